@@ -1,0 +1,208 @@
+//! What arrives from outside, and what it is told.
+
+use serde::Serialize;
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::id::{ApprovalId, CallId, EntityId, MessageId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::message::Message;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::problem::Problem;
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::ClientTool;
+
+use crate::store::StoreError;
+
+/// A message for a space, and the run it should wake.
+#[derive(Debug, Clone)]
+pub struct Post {
+    /// Whose.
+    pub project: ProjectId,
+    /// Where; none makes a space for this run alone.
+    pub space: Option<SpaceId>,
+    /// What; the same message id again is the same message.
+    pub message: Message,
+    /// Who answers: this agent, or the space's, or the project's `default`.
+    pub answer: Answer,
+    /// Tools that the caller brings; already validated.
+    pub client_tools: Vec<ClientTool>,
+    /// The key that makes a repeated request harmless, and the hash of the request.
+    pub idempotency: Option<(String, [u8; 32])>,
+}
+
+/// Who answers a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Nobody.
+    None,
+    /// The space's agent, or the project's `default`.
+    Default,
+    /// This one.
+    Agent(AgentName),
+}
+
+/// The message is stored.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Posted {
+    /// Which message.
+    pub message_id: MessageId,
+    /// Where.
+    pub space_id: SpaceId,
+    /// The run that answers: a new one, or the one that was under way.
+    pub run_id: Option<RunId>,
+    /// A cursor from which everything the message caused is seen.
+    pub seq: Seq,
+    /// The same request was made before; nothing was done again.
+    pub repeated: bool,
+}
+
+/// Why a message was not taken. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum PostError {
+    /// There is no such space in the project.
+    #[error("there is no such space")]
+    NoSpace,
+    /// There is no such agent in the project.
+    #[error("there is no agent named {0}")]
+    NoAgent(AgentName),
+    /// A tool in the request clashes with one of the agent's, or breaks a rule.
+    #[error("the request's tools are not acceptable")]
+    Tools(Vec<Problem>),
+    /// The idempotency key was used for another request.
+    #[error("the idempotency key was used for another request")]
+    KeyReused,
+    /// The gateway is going down or has too much to do.
+    #[error("{0}")]
+    Busy(String),
+    /// The store failed; the request may be sent again.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What an executor says of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Submission {
+    /// It gave this.
+    Output(Json),
+    /// It failed.
+    Error(String),
+}
+
+/// A result is stored. The same result again gets the same receipt.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    /// Which call.
+    pub tool_call_id: CallId,
+    /// Its run.
+    pub run_id: RunId,
+    /// The place of the event that settled it.
+    pub seq: Seq,
+    /// When it was stored.
+    pub time: Time,
+}
+
+/// A decision is stored. The same decision again gets the same receipt.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decided {
+    /// Which question.
+    pub approval_id: ApprovalId,
+    /// Which call.
+    pub tool_call_id: CallId,
+    /// Its run.
+    pub run_id: RunId,
+    /// Yes or no.
+    pub approved: bool,
+    /// The place of the decision.
+    pub seq: Seq,
+    /// When it was stored.
+    pub time: Time,
+}
+
+/// A client holds a call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claimed {
+    /// Which call.
+    pub tool_call_id: CallId,
+    /// Its run.
+    pub run_id: RunId,
+    /// The tool.
+    pub tool_name: String,
+    /// What to run it with.
+    pub input: Json,
+    /// Who holds it.
+    pub holder: String,
+    /// Until when without a heartbeat (claiming again).
+    pub until: Time,
+    /// When the call is given up whoever holds it.
+    pub deadline: Time,
+}
+
+/// What a person says to a question.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// Yes; with another input when given, which is validated again.
+    Approve(Option<Json>),
+    /// No, and why.
+    Deny(Option<String>),
+}
+
+/// Why an arrival was not taken. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum IntakeError {
+    /// No such call, approval or run.
+    #[error("there is no such {0}")]
+    Unknown(&'static str),
+    /// The call runs on the gateway's side: nobody else may answer it.
+    #[error("the call is not for a client to answer")]
+    NotAClientCall,
+    /// The call has not been approved yet.
+    #[error("the call waits for approval")]
+    NotApproved,
+    /// It was settled with another value before.
+    #[error("it was answered before with another value")]
+    Conflict {
+        /// The answer that holds.
+        winner: Box<Receipt>,
+    },
+    /// The question was answered the other way before.
+    #[error("it was decided before in another way")]
+    DecidedOtherwise {
+        /// The decision that holds.
+        winner: Box<Decided>,
+    },
+    /// It was given up before this came.
+    #[error("the call is no longer open: {message}")]
+    Gone {
+        /// Why: `TIMEOUT`, `CANCELLED`, `SUPERSEDED`, `DENIED`, …
+        code: ErrorCode,
+        /// Why, in words.
+        message: String,
+    },
+    /// Another client holds the call.
+    #[error("{holder} holds the call until {until}")]
+    Held {
+        /// Who.
+        holder: String,
+        /// Until when.
+        until: Time,
+    },
+    /// The value does not fit: the tool's output schema for a result, its input schema for an edited input.
+    #[error("the value does not fit the schema")]
+    Invalid(Vec<Problem>),
+    /// The run has ended.
+    #[error("the run has ended as {}", .0.as_str())]
+    Ended(Status),
+    /// The gateway is going down or has too much to do.
+    #[error("{0}")]
+    Busy(String),
+    /// The store failed; the request may be sent again.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Who asks, for the record.
+pub type By = Option<EntityId>;

@@ -1,0 +1,120 @@
+//! One use of a tool: its state, its one outcome, and what a late or second answer is told.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Claim, Seq, ToolRef};
+use crate::id::{ApprovalId, RunId};
+use crate::json::Json;
+use crate::time::Time;
+use crate::tool::Tool;
+
+/// Why a call gave no output; one per way that a model, a client or an operator would act differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ErrorCode {
+    /// No such tool.
+    NotFound,
+    /// The input does not fit the schema.
+    ValidationFailed,
+    /// Something else has to happen first.
+    PrerequisitesNotMet,
+    /// The agent was not given what the tool needs.
+    PermissionDenied,
+    /// A limit of the run is used up.
+    LimitExceeded,
+    /// A person said no, or said nothing in time.
+    Denied,
+    /// No answer in time.
+    Timeout,
+    /// The run was cancelled.
+    Cancelled,
+    /// The user said something new instead of answering.
+    Superseded,
+    /// The tool failed.
+    ExecutionFailed,
+    /// The gateway stopped while it ran: nobody knows whether it happened.
+    Interrupted,
+    /// Whoever runs it is not there.
+    Unavailable,
+    /// The output does not fit the tool's output schema.
+    InvalidOutput,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// With an output.
+    Output(Json),
+    /// Without one.
+    Error {
+        /// Why, for programs.
+        code: ErrorCode,
+        /// Why, in words.
+        message: String,
+    },
+}
+
+impl Outcome {
+    /// An error with this code and text.
+    pub fn error(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self::Error { code, message: message.into() }
+    }
+}
+
+/// A call and where it stands.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// What its events carry.
+    pub tool: ToolRef,
+    /// The definition it runs by; none when the model asked for a tool that is not there.
+    pub definition: Option<Arc<Tool>>,
+    /// What it runs with: the model's input, or what a person made of it.
+    pub input: Json,
+    /// What the vendor wants back with it.
+    pub signature: Option<String>,
+    /// Where it stands.
+    pub state: CallState,
+}
+
+/// Where a call stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallState {
+    /// A person has to decide.
+    AwaitsApproval {
+        /// The question.
+        approval: ApprovalId,
+        /// When silence becomes a no.
+        expires_at: Time,
+    },
+    /// On the gateway's side, free to run.
+    Ready,
+    /// On the gateway's side, under way; after a crash this tells that it may have happened.
+    Executing {
+        /// The run that executes it, for a call that starts another agent.
+        child: Option<RunId>,
+    },
+    /// On the client's side, offered or held.
+    Open {
+        /// When it is given up; none until the offer is stored.
+        deadline: Time,
+        /// Who holds it.
+        claim: Option<Claim>,
+    },
+    /// Ended; for ever.
+    Settled(Settled),
+}
+
+/// The one outcome of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settled {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Whether the executor said so itself, or it was decided without it (deadline, cancel, a new message).
+    pub answered: bool,
+    /// The place of the event that settled it; 0 until it is stored.
+    pub seq: Seq,
+    /// When.
+    pub time: Time,
+}

@@ -1,0 +1,1 @@
+//! A space's log read as a conversation.

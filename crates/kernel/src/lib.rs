@@ -1,0 +1,21 @@
+//! What a tool, a message, an event and a run are. Pure: no IO, no clock, no randomness, no `async`;
+//! time and fresh ids arrive from outside.
+//!
+//! Start with [`event::Event`] (the story every door tells), then [`run::Run`] (how a run takes an arrival
+//! and what is due next), then [`view`] (who may see what).
+
+pub mod agent;
+pub mod call;
+pub mod event;
+pub mod history;
+pub mod id;
+pub mod json;
+pub mod message;
+pub mod name;
+pub mod problem;
+pub mod prompt;
+pub mod run;
+pub mod schema;
+pub mod time;
+pub mod tool;
+pub mod view;

@@ -1,0 +1,49 @@
+//! Moments. The kernel has no clock: every moment arrives from outside.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A moment in milliseconds since 1970, written as RFC 3339 in UTC.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(pub i64);
+
+impl Time {
+    /// The moment `span` later.
+    pub fn after(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(span.as_millis().min(i64::MAX as u128) as i64))
+    }
+    /// How long from `earlier` to this; zero when the clock went back.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
+        let moment = Timestamp::from_millisecond(self.0)
+            .unwrap_or(if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX });
+        out.write_str(&PRINTER.timestamp_to_string(&moment))
+    }
+}
+impl fmt::Debug for Time {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
+    }
+}
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(from)?;
+        let moment: Timestamp = text.parse().map_err(de::Error::custom)?;
+        Ok(Self(moment.as_millisecond()))
+    }
+}

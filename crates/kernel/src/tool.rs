@@ -1,0 +1,151 @@
+//! What a tool is: a definition that can be checked, and where it runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::Json;
+use crate::name::{AgentName, ToolName};
+use crate::schema::Validator;
+
+/// How long a client may take by default.
+pub const CLIENT_DEADLINE: Duration = Duration::from_secs(600);
+/// How long a tool on the gateway's side may take by default.
+pub const EXECUTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time-out a definition may ask for.
+pub const TIMEOUT_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Where a tool runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Placement {
+    /// Inside the gateway.
+    Server,
+    /// In a sandboxed plugin.
+    Plugin,
+    /// On an MCP server.
+    Mcp,
+    /// On the client that holds the conversation.
+    Client,
+}
+
+/// A checked definition, ready to validate calls. Made by `agent` and `schema`, never by hand.
+#[derive(Debug)]
+pub struct Tool {
+    /// What the model calls it.
+    pub name: ToolName,
+    /// What the model is told.
+    pub description: String,
+    /// JSON Schema of the input.
+    pub parameters: Json,
+    /// What runs it.
+    pub execution: Execution,
+    /// Who may see its input and output besides secret principals.
+    pub visibility: Visibility,
+    /// What the agent must have been granted.
+    pub permissions: Vec<String>,
+    /// Tools that must have given an output earlier in the run.
+    pub prerequisites: Vec<ToolName>,
+    /// Whether a person has to say yes first.
+    pub approval: Approval,
+    /// Deadline of an execution, or of a client's answer.
+    pub timeout: Duration,
+    /// What a crash in mid-execution means.
+    pub retry: Retry,
+    /// Set when it should not be used any more; the words travel with the result.
+    pub deprecated: Option<String>,
+    /// Checks the input.
+    pub input: Validator,
+    /// Checks the output.
+    pub output: Option<Validator>,
+    /// SHA-256 of the definition, in hex: pinned by every run that starts with it.
+    pub hash: String,
+}
+
+impl Tool {
+    /// Where it runs.
+    pub fn placement(&self) -> Placement {
+        match self.execution {
+            Execution::Client => Placement::Client,
+            Execution::Static(_)
+            | Execution::PassThrough
+            | Execution::Agent { .. }
+            | Execution::Prebuilt { .. } => Placement::Server,
+        }
+    }
+}
+
+/// What runs a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Execution {
+    /// Whoever holds the conversation.
+    Client,
+    /// A fixed output.
+    Static(Json),
+    /// The output is the input.
+    PassThrough,
+    /// A child run of another agent of the project; the input's `prompt`, or else the whole input, is its message.
+    Agent {
+        /// Which.
+        agent: AgentName,
+    },
+    /// A named action of the gateway.
+    Prebuilt {
+        /// Its name in the registry.
+        action: String,
+    },
+}
+
+/// Who may see a tool's input and output besides secret principals. Client tools are always seen by members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Visibility {
+    /// Nobody: others learn its name only.
+    #[default]
+    Private,
+    /// The members of the space.
+    Public,
+}
+
+/// Whether a person has to say yes before a call runs.
+#[derive(Debug)]
+pub enum Approval {
+    /// No.
+    Never,
+    /// Yes.
+    Always,
+    /// Yes, when the input fits this schema.
+    When(Validator),
+}
+
+/// What a crash in mid-execution means for a tool on the gateway's side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Retry {
+    /// It may have happened: settle as interrupted and tell the model.
+    #[default]
+    Never,
+    /// Running it again does no harm.
+    Safe,
+}
+
+/// A definition that a caller brought with its request, kept in the run's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientTool {
+    /// What the model calls it.
+    pub name: ToolName,
+    /// What the model is told.
+    pub description: String,
+    /// JSON Schema of the input.
+    pub parameters: Json,
+    /// JSON Schema of the output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Json>,
+    /// Deadline of an answer, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// The tools of a run, by name.
+pub type Toolbox = BTreeMap<ToolName, Arc<Tool>>;
