@@ -49,7 +49,10 @@ impl Batch {
             Self::Stored(entry) => (entry.first, Seq::STRIDE, &entry.events),
             Self::Live(live) => (live.first, 1, &live.events),
         };
-        events.iter().enumerate().map(move |(i, event)| (Seq(first.0 + i as u64 * stride), event))
+        events
+            .iter()
+            .enumerate()
+            .map(move |(i, event)| (Seq(first.0 + i as u64 * stride), event))
     }
 }
 

@@ -88,7 +88,12 @@ impl Engine {
         todo!()
     }
     /// Checks and stores a configuration; gives its revision.
-    pub async fn put_agent(&self, project: ProjectId, name: &AgentName, config: Json) -> Result<u32, AgentError> {
+    pub async fn put_agent(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        config: Json,
+    ) -> Result<u32, AgentError> {
         todo!()
     }
     /// A compiled configuration: the revision asked for, or the newest.
@@ -113,7 +118,12 @@ impl Engine {
         todo!()
     }
     /// Claims an open client call, or keeps a claim alive.
-    pub async fn claim_call(&self, call: CallId, holder: String, lease: Duration) -> Result<Claimed, IntakeError> {
+    pub async fn claim_call(
+        &self,
+        call: CallId,
+        holder: String,
+        lease: Duration,
+    ) -> Result<Claimed, IntakeError> {
         todo!()
     }
     /// Gives a claim back: the call is offered again.
@@ -121,7 +131,12 @@ impl Engine {
         todo!()
     }
     /// Takes a person's decision.
-    pub async fn decide(&self, approval: ApprovalId, decision: Decision, by: By) -> Result<Decided, IntakeError> {
+    pub async fn decide(
+        &self,
+        approval: ApprovalId,
+        decision: Decision,
+        by: By,
+    ) -> Result<Decided, IntakeError> {
         todo!()
     }
     /// Cancels a run and everything below it; gives where it stands then. A run that has ended stays so.

@@ -361,7 +361,11 @@ pub trait Store: Send + Sync {
     /// Removes a key. False when there is none.
     async fn remove_key(&self, project: ProjectId, id: KeyId) -> Result<bool, StoreError>;
     /// The answer that was given before.
-    async fn idempotency(&self, project: ProjectId, key: &str) -> Result<Option<IdempotencyRecord>, StoreError>;
+    async fn idempotency(
+        &self,
+        project: ProjectId,
+        key: &str,
+    ) -> Result<Option<IdempotencyRecord>, StoreError>;
 
     /// Whether a write would be taken now.
     async fn ready(&self) -> Result<(), StoreError>;

@@ -91,7 +91,14 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { steps: 5, calls: 256, calls_per_step: 64, tokens: 2_000_000, depth: 4, attempts: 3 }
+        Self {
+            steps: 5,
+            calls: 256,
+            calls_per_step: 64,
+            tokens: 2_000_000,
+            depth: 4,
+            attempts: 3,
+        }
     }
 }
 

@@ -59,7 +59,10 @@ pub enum Outcome {
 impl Outcome {
     /// An error with this code and text.
     pub fn error(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self::Error { code, message: message.into() }
+        Self::Error {
+            code,
+            message: message.into(),
+        }
     }
 }
 

@@ -61,7 +61,10 @@ pub struct Entry {
 impl Entry {
     /// Each event with its place.
     pub fn placed(&self) -> impl Iterator<Item = (Seq, &Event)> {
-        self.events.iter().enumerate().map(|(i, event)| (Seq(self.first.0 + i as u64 * Seq::STRIDE), event))
+        self.events
+            .iter()
+            .enumerate()
+            .map(|(i, event)| (Seq(self.first.0 + i as u64 * Seq::STRIDE), event))
     }
     /// Place of the last event.
     pub fn last(&self) -> Seq {
@@ -108,9 +111,18 @@ impl Status {
     /// The status that `text` names.
     pub fn parse(text: &str) -> Option<Self> {
         use Status::*;
-        [Queued, Running, WaitingTool, WaitingApproval, WaitingTime, Completed, Failed, Cancelled]
-            .into_iter()
-            .find(|status| status.as_str() == text)
+        [
+            Queued,
+            Running,
+            WaitingTool,
+            WaitingApproval,
+            WaitingTime,
+            Completed,
+            Failed,
+            Cancelled,
+        ]
+        .into_iter()
+        .find(|status| status.as_str() == text)
     }
     /// Nothing more will happen.
     pub fn is_final(self) -> bool {

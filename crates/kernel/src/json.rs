@@ -41,7 +41,11 @@ impl Json {
 
 impl From<&Value> for Json {
     fn from(value: &Value) -> Self {
-        Self(RawValue::from_string(value.to_string()).expect("a value prints as JSON").into())
+        Self(
+            RawValue::from_string(value.to_string())
+                .expect("a value prints as JSON")
+                .into(),
+        )
     }
 }
 impl From<Value> for Json {

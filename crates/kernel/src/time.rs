@@ -14,7 +14,10 @@ pub struct Time(pub i64);
 impl Time {
     /// The moment `span` later.
     pub fn after(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(span.as_millis().min(i64::MAX as u128) as i64))
+        Self(
+            self.0
+                .saturating_add(span.as_millis().min(i64::MAX as u128) as i64),
+        )
     }
     /// How long from `earlier` to this; zero when the clock went back.
     pub fn since(self, earlier: Self) -> Duration {
@@ -25,8 +28,11 @@ impl Time {
 impl fmt::Display for Time {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
-        let moment = Timestamp::from_millisecond(self.0)
-            .unwrap_or(if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX });
+        let moment = Timestamp::from_millisecond(self.0).unwrap_or(if self.0 < 0 {
+            Timestamp::MIN
+        } else {
+            Timestamp::MAX
+        });
         out.write_str(&PRINTER.timestamp_to_string(&moment))
     }
 }

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use crate::event::{
-    Event, RunFinish, RunStart, StepRetry, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting, ToolInputAvailable,
-    ToolOutputAvailable, ToolOutputDenied, ToolOutputError,
+    Event, RunFinish, RunStart, StepRetry, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting,
+    ToolInputAvailable, ToolOutputAvailable, ToolOutputDenied, ToolOutputError,
 };
 use crate::json::Json;
 use crate::tool::Placement;
@@ -39,22 +39,18 @@ fn public(event: &Event) -> Option<Cow<'_, Event>> {
             ToolInputAvailable::of(&e.tool(), None, e.deadline, None).into()
         }
         // The vendor's signature of a call is between us and the vendor.
-        Event::ToolInputAvailable(e) if e.signature.is_some() => {
-            ToolInputAvailable { signature: None, ..e.clone() }.into()
+        Event::ToolInputAvailable(e) if e.signature.is_some() => ToolInputAvailable {
+            signature: None,
+            ..e.clone()
         }
+        .into(),
         Event::ToolApprovalRequest(e) if hidden(e.placement, e.shown) => {
             ToolApprovalRequest::of(&e.tool(), e.approval_id, None, e.expires_at).into()
         }
-        Event::ToolApprovalResponse(e) if hidden(e.placement, e.shown) => ToolApprovalResponse::of(
-            &e.tool(),
-            e.approval_id,
-            e.approved,
-            None,
-            None,
-            None,
-            e.deadline,
-        )
-        .into(),
+        Event::ToolApprovalResponse(e) if hidden(e.placement, e.shown) => {
+            ToolApprovalResponse::of(&e.tool(), e.approval_id, e.approved, None, None, None, e.deadline)
+                .into()
+        }
         Event::ToolExecuting(e) if hidden(e.placement, e.shown) => {
             ToolExecuting::of(&e.tool(), None, None).into()
         }
@@ -67,14 +63,27 @@ fn public(event: &Event) -> Option<Cow<'_, Event>> {
         Event::ToolOutputDenied(e) if hidden(e.placement, e.shown) => {
             ToolOutputDenied::of(&e.tool(), None).into()
         }
-        Event::StepRetry(e) => StepRetry { error: None, ..e.clone() }.into(),
-        Event::RunFinish(e) if e.error.is_some() => RunFinish { error: None, ..e.clone() }.into(),
-        Event::RunStart(e) => {
-            RunStart { tools: Json::null(), parent: None, ..e.clone() }.into()
+        Event::StepRetry(e) => StepRetry {
+            error: None,
+            ..e.clone()
         }
-        Event::ReasoningEnd(e) if e.signature.is_some() => {
-            crate::event::ReasoningEnd { signature: None, ..e.clone() }.into()
+        .into(),
+        Event::RunFinish(e) if e.error.is_some() => RunFinish {
+            error: None,
+            ..e.clone()
         }
+        .into(),
+        Event::RunStart(e) => RunStart {
+            tools: Json::null(),
+            parent: None,
+            ..e.clone()
+        }
+        .into(),
+        Event::ReasoningEnd(e) if e.signature.is_some() => crate::event::ReasoningEnd {
+            signature: None,
+            ..e.clone()
+        }
+        .into(),
         Event::Said(_)
         | Event::StepStart(_)
         | Event::TextStart(_)
