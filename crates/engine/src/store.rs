@@ -268,7 +268,7 @@ pub trait CommitListener: Send + Sync {
 /// What remembers. Nothing is acknowledged before it is on disk.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Sets who learns of commits. Called once, before any append.
+    /// Adds somebody who learns of commits from now on.
     fn listen(&self, listener: Arc<dyn CommitListener>);
 
     // The log.

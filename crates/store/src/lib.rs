@@ -5,6 +5,7 @@
 //! Start with `sqlite` (the store, then `writer` for how commits are grouped and `log` for what an append
 //! writes); `memory` says the same in plain maps.
 
+mod listeners;
 mod memory;
 mod sqlite;
 mod text;

@@ -3,7 +3,7 @@
 mod leases;
 mod state;
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use toolgate_engine::store::{
@@ -16,13 +16,14 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
+use crate::listeners::Listeners;
 use state::{Agent, State};
 
 /// A store that forgets everything with the process.
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
-    listener: OnceLock<Arc<dyn CommitListener>>,
+    listeners: Listeners,
 }
 
 impl MemoryStore {
@@ -39,10 +40,7 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     fn listen(&self, listener: Arc<dyn CommitListener>) {
-        assert!(
-            self.listener.set(listener).is_ok(),
-            "the store has a listener already"
-        );
+        self.listeners.add(listener);
     }
 
     async fn append(&self, append: Append) -> Result<Arc<Entry>, StoreError> {
@@ -50,9 +48,7 @@ impl Store for MemoryStore {
         let mut state = self.state();
         let entry = state.append(append)?;
         // Told under the lock: the order of commits is the order of news.
-        if let Some(listener) = self.listener.get() {
-            listener.committed(std::slice::from_ref(&entry));
-        }
+        self.listeners.tell(std::slice::from_ref(&entry));
         Ok(entry)
     }
     async fn run_log(&self, run: RunId) -> Result<Vec<Entry>, StoreError> {

@@ -134,11 +134,9 @@ impl Subscription {
                     }
                 },
             };
-            let wanted = self.run.is_none() || batch.run() == self.run;
-            if !wanted || batch.last() <= self.cursor {
+            if self.run.is_some() && batch.run() != self.run {
                 continue;
             }
-            self.cursor = batch.last();
             if self.run.is_some()
                 && batch
                     .placed()
@@ -146,6 +144,10 @@ impl Subscription {
             {
                 self.state = State::Finished;
             }
+            if batch.last() <= self.cursor {
+                continue;
+            }
+            self.cursor = batch.last();
             return Ok(batch);
         }
     }

@@ -7,8 +7,12 @@ use toolgate_kernel::id::RunId;
 use crate::world::World;
 
 async fn child_of(world: &World, run: RunId) -> RunId {
-    let events = world.until(run, |event| matches!(event, Event::ToolExecuting(_))).await;
-    let Some(Event::ToolExecuting(started)) = events.last() else { unreachable!() };
+    let events = world
+        .until(run, |event| matches!(event, Event::ToolExecuting(_)))
+        .await;
+    let Some(Event::ToolExecuting(started)) = events.last() else {
+        unreachable!()
+    };
     started.child.unwrap()
 }
 
@@ -19,7 +23,14 @@ async fn the_last_words_of_a_child_are_the_output() {
     assert_eq!(world.answer(run).await, r#"got "you said hi""#);
     let children = world
         .store
-        .runs(world.project, RunFilter { parent: Some(run), limit: 10, ..RunFilter::default() })
+        .runs(
+            world.project,
+            RunFilter {
+                parent: Some(run),
+                limit: 10,
+                ..RunFilter::default()
+            },
+        )
         .await
         .unwrap();
     assert_eq!(children.len(), 1);

@@ -3,8 +3,8 @@
 use toolgate_engine::feed::{End, Scope};
 use toolgate_engine::intake::Submission;
 use toolgate_kernel::event::{Event, Seq, Status};
-use toolgate_kernel::json::Json;
 use toolgate_kernel::id::RunId;
+use toolgate_kernel::json::Json;
 
 use crate::world::{World, calls_in};
 
@@ -36,23 +36,39 @@ async fn a_stream_cut_at_any_event_goes_on_without_gap_or_duplicate() {
     loop {
         let after = following.cursor();
         let Ok(batch) = following.next().await else { break };
-        let fresh: Vec<_> = batch.placed().filter(|(seq, _)| *seq > after).map(|(s, e)| (s, e.clone())).collect();
+        let fresh: Vec<_> = batch
+            .placed()
+            .filter(|(seq, _)| *seq > after)
+            .map(|(s, e)| (s, e.clone()))
+            .collect();
         for (_, event) in &fresh {
             if matches!(event, Event::RunStatus(e) if e.status == Status::WaitingTool) {
-                let events: Vec<Event> = live.iter().chain(&fresh).map(|(_, e): &(Seq, Event)| e.clone()).collect();
+                let events: Vec<Event> = live
+                    .iter()
+                    .chain(&fresh)
+                    .map(|(_, e): &(Seq, Event)| e.clone())
+                    .collect();
                 call = calls_in(&events).last().copied();
             }
         }
         live.extend(fresh);
         if let Some(call) = call.take() {
-            world.engine.submit(call, Submission::Output(Json::from(serde_json::json!({})))).await.unwrap();
+            world
+                .engine
+                .submit(call, Submission::Output(Json::from(serde_json::json!({}))))
+                .await
+                .unwrap();
         }
     }
     assert!(live.iter().any(|(_, event)| !event.is_durable()));
     assert!(live.is_sorted_by(|a, b| a.0 < b.0), "places only grow");
     for (index, (cursor, _)) in live.iter().enumerate() {
         let rest = from(&world, run, *cursor).await;
-        let expected: Vec<_> = live[index + 1..].iter().filter(|(_, event)| event.is_durable()).cloned().collect();
+        let expected: Vec<_> = live[index + 1..]
+            .iter()
+            .filter(|(_, event)| event.is_durable())
+            .cloned()
+            .collect();
         assert_eq!(rest, expected, "after {cursor:?}");
     }
     assert_eq!(from(&world, run, Seq(0)).await, world.log(run).await);
@@ -66,14 +82,34 @@ async fn whoever_comes_in_the_middle_of_a_step_misses_nothing() {
     let gate = Arc::new(Semaphore::new(0));
     let held = gate.clone();
     let model = ScriptedModel::new(move |_| {
-        vec![text("a"), Say::Gate(held.clone()), text("b"), Say::Gate(held.clone()), text("c")]
+        vec![
+            text("a"),
+            Say::Gate(held.clone()),
+            text("b"),
+            Say::Gate(held.clone()),
+            text("c"),
+        ]
     });
-    let world = World::with(crate::world::Setup { model, ..Default::default() }).await;
+    let world = World::with(crate::world::Setup {
+        model,
+        ..Default::default()
+    })
+    .await;
     let run = world.say("go").await.run_id.unwrap();
-    world.until(run, |event| matches!(event, Event::TextDelta(e) if e.delta == "a")).await;
+    world
+        .until(
+            run,
+            |event| matches!(event, Event::TextDelta(e) if e.delta == "a"),
+        )
+        .await;
     let early = world.engine.subscribe(Scope::Run(run), Seq(0)).await.unwrap();
     gate.add_permits(1);
-    world.until(run, |event| matches!(event, Event::TextDelta(e) if e.delta == "b")).await;
+    world
+        .until(
+            run,
+            |event| matches!(event, Event::TextDelta(e) if e.delta == "b"),
+        )
+        .await;
     let late = world.engine.subscribe(Scope::Run(run), Seq(0)).await.unwrap();
     gate.add_permits(1);
     for mut following in [early, late] {
@@ -105,14 +141,27 @@ async fn a_result_may_come_before_its_call_is_whole() {
         Some(results) => vec![text(format!("got {}", results[0].output.as_str()))],
         None => vec![call("ask", "{}"), Say::Gate(held.clone())],
     });
-    let world = World::with(crate::world::Setup { model, ..Default::default() }).await;
+    let world = World::with(crate::world::Setup {
+        model,
+        ..Default::default()
+    })
+    .await;
     let run = world.say("go").await.run_id.unwrap();
-    let events = world.until(run, |event| matches!(event, Event::ToolInputStart(_))).await;
-    let Some(Event::ToolInputStart(announced)) = events.last() else { unreachable!() };
+    let events = world
+        .until(run, |event| matches!(event, Event::ToolInputStart(_)))
+        .await;
+    let Some(Event::ToolInputStart(announced)) = events.last() else {
+        unreachable!()
+    };
     let engine = world.engine.clone();
     let id = announced.tool_call_id;
     let early = tokio::spawn(async move {
-        engine.submit(id, Submission::Output(Json::from(serde_json::json!({"early": true})))).await
+        engine
+            .submit(
+                id,
+                Submission::Output(Json::from(serde_json::json!({"early": true}))),
+            )
+            .await
     });
     // The letter is in the run's hands before the reply goes on.
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;

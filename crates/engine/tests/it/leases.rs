@@ -1,7 +1,5 @@
 //! Runs that change hands: after a stop, a crash, or a worker that was thought dead.
 
-
-
 use serde_json::json;
 use toolgate_engine::intake::Submission;
 use toolgate_engine::store::{Append, LeaseWrite, RunWrite, StoreError};
@@ -29,14 +27,25 @@ async fn a_run_left_at_a_stop_goes_on_at_the_next_start() {
     let waiting = world.say("call:ask").await.run_id.unwrap();
     let call = calls_in(&world.until_status(waiting, Status::WaitingTool).await)[0];
     let slow = world.say("call:slow_safe").await.run_id.unwrap();
-    world.until(slow, |event| matches!(event, Event::ToolInputAvailable(_))).await;
+    world
+        .until(slow, |event| matches!(event, Event::ToolInputAvailable(_)))
+        .await;
     let (store, clock) = (world.store.clone(), world.clock.clone());
     world.stop().await;
 
-    let world = World::with(Setup { store, clock, ..Setup::default() }).await;
+    let world = World::with(Setup {
+        store,
+        clock,
+        ..Setup::default()
+    })
+    .await;
     world.tools.gate.add_permits(1);
     assert_eq!(world.answer(slow).await, "got {}");
-    world.engine.submit(call, Submission::Output(Json::from(json!({"late": 1})))).await.unwrap();
+    world
+        .engine
+        .submit(call, Submission::Output(Json::from(json!({"late": 1}))))
+        .await
+        .unwrap();
     assert_eq!(world.answer(waiting).await, r#"got {"late":1}"#);
 }
 
@@ -46,8 +55,10 @@ async fn the_runs_of_a_dead_node_are_taken_over() {
     let dead = World::idle(Setup::default()).await;
     let unsafe_run = dead.say("call:slow").await.run_id.unwrap();
     let safe_run = dead.say("call:slow_safe").await.run_id.unwrap();
-    dead.until(unsafe_run, |event| matches!(event, Event::ToolExecuting(_))).await;
-    dead.until(safe_run, |event| matches!(event, Event::ToolInputAvailable(_))).await;
+    dead.until(unsafe_run, |event| matches!(event, Event::ToolExecuting(_)))
+        .await;
+    dead.until(safe_run, |event| matches!(event, Event::ToolInputAvailable(_)))
+        .await;
     let world = beside(&dead, 2).await;
     world.tools.gate.add_permits(10);
     let told = world.answer(unsafe_run).await;
@@ -59,7 +70,9 @@ async fn the_runs_of_a_dead_node_are_taken_over() {
 async fn a_worker_that_lost_its_lease_cannot_write() {
     let zombie = World::idle(Setup::default()).await;
     let run = zombie.say("call:slow").await.run_id.unwrap();
-    zombie.until(run, |event| matches!(event, Event::ToolExecuting(_))).await;
+    zombie
+        .until(run, |event| matches!(event, Event::ToolExecuting(_)))
+        .await;
     let before = zombie.store.run(run).await.unwrap().unwrap();
     let world = beside(&zombie, 2).await;
     let told = world.answer(run).await;
@@ -90,7 +103,9 @@ async fn a_worker_that_lost_its_lease_cannot_write() {
         tokio::task::yield_now().await;
     }
     assert_eq!(world.log(run).await, ended);
-    let finishes = ended.iter().filter(|(_, event)| matches!(event, Event::RunFinish(_))).count();
+    let finishes = ended
+        .iter()
+        .filter(|(_, event)| matches!(event, Event::RunFinish(_)))
+        .count();
     assert_eq!(finishes, 1);
-
 }

@@ -22,8 +22,20 @@ async fn a_new_message_supersedes_open_calls() {
     let next = world.say_in(posted.space_id, "never mind").await;
     assert_eq!(next.run_id, Some(run));
     assert_eq!(world.answer(run).await, "you said never mind");
-    let late = world.engine.submit(call, Submission::Output(Json::from(json!({})))).await;
-    assert!(matches!(late, Err(IntakeError::Gone { code: ErrorCode::Superseded, .. })), "{late:?}");
+    let late = world
+        .engine
+        .submit(call, Submission::Output(Json::from(json!({}))))
+        .await;
+    assert!(
+        matches!(
+            late,
+            Err(IntakeError::Gone {
+                code: ErrorCode::Superseded,
+                ..
+            })
+        ),
+        "{late:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -34,10 +46,16 @@ async fn a_message_while_the_model_speaks_is_answered_next() {
         "first" => vec![text("one"), Say::Gate(held.clone()), text(" done")],
         other => vec![text(format!("then {other}"))],
     });
-    let world = World::with(Setup { model, ..Setup::default() }).await;
+    let world = World::with(Setup {
+        model,
+        ..Setup::default()
+    })
+    .await;
     let posted = world.say("first").await;
     let run = posted.run_id.unwrap();
-    world.until(run, |event| matches!(event, Event::TextDelta(_))).await;
+    world
+        .until(run, |event| matches!(event, Event::TextDelta(_)))
+        .await;
     assert_eq!(world.say_in(posted.space_id, "second").await.run_id, Some(run));
     gate.add_permits(1);
     assert_eq!(world.answer(run).await, "then second");
@@ -82,11 +100,20 @@ async fn a_repeated_request_is_answered_as_before_and_another_one_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_beyond_the_limit_waits_its_turn() {
-    let world = World::with(Setup { runs_active_max: 1, ..Setup::default() }).await;
+    let world = World::with(Setup {
+        runs_active_max: 1,
+        ..Setup::default()
+    })
+    .await;
     let slow = world.say("call:slow").await.run_id.unwrap();
-    world.until(slow, |event| matches!(event, Event::ToolExecuting(_))).await;
+    world
+        .until(slow, |event| matches!(event, Event::ToolExecuting(_)))
+        .await;
     let second = world.say("hello").await.run_id.unwrap();
-    assert_eq!(world.store.run(second).await.unwrap().unwrap().status, Status::Queued);
+    assert_eq!(
+        world.store.run(second).await.unwrap().unwrap().status,
+        Status::Queued
+    );
     world.tools.gate.add_permits(1);
     assert_eq!(world.answer(second).await, "you said hello");
 }
@@ -98,11 +125,24 @@ async fn a_run_can_be_cancelled_at_every_point() {
         "speak" => vec![text("one"), Say::Gate(gate.clone())],
         _ => by_words(ask),
     });
-    let world = World::with(Setup { model, ..Setup::default() }).await;
-    for (words, point) in [("speak", "text-delta"), ("call:slow", "tool-executing"), ("call:ask", "run-status"), ("call:guarded", "run-status")] {
+    let world = World::with(Setup {
+        model,
+        ..Setup::default()
+    })
+    .await;
+    for (words, point) in [
+        ("speak", "text-delta"),
+        ("call:slow", "tool-executing"),
+        ("call:ask", "run-status"),
+        ("call:guarded", "run-status"),
+    ] {
         let run = world.say(words).await.run_id.unwrap();
         world.until(run, |event| event.kind() == point).await;
-        assert_eq!(world.engine.cancel(run).await.unwrap(), Status::Cancelled, "{words}");
+        assert_eq!(
+            world.engine.cancel(run).await.unwrap(),
+            Status::Cancelled,
+            "{words}"
+        );
         assert_eq!(world.finish(run).await.status, Status::Cancelled);
         assert_eq!(world.engine.cancel(run).await.unwrap(), Status::Cancelled);
     }

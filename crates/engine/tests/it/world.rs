@@ -77,7 +77,11 @@ pub fn by_words(ask: &toolgate_engine::model::Ask) -> Vec<Say> {
             call(name, input)
         })
         .collect();
-    if calls.is_empty() { vec![text("you said "), text(words)] } else { calls }
+    if calls.is_empty() {
+        vec![text("you said "), text(words)]
+    } else {
+        calls
+    }
 }
 
 /// An agent with one tool of each kind.
@@ -87,7 +91,9 @@ pub fn agent() -> Value {
             "name": name, "description": "for tests", "executionType": "basic",
             "parameters": {"type": "object"},
         });
-        tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        tool.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         tool
     };
     json!({
@@ -125,11 +131,25 @@ impl World {
 
     /// Everything there, nothing driven.
     pub async fn idle(setup: Setup) -> Self {
-        let Setup { store, clock, node, model, always_evict, runs_active_max } = setup;
+        let Setup {
+            store,
+            clock,
+            node,
+            model,
+            always_evict,
+            runs_active_max,
+        } = setup;
         let tools = Arc::new(FakeTools::default());
-        let parts =
-            Parts { store: store.clone(), model: model.clone(), tools: tools.clone(), clock: clock.clone() };
-        let name = ModelName { provider: Provider::Demo, name: "demo".into() };
+        let parts = Parts {
+            store: store.clone(),
+            model: model.clone(),
+            tools: tools.clone(),
+            clock: clock.clone(),
+        };
+        let name = ModelName {
+            provider: Provider::Demo,
+            name: "demo".into(),
+        };
         let default_model = ModelSpec {
             name,
             base_url: None,
@@ -163,7 +183,17 @@ impl World {
             retry(|| engine.put_agent(project(), &name, agent().into())).await;
         }
         let stop = CancellationToken::new();
-        Self { engine, store, model, tools, clock, project: project(), node, stop, driving: None }
+        Self {
+            engine,
+            store,
+            model,
+            tools,
+            clock,
+            project: project(),
+            node,
+            stop,
+            driving: None,
+        }
     }
 
     pub fn start(mut self) -> Self {
@@ -224,19 +254,29 @@ impl World {
     }
 
     pub async fn until_status(&self, run: RunId, status: Status) -> Vec<Event> {
-        self.until(run, |event| matches!(event, Event::RunStatus(e) if e.status == status)).await
+        self.until(
+            run,
+            |event| matches!(event, Event::RunStatus(e) if e.status == status),
+        )
+        .await
     }
 
     pub async fn finish(&self, run: RunId) -> RunFinish {
-        let events = self.until(run, |event| matches!(event, Event::RunFinish(_))).await;
-        let Some(Event::RunFinish(end)) = events.last() else { unreachable!() };
+        let events = self
+            .until(run, |event| matches!(event, Event::RunFinish(_)))
+            .await;
+        let Some(Event::RunFinish(end)) = events.last() else {
+            unreachable!()
+        };
         end.clone()
     }
 
     /// Every durable event of a run, as it is stored.
     pub async fn log(&self, run: RunId) -> Vec<(Seq, Event)> {
         let log = retry(|| self.store.run_log(run)).await;
-        log.iter().flat_map(|entry| entry.placed().map(|(seq, event)| (seq, event.clone()))).collect()
+        log.iter()
+            .flat_map(|entry| entry.placed().map(|(seq, event)| (seq, event.clone())))
+            .collect()
     }
 
     /// What the run said in the end.

@@ -82,6 +82,9 @@ impl Run {
             Event::StepStart(e) => {
                 self.step = e.step;
                 self.steps_since_message += 1;
+                if self.told == Status::Queued {
+                    self.told = Status::Running;
+                }
                 self.phase = Phase::Asking {
                     failures: 0,
                     not_before: None,

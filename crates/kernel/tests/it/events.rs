@@ -18,10 +18,18 @@ fn every_stored_event_of_every_version_still_loads() {
             assert!(event.is_durable(), "{line}");
             kinds.insert(event.kind());
             if version == FORMAT {
-                assert_eq!(serde_json::to_string(&event).unwrap(), line, "the current form is the sample's");
+                assert_eq!(
+                    serde_json::to_string(&event).unwrap(),
+                    line,
+                    "the current form is the sample's"
+                );
             }
         }
-        assert_eq!(kinds.len(), DURABLE_KINDS, "v{version} has a sample of each: {kinds:?}");
+        assert_eq!(
+            kinds.len(),
+            DURABLE_KINDS,
+            "v{version} has a sample of each: {kinds:?}"
+        );
     }
 }
 

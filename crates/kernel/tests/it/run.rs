@@ -39,7 +39,10 @@ fn test_agent() -> Arc<Agent> {
         ],
     });
     let model = ModelSpec {
-        name: ModelName { provider: Provider::Demo, name: "demo".into() },
+        name: ModelName {
+            provider: Provider::Demo,
+            name: "demo".into(),
+        },
         base_url: None,
         api_key: None,
         temperature: None,
@@ -47,7 +50,10 @@ fn test_agent() -> Arc<Agent> {
         max_output_tokens: None,
         reasoning_tokens: None,
     };
-    let defaults = Defaults { model, actions: &|_| true };
+    let defaults = Defaults {
+        model,
+        actions: &|_| true,
+    };
     Arc::new(agent::parse(&"tester".parse().unwrap(), &config, &defaults).unwrap())
 }
 
@@ -63,7 +69,12 @@ impl Story {
     fn begin(agent: &Arc<Agent>) -> Self {
         let id = RunId::new(Uuid::from_u128(5));
         let run = Run::new(id, agent.clone(), Arc::new(agent.tools.clone()));
-        let mut story = Self { run, log: Vec::new(), now: START, agent: agent.clone() };
+        let mut story = Self {
+            run,
+            log: Vec::new(),
+            now: START,
+            agent: agent.clone(),
+        };
         let start = RunStart {
             agent: "tester".parse().unwrap(),
             revision: 1,
@@ -84,9 +95,18 @@ impl Story {
         if events.is_empty() {
             return;
         }
-        let first = self.log.last().map_or(Seq::durable(1), |entry| Seq(entry.last().0 + Seq::STRIDE));
+        let first = self
+            .log
+            .last()
+            .map_or(Seq::durable(1), |entry| Seq(entry.last().0 + Seq::STRIDE));
         let space = SpaceId::new(Uuid::from_u128(6));
-        let entry = Entry { space, run: Some(self.run.id()), first, time: self.now, events };
+        let entry = Entry {
+            space,
+            run: Some(self.run.id()),
+            first,
+            time: self.now,
+            events,
+        };
         self.run.stored(&entry);
         self.log.push(entry);
     }
@@ -100,7 +120,11 @@ impl Story {
                 Ok(events)
             }
             Err(rejected) => {
-                assert_eq!(before, format!("{:?}", self.run), "a rejected arrival changes nothing: {rejected:?}");
+                assert_eq!(
+                    before,
+                    format!("{:?}", self.run),
+                    "a rejected arrival changes nothing: {rejected:?}"
+                );
                 Err(rejected)
             }
         }
@@ -116,10 +140,18 @@ impl Story {
                     let text = serde_json::to_string(event).unwrap();
                     Event::read(&serde_json::value::RawValue::from_string(text).unwrap()).unwrap()
                 });
-                Entry { events: events.collect(), ..entry.clone() }
+                Entry {
+                    events: events.collect(),
+                    ..entry.clone()
+                }
             })
             .collect();
-        Run::replay(self.run.id(), self.agent.clone(), Arc::new(self.agent.tools.clone()), &log)
+        Run::replay(
+            self.run.id(),
+            self.agent.clone(),
+            Arc::new(self.agent.tools.clone()),
+            &log,
+        )
     }
 
     fn settled(&self) -> HashMap<CallId, usize> {
@@ -145,15 +177,19 @@ impl Story {
             }
             let next = self.run.due().first().map(|due| match due {
                 Due::Ask { .. } => Arrival::Reply(words("done")),
-                Due::Call(call) => {
-                    Arrival::Output { call: call.tool.call, outcome: Outcome::Output(Json::null()) }
-                }
+                Due::Call(call) => Arrival::Output {
+                    call: call.tool.call,
+                    outcome: Outcome::Output(Json::null()),
+                },
             });
             match next {
                 Some(arrival) => drop(self.take(arrival).unwrap()),
                 None => {
                     self.now = self.run.wake_at().expect("a run that waits has a deadline");
-                    assert!(!self.take(Arrival::Tick).unwrap().is_empty(), "a deadline changes something");
+                    assert!(
+                        !self.take(Arrival::Tick).unwrap().is_empty(),
+                        "a deadline changes something"
+                    );
                 }
             }
         }
@@ -171,8 +207,19 @@ fn message(number: u128) -> Message {
 }
 
 fn words(text: &str) -> Reply {
-    let parts = vec![ReplyPart::Text { id: "1.0".into(), text: text.into() }];
-    Reply { parts, reason: FinishReason::Stop, usage: Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() } }
+    let parts = vec![ReplyPart::Text {
+        id: "1.0".into(),
+        text: text.into(),
+    }];
+    Reply {
+        parts,
+        reason: FinishReason::Stop,
+        usage: Usage {
+            input_tokens: 3,
+            output_tokens: 2,
+            ..Usage::default()
+        },
+    }
 }
 
 fn asks_for(calls: &[(&str, &str)]) -> Reply {
@@ -181,7 +228,11 @@ fn asks_for(calls: &[(&str, &str)]) -> Reply {
         arguments: (*arguments).into(),
         signature: None,
     };
-    Reply { parts: calls.iter().map(part).collect(), reason: FinishReason::ToolCalls, usage: Usage::default() }
+    Reply {
+        parts: calls.iter().map(part).collect(),
+        reason: FinishReason::ToolCalls,
+        usage: Usage::default(),
+    }
 }
 
 fn codes(events: &[Event]) -> Vec<ErrorCode> {
@@ -208,8 +259,14 @@ fn the_pipeline_refuses_in_its_order() {
     ]);
     let events = story.take(Arrival::Reply(reply)).unwrap();
     use ErrorCode::*;
-    let expected =
-        [NotFound, ValidationFailed, ValidationFailed, PrerequisitesNotMet, PermissionDenied, LimitExceeded];
+    let expected = [
+        NotFound,
+        ValidationFailed,
+        ValidationFailed,
+        PrerequisitesNotMet,
+        PermissionDenied,
+        LimitExceeded,
+    ];
     assert_eq!(codes(&events), expected);
     assert!(matches!(story.run.due()[..], [Due::Call(_)]));
 }
@@ -217,21 +274,32 @@ fn the_pipeline_refuses_in_its_order() {
 #[test]
 fn a_reply_that_only_fails_is_told_to_the_model_at_once() {
     let mut story = Story::begin(&test_agent());
-    let events = story.take(Arrival::Reply(asks_for(&[("nothing", "{}")]))).unwrap();
-    assert!(matches!(events.last(), Some(Event::StepStart(e)) if e.step == 2), "{events:?}");
+    let events = story
+        .take(Arrival::Reply(asks_for(&[("nothing", "{}")])))
+        .unwrap();
+    assert!(
+        matches!(events.last(), Some(Event::StepStart(e)) if e.step == 2),
+        "{events:?}"
+    );
 }
 
 #[test]
 fn steps_end_at_the_limit_and_a_new_message_gives_new_ones() {
     let mut story = Story::begin(&test_agent());
     for _ in 0..3 {
-        story.take(Arrival::Reply(asks_for(&[("nothing", "{}")]))).unwrap();
+        story
+            .take(Arrival::Reply(asks_for(&[("nothing", "{}")])))
+            .unwrap();
     }
     story.take(Arrival::Message(message(1))).unwrap();
-    story.take(Arrival::Reply(asks_for(&[("nothing", "{}")]))).unwrap();
+    story
+        .take(Arrival::Reply(asks_for(&[("nothing", "{}")])))
+        .unwrap();
     assert_eq!(story.run.status(), Status::Running);
     for _ in 0..4 {
-        story.take(Arrival::Reply(asks_for(&[("nothing", "{}")]))).unwrap();
+        story
+            .take(Arrival::Reply(asks_for(&[("nothing", "{}")])))
+            .unwrap();
     }
     assert_eq!(story.run.status(), Status::Completed);
 }
@@ -239,7 +307,11 @@ fn steps_end_at_the_limit_and_a_new_message_gives_new_ones() {
 #[test]
 fn a_step_that_breaks_is_tried_again_and_then_given_up() {
     let mut story = Story::begin(&test_agent());
-    let broke = || Arrival::Broke { error: "cut".into(), retryable: true, retry_after: None };
+    let broke = || Arrival::Broke {
+        error: "cut".into(),
+        retryable: true,
+        retry_after: None,
+    };
     for _ in 0..2 {
         story.take(broke()).unwrap();
         assert_eq!(story.run.status(), Status::Running);
@@ -275,49 +347,89 @@ enum Move {
     Message(u8),
 }
 
-const NAMES: [&str; 9] =
-    ["server", "safe", "client", "asked", "asked_client", "child", "after", "strict", "nothing"];
+const NAMES: [&str; 9] = [
+    "server",
+    "safe",
+    "client",
+    "asked",
+    "asked_client",
+    "child",
+    "after",
+    "strict",
+    "nothing",
+];
 
 impl Move {
     fn arrival(&self, story: &Story) -> Option<Arrival> {
-        let id = |number: &u8| CallId { run: story.run.id(), number: u32::from(*number) };
+        let id = |number: &u8| CallId {
+            run: story.run.id(),
+            number: u32::from(*number),
+        };
         Some(match self {
             Self::Reply(calls) => {
                 let calls: Vec<(&str, &str)> = calls
                     .iter()
-                    .map(|(name, good)| (NAMES[*name as usize % NAMES.len()], if *good { r#"{"n":1}"# } else { "{x" }))
+                    .map(|(name, good)| {
+                        (
+                            NAMES[*name as usize % NAMES.len()],
+                            if *good { r#"{"n":1}"# } else { "{x" },
+                        )
+                    })
                     .collect();
                 Arrival::Reply(asks_for(&calls))
             }
             Self::Words => Arrival::Reply(words("hi")),
-            Self::Broke(retryable) => {
-                Arrival::Broke { error: "cut".into(), retryable: *retryable, retry_after: None }
-            }
-            Self::Started(call) => Arrival::Started { call: id(call), child: None },
-            Self::Output(call, true) => {
-                Arrival::Output { call: id(call), outcome: Outcome::Output(Json::from(json!({"ok": 1}))) }
-            }
+            Self::Broke(retryable) => Arrival::Broke {
+                error: "cut".into(),
+                retryable: *retryable,
+                retry_after: None,
+            },
+            Self::Started(call) => Arrival::Started {
+                call: id(call),
+                child: None,
+            },
+            Self::Output(call, true) => Arrival::Output {
+                call: id(call),
+                outcome: Outcome::Output(Json::from(json!({"ok": 1}))),
+            },
             Self::Output(call, false) => Arrival::Output {
                 call: id(call),
                 outcome: Outcome::error(ErrorCode::ExecutionFailed, "no"),
             },
-            Self::Result(call, value) => {
-                Arrival::Result { call: id(call), outcome: Outcome::Output(Json::from(json!(value % 2))) }
-            }
+            Self::Result(call, value) => Arrival::Result {
+                call: id(call),
+                outcome: Outcome::Output(Json::from(json!(value % 2))),
+            },
             Self::Claim(call, holder) => {
                 let until = story.now.after(Duration::from_secs(10));
-                Arrival::Claim { call: id(call), claim: Claim { holder: format!("h{}", holder % 2), until } }
+                Arrival::Claim {
+                    call: id(call),
+                    claim: Claim {
+                        holder: format!("h{}", holder % 2),
+                        until,
+                    },
+                }
             }
-            Self::Release(call, holder) => Arrival::Release { call: id(call), holder: format!("h{}", holder % 2) },
+            Self::Release(call, holder) => Arrival::Release {
+                call: id(call),
+                holder: format!("h{}", holder % 2),
+            },
             Self::Decide(call, how) => {
-                let approval = ApprovalId { run: story.run.id(), number: u32::from(*call) };
+                let approval = ApprovalId {
+                    run: story.run.id(),
+                    number: u32::from(*call),
+                };
                 let verdict = match how % 4 {
                     0 => Verdict::Approve(None),
                     1 => Verdict::Approve(Some(Json::from(json!({"n": 2})))),
                     2 => Verdict::Approve(Some(Json::from(json!("not an object")))),
                     _ => Verdict::Deny(Some("no".into())),
                 };
-                Arrival::Decide { approval, verdict, by: None }
+                Arrival::Decide {
+                    approval,
+                    verdict,
+                    by: None,
+                }
             }
             Self::Wait(_) => return None,
             Self::Tick => Arrival::Tick,

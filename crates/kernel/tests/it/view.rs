@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use serde_json::json;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{
-    Claim, Event, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting, ToolInputAvailable, ToolInputDelta,
-    ToolInputStart, ToolOutputAvailable, ToolOutputDenied, ToolOutputError, ToolProgress, ToolRef, ToolReleased,
+    Claim, Event, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting, ToolInputAvailable,
+    ToolInputDelta, ToolInputStart, ToolOutputAvailable, ToolOutputDenied, ToolOutputError, ToolProgress,
+    ToolRef, ToolReleased,
 };
 use toolgate_kernel::id::{ApprovalId, CallId, RunId};
 use toolgate_kernel::json::Json;
@@ -18,22 +19,41 @@ use uuid::Uuid;
 const MARK: &str = "MARKED-BYTES";
 
 fn tool(placement: Placement, shown: bool) -> ToolRef {
-    let call = CallId { run: RunId::new(Uuid::from_u128(1)), number: 0 };
-    ToolRef { call, name: "secretive".into(), placement, shown }
+    let call = CallId {
+        run: RunId::new(Uuid::from_u128(1)),
+        number: 0,
+    };
+    ToolRef {
+        call,
+        name: "secretive".into(),
+        placement,
+        shown,
+    }
 }
 
 /// Every event of a tool, full of marked bytes.
 fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
     let value = || Some(Json::from(json!({ "deep": [{ mark: mark }] })));
     let text = || Some(format!("says {mark}"));
-    let approval = ApprovalId { run: tool.call.run, number: 0 };
+    let approval = ApprovalId {
+        run: tool.call.run,
+        number: 0,
+    };
     vec![
         ToolInputStart::of(tool).into(),
         ToolInputDelta::of(tool, mark.into()).into(),
         ToolInputAvailable::of(tool, value(), None, text()).into(),
         ToolApprovalRequest::of(tool, approval, value(), Time(0)).into(),
         ToolApprovalResponse::of(tool, approval, true, text(), value(), None, false, None).into(),
-        ToolExecuting::of(tool, Some(Claim { holder: mark.into(), until: Time(0) }), None).into(),
+        ToolExecuting::of(
+            tool,
+            Some(Claim {
+                holder: mark.into(),
+                until: Time(0),
+            }),
+            None,
+        )
+        .into(),
         ToolReleased::of(tool).into(),
         ToolProgress::of(tool, value()).into(),
         ToolOutputAvailable::of(tool, value()).into(),
@@ -43,7 +63,9 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
 }
 
 fn seen(event: &Event, audience: Audience) -> String {
-    view(event, audience).map(|event| serde_json::to_string(&*event).unwrap()).unwrap_or_default()
+    view(event, audience)
+        .map(|event| serde_json::to_string(&*event).unwrap())
+        .unwrap_or_default()
 }
 
 #[test]
@@ -53,7 +75,10 @@ fn a_public_principal_sees_the_name_and_nothing_else_of_a_tool_on_the_gateways_s
             let public = seen(&event, Audience::Public);
             assert!(!public.contains(MARK), "{public}");
             assert!(!public.contains("EXECUTION_FAILED"), "{public}");
-            assert_eq!(seen(&event, Audience::Secret), serde_json::to_string(&event).unwrap());
+            assert_eq!(
+                seen(&event, Audience::Secret),
+                serde_json::to_string(&event).unwrap()
+            );
         }
     }
 }

@@ -32,11 +32,12 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
+use crate::listeners::Listeners;
 use fault::Fault;
 use lock::DataLock;
 use readers::Readers;
 use session::Session;
-use writer::{Listener, Writer};
+use writer::Writer;
 
 /// What may be set.
 #[derive(Debug, Clone)]
@@ -63,7 +64,7 @@ impl Default for SqliteOptions {
 pub struct SqliteStore {
     readers: Arc<Readers>,
     writer: Writer,
-    listener: Listener,
+    listeners: Listeners,
 }
 
 impl SqliteStore {
@@ -79,11 +80,11 @@ impl SqliteStore {
         // Configurations with secrets are in it: SQLite's own files beside it inherit the mode.
         lock::private().open(path).map_err(unavailable)?;
         let session = open_session(path).map_err(Fault::told)?;
-        let listener = Listener::default();
+        let listeners = Listeners::default();
         Ok(Self {
             readers: Readers::new(path, options.readers),
-            writer: Writer::start(session, lock, listener.clone(), &options)?,
-            listener,
+            writer: Writer::start(session, lock, listeners.clone(), &options)?,
+            listeners,
         })
     }
 }
@@ -123,10 +124,7 @@ fn prepare(connection: &Connection) -> Result<(), Fault> {
 #[async_trait]
 impl Store for SqliteStore {
     fn listen(&self, listener: Arc<dyn CommitListener>) {
-        assert!(
-            self.listener.set(listener).is_ok(),
-            "the store has a listener already"
-        );
+        self.listeners.add(listener);
     }
 
     async fn append(&self, append: Append) -> Result<Arc<Entry>, StoreError> {

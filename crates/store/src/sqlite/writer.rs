@@ -2,13 +2,13 @@
 //! then answers: nobody hears of a write that is not on disk.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
-use toolgate_engine::store::{Append, CommitListener, StoreError};
+use toolgate_engine::store::{Append, StoreError};
 use toolgate_kernel::event::Entry;
 
 use super::SqliteOptions;
@@ -16,10 +16,8 @@ use super::fault::Fault;
 use super::lock::DataLock;
 use super::session::Session;
 use super::work::{AppendWork, OtherWork, Work};
+use crate::listeners::Listeners;
 use crate::text;
-
-/// Who is told of commits.
-pub(crate) type Listener = Arc<OnceLock<Arc<dyn CommitListener>>>;
 
 /// The handle to the writing thread. Dropping it waits until what was accepted is done.
 pub(crate) struct Writer {
@@ -37,14 +35,14 @@ impl Writer {
     pub(crate) fn start(
         session: Session,
         lock: DataLock,
-        listener: Listener,
+        listeners: Listeners,
         options: &SqliteOptions,
     ) -> Result<Self, StoreError> {
         let (jobs, waiting) = mpsc::channel(options.pending_max);
         let batch_max = options.batch_max;
         let thread = std::thread::Builder::new()
             .name("toolgate-writer".into())
-            .spawn(move || serve(Committer { session, listener }, lock, waiting, batch_max))
+            .spawn(move || serve(Committer { session, listeners }, lock, waiting, batch_max))
             .map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
         Ok(Self {
             jobs,
@@ -119,7 +117,7 @@ fn serve(mut committer: Committer, lock: DataLock, mut waiting: mpsc::Receiver<J
 /// Turns works into commits.
 struct Committer {
     session: Session,
-    listener: Listener,
+    listeners: Listeners,
 }
 
 /// Why a transaction came to nothing.
@@ -197,11 +195,7 @@ impl Committer {
             .zip(&outcomes)
             .filter(|(_, outcome)| outcome.is_ok());
         let entries: Vec<_> = stored.filter_map(|(work, _)| work.entry()).collect();
-        if let Some(listener) = self.listener.get()
-            && !entries.is_empty()
-        {
-            listener.committed(&entries);
-        }
+        self.listeners.tell(&entries);
         works
             .into_iter()
             .zip(outcomes)

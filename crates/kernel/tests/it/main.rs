@@ -1,0 +1,5 @@
+//! The kernel through its front door.
+
+mod events;
+mod run;
+mod view;
