@@ -86,6 +86,19 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
+/// Deepest value that is read from text; one made by hand may be deeper.
+pub(crate) const DEPTH_MAX: usize = 127;
+
+/// Whether `value` has more than `levels` levels of arrays and objects. Looks no deeper than that.
+pub(crate) fn deeper_than(value: &Value, levels: usize) -> bool {
+    let deeper = |inner: &Value| deeper_than(inner, levels - 1);
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(deeper),
+        Value::Object(members) => levels == 0 || members.values().any(deeper),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
 /// Reads like a tree and keeps nothing. Raw JSON is only skipped over, so it may hold what no tree can:
 /// `1e999`, half a surrogate pair, a million brackets.
 struct Readable;
