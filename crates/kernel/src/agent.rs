@@ -1,14 +1,41 @@
 //! An agent's configuration: read, checked with all problems at once, and compiled for use.
+//!
+//! `read` has the agent and its model, `tools` what it may call, `execution` what runs a tool.
+
+mod execution;
+mod read;
+mod tools;
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::json::Json;
 use crate::name::AgentName;
-use crate::problem::Problem;
-use crate::prompt::ToolChoice;
+use crate::problem::{Problem, Problems};
+use crate::prompt::{OfferedTool, ToolChoice};
 use crate::tool::Toolbox;
+
+/// Most model replies in one run that a configuration may ask for.
+pub const STEPS_MAX: u32 = 1_000;
+/// Most calls in one run that a configuration may ask for.
+pub const CALLS_MAX: u32 = 10_000;
+/// Most calls in one step that a configuration may ask for.
+pub const CALLS_PER_STEP_MAX: u32 = 256;
+/// Most tokens in one run that a configuration may ask for.
+pub const TOKENS_MAX: u64 = 100_000_000;
+/// Most runs above a run that a configuration may ask for.
+pub const RUN_DEPTH_MAX: u32 = 16;
+/// Most tokens of one reply, or of its reasoning, that a configuration may ask for.
+pub const REPLY_TOKENS_MAX: u32 = 1_000_000;
+/// Most tools of one agent.
+pub const TOOLS_MAX: usize = 128;
+/// Longest system prompt.
+pub const INSTRUCTIONS_CHARS_MAX: usize = 200_000;
+/// What stands for a key wherever a configuration is shown.
+const MASK: &str = "***";
 
 /// Who makes the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,6 +129,16 @@ impl Default for Limits {
     }
 }
 
+/// Whose account of a conversation counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum History {
+    /// The gateway's: what a client posts again is a claim, not a fact.
+    #[default]
+    Server,
+    /// The client's: every request brings the whole conversation.
+    Client,
+}
+
 /// A checked configuration.
 #[derive(Debug)]
 pub struct Agent {
@@ -121,20 +158,54 @@ pub struct Agent {
     pub grants: Vec<String>,
     /// What it may call.
     pub tools: Toolbox,
+    /// Whose account of a conversation counts in its chats.
+    pub history: History,
 }
 
-/// Reads a configuration (DESIGN: seed 003's form) and reports everything that is wrong with it.
-pub fn parse(_name: &AgentName, _config: &Value, _defaults: &Defaults<'_>) -> Result<Agent, Vec<Problem>> {
-    todo!()
-}
-/// d
+/// What the author of a configuration need not say.
 pub struct Defaults<'a> {
-    /// d
+    /// What an agent without a `model` asks.
     pub model: ModelSpec,
-    /// d
+    /// Whether the gateway has an action of this name, for `prebuilt` tools.
     pub actions: &'a dyn Fn(&str) -> bool,
 }
-/// d
-pub fn offered(_tools: &Toolbox) -> std::sync::Arc<[crate::prompt::OfferedTool]> {
-    todo!()
+
+/// Reads a configuration (seed 003's form, or a short one with `instructions` at the top) and reports everything
+/// that is wrong with it.
+pub fn parse(name: &AgentName, config: &Value, defaults: &Defaults<'_>) -> Result<Agent, Vec<Problem>> {
+    let problems = Problems::default();
+    let agent = read::agent(name, config, defaults, &problems);
+    problems.or(agent)
+}
+
+/// The configuration as it may be shown: every `apiKey` masked. A tool's parameter of that name stays.
+pub fn redact(config: &Json) -> Json {
+    let mut config = config.to_value();
+    mask(&mut config);
+    config.into()
+}
+
+fn mask(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Value::String(_) | Value::Number(_) if name == "apiKey" => *value = MASK.into(),
+                    other => mask(other),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(mask),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// What a model is told of these tools, in the order of their names.
+pub fn offered(tools: &Toolbox) -> Arc<[OfferedTool]> {
+    let offer = |tool: &Arc<crate::tool::Tool>| OfferedTool {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        parameters: tool.parameters.clone(),
+    };
+    tools.values().map(offer).collect()
 }

@@ -3,19 +3,20 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A JSON value kept as the text it came in. Cheap to clone.
+/// A JSON value kept as the text it came in. Cheap to clone. What comes in from outside is known to read back
+/// as a tree: a text that nests too deep, or holds a number or a character that nothing can hold, is refused.
 #[derive(Clone)]
 pub struct Json(Arc<RawValue>);
 
 impl Json {
     /// Keeps `text` if it is one JSON value.
     pub fn parse(text: String) -> Result<Self, serde_json::Error> {
-        RawValue::from_string(text).map(|raw| Self(raw.into()))
+        RawValue::from_string(text)?.try_into()
     }
     /// The value as text.
     pub fn as_str(&self) -> &str {
@@ -53,9 +54,11 @@ impl From<Value> for Json {
         Self::from(&value)
     }
 }
-impl From<Box<RawValue>> for Json {
-    fn from(raw: Box<RawValue>) -> Self {
-        Self(raw.into())
+impl TryFrom<Box<RawValue>> for Json {
+    type Error = serde_json::Error;
+    fn try_from(raw: Box<RawValue>) -> Result<Self, serde_json::Error> {
+        serde_json::from_str::<Readable>(raw.get())?;
+        Ok(Self(raw.into()))
     }
 }
 
@@ -77,6 +80,64 @@ impl Serialize for Json {
 }
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Ok(Self(Box::<RawValue>::deserialize(from)?.into()))
+        Box::<RawValue>::deserialize(from)?
+            .try_into()
+            .map_err(de::Error::custom)
+    }
+}
+
+/// Deepest value that is read from text; one made by hand may be deeper.
+pub(crate) const DEPTH_MAX: usize = 127;
+
+/// Whether `value` has more than `levels` levels of arrays and objects. Looks no deeper than that.
+pub(crate) fn deeper_than(value: &Value, levels: usize) -> bool {
+    let deeper = |inner: &Value| deeper_than(inner, levels - 1);
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(deeper),
+        Value::Object(members) => levels == 0 || members.values().any(deeper),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Reads like a tree and keeps nothing. Raw JSON is only skipped over, so it may hold what no tree can:
+/// `1e999`, half a surrogate pair, a million brackets.
+struct Readable;
+
+impl<'de> Deserialize<'de> for Readable {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Self)
+    }
+}
+impl<'de> Visitor<'de> for Readable {
+    type Value = Self;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a JSON value")
+    }
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self, A::Error> {
+        while items.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
+        while members.next_entry::<Self, Self>()?.is_some() {}
+        Ok(self)
     }
 }

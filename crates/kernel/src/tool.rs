@@ -1,14 +1,20 @@
 //! What a tool is: a definition that can be checked, and where it runs.
 
+mod client;
+pub(crate) mod definition;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::json::Json;
 use crate::name::{AgentName, ToolName};
 use crate::schema::Validator;
+
+pub use client::{ClientToolLimits, client_tools, compile_client, merge, merge_with};
 
 /// How long a client may take by default.
 pub const CLIENT_DEADLINE: Duration = Duration::from_secs(600);
@@ -40,6 +46,12 @@ pub struct Tool {
     pub description: String,
     /// JSON Schema of the input.
     pub parameters: Json,
+    /// What it is for: creation, navigation, utility, or the project's own word.
+    pub category: Option<String>,
+    /// Words of a person that suggest it.
+    pub triggers: Vec<String>,
+    /// Its author's number for this state of it.
+    pub version: Option<String>,
     /// What runs it.
     pub execution: Execution,
     /// Who may see its input and output besides secret principals.
@@ -119,6 +131,17 @@ pub enum Approval {
     When(Validator),
 }
 
+impl Approval {
+    /// Whether this input needs a yes. When in doubt it does.
+    pub fn needed(&self, input: &Value) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Always => true,
+            Self::When(rule) => rule.may_fit(input),
+        }
+    }
+}
+
 /// What a crash in mid-execution means for a tool on the gateway's side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Retry {
@@ -147,16 +170,12 @@ pub struct ClientTool {
     pub timeout_ms: Option<u64>,
 }
 
-/// The tools of a run, by name.
-pub type Toolbox = BTreeMap<ToolName, Arc<Tool>>;
-
 impl ClientTool {
-    /// d
+    /// SHA-256 of the definition, in hex: the same as the compiled tool's, so that one can be kept by it.
     pub fn hash(&self) -> String {
-        todo!()
+        definition::hash(&serde_json::to_value(self).expect("a definition is JSON"))
     }
 }
-/// d
-pub fn merge(_a: &Toolbox, _c: &[ClientTool]) -> Result<Toolbox, Vec<crate::problem::Problem>> {
-    todo!()
-}
+
+/// The tools of a run, by name.
+pub type Toolbox = BTreeMap<ToolName, Arc<Tool>>;

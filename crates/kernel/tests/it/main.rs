@@ -1,5 +1,12 @@
-//! The kernel through its front door.
+//! What the kernel promises, checked through its front door.
 
+mod agent;
+mod agent_tools;
+mod client_tools;
 mod events;
+mod json;
+mod odd;
+mod profile;
 mod run;
+mod schema;
 mod view;

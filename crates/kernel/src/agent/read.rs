@@ -1,0 +1,228 @@
+//! Reads an agent: who it is, what it asks, what it may use up.
+
+use serde_json::Value;
+
+use super::{
+    Agent, CALLS_MAX, CALLS_PER_STEP_MAX, Defaults, History, INSTRUCTIONS_CHARS_MAX, Limits, MASK, ModelName,
+    ModelSpec, Provider, REPLY_TOKENS_MAX, RUN_DEPTH_MAX, STEPS_MAX, Secret, TOKENS_MAX, tools,
+};
+use crate::json::{DEPTH_MAX, deeper_than};
+use crate::members::Members;
+use crate::name::AgentName;
+use crate::problem::{Problems, preview, shown};
+use crate::prompt::ToolChoice;
+
+const DESCRIPTION_CHARS_MAX: usize = 1_024;
+const MODEL_NAME_CHARS_MAX: usize = 256;
+const URL_CHARS_MAX: usize = 2_048;
+const KEY_CHARS_MAX: usize = 4_096;
+const GRANTS_MAX: usize = 256;
+const GRANT_CHARS_MAX: usize = 256;
+
+const MEMBERS: [&str; 11] = [
+    "version",
+    "agent",
+    "description",
+    "instructions",
+    "model",
+    "loop",
+    "limits",
+    "tools",
+    "grants",
+    "history",
+    "runtime",
+];
+const MODEL_MEMBERS: [&str; 8] = [
+    "provider",
+    "name",
+    "baseUrl",
+    "apiKey",
+    "temperature",
+    "topP",
+    "maxOutputTokens",
+    "reasoningTokens",
+];
+const PROVIDERS: [(&str, Provider); 4] = [
+    ("openai", Provider::Openai),
+    ("anthropic", Provider::Anthropic),
+    ("google", Provider::Google),
+    ("demo", Provider::Demo),
+];
+
+/// Reads all of it. Where something is wrong that is noted, and a default stands in so that reading goes on.
+pub(super) fn agent(
+    name: &AgentName,
+    config: &Value,
+    defaults: &Defaults<'_>,
+    problems: &Problems,
+) -> Option<Agent> {
+    if deeper_than(config, DEPTH_MAX) {
+        problems.add(
+            "",
+            format!("the configuration nests deeper than {DEPTH_MAX} levels"),
+        );
+        return None;
+    }
+    let top = Members::open(config, "", &MEMBERS, problems)?;
+    top.choice("version", &[("1.0", ()), ("1", ())]);
+    let about = top.section("agent", &["name", "description", "system"]);
+    let about = about.as_ref().inspect(|about| same_name(name, about));
+    let description = either(
+        (&top, "description"),
+        (about, "description"),
+        DESCRIPTION_CHARS_MAX,
+    );
+    let instructions = either((&top, "instructions"), (about, "system"), INSTRUCTIONS_CHARS_MAX);
+    let history = top.choice(
+        "history",
+        &[("server", History::Server), ("client", History::Client)],
+    );
+    let (tools, names) = tools::read(&top, defaults);
+    let (steps, tool_choice) = steps(&top, &names);
+    Some(Agent {
+        name: name.clone(),
+        description: description.map(str::to_owned),
+        instructions: instructions.unwrap_or_default().to_owned(),
+        model: model(&top).unwrap_or_else(|| defaults.model.clone()),
+        tool_choice: tool_choice.unwrap_or_default(),
+        limits: limits(&top, steps),
+        grants: top.texts("grants", GRANTS_MAX, GRANT_CHARS_MAX),
+        tools,
+        history: history.unwrap_or_default(),
+    })
+}
+
+fn same_name(name: &AgentName, about: &Members<'_>) {
+    if let Some(written) = about.get("name").filter(|written| *written != name.as_str()) {
+        let words = format!(
+            "expected {name:?}, the name in the address, got {}",
+            shown(written)
+        );
+        about.wrong("name", words);
+    }
+}
+
+/// A text that may stand at the top or in `agent`, but not in both.
+fn either<'v>(
+    (top, short): (&Members<'v>, &str),
+    (about, long): (Option<&Members<'v>>, &str),
+    chars_max: usize,
+) -> Option<&'v str> {
+    let Some(about) = about.filter(|about| about.get(long).is_some()) else {
+        return top.text(short, chars_max);
+    };
+    if top.get(short).is_some() {
+        top.wrong(
+            short,
+            format!("it stands at {} already; give it once", about.at(long)),
+        );
+    }
+    about.text(long, chars_max)
+}
+
+fn model(top: &Members<'_>) -> Option<ModelSpec> {
+    let model = top.section("model", &MODEL_MEMBERS)?;
+    let provider = model.choice("provider", &PROVIDERS);
+    if model.get("provider").is_none() {
+        let known = PROVIDERS.map(|(name, _)| name).join(", ");
+        model.lacks(format!("a model needs a provider: one of {known}"));
+    }
+    if model.get("name").is_none() && !matches!(provider, Some(Provider::Demo) | None) {
+        model.lacks("a model needs the name that its vendor gave it");
+    }
+    let name = model.text("name", MODEL_NAME_CHARS_MAX);
+    Some(ModelSpec {
+        name: ModelName {
+            provider: provider.unwrap_or(Provider::Demo),
+            name: name.unwrap_or("demo").to_owned(),
+        },
+        base_url: base_url(&model),
+        api_key: api_key(&model),
+        temperature: model.number("temperature", 0.0..=2.0),
+        top_p: model.number("topP", 0.0..=1.0),
+        max_output_tokens: model.whole("maxOutputTokens", 1..=REPLY_TOKENS_MAX),
+        reasoning_tokens: model.whole("reasoningTokens", 1..=REPLY_TOKENS_MAX),
+    })
+}
+
+fn base_url(model: &Members<'_>) -> Option<String> {
+    let url = model.text("baseUrl", URL_CHARS_MAX)?;
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"));
+    let odd = |c: char| c.is_whitespace() || c.is_control();
+    if !rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(odd)) {
+        let words = "expected an address such as \"https://api.example.com/v1\"";
+        model.wrong("baseUrl", format!("{words}, got {}", preview(url)));
+    }
+    Some(url.to_owned())
+}
+
+fn api_key(model: &Members<'_>) -> Option<Secret> {
+    let key = model.text("apiKey", KEY_CHARS_MAX)?;
+    // A configuration that was shown and is put back would lose its key without a word.
+    if key == MASK {
+        model.wrong(
+            "apiKey",
+            "this is the mask of a key; give the key itself, or leave it out",
+        );
+    }
+    Some(Secret::new(key))
+}
+
+/// `loop`: how many steps, and whether they use tools.
+fn steps(top: &Members<'_>, names: &[&str]) -> (Option<u32>, Option<ToolChoice>) {
+    let Some(section) = top.section("loop", &["maxSteps", "toolChoice"]) else {
+        return (None, None);
+    };
+    (
+        section.whole("maxSteps", 1..=STEPS_MAX),
+        tool_choice(&section, names),
+    )
+}
+
+fn tool_choice(section: &Members<'_>, names: &[&str]) -> Option<ToolChoice> {
+    let value = section.get("toolChoice")?;
+    let tool = match value {
+        Value::String(word) => match word.as_str() {
+            "auto" => return Some(ToolChoice::Auto),
+            "required" => return Some(ToolChoice::Required),
+            "none" => return Some(ToolChoice::None),
+            _ => None,
+        },
+        Value::Object(_) => {
+            let choice = section.section("toolChoice", &["type", "tool", "toolName", "name"])?;
+            choice.choice("type", &[("tool", ())]);
+            let mut named = ["tool", "toolName", "name"]
+                .iter()
+                .filter_map(|name| choice.get(name));
+            named.next().and_then(Value::as_str)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    };
+    let Some(tool) = tool else {
+        let words = "expected \"auto\", \"required\", \"none\" or {\"tool\": name}";
+        section.wrong("toolChoice", format!("{words}, got {}", shown(value)));
+        return None;
+    };
+    if !names.contains(&tool) {
+        section.wrong(
+            "toolChoice",
+            format!("the agent has no tool named {}", preview(tool)),
+        );
+    }
+    tool.parse().ok().map(ToolChoice::Tool)
+}
+
+fn limits(top: &Members<'_>, steps: Option<u32>) -> Limits {
+    let mut limits = Limits::default();
+    limits.steps = steps.unwrap_or(limits.steps);
+    if let Some(section) = top.section("limits", &["calls", "callsPerStep", "tokens", "depth"]) {
+        limits.calls = section.whole("calls", 1..=CALLS_MAX).unwrap_or(limits.calls);
+        let calls_per_step = section.whole("callsPerStep", 1..=CALLS_PER_STEP_MAX);
+        limits.calls_per_step = calls_per_step.unwrap_or(limits.calls_per_step);
+        limits.tokens = section.whole("tokens", 1..=TOKENS_MAX).unwrap_or(limits.tokens);
+        limits.depth = section.whole("depth", 0..=RUN_DEPTH_MAX).unwrap_or(limits.depth);
+    }
+    limits
+}

@@ -1,0 +1,210 @@
+//! A JSON object that a person wrote, read member by member; what is wrong is noted and reading goes on.
+//! `null` is as good as absent.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+
+use crate::problem::{Problems, kind, member, preview, shown};
+
+/// Longest name that is compared with the known ones to guess what was meant.
+const GUESS_CHARS_MAX: usize = 32;
+
+/// An object, where it stands in what the author wrote, and what is wrong so far.
+pub(crate) struct Members<'v> {
+    map: &'v Map<String, Value>,
+    pointer: String,
+    /// Where problems go.
+    pub problems: &'v Problems,
+}
+
+impl<'v> Members<'v> {
+    /// Opens `value` if it is an object, and notes every member that is not `known`.
+    pub fn open(value: &'v Value, pointer: &str, known: &[&str], problems: &'v Problems) -> Option<Self> {
+        let Value::Object(map) = value else {
+            problems.add(pointer, format!("expected an object, got {}", kind(value)));
+            return None;
+        };
+        let pointer = pointer.to_owned();
+        let members = Self {
+            map,
+            pointer,
+            problems,
+        };
+        for name in map.keys().filter(|name| !known.contains(&name.as_str())) {
+            let seen = preview(name);
+            members.wrong(
+                name,
+                match guess(name, known) {
+                    Some(meant) => format!("unknown member {seen}; did you mean {meant:?}?"),
+                    None => format!("unknown member {seen}; known here: {}", known.join(", ")),
+                },
+            );
+        }
+        Some(members)
+    }
+
+    /// Where a member stands.
+    pub fn at(&self, name: &str) -> String {
+        member(&self.pointer, name)
+    }
+
+    /// Notes what is wrong with a member.
+    pub fn wrong(&self, name: &str, message: impl Into<String>) {
+        self.problems.add(self.at(name), message);
+    }
+
+    /// Notes what is wrong with the whole, as when a member is not there.
+    pub fn lacks(&self, message: impl Into<String>) {
+        self.problems.add(&self.pointer, message);
+    }
+
+    /// A member of any kind, also when it is `null`.
+    pub fn written(&self, name: &str) -> Option<&'v Value> {
+        self.map.get(name)
+    }
+
+    /// A member of any kind.
+    pub fn get(&self, name: &str) -> Option<&'v Value> {
+        self.written(name).filter(|value| !value.is_null())
+    }
+
+    /// A member that is an object.
+    pub fn section(&self, name: &str, known: &[&str]) -> Option<Self> {
+        Self::open(self.get(name)?, &self.at(name), known, self.problems)
+    }
+
+    /// A member that is a text of 1 to `chars_max` characters.
+    pub fn text(&self, name: &str, chars_max: usize) -> Option<&'v str> {
+        text(self.get(name)?, &self.at(name), chars_max, self.problems)
+    }
+
+    /// A member that is a list of texts, each of 1 to `chars_max` characters.
+    pub fn texts(&self, name: &str, items_max: usize, chars_max: usize) -> Vec<String> {
+        let place = |index| format!("{}/{index}", self.at(name));
+        let items = self.list(name, items_max).iter().enumerate();
+        items
+            .filter_map(|(index, item)| text(item, &place(index), chars_max, self.problems))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// A member that is a number in `range`.
+    pub fn number(&self, name: &str, range: RangeInclusive<f64>) -> Option<f64> {
+        let value = self.get(name)?;
+        let number = value.as_f64().filter(|number| range.contains(number));
+        if number.is_none() {
+            let (from, to) = range.into_inner();
+            self.wrong(
+                name,
+                format!("expected a number from {from} to {to}, got {}", shown(value)),
+            );
+        }
+        number
+    }
+
+    /// A member that is a whole number in `range`.
+    pub fn whole<N: Copy + PartialOrd + std::fmt::Display + TryFrom<u64>>(
+        &self,
+        name: &str,
+        range: RangeInclusive<N>,
+    ) -> Option<N> {
+        let value = self.get(name)?;
+        let number = value.as_u64().and_then(|number| N::try_from(number).ok());
+        let number = number.filter(|number| range.contains(number));
+        if number.is_none() {
+            let (from, to) = range.into_inner();
+            self.wrong(
+                name,
+                format!(
+                    "expected a whole number from {from} to {to}, got {}",
+                    shown(value)
+                ),
+            );
+        }
+        number
+    }
+
+    /// A member that is one of a few words.
+    pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Option<T> {
+        let value = self.get(name)?;
+        let chosen = choices.iter().find(|(word, _)| value.as_str() == Some(word));
+        if chosen.is_none() {
+            let words: Vec<_> = choices.iter().map(|(word, _)| format!("{word:?}")).collect();
+            self.wrong(
+                name,
+                format!("expected {}, got {}", words.join(" or "), shown(value)),
+            );
+        }
+        chosen.map(|(_, choice)| *choice)
+    }
+
+    /// A member that is a list of at most `items_max`; empty when absent.
+    pub fn list(&self, name: &str, items_max: usize) -> &'v [Value] {
+        match self.get(name) {
+            None => &[],
+            Some(Value::Array(items)) if items.len() <= items_max => items,
+            Some(Value::Array(items)) => {
+                self.wrong(
+                    name,
+                    format!("{} items; at most {items_max} are allowed", items.len()),
+                );
+                &items[..items_max]
+            }
+            Some(other) => {
+                self.wrong(name, format!("expected an array, got {}", kind(other)));
+                &[]
+            }
+        }
+    }
+}
+
+fn text<'v>(value: &'v Value, pointer: &str, chars_max: usize, problems: &Problems) -> Option<&'v str> {
+    let Value::String(text) = value else {
+        problems.add(pointer, format!("expected a text, got {}", kind(value)));
+        return None;
+    };
+    let blank = text.trim().is_empty();
+    let long = text.len() > chars_max && text.chars().count() > chars_max;
+    if blank || long {
+        let seen = if blank {
+            "a blank one".to_owned()
+        } else {
+            text.chars().count().to_string()
+        };
+        problems.add(
+            pointer,
+            format!("expected a text of 1 to {chars_max} characters, got {seen}"),
+        );
+    }
+    Some(text)
+}
+
+/// The known name that `name` is most likely a slip of.
+fn guess<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    if name.chars().count() > GUESS_CHARS_MAX {
+        return None;
+    }
+    let name = name.to_lowercase();
+    let near = known
+        .iter()
+        .map(|known| (slips(&name, &known.to_lowercase()), *known));
+    let (slips, nearest) = near.min_by_key(|(slips, _)| *slips)?;
+    (slips <= 2 && slips * 2 < nearest.chars().count()).then_some(nearest)
+}
+
+/// How many letters must change, come or go to make one word the other.
+fn slips(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, letter) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (column, known) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *known);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}

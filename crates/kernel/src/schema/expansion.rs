@@ -1,0 +1,226 @@
+//! What a schema comes to when every reference is followed.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::problem::member;
+
+/// Most schemas around a schema when references are followed.
+const EXPANDED_DEPTH_MAX: usize = 128;
+
+/// What checking one value against a schema takes at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Schemas, each counted as often as references lead to it.
+    pub subschemas: usize,
+    /// Schemas around a schema.
+    pub depth: usize,
+    /// References that lead back to a schema they stand in.
+    pub returns: usize,
+}
+
+impl Shape {
+    /// Whether the schema goes as deep as the value does.
+    pub fn is_recursive(self) -> bool {
+        self.returns > 0
+    }
+}
+
+/// A schema and where references into it lead.
+pub(super) struct Anchors<'s> {
+    root: &'s Value,
+    named: HashMap<&'s str, &'s Value>,
+}
+
+impl<'s> Anchors<'s> {
+    pub fn new(root: &'s Value) -> Self {
+        let named = HashMap::new();
+        Self { root, named }
+    }
+    /// Names a schema; false when another has the name.
+    pub fn insert(&mut self, name: &'s str, schema: &'s Value) -> bool {
+        let earlier = self.named.insert(name, schema);
+        earlier.is_none_or(|earlier| std::ptr::eq(earlier, schema))
+    }
+    /// Where `reference` leads; nothing when that is outside the schema or not there.
+    pub fn target(&self, reference: &str) -> Option<&'s Value> {
+        let fragment = reference.strip_prefix('#')?;
+        let in_uri = |c: char| c.is_ascii_graphic() && !"\"#<>[\\]^`{|}".contains(c);
+        let fragment = decode(fragment.chars().all(in_uri).then_some(fragment)?)?;
+        if fragment.is_empty() || fragment.starts_with('/') {
+            self.root.pointer(&fragment)
+        } else {
+            self.named.get(fragment.as_ref()).copied()
+        }
+    }
+}
+
+/// Counts; says in words what is too much of it. Zero forbids references, and then there is nothing to count.
+pub(super) fn expand(anchors: &Anchors<'_>, subschemas_max: usize) -> Result<Shape, String> {
+    let mut expansion = Expansion {
+        anchors,
+        subschemas_max: if subschemas_max == 0 {
+            usize::MAX
+        } else {
+            subschemas_max
+        },
+        around: Vec::new(),
+        shape: Shape {
+            subschemas: 0,
+            depth: 0,
+            returns: 0,
+        },
+    };
+    expansion.visit(anchors.root, 1)?;
+    Ok(expansion.shape)
+}
+
+struct Expansion<'s, 'a> {
+    anchors: &'a Anchors<'s>,
+    subschemas_max: usize,
+    around: Vec<&'s Value>,
+    shape: Shape,
+}
+
+impl<'s> Expansion<'s, '_> {
+    /// Counts a schema that is tried `times` on one value.
+    fn visit(&mut self, schema: &'s Value, times: usize) -> Result<(), String> {
+        if self.around.iter().any(|outer| std::ptr::eq(*outer, schema)) {
+            self.shape.returns += 1;
+            return Ok(());
+        }
+        self.shape.subschemas = self.shape.subschemas.saturating_add(times);
+        self.shape.depth = self.shape.depth.max(self.around.len());
+        if self.shape.subschemas > self.subschemas_max {
+            let max = self.subschemas_max;
+            return Err(format!(
+                "checking one value could take more than {max} steps; use fewer references and nest \
+                 unevaluatedProperties and unevaluatedItems less"
+            ));
+        }
+        if self.around.len() > EXPANDED_DEPTH_MAX {
+            return Err(format!(
+                "its references nest deeper than {EXPANDED_DEPTH_MAX} levels"
+            ));
+        }
+        let Value::Object(keywords) = schema else {
+            return Ok(());
+        };
+        self.around.push(schema);
+        for part in applied(keywords) {
+            let again = if part.in_place { trials(keywords) } else { 1 };
+            self.visit(part.schema, times.saturating_mul(again))?;
+        }
+        for keyword in ["$ref", "$dynamicRef"] {
+            let reference = keywords.get(keyword).and_then(Value::as_str);
+            if let Some(target) = reference.and_then(|reference| self.anchors.target(reference)) {
+                self.visit(target, times.saturating_mul(trials(keywords)))?;
+            }
+        }
+        self.around.pop();
+        Ok(())
+    }
+}
+
+/// How often what a schema applies to the same value is tried: what is left over is only known once the others
+/// have been tried again.
+fn trials(keywords: &Map<String, Value>) -> usize {
+    let left_over = ["unevaluatedProperties", "unevaluatedItems"];
+    if left_over.iter().any(|keyword| keywords.contains_key(*keyword)) {
+        3
+    } else {
+        1
+    }
+}
+
+/// A schema that stands in another.
+pub(super) struct Part<'s> {
+    pub schema: &'s Value,
+    /// Where it stands in the other.
+    pub place: String,
+    /// Whether it is about the same value.
+    in_place: bool,
+}
+
+/// The schemas that a schema applies.
+pub(super) fn applied(keywords: &Map<String, Value>) -> impl Iterator<Item = Part<'_>> {
+    keywords
+        .iter()
+        .flat_map(|(keyword, value)| match keyword.as_str() {
+            "not" | "if" | "then" | "else" => vec![itself(keyword, value, true)],
+            "allOf" | "anyOf" | "oneOf" | "dependentSchemas" => inside(keyword, value, true),
+            // From an older draft, and still honoured: beside schemas it may hold lists of names.
+            "dependencies" => {
+                let mut parts = inside(keyword, value, true);
+                parts.retain(|part| !part.schema.is_array());
+                parts
+            }
+            "additionalProperties"
+            | "additionalItems"
+            | "unevaluatedProperties"
+            | "propertyNames"
+            | "items"
+            | "unevaluatedItems"
+            | "contains"
+            | "contentSchema" => vec![itself(keyword, value, false)],
+            "properties" | "patternProperties" | "prefixItems" => inside(keyword, value, false),
+            _ => Vec::new(),
+        })
+}
+
+/// The schemas that a schema keeps for references to lead to.
+pub(super) fn defined(keywords: &Map<String, Value>) -> impl Iterator<Item = Part<'_>> {
+    keywords
+        .iter()
+        .flat_map(|(keyword, value)| match keyword.as_str() {
+            "$defs" | "definitions" => inside(keyword, value, false),
+            _ => Vec::new(),
+        })
+}
+
+fn itself<'s>(keyword: &str, schema: &'s Value, in_place: bool) -> Part<'s> {
+    let place = member("", keyword);
+    Part {
+        schema,
+        place,
+        in_place,
+    }
+}
+
+fn inside<'s>(keyword: &str, value: &'s Value, in_place: bool) -> Vec<Part<'s>> {
+    let part = |name: &str, schema| Part {
+        schema,
+        place: member(&member("", keyword), name),
+        in_place,
+    };
+    match value {
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items
+                .map(|(index, item)| part(&index.to_string(), item))
+                .collect()
+        }
+        Value::Object(members) => members.iter().map(|(name, item)| part(name, item)).collect(),
+        // Not what the keyword takes: the meta-schema says so.
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
+}
+
+/// A URI fragment with its `%` escapes undone.
+fn decode(fragment: &str) -> Option<Cow<'_, str>> {
+    if !fragment.contains('%') {
+        return Some(fragment.into());
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => (digit(rest.next()?)? * 16 + digit(rest.next()?)?) as u8,
+            _ => byte,
+        });
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}

@@ -1,0 +1,211 @@
+//! Tools that a caller brings with its request: checked at the door, kept in the run's log, compiled for the run.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Approval, CLIENT_DEADLINE, ClientTool, Execution, Retry, Tool, Toolbox, Visibility, definition};
+use crate::json::{DEPTH_MAX, deeper_than};
+use crate::members::Members;
+use crate::problem::{Problem, Problems, shown};
+use crate::schema::{Limits, Profile, Validator};
+
+/// What a request may bring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientToolLimits {
+    /// Most tools in one request.
+    pub tools: usize,
+    /// Most bytes of all of them together.
+    pub bytes: usize,
+    /// What their schemas may be; never more than a trusted author's.
+    pub schema: Limits,
+}
+
+impl Default for ClientToolLimits {
+    fn default() -> Self {
+        Self {
+            tools: 10,
+            bytes: 64 * 1024,
+            schema: Limits::CLIENT,
+        }
+    }
+}
+
+/// `strict` is OpenAI's, about how a model is asked: that is ours to decide, so it changes nothing.
+const MEMBERS: [&str; 7] = [
+    "name",
+    "description",
+    "parameters",
+    "inputSchema",
+    "outputSchema",
+    "timeout",
+    "strict",
+];
+
+/// Reads the `clientTools` of a request, which stands at `pointer`. Each is `{name, description, parameters}`
+/// or OpenAI's `{"type": "function", "function": {…}}`.
+pub fn client_tools(
+    value: &Value,
+    pointer: &str,
+    limits: &ClientToolLimits,
+) -> Result<Vec<ClientTool>, Vec<Problem>> {
+    let problems = Problems::default();
+    let tools = read_all(value, pointer, limits, &problems);
+    problems.or(tools)
+}
+
+fn read_all(
+    value: &Value,
+    pointer: &str,
+    limits: &ClientToolLimits,
+    problems: &Problems,
+) -> Option<Vec<ClientTool>> {
+    let Value::Array(items) = value else {
+        problems.add(
+            pointer,
+            format!("expected an array of tools, got {}", shown(value)),
+        );
+        return None;
+    };
+    if deeper_than(value, DEPTH_MAX) || !fits(value, limits.bytes) {
+        let max = limits.bytes;
+        problems.add(
+            pointer,
+            format!("the tools have more than {max} bytes or nest deeper than {DEPTH_MAX} levels"),
+        );
+        return None;
+    }
+    if items.len() > limits.tools {
+        let (seen, max) = (items.len(), limits.tools);
+        problems.add(
+            pointer,
+            format!("{seen} tools in one request; at most {max} are allowed"),
+        );
+    }
+    let mut names = HashSet::new();
+    let mut tools = Vec::new();
+    for (index, item) in items.iter().take(limits.tools).enumerate() {
+        let place = format!("{pointer}/{index}");
+        let Some(tool) = read(item, &place, &limits.schema, problems) else {
+            continue;
+        };
+        if !names.insert(tool.name.clone()) {
+            problems.add(place, format!("two tools are named {:?}", tool.name));
+        }
+        tools.push(tool);
+    }
+    Some(tools)
+}
+
+/// One tool; whatever is wrong with it is noted.
+fn read(item: &Value, pointer: &str, limits: &Limits, problems: &Problems) -> Option<ClientTool> {
+    let tool = if item.get("function").is_some() {
+        let wrapping = Members::open(item, pointer, &["type", "function"], problems)?;
+        wrapping.choice("type", &[("function", ())]);
+        wrapping.section("function", &MEMBERS)?
+    } else {
+        Members::open(item, pointer, &MEMBERS, problems)?
+    };
+    let name = definition::name(&tool);
+    let description = definition::description(&tool);
+    let parameters = definition::parameters(&tool, &json!({ "type": "object" }), limits);
+    let output = definition::output(&tool, limits);
+    let timeout = definition::timeout(&tool);
+    Some(ClientTool {
+        name: name?,
+        description: description?,
+        parameters: parameters?.0,
+        output_schema: output.map(|(schema, _)| schema),
+        timeout_ms: timeout.map(|timeout| timeout.as_millis() as u64),
+    })
+}
+
+/// Whether `value` has at most `bytes_max` bytes as text. Stops counting there.
+fn fits(value: &Value, bytes_max: usize) -> bool {
+    struct Room(usize);
+    impl io::Write for Room {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self
+                .0
+                .checked_sub(bytes.len())
+                .ok_or(io::ErrorKind::FileTooLarge)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Room(bytes_max), value).is_ok()
+}
+
+/// Makes a definition ready to validate calls. It was checked by [`client_tools`] when it came, so only one that
+/// came otherwise has problems.
+pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
+    // The door's limits may have changed since the tool came; what it was taken with still runs.
+    let compile = |schema, pointer| Validator::compile(schema, Profile::Trusted, pointer);
+    let output = tool
+        .output_schema
+        .as_ref()
+        .map(|schema| compile(schema, "/outputSchema"))
+        .transpose()?;
+    Ok(Tool {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        input: compile(&tool.parameters, "/parameters")?,
+        parameters: tool.parameters.clone(),
+        category: None,
+        triggers: Vec::new(),
+        version: None,
+        execution: Execution::Client,
+        visibility: Visibility::default(),
+        permissions: Vec::new(),
+        prerequisites: Vec::new(),
+        approval: Approval::Never,
+        timeout: tool
+            .timeout_ms
+            .map_or(CLIENT_DEADLINE, std::time::Duration::from_millis),
+        retry: Retry::Never,
+        deprecated: None,
+        output: output.map(Validator::of_output),
+        hash: tool.hash(),
+    })
+}
+
+/// The tools of a run: the agent's and the caller's. A caller's tool never takes the name of an agent's.
+pub fn merge(agent: &Toolbox, client: &[ClientTool]) -> Result<Toolbox, Vec<Problem>> {
+    merge_with(agent, client, |tool| compile_client(tool).map(Arc::new))
+}
+
+/// The same, for a caller that keeps compiled tools by [`ClientTool::hash`].
+pub fn merge_with(
+    agent: &Toolbox,
+    client: &[ClientTool],
+    mut compile: impl FnMut(&ClientTool) -> Result<Arc<Tool>, Vec<Problem>>,
+) -> Result<Toolbox, Vec<Problem>> {
+    let problems = Problems::default();
+    let mut tools = agent.clone();
+    for (index, tool) in client.iter().enumerate() {
+        let pointer = format!("/clientTools/{index}");
+        let name = &tool.name;
+        if agent.contains_key(name) {
+            problems.add(
+                pointer,
+                format!("the agent has a tool named {name:?} already; choose another name"),
+            );
+            continue;
+        }
+        match compile(tool) {
+            Err(found) => found
+                .into_iter()
+                .for_each(|problem| problems.add(format!("{pointer}{}", problem.pointer), problem.message)),
+            Ok(compiled) => {
+                if tools.insert(name.clone(), compiled).is_some() {
+                    problems.add(pointer, format!("two tools are named {name:?}"));
+                }
+            }
+        }
+    }
+    problems.or(Some(tools))
+}

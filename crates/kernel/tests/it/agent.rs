@@ -1,0 +1,282 @@
+//! What an agent's configuration may say, and what is said of one that is wrong.
+
+use serde_json::{Value, json};
+use toolgate_kernel::agent::{
+    Agent, Defaults, History, Limits, ModelName, ModelSpec, Provider, Secret, offered, parse, redact,
+};
+use toolgate_kernel::prompt::ToolChoice;
+use toolgate_kernel::tool::{EXECUTION_TIMEOUT, Execution, Placement, Retry};
+
+use crate::schema::lines;
+
+const SEED_003: &str = r#"{
+  "version": "1.0",
+  "agent": {
+    "name": "goal-aware-assistant",
+    "description": "An assistant that tracks goals and works toward them.",
+    "system": "You are a helpful assistant that actively tracks goals.\nMark goals as completed when done."
+  },
+  "model": { "provider": "openai", "name": "gpt-4o", "temperature": 0.7, "maxOutputTokens": 1500 },
+  "loop": { "maxSteps": 10, "toolChoice": "auto" },
+  "tools": [
+    { "name": "setGoals", "executionType": "prebuilt", "execution": { "action": "setGoals" } },
+    { "name": "getGoals", "executionType": "prebuilt", "execution": { "action": "getGoals" } }
+  ],
+  "runtime": { "response": { "type": "ui-message-stream" } }
+}"#;
+
+pub fn model() -> ModelSpec {
+    ModelSpec {
+        name: ModelName {
+            provider: Provider::Demo,
+            name: "house".to_owned(),
+        },
+        base_url: None,
+        api_key: None,
+        temperature: None,
+        top_p: None,
+        max_output_tokens: None,
+        reasoning_tokens: None,
+    }
+}
+
+pub fn read_as(name: &str, config: &Value, actions: &[&str]) -> Result<Agent, Vec<String>> {
+    let defaults = Defaults {
+        model: model(),
+        actions: &|action| actions.contains(&action),
+    };
+    parse(&name.parse().unwrap(), config, &defaults).map_err(|problems| lines(&problems))
+}
+
+#[track_caller]
+pub fn read(config: Value) -> Agent {
+    read_as("helper", &config, &["setGoals"]).unwrap_or_else(|problems| panic!("{config}: {problems:#?}"))
+}
+
+/// What is said of a configuration that is wrong, each with its pointer.
+#[track_caller]
+pub fn check(config: Value, expected: &[&str]) {
+    let refused = read_as("helper", &config, &["setGoals"]).expect_err("it has problems");
+    assert_eq!(refused, expected, "{config}");
+}
+
+/// A tool with these members besides what it cannot do without.
+pub fn tool(members: Value) -> Value {
+    let mut tool = json!({ "name": "a", "description": "Does it." });
+    tool.as_object_mut()
+        .unwrap()
+        .extend(members.as_object().unwrap().clone());
+    tool
+}
+
+#[test]
+fn the_seeds_example_is_read_when_its_actions_are_there() {
+    let config = serde_json::from_str(SEED_003).unwrap();
+    let agent = read_as("goal-aware-assistant", &config, &["setGoals", "getGoals"]).unwrap();
+    assert_eq!(
+        agent.description.unwrap(),
+        "An assistant that tracks goals and works toward them."
+    );
+    assert!(
+        agent
+            .instructions
+            .ends_with("goals.\nMark goals as completed when done.")
+    );
+    assert_eq!(agent.model.name.provider, Provider::Openai);
+    assert_eq!(agent.model.name.name, "gpt-4o");
+    assert_eq!(
+        (agent.model.temperature, agent.model.max_output_tokens),
+        (Some(0.7), Some(1500))
+    );
+    assert_eq!(agent.limits.steps, 10);
+    assert_eq!(agent.tool_choice, ToolChoice::Auto);
+    let goals = &agent.tools[&"setGoals".parse().unwrap()];
+    let action = "setGoals".to_owned();
+    assert_eq!(goals.execution, Execution::Prebuilt { action });
+    assert_eq!(
+        (goals.placement(), goals.retry),
+        (Placement::Server, Retry::Never)
+    );
+    assert_eq!(goals.timeout, EXECUTION_TIMEOUT);
+
+    let refused = read_as("goal-aware-assistant", &config, &["setGoals"]).unwrap_err();
+    assert_eq!(
+        refused,
+        ["/tools/1/execution/action the gateway has no action named \"getGoals\""]
+    );
+    let refused = read_as("helper", &config, &["setGoals", "getGoals"]).unwrap_err();
+    assert_eq!(
+        refused,
+        ["/agent/name expected \"helper\", the name in the address, got \"goal-aware-assistant\""]
+    );
+}
+
+#[test]
+fn nothing_at_all_is_an_agent() {
+    let agent = read(json!({}));
+    assert_eq!(agent.name.as_str(), "helper");
+    assert_eq!((agent.description, agent.instructions.as_str()), (None, ""));
+    assert_eq!(agent.model, model());
+    assert_eq!(agent.limits, Limits::default());
+    assert_eq!(
+        (agent.history, agent.tool_choice),
+        (History::Server, ToolChoice::Auto)
+    );
+    assert!(agent.grants.is_empty() && agent.tools.is_empty());
+}
+
+#[test]
+fn the_short_form_is_enough() {
+    let agent = read(
+        json!({ "description": "Helps.", "instructions": "Be brief.", "history": "client",
+        "grants": ["goals", "net"], "loop": { "maxSteps": 3, "toolChoice": "none" },
+        "limits": { "calls": 9, "callsPerStep": 2, "tokens": 1000, "depth": 0 } }),
+    );
+    assert_eq!(agent.description.as_deref(), Some("Helps."));
+    assert_eq!(agent.instructions, "Be brief.");
+    assert_eq!(agent.history, History::Client);
+    assert_eq!(agent.grants, ["goals", "net"]);
+    assert_eq!(agent.tool_choice, ToolChoice::None);
+    let expected = Limits {
+        steps: 3,
+        calls: 9,
+        calls_per_step: 2,
+        tokens: 1000,
+        depth: 0,
+        ..Limits::default()
+    };
+    assert_eq!(agent.limits, expected);
+}
+
+#[test]
+fn a_model_has_an_address_a_key_and_settings() {
+    let agent = read(
+        json!({ "model": { "provider": "anthropic", "name": "claude", "baseUrl": "http://127.0.0.1:9/v1",
+        "apiKey": "sk-1", "temperature": 0, "topP": 1, "maxOutputTokens": 1, "reasoningTokens": 2048 } }),
+    );
+    let expected = ModelSpec {
+        name: ModelName {
+            provider: Provider::Anthropic,
+            name: "claude".to_owned(),
+        },
+        base_url: Some("http://127.0.0.1:9/v1".to_owned()),
+        api_key: Some(Secret::new("sk-1")),
+        temperature: Some(0.0),
+        top_p: Some(1.0),
+        max_output_tokens: Some(1),
+        reasoning_tokens: Some(2048),
+    };
+    assert_eq!(agent.model, expected);
+    assert!(!format!("{:?}", agent.model).contains("sk-1"));
+    assert_eq!(
+        read(json!({ "model": { "provider": "demo" } })).model.name.name,
+        "demo"
+    );
+}
+
+#[test]
+fn every_problem_is_told_at_once() {
+    check(
+        json!({ "version": "2.0", "agent": { "name": "other", "system": "a", "prompt": "b" }, "instructions": "c",
+            "tolls": [], "history": "both", "grants": ["", 1, "net"], "mcp": {}, "runtime": 5,
+            "model": { "provider": "opnai", "temperature": 3, "topP": "1", "maxOutputTokens": 0, "baseUrl": "example.com",
+                "apiKey": "***" },
+            "loop": { "maxSteps": 1001, "toolChoice": "maybe" },
+            "limits": { "calls": -1, "callsPerStep": 257, "tokens": 1.5, "depth": 17 } }),
+        &[
+            "/tolls unknown member \"tolls\"; did you mean \"tools\"?",
+            "/mcp unknown member \"mcp\"; known here: version, agent, description, instructions, model, loop, limits, \
+             tools, grants, history, runtime",
+            "/version expected \"1.0\" or \"1\", got \"2.0\"",
+            "/agent/prompt unknown member \"prompt\"; known here: name, description, system",
+            "/agent/name expected \"helper\", the name in the address, got \"other\"",
+            "/instructions it stands at /agent/system already; give it once",
+            "/history expected \"server\" or \"client\", got \"both\"",
+            "/loop/maxSteps expected a whole number from 1 to 1000, got 1001",
+            "/loop/toolChoice expected \"auto\", \"required\", \"none\" or {\"tool\": name}, got \"maybe\"",
+            "/model/provider expected \"openai\" or \"anthropic\" or \"google\" or \"demo\", got \"opnai\"",
+            "/model/baseUrl expected an address such as \"https://api.example.com/v1\", got \"example.com\"",
+            "/model/apiKey this is the mask of a key; give the key itself, or leave it out",
+            "/model/temperature expected a number from 0 to 2, got 3",
+            "/model/topP expected a number from 0 to 1, got \"1\"",
+            "/model/maxOutputTokens expected a whole number from 1 to 1000000, got 0",
+            "/limits/calls expected a whole number from 1 to 10000, got -1",
+            "/limits/callsPerStep expected a whole number from 1 to 256, got 257",
+            "/limits/tokens expected a whole number from 1 to 100000000, got 1.5",
+            "/limits/depth expected a whole number from 0 to 16, got 17",
+            "/grants/0 expected a text of 1 to 256 characters, got a blank one",
+            "/grants/1 expected a text, got a number",
+        ],
+    );
+    check(
+        json!({ "model": {}, "tools": {}, "agent": "x" }),
+        &[
+            "/agent expected an object, got a text",
+            "/tools expected an array, got an object",
+            "/model a model needs a provider: one of openai, anthropic, google, demo",
+        ],
+    );
+    check(
+        json!({ "model": { "provider": "google" } }),
+        &["/model a model needs the name that its vendor gave it"],
+    );
+    check(json!([]), &[" expected an object, got an array"]);
+}
+
+#[test]
+fn a_tool_choice_names_a_tool_of_the_agent() {
+    let config = |choice: Value| json!({ "loop": { "toolChoice": choice }, "tools": [tool(json!({}))] });
+    let this = ToolChoice::Tool("a".parse().unwrap());
+    for (choice, expected) in [
+        (json!("auto"), ToolChoice::Auto),
+        (json!("required"), ToolChoice::Required),
+        (json!("none"), ToolChoice::None),
+        (json!(null), ToolChoice::Auto),
+        (json!({ "type": "tool", "toolName": "a" }), this.clone()),
+        (json!({ "type": "tool", "name": "a" }), this.clone()),
+        (json!({ "tool": "a" }), this),
+    ] {
+        assert_eq!(read(config(choice)).tool_choice, expected);
+    }
+    let no_tool = "/loop/toolChoice the agent has no tool named \"b\"";
+    check(config(json!({ "tool": "b" })), &[no_tool]);
+    let form = "expected \"auto\", \"required\", \"none\" or {\"tool\": name}";
+    check(
+        config(json!({ "type": "tool" })),
+        &[&format!("/loop/toolChoice {form}, got an object")],
+    );
+    check(
+        config(json!(true)),
+        &[&format!("/loop/toolChoice {form}, got true")],
+    );
+}
+
+#[test]
+fn a_model_is_offered_the_tools_as_their_author_wrote_them() {
+    let schema =
+        r#"{"type":"object","properties":{"reasoning":{"type":"string"},"answer":{"type":"string"}}}"#;
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let agent = read(
+        json!({ "tools": [tool(json!({ "name": "b", "parameters": schema })), tool(json!({ "name": "a" }))] }),
+    );
+    let offered = offered(&agent.tools);
+    assert_eq!(
+        offered.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(),
+        ["a", "b"]
+    );
+    assert_eq!(offered[1].description, "Does it.");
+    // A model fills members in the order it reads them, so the order is part of what the author wrote.
+    assert_eq!(offered[1].parameters.as_str(), schema.to_string());
+    assert!(schema.to_string().find("reasoning") < schema.to_string().find("answer"));
+}
+
+#[test]
+fn a_shown_configuration_keeps_no_key() {
+    let config = json!({ "model": { "provider": "openai", "name": "m", "apiKey": "sk-secret" },
+        "tools": [{ "name": "a", "parameters": { "properties": { "apiKey": { "type": "string" } } } }],
+        "runtime": { "deep": [{ "apiKey": "sk-other" }] } });
+    let mut expected = config.clone();
+    expected["model"]["apiKey"] = json!("***");
+    expected["runtime"]["deep"][0]["apiKey"] = json!("***");
+    assert_eq!(redact(&config.into()).as_str(), expected.to_string());
+}

@@ -1,0 +1,207 @@
+//! Tools that a caller brings with its request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolgate_kernel::name::ToolName;
+use toolgate_kernel::tool::{
+    CLIENT_DEADLINE, ClientTool, ClientToolLimits, Execution, Placement, Toolbox, client_tools,
+    compile_client, merge, merge_with,
+};
+
+use crate::schema::lines;
+
+fn read(tools: Value) -> Result<Vec<ClientTool>, Vec<String>> {
+    client_tools(&tools, "/clientTools", &ClientToolLimits::default()).map_err(|problems| lines(&problems))
+}
+
+#[track_caller]
+fn check(tools: Value, expected: &[&str]) {
+    assert_eq!(
+        read(tools).map(|tools| tools.len()),
+        Err(expected.iter().map(|line| line.to_string()).collect())
+    );
+}
+
+fn tool(name: &str) -> Value {
+    json!({ "name": name, "description": "Does it." })
+}
+
+fn name(name: &str) -> ToolName {
+    name.parse().unwrap()
+}
+
+#[test]
+fn a_tool_is_read_whole() {
+    let tools = read(json!([{ "name": "search_database", "description": "Search the client database",
+        "parameters": { "type": "object", "properties": { "query": { "type": "string" } }, "required": ["query"] },
+        "outputSchema": { "type": "array" }, "timeout": "90s" }]))
+    .unwrap();
+    let compiled = compile_client(&tools[0]).unwrap();
+    assert_eq!(compiled.name, name("search_database"));
+    assert_eq!(compiled.description, "Search the client database");
+    assert_eq!(compiled.execution, Execution::Client);
+    assert_eq!(compiled.placement(), Placement::Client);
+    assert_eq!(compiled.timeout, Duration::from_secs(90));
+    assert_eq!(
+        lines(&compiled.input.check(&json!({}))),
+        ["/query Missing required parameter: query"]
+    );
+    let output = compiled.output.as_ref().unwrap();
+    assert_eq!(
+        lines(&output.check(&json!(1))),
+        [" Output has wrong type: expected array, got number"]
+    );
+}
+
+#[test]
+fn what_is_not_said_has_a_default() {
+    let compiled = compile_client(&read(json!([tool("a")])).unwrap()[0]).unwrap();
+    assert_eq!(compiled.timeout, CLIENT_DEADLINE);
+    assert_eq!(compiled.parameters.as_str(), r#"{"type":"object"}"#);
+    assert!(compiled.output.is_none());
+}
+
+#[test]
+fn the_openai_form_is_understood() {
+    let plain = json!({ "name": "a", "description": "A.", "parameters": { "type": "object" } });
+    let mut strict = plain.clone();
+    strict["strict"] = json!(true);
+    let wrapped = json!({ "type": "function", "function": strict });
+    assert_eq!(read(json!([wrapped])), read(json!([plain])));
+    check(
+        json!([{ "type": "retrieval", "function": { "name": "1a", "description": "A.", "parameters": { "type": "array" } } }]),
+        &[
+            "/clientTools/0/type expected \"function\", got \"retrieval\"",
+            "/clientTools/0/function/name \"1a\" is not a name; use 1 to 64 of A-Z a-z 0-9 _ -, starting with a letter or _, as in \"search_orders\"",
+            "/clientTools/0/function/parameters the input of a tool is an object: its schema must say \"type\": \"object\"",
+        ],
+    );
+}
+
+#[test]
+fn every_problem_is_told_at_once() {
+    check(
+        json!([
+            { "name": "a", "description": "", "parameters": { "type": "object", "properties": { "x": { "$ref": "#" } } } },
+            { "name": 5, "inputSchema": { "type": "string" }, "timeout": "soon" },
+            "tool",
+            { "name": "b", "description": "B.", "paramters": {}, "execute": "rm" },
+            { "name": "c", "description": "C.", "parameters": { "type": "object" }, "inputSchema": { "type": "object" } },
+        ]),
+        &[
+            "/clientTools/0/description expected a text of 1 to 1024 characters, got a blank one",
+            "/clientTools/0/parameters/properties/x/$ref $ref is not allowed here; write out what it stands for",
+            "/clientTools/1/name expected a name, got 5",
+            "/clientTools/1 a tool needs a description, for the model to know when to use it",
+            "/clientTools/1/inputSchema the input of a tool is an object: its schema must say \"type\": \"object\"",
+            "/clientTools/1/timeout expected a number of seconds or a text such as \"30s\", \"10m\" or \"500ms\", up to 30 days, got \"soon\"",
+            "/clientTools/2 expected an object, got a text",
+            "/clientTools/3/paramters unknown member \"paramters\"; did you mean \"parameters\"?",
+            "/clientTools/3/execute unknown member \"execute\"; known here: name, description, parameters, inputSchema, outputSchema, timeout, strict",
+            "/clientTools/4/inputSchema \"inputSchema\" is another word for \"parameters\"; give one of them",
+        ],
+    );
+}
+
+#[test]
+fn a_request_brings_few_small_tools() {
+    let tools = |count: usize| {
+        (0..count)
+            .map(|index| tool(&format!("t{index}")))
+            .collect::<Value>()
+    };
+    assert_eq!(read(tools(10)).unwrap().len(), 10);
+    check(
+        tools(11),
+        &["/clientTools 11 tools in one request; at most 10 are allowed"],
+    );
+    check(
+        json!([{ "name": "a", "description": "x".repeat(1025) }]),
+        &["/clientTools/0/description expected a text of 1 to 1024 characters, got 1025"],
+    );
+    check(
+        json!([{ "name": "a", "description": "A.", "parameters": { "title": "x".repeat(10_000_000) } }]),
+        &["/clientTools the tools have more than 65536 bytes or nest deeper than 127 levels"],
+    );
+    check(
+        json!({}),
+        &["/clientTools expected an array of tools, got an object"],
+    );
+}
+
+#[test]
+fn names_are_unique_and_plain() {
+    check(
+        json!([tool("a"), tool("b"), tool("a")]),
+        &["/clientTools/2 two tools are named \"a\""],
+    );
+    assert_eq!(
+        read(json!([tool("__proto__")])).unwrap()[0].name,
+        name("__proto__")
+    );
+    // Cyrillic, zero-width, full-width, control, too long.
+    for odd in [
+        "sеarch",
+        "search\u{200b}",
+        "ｓearch",
+        "search\n",
+        &"a".repeat(65),
+        "",
+        "-a",
+    ] {
+        assert!(
+            read(json!([tool(odd)])).unwrap_err()[0].contains("is not a name"),
+            "{odd:?}"
+        );
+    }
+}
+
+#[test]
+fn a_callers_tool_never_takes_the_name_of_an_agents() {
+    let brought = |names: &[&str]| read(names.iter().map(|name| tool(name)).collect()).unwrap();
+    let agent = merge(&Toolbox::new(), &brought(&["search"])).unwrap();
+    let merged = merge(&agent, &brought(&["Search", "find"])).unwrap();
+    assert_eq!(
+        merged.keys().map(ToolName::as_str).collect::<Vec<_>>(),
+        ["Search", "find", "search"]
+    );
+    let refused = merge(&agent, &brought(&["find", "search"])).unwrap_err();
+    assert_eq!(
+        lines(&refused),
+        ["/clientTools/1 the agent has a tool named \"search\" already; choose another name"],
+    );
+}
+
+#[test]
+fn compiled_tools_can_be_kept_by_the_hash_of_their_definition() {
+    let one =
+        read(json!([{ "name": "a", "description": "A.", "parameters": { "type": "object", "title": "t" } }]))
+            .unwrap();
+    let reordered =
+        read(json!([{ "parameters": { "title": "t", "type": "object" }, "description": "A.", "name": "a" }]))
+            .unwrap();
+    let other =
+        read(json!([{ "name": "a", "description": "B.", "parameters": { "type": "object", "title": "t" } }]))
+            .unwrap();
+    let kept = Arc::new(compile_client(&one[0]).unwrap());
+    assert_eq!(kept.hash, one[0].hash());
+    assert_eq!(kept.hash.len(), 64);
+    assert_eq!(kept.hash, reordered[0].hash());
+    assert_ne!(kept.hash, other[0].hash());
+    let merged = merge_with(&Toolbox::new(), &one, |_| Ok(kept.clone())).unwrap();
+    assert!(Arc::ptr_eq(&merged[&name("a")], &kept));
+}
+
+#[test]
+fn a_definition_that_came_around_the_door_is_still_checked() {
+    let mut tools = read(json!([tool("a")])).unwrap();
+    tools[0].parameters = json!({ "$ref": "https://example.com" }).into();
+    assert_eq!(
+        lines(&merge(&Toolbox::new(), &tools).unwrap_err()),
+        [
+            "/clientTools/0/parameters/$ref \"https://example.com\" leads nowhere in this schema; use one such as \"#/$defs/address\""
+        ],
+    );
+}
