@@ -1,0 +1,295 @@
+//! The body of a messages request, written straight from the conversation.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::value::RawValue;
+use toolgate_engine::model::Ask;
+use toolgate_kernel::id::CallId;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::message::Part;
+use toolgate_kernel::prompt::{CallResult, Said, ToolChoice, Turn};
+
+use super::{TAG, TAG_REDACTED};
+use crate::history::{Each, IMAGE_LOST, Image, Object, Words, contents, effort, image, sendable};
+
+/// Most tokens of a reply when the agent does not say: the vendor insists on a figure.
+const OUTPUT_TOKENS_DEFAULT: u32 = 8192;
+/// Fewest tokens that the vendor takes for reasoning.
+const REASONING_TOKENS_MIN: u32 = 1024;
+
+pub(super) fn body(ask: &Ask) -> Vec<u8> {
+    // The vendor wants user and assistant in turn, results at the head of the user's.
+    let turns: Vec<&Turn> = ask
+        .turns
+        .iter()
+        .map(|turn| &**turn)
+        .filter(|turn| blocks(turn).next().is_some())
+        .collect();
+    let messages = Each(|| {
+        turns
+            .chunk_by(|a, b| is_user(a) == is_user(b))
+            .map(|turns| Message {
+                role: if is_user(turns[0]) { "user" } else { "assistant" },
+                content: Each(move || turns.iter().flat_map(|turn| blocks(turn))),
+            })
+    });
+    let has_tools = !ask.tools.is_empty();
+    let tools = has_tools.then_some(Each(|| {
+        ask.tools.iter().map(|tool| Tool {
+            name: tool.name.as_str(),
+            description: &tool.description,
+            input_schema: Schema(&tool.parameters),
+        })
+    }));
+    let thinking = thinking(ask, &turns);
+    let output = ask.model.max_output_tokens.unwrap_or(OUTPUT_TOKENS_DEFAULT);
+    let request = Request {
+        model: &ask.model.name.name,
+        stream: true,
+        // What it thinks counts as what it says.
+        max_tokens: output.saturating_add(thinking.map_or(0, |_| ask.model.reasoning_tokens.unwrap_or(0))),
+        system: &ask.instructions,
+        messages,
+        tools,
+        tool_choice: has_tools.then_some(match &ask.tool_choice {
+            ToolChoice::Auto => Choice::Auto,
+            ToolChoice::Required => Choice::Any,
+            ToolChoice::None => Choice::None,
+            ToolChoice::Tool(name) => Choice::Tool { name: name.as_str() },
+        }),
+        // Reasoning does not go with these.
+        temperature: ask.model.temperature.filter(|_| thinking.is_none()),
+        top_p: ask.model.top_p.filter(|_| thinking.is_none()),
+        output_config: matches!(thinking, Some(Thinking::Adaptive { .. })).then(|| OutputConfig {
+            effort: effort(ask.model.reasoning_tokens.unwrap_or(0)),
+        }),
+        thinking,
+    };
+    serde_json::to_vec(&request).expect("a request has only string keys")
+}
+
+#[derive(Serialize)]
+struct Request<'a, M: Serialize, T: Serialize> {
+    model: &'a str,
+    stream: bool,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    system: &'a str,
+    messages: M,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
+}
+
+#[derive(Serialize, Clone, Copy)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Thinking {
+    Adaptive { display: &'static str },
+    Enabled { budget_tokens: u32 },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Choice<'a> {
+    Auto,
+    Any,
+    None,
+    Tool { name: &'a str },
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: Schema<'a>,
+}
+
+#[derive(Serialize)]
+struct Message<C: Serialize> {
+    role: &'static str,
+    content: C,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: CallId,
+        name: Cow<'a, str>,
+        input: Object<'a>,
+    },
+    ToolResult {
+        tool_use_id: CallId,
+        content: Words<'a>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Source<'a> {
+    Url { url: &'a str },
+    Base64 { media_type: &'a str, data: &'a str },
+}
+
+fn is_user(turn: &Turn) -> bool {
+    !matches!(turn, Turn::Assistant(_))
+}
+
+fn blocks(turn: &Turn) -> impl Iterator<Item = Block<'_>> {
+    let (parts, said, results) = contents(turn);
+    let parts = parts.iter().filter_map(part);
+    parts
+        .chain(said.iter().filter_map(piece))
+        .chain(results.iter().map(result))
+}
+
+fn part(part: &Part) -> Option<Block<'_>> {
+    match part {
+        Part::Text { text } => words(text),
+        Part::Image { url, media_type } => Some(match image(url) {
+            Image::Url(url) => Block::Image {
+                source: Source::Url { url },
+            },
+            Image::Inline {
+                media_type: own,
+                data,
+            } => Block::Image {
+                source: Source::Base64 {
+                    media_type: media_type.as_deref().unwrap_or(own),
+                    data,
+                },
+            },
+            Image::Lost => Block::Text { text: IMAGE_LOST },
+        }),
+    }
+}
+
+fn piece(said: &Said) -> Option<Block<'_>> {
+    match said {
+        Said::Text(text) => words(text),
+        Said::Reasoning { text, signature } => {
+            let signature = signature.as_deref()?;
+            let signed = signature.strip_prefix(TAG).map(|signature| Block::Thinking {
+                thinking: text,
+                signature,
+            });
+            signed.or_else(|| {
+                signature
+                    .strip_prefix(TAG_REDACTED)
+                    .map(|data| Block::RedactedThinking { data })
+            })
+        }
+        Said::Call { id, name, input, .. } => Some(Block::ToolUse {
+            id: *id,
+            name: sendable(name),
+            input: Object(input),
+        }),
+    }
+}
+
+fn result(result: &CallResult) -> Block<'_> {
+    Block::ToolResult {
+        tool_use_id: result.id,
+        content: Words(&result.output),
+        is_error: result.is_error,
+    }
+}
+
+/// The vendor refuses a text of nothing but space.
+fn words(text: &str) -> Option<Block<'_>> {
+    (!text.trim().is_empty()).then_some(Block::Text { text })
+}
+
+/// How to ask for reasoning, where it was asked for and can be had.
+fn thinking(ask: &Ask, turns: &[&Turn]) -> Option<Thinking> {
+    let budget_tokens = ask.model.reasoning_tokens?.max(REASONING_TOKENS_MIN);
+    // A model that must call does not think.
+    if !matches!(ask.tool_choice, ToolChoice::Auto | ToolChoice::None) {
+        return None;
+    }
+    if !takes_budget(&ask.model.name.name) {
+        return Some(Thinking::Adaptive {
+            display: "summarized",
+        });
+    }
+    // Results may only be followed by more thought when their calls came of one.
+    let thoughtless = match turns {
+        [.., Turn::Assistant(said), Turn::Results(_)] => !matches!(
+            said.first().and_then(piece),
+            Some(Block::Thinking { .. } | Block::RedactedThinking { .. })
+        ),
+        _ => false,
+    };
+    (!thoughtless).then_some(Thinking::Enabled { budget_tokens })
+}
+
+/// Models up to 4.5 are told how many tokens to think; later ones judge that by themselves.
+fn takes_budget(model: &str) -> bool {
+    const WITH_BUDGET: &[&str] = &[
+        "claude-3",
+        "claude-opus-4-0",
+        "claude-opus-4-1",
+        "claude-opus-4-2025",
+        "claude-opus-4-5",
+        "claude-sonnet-4-0",
+        "claude-sonnet-4-2025",
+        "claude-sonnet-4-5",
+        "claude-haiku-4-5",
+    ];
+    WITH_BUDGET.iter().any(|prefix| model.starts_with(prefix))
+}
+
+/// A tool's schema as the vendor takes it: `type` is `object`, and no alternatives at the top.
+struct Schema<'a>(&'a Json);
+
+impl Serialize for Schema<'_> {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        const NOT_AT_TOP: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+        let text = self.0.as_str();
+        let plain =
+            text.starts_with(r#"{"type":"object""#) && !NOT_AT_TOP.iter().any(|word| text.contains(word));
+        if plain {
+            return self.0.serialize(out);
+        }
+        let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(text).unwrap_or_default();
+        let mut object = out.serialize_map(None)?;
+        object.serialize_entry("type", "object")?;
+        for (name, value) in &members {
+            if name != "type" && !NOT_AT_TOP.contains(&&**name) {
+                object.serialize_entry(name, value)?;
+            }
+        }
+        object.end()
+    }
+}

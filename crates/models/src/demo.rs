@@ -1,0 +1,187 @@
+//! The model for those who have none: follows rules, says so in every answer, calls the tools it is asked for.
+
+use serde_json::Value;
+use toolgate_engine::model::{Ask, Delta, Ending, ReplySink};
+use toolgate_kernel::event::{FinishReason, Usage};
+use toolgate_kernel::message::Part;
+use toolgate_kernel::prompt::{CallResult, OfferedTool, ToolChoice, Turn};
+
+mod input;
+
+/// Every answer begins with this.
+const LABEL: &str = "[demo model]";
+/// Most characters that an answer quotes of a message or an output.
+const QUOTED_CHARS_MAX: usize = 500;
+
+/// Answers the last turn: with words, or with words and calls. The same question gets the same answer.
+pub(crate) async fn reply(ask: &Ask, sink: &mut dyn ReplySink) -> Ending {
+    let asked = last_words(ask);
+    let calls = match ask.turns.last().map(|turn| &**turn) {
+        Some(Turn::Results(_)) => Vec::new(),
+        _ => wanted(ask, &asked),
+    };
+    let words = match ask.turns.last().map(|turn| &**turn) {
+        Some(Turn::Results(results)) => told(results),
+        _ if calls.is_empty() => answer(ask, &asked),
+        _ => format!(
+            "{LABEL} I call {}.",
+            list(calls.iter().map(|call| call.name.as_str()))
+        ),
+    };
+    let mut output_tokens = calls.len() as u64;
+    for word in words.split_inclusive(' ') {
+        sink.delta(Delta::Text(word));
+        sink.flush();
+        output_tokens += 1;
+        // A real model lets others run between two words.
+        tokio::task::yield_now().await;
+    }
+    for (slot, call) in (0..).zip(&calls) {
+        let name = call.name.as_str();
+        sink.delta(Delta::CallStart { slot, name });
+        let text = &input::make(&call.parameters.to_value(), &asked, name).to_string();
+        sink.delta(Delta::CallInput { slot, text });
+        sink.flush();
+    }
+    Ending {
+        reason: if calls.is_empty() {
+            FinishReason::Stop
+        } else {
+            FinishReason::ToolCalls
+        },
+        usage: Usage {
+            input_tokens: asked.split_whitespace().count() as u64,
+            output_tokens,
+            ..Usage::default()
+        },
+    }
+}
+
+/// What the user said last.
+fn last_words(ask: &Ask) -> String {
+    let said = ask.turns.iter().rev().find_map(|turn| match &**turn {
+        Turn::User(parts) => Some(parts),
+        Turn::Assistant(_) | Turn::Results(_) => None,
+    });
+    let texts = said.into_iter().flatten().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        Part::Image { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+/// The tools that the user asks for, in the order of asking.
+fn wanted<'a>(ask: &'a Ask, asked: &str) -> Vec<&'a OfferedTool> {
+    let tools = ask.tools.iter();
+    match &ask.tool_choice {
+        ToolChoice::None => Vec::new(),
+        ToolChoice::Tool(name) => tools.filter(|tool| tool.name == *name).collect(),
+        ToolChoice::Auto | ToolChoice::Required => {
+            let asked = spoken(asked);
+            let mut named: Vec<_> = tools
+                .filter_map(|tool| {
+                    let name = spoken(tool.name.as_str());
+                    let at = asked.find(&name)?;
+                    Some((at, at + name.len(), tool))
+                })
+                .collect();
+            // "ask user" asks for `ask_user` and not for `ask`.
+            let whole = named.clone();
+            named.retain(|(from, to, _)| {
+                !whole
+                    .iter()
+                    .any(|(start, end, _)| start <= from && to <= end && end - start > to - from)
+            });
+            named.sort_by_key(|(at, ..)| *at);
+            if named.is_empty() && ask.tool_choice == ToolChoice::Required {
+                return ask.tools.first().into_iter().collect();
+            }
+            named.into_iter().map(|(.., tool)| tool).collect()
+        }
+    }
+}
+
+/// A text as words between spaces: `askUser`, `ask_user` and `Ask user!` are all ` ask user `.
+fn spoken(text: &str) -> String {
+    let mut words = String::from(" ");
+    let mut before = ' ';
+    for c in text.chars() {
+        let begins = before.is_lowercase() && c.is_uppercase();
+        if (begins || !c.is_alphanumeric()) && !words.ends_with(' ') {
+            words.push(' ');
+        }
+        if c.is_alphanumeric() {
+            words.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    if !words.ends_with(' ') {
+        words.push(' ');
+    }
+    words
+}
+
+fn answer(ask: &Ask, asked: &str) -> String {
+    const GREETINGS: [&str; 6] = ["hello", "hi", "hey", "help", "what can you do", "start"];
+    let tools = match &*ask.tools {
+        [] => "This agent has no tools.".into(),
+        tools => format!(
+            "Name one of its tools and I call it: {}.",
+            list(tools.iter().map(|tool| tool.name.as_str()))
+        ),
+    };
+    let heard = spoken(asked);
+    if asked.trim().is_empty()
+        || GREETINGS
+            .iter()
+            .any(|greeting| heard.starts_with(&format!(" {greeting} ")))
+    {
+        return format!(
+            "{LABEL} Hello! I follow simple rules so that you can try this agent without a key for a real \
+             model. {tools} Put quotes around a text and I pass it on as it is. For real answers give the agent \
+             a model of openai, anthropic or google."
+        );
+    }
+    format!(
+        "{LABEL} You said: {}. I only follow rules and cannot answer that. {tools}",
+        quote(asked.trim())
+    )
+}
+
+/// What became of the calls.
+fn told(results: &[CallResult]) -> String {
+    let sentences = results.iter().map(|result| {
+        if !result.is_error {
+            return format!("{} gave {}.", result.name, quote(result.output.as_str()));
+        }
+        let output = result.output.to_value();
+        let of = |member: &str| output["error"][member].as_str().unwrap_or("unknown").to_owned();
+        format!(
+            "{} gave no output: {} ({}).",
+            result.name,
+            quote(&of("message")),
+            of("code")
+        )
+    });
+    format!("{LABEL} {}", sentences.collect::<Vec<_>>().join(" "))
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn quote(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS_MAX) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}
+
+/// The members that an object of this schema must have.
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}

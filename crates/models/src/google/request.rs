@@ -1,0 +1,318 @@
+//! The body of a `streamGenerateContent` request, written straight from the conversation.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use toolgate_engine::model::Ask;
+use toolgate_kernel::id::CallId;
+use toolgate_kernel::message::Part as Spoken;
+use toolgate_kernel::prompt::{CallResult, Said, ToolChoice, Turn};
+
+use super::TAG;
+use super::schema::Schema;
+use crate::history::{Each, IMAGE_LOST, Image, Object, contents, image, sendable};
+
+/// Goes with a call that another model made: without any signature the vendor refuses the conversation.
+const SIGNATURE_FOREIGN: &str = "skip_thought_signature_validator";
+/// Reasoning of fewer tokens than this is little.
+const LITTLE_REASONING_TOKENS: u32 = 8192;
+
+pub(super) fn body(ask: &Ask) -> Vec<u8> {
+    let by_budget = is_before_3(&ask.model.name.name);
+    let has_tools = !ask.tools.is_empty();
+    let request = Request {
+        system_instruction: (!ask.instructions.is_empty()).then_some(Instruction {
+            parts: [Part {
+                text: Some(&ask.instructions),
+                ..Part::default()
+            }],
+        }),
+        contents: Each(|| {
+            let turns = ask
+                .turns
+                .iter()
+                .filter(|turn| parts(turn, by_budget).next().is_some());
+            turns.map(|turn| Content {
+                role: if matches!(**turn, Turn::Assistant(_)) {
+                    "model"
+                } else {
+                    "user"
+                },
+                parts: Each(|| parts(turn, by_budget)),
+            })
+        }),
+        tools: has_tools.then_some([Tools {
+            function_declarations: Each(|| {
+                ask.tools.iter().map(|tool| Function {
+                    name: tool.name.as_str(),
+                    description: &tool.description,
+                    parameters_json_schema: Schema(&tool.parameters),
+                })
+            }),
+        }]),
+        tool_config: has_tools.then_some(ToolConfig {
+            function_calling_config: calling(&ask.tool_choice),
+        }),
+        generation_config: Generation {
+            temperature: ask.model.temperature,
+            top_p: ask.model.top_p,
+            max_output_tokens: ask.model.max_output_tokens,
+            thinking_config: ask.model.reasoning_tokens.map(|tokens| Thinking {
+                include_thoughts: true,
+                thinking_budget: by_budget.then_some(tokens),
+                thinking_level: (!by_budget).then_some(if tokens < LITTLE_REASONING_TOKENS {
+                    "low"
+                } else {
+                    "high"
+                }),
+            }),
+        },
+    };
+    serde_json::to_vec(&request).expect("a request has only string keys")
+}
+
+/// Models before 3 are told how many tokens to think and know no levels.
+fn is_before_3(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or_default();
+    name.starts_with("gemini-1") || name.starts_with("gemini-2")
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Request<'a, C: Serialize, F: Serialize> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Instruction<'a>>,
+    contents: C,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tools<F>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig<'a>>,
+    generation_config: Generation,
+}
+
+#[derive(Serialize)]
+struct Instruction<'a> {
+    parts: [Part<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Content<P: Serialize> {
+    role: &'static str,
+    parts: P,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<F: Serialize> {
+    function_declarations: F,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters_json_schema: Schema<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig<'a> {
+    function_calling_config: Calling<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Calling<'a> {
+    mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_function_names: Option<[&'a str; 1]>,
+}
+
+fn calling(choice: &ToolChoice) -> Calling<'_> {
+    let (mode, only) = match choice {
+        ToolChoice::Auto => ("AUTO", None),
+        ToolChoice::Required => ("ANY", None),
+        ToolChoice::None => ("NONE", None),
+        ToolChoice::Tool(name) => ("ANY", Some([name.as_str()])),
+    };
+    Calling {
+        mode,
+        allowed_function_names: only,
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Generation {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<Thinking>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Thinking {
+    include_thoughts: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_budget: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<&'static str>,
+}
+
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<Inline<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_data: Option<File<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<Called<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_response: Option<Response<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Inline<'a> {
+    mime_type: &'a str,
+    data: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct File<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<&'a str>,
+    file_uri: &'a str,
+}
+
+#[derive(Serialize)]
+struct Called<'a> {
+    id: CallId,
+    name: Cow<'a, str>,
+    args: Object<'a>,
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    id: CallId,
+    name: Cow<'a, str>,
+    response: Output<'a>,
+}
+
+/// An output under the name that the vendor gives it; an error has its own name already.
+struct Output<'a>(&'a CallResult);
+
+impl Serialize for Output<'_> {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        if self.0.is_error {
+            return Object(&self.0.output).serialize(out);
+        }
+        let mut object = out.serialize_map(Some(1))?;
+        object.serialize_entry("output", &self.0.output)?;
+        object.end()
+    }
+}
+
+fn parts(turn: &Turn, unsigned: bool) -> impl Iterator<Item = Part<'_>> {
+    let (parts, said, results) = contents(turn);
+    let first_call = said.iter().position(|piece| matches!(piece, Said::Call { .. }));
+    let pieces = said.iter().enumerate().filter_map(move |(at, said)| {
+        let mut part = piece(said)?;
+        // The first call of a step carries the signature of all.
+        if first_call == Some(at) && !unsigned {
+            part.thought_signature.get_or_insert(SIGNATURE_FOREIGN);
+        }
+        Some(part)
+    });
+    parts
+        .iter()
+        .filter_map(spoken)
+        .chain(pieces)
+        .chain(results.iter().map(result))
+}
+
+fn spoken(part: &Spoken) -> Option<Part<'_>> {
+    match part {
+        Spoken::Text { text } => words(text),
+        Spoken::Image { url, media_type } => Some(match image(url) {
+            Image::Url(url) => Part {
+                file_data: Some(File {
+                    mime_type: media_type.as_deref(),
+                    file_uri: url,
+                }),
+                ..Part::default()
+            },
+            Image::Inline {
+                media_type: own,
+                data,
+            } => Part {
+                inline_data: Some(Inline {
+                    mime_type: media_type.as_deref().unwrap_or(own),
+                    data,
+                }),
+                ..Part::default()
+            },
+            Image::Lost => Part {
+                text: Some(IMAGE_LOST),
+                ..Part::default()
+            },
+        }),
+    }
+}
+
+fn piece(said: &Said) -> Option<Part<'_>> {
+    match said {
+        Said::Text(text) => words(text),
+        // Thoughts are not wanted back, only what signs them.
+        Said::Reasoning { signature, .. } => Some(Part {
+            text: Some(""),
+            thought_signature: Some(signature.as_deref()?.strip_prefix(TAG)?),
+            ..Part::default()
+        }),
+        Said::Call {
+            id,
+            name,
+            input,
+            signature,
+        } => Some(Part {
+            function_call: Some(Called {
+                id: *id,
+                name: sendable(name),
+                args: Object(input),
+            }),
+            thought_signature: signature.as_deref().and_then(|text| text.strip_prefix(TAG)),
+            ..Part::default()
+        }),
+    }
+}
+
+fn result(result: &CallResult) -> Part<'_> {
+    Part {
+        function_response: Some(Response {
+            id: result.id,
+            name: sendable(&result.name),
+            response: Output(result),
+        }),
+        ..Part::default()
+    }
+}
+
+/// The vendor refuses an empty text.
+fn words(text: &str) -> Option<Part<'_>> {
+    (!text.is_empty()).then(|| Part {
+        text: Some(text),
+        ..Part::default()
+    })
+}

@@ -1,0 +1,238 @@
+//! Sends a request, and again where that can help, until an answer begins.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use http_body_util::Full;
+use tokio::time::timeout;
+use toolgate_engine::model::{ModelError, ModelErrorKind};
+use toolgate_kernel::agent::Secret;
+
+use crate::ModelSettings;
+use crate::body::Body;
+use crate::direct::Pool;
+use crate::failure::{permanent, refused, retryable};
+
+/// First wait before a request is tried again; doubles each time.
+const BACKOFF: Duration = Duration::from_millis(500);
+/// Longest wait between two tries. Who asks for more is asked again later, by the engine.
+const BACKOFF_MAX: Duration = Duration::from_secs(20);
+/// Sends requests to models.
+pub(crate) struct Client {
+    settings: ModelSettings,
+    pool: Pool,
+    /// Made when first needed: a gateway whose models are all in the house needs no root certificates.
+    shared: OnceLock<Result<reqwest::Client, String>>,
+    sent: AtomicU64,
+}
+
+/// A request, ready to be sent as often as needed.
+pub(crate) struct Outgoing {
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Outgoing {
+    /// A `POST` of JSON.
+    pub(crate) fn new(url: &str, body: Vec<u8>) -> Result<Self, ModelError> {
+        let uri: Uri = url
+            .parse()
+            .map_err(|_| permanent("the model's address is not a URL"))?;
+        let known = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
+        if !known {
+            return Err(permanent(
+                "the model's address is not a URL of the form https://host/path",
+            ));
+        }
+        let mut headers = HeaderMap::with_capacity(8);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(
+            header::USER_AGENT,
+            HeaderValue::from_static(concat!("toolgate/", env!("CARGO_PKG_VERSION"))),
+        );
+        Ok(Self {
+            uri,
+            headers,
+            body: body.into(),
+        })
+    }
+
+    /// Adds a header that anyone may see.
+    pub(crate) fn header(&mut self, name: &'static str, value: &'static str) {
+        self.headers
+            .insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+
+    /// Adds the header that carries the key.
+    pub(crate) fn key(&mut self, name: &'static str, prefix: &str, key: &Secret) -> Result<(), ModelError> {
+        let text = [prefix, key.expose()].concat();
+        let mut value = HeaderValue::from_str(&text)
+            .map_err(|_| permanent("the model's key holds characters that no header can carry"))?;
+        value.set_sensitive(true);
+        self.headers.insert(HeaderName::from_static(name), value);
+        Ok(())
+    }
+
+    fn host(&self) -> &str {
+        self.uri.host().unwrap_or_default()
+    }
+}
+
+/// A request that got no stream, and whether this is the place to try again.
+struct Miss {
+    error: ModelError,
+    again: bool,
+}
+
+impl From<ModelError> for Miss {
+    fn from(error: ModelError) -> Self {
+        Self {
+            again: error.kind == ModelErrorKind::Retryable,
+            error,
+        }
+    }
+}
+
+impl Client {
+    pub(crate) fn new(settings: ModelSettings) -> Self {
+        Self {
+            settings,
+            pool: Pool::default(),
+            shared: OnceLock::new(),
+            sent: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> &ModelSettings {
+        &self.settings
+    }
+
+    /// Sends until a stream begins, the error is final, or the tries are used up.
+    pub(crate) async fn send(&self, request: &Outgoing) -> Result<Body<'_>, ModelError> {
+        let salt = self.sent.fetch_add(1, Ordering::Relaxed);
+        persist(self.settings.attempts, salt, || self.send_once(request)).await
+    }
+
+    async fn send_once(&self, request: &Outgoing) -> Result<Body<'_>, Miss> {
+        let wait = self.settings.idle_timeout;
+        let Ok(sent) = timeout(wait, self.open(request)).await else {
+            // It had long enough; a second time is for the engine to decide.
+            let error = retryable(format!("{} did not answer within {wait:?}", request.host()));
+            return Err(Miss { error, again: false });
+        };
+        let (head, body) = sent?;
+        let content_type = head
+            .headers
+            .get(header::CONTENT_TYPE)
+            .map_or(&b""[..], HeaderValue::as_bytes);
+        // Some servers report an error as JSON with status 200.
+        if head.status.is_success() && !content_type.starts_with(b"application/json") {
+            return Ok(body);
+        }
+        let words = body.read_error().await;
+        Err(refused(request.host(), head.status, &head.headers, &words).into())
+    }
+
+    async fn open(&self, request: &Outgoing) -> Result<(Parts, Body<'_>), Miss> {
+        if self.settings.direct && request.uri.scheme_str() == Some("http") {
+            self.open_direct(request).await
+        } else {
+            self.open_shared(request).await
+        }
+        .map_err(|cause| retryable(format!("cannot reach {}: {cause}", request.host())).into())
+    }
+
+    async fn open_direct(&self, outgoing: &Outgoing) -> Result<(Parts, Body<'_>), Cow<'static, str>> {
+        let mut request = Request::new(Full::new(outgoing.body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = outgoing.uri.clone();
+        *request.headers_mut() = outgoing.headers.clone();
+        let authority = outgoing
+            .uri
+            .authority()
+            .map_or("", |authority| authority.as_str());
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        let host = HeaderValue::from_str(host).map_err(|_| "its name cannot be sent")?;
+        request.headers_mut().insert(header::HOST, host);
+        let sent = self.pool.send(request, self.settings.connect_timeout).await;
+        let (answer, connection) = sent.map_err(|error| root(&error))?;
+        let (head, frames) = answer.into_parts();
+        Ok((head, Body::direct(frames, connection, &self.pool)))
+    }
+
+    async fn open_shared(&self, outgoing: &Outgoing) -> Result<(Parts, Body<'_>), Cow<'static, str>> {
+        let client = self
+            .shared
+            .get_or_init(|| self.build_shared())
+            .as_ref()
+            .map_err(|cause| cause.clone())?;
+        let sent = client
+            .post(outgoing.uri.to_string())
+            .headers(outgoing.headers.clone())
+            .body(outgoing.body.clone())
+            .send();
+        let answer: Response<reqwest::Body> = sent.await.map_err(|error| root(&error.without_url()))?.into();
+        let (head, frames) = answer.into_parts();
+        let body = Body::shared(frames, head.version);
+        Ok((head, body))
+    }
+
+    fn build_shared(&self) -> Result<reqwest::Client, String> {
+        reqwest::Client::builder()
+            .connect_timeout(self.settings.connect_timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            .tcp_nodelay(true)
+            .no_gzip()
+            .build()
+            .map_err(|error| root(&error).into_owned())
+    }
+}
+
+/// The cause at the bottom: the layers above it repeat the address.
+fn root(error: &(dyn Error + 'static)) -> Cow<'static, str> {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string().into()
+}
+
+/// Tries until it works, the error is final, or `attempts` are used up.
+async fn persist<T, F: Future<Output = Result<T, Miss>>>(
+    attempts: u32,
+    salt: u64,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, ModelError> {
+    let mut tried = 0;
+    loop {
+        let miss = match attempt().await {
+            Ok(done) => return Ok(done),
+            Err(miss) => miss,
+        };
+        tried += 1;
+        let wait = miss.error.retry_after.unwrap_or_else(|| backoff(tried, salt));
+        if !miss.again || tried >= attempts || wait > BACKOFF_MAX {
+            return Err(miss.error);
+        }
+        tracing::debug!(tried, ?wait, error = %miss.error, "asking the model again");
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Doubles with every try, less up to a half that differs from request to request.
+fn backoff(tried: u32, salt: u64) -> Duration {
+    let full = BACKOFF.saturating_mul(1 << (tried - 1).min(16)).min(BACKOFF_MAX);
+    let mixed = (salt ^ u64::from(tried))
+        .wrapping_add(1)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        >> 40;
+    full.mul_f64(1.0 - mixed as f64 / (1u64 << 25) as f64)
+}
