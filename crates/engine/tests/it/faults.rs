@@ -15,24 +15,43 @@ use crate::world::{Setup, World, calls_in, retry};
 
 /// One of everything: a server call, a client call, an approval, a child, and a second message.
 async fn one_of_everything(world: &World, number: usize) {
-    let words = format!(r#"call:mirror={{"n":{number}}} call:ask call:guarded={{"to":"x"}} call:echo={{"e":{number}}}"#);
+    let words = format!(
+        r#"call:mirror={{"n":{number}}} call:ask call:guarded={{"to":"x"}} call:echo={{"e":{number}}}"#
+    );
     let mut post = world.post_to(None, &words);
     post.idempotency = Some((format!("run {number}"), [0; 32]));
     let posted = retry(|| world.engine.post(post.clone())).await;
     let run = posted.run_id.unwrap();
-    let events = world.until(run, |event| matches!(event, Event::StepFinish(_))).await;
+    let events = world
+        .until(run, |event| matches!(event, Event::StepFinish(_)))
+        .await;
     let calls = calls_in(&events);
     let output = Json::from(json!({ "answer": number }));
     let taken = |told: Result<_, IntakeError>| match told {
-        Err(IntakeError::Store(StoreError::Unavailable(_) | StoreError::Timeout) | IntakeError::Busy(_)) => Err("again"),
+        Err(IntakeError::Store(StoreError::Unavailable(_) | StoreError::Timeout) | IntakeError::Busy(_)) => {
+            Err("again")
+        }
         other => Ok(other.unwrap()),
     };
-    let receipt = retry(async || taken(world.engine.submit(calls[1], Submission::Output(output.clone())).await)).await;
-    let approval = ApprovalId { run, number: calls[2].number };
-    retry(async || match world.engine.decide(approval, Decision::Approve(None), None).await {
-        Err(IntakeError::Store(_) | IntakeError::Busy(_)) => Err("again"),
-        other => Ok(other.unwrap()),
+    let receipt = retry(async || {
+        taken(
+            world
+                .engine
+                .submit(calls[1], Submission::Output(output.clone()))
+                .await,
+        )
     })
+    .await;
+    let approval = ApprovalId {
+        run,
+        number: calls[2].number,
+    };
+    retry(
+        async || match world.engine.decide(approval, Decision::Approve(None), None).await {
+            Err(IntakeError::Store(_) | IntakeError::Busy(_)) => Err("again"),
+            other => Ok(other.unwrap()),
+        },
+    )
     .await;
     let end = world.finish(run).await;
     assert_eq!(end.status, Status::Completed);
@@ -50,7 +69,10 @@ async fn one_of_everything(world: &World, number: usize) {
         };
         assert_eq!(count(&settled), 1, "{call} settles once");
     }
-    let stored = log.iter().find(|(seq, _)| *seq == receipt.seq).map(|(_, event)| event);
+    let stored = log
+        .iter()
+        .find(|(seq, _)| *seq == receipt.seq)
+        .map(|(_, event)| event);
     assert!(
         matches!(stored, Some(Event::ToolOutputAvailable(e)) if e.output.as_ref() == Some(&output)),
         "the receipt names the result: {stored:?}"
@@ -71,7 +93,14 @@ async fn many(setup: Setup, runs: usize) {
 
 #[tokio::test(start_paused = true)]
 async fn every_promise_holds_when_runs_never_stay_in_memory() {
-    many(Setup { always_evict: true, ..Setup::default() }, 20).await;
+    many(
+        Setup {
+            always_evict: true,
+            ..Setup::default()
+        },
+        20,
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,7 +108,14 @@ async fn every_promise_holds_when_one_store_call_in_thirty_fails() {
     for seed in 0..20 {
         let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let store = Arc::new(FaultyStore::new(inner, seed, 10));
-        many(Setup { store, ..Setup::default() }, 20).await;
+        many(
+            Setup {
+                store,
+                ..Setup::default()
+            },
+            20,
+        )
+        .await;
     }
 }
 
@@ -88,5 +124,13 @@ async fn every_promise_holds_on_sqlite_with_faults_and_without_memory() {
     let folder = tempfile::tempdir().unwrap();
     let sqlite = SqliteStore::open(&folder.path().join("test.db"), SqliteOptions::default()).unwrap();
     let store = Arc::new(FaultyStore::new(Arc::new(sqlite), 1, 10));
-    many(Setup { store, always_evict: true, ..Setup::default() }, 50).await;
+    many(
+        Setup {
+            store,
+            always_evict: true,
+            ..Setup::default()
+        },
+        50,
+    )
+    .await;
 }

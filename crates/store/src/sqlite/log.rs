@@ -21,7 +21,10 @@ const INSERT: &str = "
 /// refuse comes first: a refusal before the first change costs nothing.
 pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Result<Seq, Fault> {
     let connection = &session.connection;
-    let before = session.places.last(connection, append.space)?;
+    let before = match creates_space(append) {
+        true => Seq::default(),
+        false => session.places.last(connection, append.space)?,
+    };
     let first = Seq(before.0 + Seq::STRIDE);
     let last = Seq(before.0 + append.events.len() as u64 * Seq::STRIDE);
     let run = write_run(connection, append, last)?;
@@ -41,6 +44,13 @@ pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Re
     change(connection, INSERT, row)?;
     session.places.set(append.space, last);
     Ok(first)
+}
+
+fn creates_space(append: &Append) -> bool {
+    match &append.run {
+        RunWrite::Create { space, .. } => space.as_ref().is_some_and(|space| space.id == append.space),
+        RunWrite::None | RunWrite::Extend { .. } => false,
+    }
 }
 
 fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Option<RunId>, Fault> {

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
@@ -48,6 +49,8 @@ pub struct SqliteOptions {
     pub pending_max: usize,
     /// Most writes in one commit.
     pub batch_max: usize,
+    /// How long a commit waits for more writes to share it, while writes come in company.
+    pub linger: Duration,
 }
 
 impl Default for SqliteOptions {
@@ -56,6 +59,7 @@ impl Default for SqliteOptions {
             readers: 4,
             pending_max: 4096,
             batch_max: 512,
+            linger: Duration::from_micros(100),
         }
     }
 }
@@ -118,6 +122,8 @@ fn open_session(path: &Path) -> Result<Session, Fault> {
 fn prepare(connection: &Connection) -> Result<(), Fault> {
     connection.busy_timeout(BUSY_WAIT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    // Without it SQLite prepares a statement again whenever a value is bound that might change the plan.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 

@@ -190,21 +190,25 @@ pub(crate) fn list_sql(filter: &RunFilter) -> String {
     sql
 }
 
-pub(crate) const CLAIMABLE: &str = "
-    SELECT id FROM runs
-    WHERE status NOT IN ('completed', 'failed', 'cancelled')
+/// That a run is not final, in the words of the indices that hold only such runs.
+macro_rules! open {
+    () => {
+        "status <> 'completed' AND status <> 'failed' AND status <> 'cancelled'"
+    };
+}
+
+#[rustfmt::skip]
+pub(crate) const CLAIMABLE: &str = concat!("
+    SELECT id FROM runs WHERE ", open!(), "
       AND status IN ('queued', 'running', 'waiting_tool', 'waiting_approval', 'waiting_time')
       AND node IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = runs.node AND nodes.until >= ?1)
     UNION ALL
-    SELECT id FROM runs
-    WHERE status NOT IN ('completed', 'failed', 'cancelled')
-      AND status IN ('queued', 'running') AND node IS NULL
+    SELECT id FROM runs WHERE ", open!(), " AND status IN ('queued', 'running') AND node IS NULL
     UNION ALL
-    SELECT id FROM runs
-    WHERE status NOT IN ('completed', 'failed', 'cancelled') AND status NOT IN ('queued', 'running')
+    SELECT id FROM runs WHERE ", open!(), " AND status NOT IN ('queued', 'running')
       AND wake_at IS NOT NULL AND wake_at <= ?1 AND node IS NULL
-    LIMIT ?2";
+    LIMIT ?2");
 
 pub(crate) fn claimable(connection: &Connection, now: Time, limit: usize) -> Result<Vec<RunId>, Fault> {
     rows(connection, CLAIMABLE, params![now.0, limit as i64], |row| {
@@ -212,20 +216,19 @@ pub(crate) fn claimable(connection: &Connection, now: Time, limit: usize) -> Res
     })
 }
 
-pub(crate) const NEXT_WAKE: &str = "
-    SELECT wake_at FROM runs
-    WHERE wake_at IS NOT NULL AND status NOT IN ('completed', 'failed', 'cancelled')
-    ORDER BY wake_at LIMIT 1";
+#[rustfmt::skip]
+pub(crate) const NEXT_WAKE: &str = concat!("
+    SELECT wake_at FROM runs WHERE wake_at IS NOT NULL AND ", open!(), " ORDER BY wake_at LIMIT 1");
 
 pub(crate) fn next_wake(connection: &Connection) -> Result<Option<Time>, Fault> {
     first(connection, NEXT_WAKE, [], |row| Ok(Time(row.get(0)?)))
 }
 
-const CLAIM: &str = "
-    UPDATE runs SET node = ?2, epoch = epoch + 1
-    WHERE id = ?1 AND status NOT IN ('completed', 'failed', 'cancelled')
+#[rustfmt::skip]
+const CLAIM: &str = concat!("
+    UPDATE runs SET node = ?2, epoch = epoch + 1 WHERE id = ?1 AND ", open!(), "
       AND (node IS NULL OR node = ?2
-           OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = runs.node AND nodes.until >= ?3))";
+           OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = runs.node AND nodes.until >= ?3))");
 
 pub(crate) fn claim(
     connection: &Connection,

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
@@ -39,10 +39,15 @@ impl Writer {
         options: &SqliteOptions,
     ) -> Result<Self, StoreError> {
         let (jobs, waiting) = mpsc::channel(options.pending_max);
-        let batch_max = options.batch_max;
+        let queue = Queue {
+            waiting,
+            batch_max: options.batch_max,
+            linger: options.linger,
+            company: false,
+        };
         let thread = std::thread::Builder::new()
             .name("toolgate-writer".into())
-            .spawn(move || serve(Committer { session, listeners }, lock, waiting, batch_max))
+            .spawn(move || serve(Committer { session, listeners }, lock, queue))
             .map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
         Ok(Self {
             jobs,
@@ -86,17 +91,16 @@ impl Writer {
     }
 }
 
-fn serve(mut committer: Committer, lock: DataLock, mut waiting: mpsc::Receiver<Job>, batch_max: usize) {
-    let mut jobs = Vec::with_capacity(batch_max);
+fn serve(mut committer: Committer, lock: DataLock, mut queue: Queue) {
     let mut closing = Vec::new();
-    while waiting.blocking_recv_many(&mut jobs, batch_max) > 0 {
+    while let Some(jobs) = queue.next() {
         let mut works = Vec::with_capacity(jobs.len());
-        for job in jobs.drain(..) {
+        for job in jobs {
             match job {
                 Job::Work(work) => works.push(work),
                 Job::Close(reply) => {
                     // What is in the queue already still comes out of it.
-                    waiting.close();
+                    queue.waiting.close();
                     closing.push(reply);
                 }
             }
@@ -111,6 +115,33 @@ fn serve(mut committer: Committer, lock: DataLock, mut waiting: mpsc::Receiver<J
     for reply in closing {
         // Whoever asked has stopped waiting.
         let _ = reply.send(());
+    }
+}
+
+/// What waits to be written.
+struct Queue {
+    waiting: mpsc::Receiver<Job>,
+    batch_max: usize,
+    linger: Duration,
+    /// Whether the last batch held more than one job.
+    company: bool,
+}
+
+impl Queue {
+    /// What to commit together; none when no more will come. While jobs come in company it waits a moment
+    /// for more, because a commit costs the same for one as for many; a lone job never waits.
+    fn next(&mut self) -> Option<Vec<Job>> {
+        let mut jobs = Vec::new();
+        if self.waiting.blocking_recv_many(&mut jobs, self.batch_max) == 0 {
+            return None;
+        }
+        if (self.company || jobs.len() > 1) && jobs.len() < self.batch_max && !self.linger.is_zero() {
+            std::thread::sleep(self.linger);
+            let more = std::iter::from_fn(|| self.waiting.try_recv().ok());
+            jobs.extend(more.take(self.batch_max - jobs.len()));
+        }
+        self.company = jobs.len() > 1;
+        Some(jobs)
     }
 }
 

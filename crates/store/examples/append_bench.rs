@@ -1,0 +1,218 @@
+//! What a durable write costs: producers start runs and end them, two appends of five events each, every one
+//! acknowledged after its fsync. Between appends
+//! a producer may think, as a run does while it waits for its model.
+//! `append_bench [producers] [seconds] [milliseconds of thinking] [directory]`
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use toolgate_engine::store::{Append, Lease, LeaseWrite, RunRecord, RunWrite, SpaceRecord, Store};
+use toolgate_kernel::event::{
+    EndReason, Event, FinishReason, RunFinish, RunStatus, Said, Seq, Status, StepFinish, StepStart, TextEnd,
+    Usage,
+};
+use toolgate_kernel::id::{MessageId, NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::message::{Message, Part};
+use toolgate_kernel::time::Time;
+use toolgate_store::{SqliteOptions, SqliteStore};
+
+const EVENTS: usize = 5;
+
+#[tokio::main]
+async fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |default| {
+        arguments
+            .next()
+            .map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (producers, seconds, thinks) = (number(64), number(5), Duration::from_millis(number(0)));
+    let scratch = tempfile::tempdir().expect("a directory");
+    let directory = arguments.next().map_or(scratch.path().to_owned(), PathBuf::from);
+    let store = SqliteStore::open(&directory.join("bench.db"), SqliteOptions::default()).expect("a store");
+    let store: Arc<dyn Store> = Arc::new(store);
+
+    let (started, cpu) = (Instant::now(), cpu_time());
+    let end = started + Duration::from_secs(seconds);
+    let tasks: Vec<_> = (0..producers)
+        .map(|n| tokio::spawn(produce(store.clone(), n, end, thinks)))
+        .collect();
+    let mut waits = Vec::new();
+    for task in tasks {
+        waits.extend(task.await.expect("a producer"));
+    }
+    let (took, cpu) = (started.elapsed().as_secs_f64(), cpu_time() - cpu);
+    store.close().await;
+
+    waits.sort_unstable();
+    let appends = waits.len();
+    let per_second = appends as f64 / took;
+    println!("{producers} producers, synchronous=FULL, {EVENTS} events per append");
+    println!(
+        "  {:.0} events/s, {per_second:.0} appends/s",
+        per_second * EVENTS as f64
+    );
+    println!(
+        "  {:.1} CPU µs per append",
+        cpu.as_secs_f64() * 1e6 / appends as f64
+    );
+    println!(
+        "  p50 {:?}, p99 {:?}",
+        waits[appends / 2],
+        waits[appends * 99 / 100]
+    );
+}
+
+/// Starts and ends runs until `end`; gives how long each append took.
+async fn produce(store: Arc<dyn Store>, producer: u64, end: Instant, thinks: Duration) -> Vec<Duration> {
+    let mut waits = Vec::new();
+    for n in 0.. {
+        if Instant::now() > end {
+            break;
+        }
+        // In the order of time, as real ids are.
+        let id = (u128::from(n as u64) << 64 | u128::from(producer)).to_be_bytes();
+        let started = Instant::now();
+        let entry = store.append(begin(id)).await.expect("the run is stored");
+        waits.push(started.elapsed());
+        think(thinks).await;
+        let started = Instant::now();
+        store
+            .append(finish(id, entry.last()))
+            .await
+            .expect("its end is stored");
+        waits.push(started.elapsed());
+        think(thinks).await;
+    }
+    waits
+}
+
+async fn think(time: Duration) {
+    if !time.is_zero() {
+        tokio::time::sleep(time).await;
+    }
+}
+
+fn begin(id: [u8; 16]) -> Append {
+    let (project, space, run) = (
+        ProjectId::from_bytes([1; 16]),
+        SpaceId::from_bytes(id),
+        RunId::from_bytes(id),
+    );
+    let record = RunRecord {
+        id: run,
+        project,
+        space,
+        agent: "default".parse().expect("a name"),
+        revision: 1,
+        parent: None,
+        root: run,
+        status: Status::Running,
+        created: Time(1),
+        updated: Time(1),
+        version: Seq::default(),
+        wake_at: None,
+        lease: Some(Lease {
+            node: NodeId::from_bytes([2; 16]),
+            epoch: 1,
+        }),
+    };
+    let row = SpaceRecord {
+        id: space,
+        project,
+        title: None,
+        agent: None,
+        metadata: None,
+        members: Vec::new(),
+        created: Time(1),
+    };
+    let parts = vec![Part::Text {
+        text: "What is the weather like in Reykjavík this week?".into(),
+    }];
+    let message = Message {
+        message_id: MessageId::from_bytes(id),
+        from: None,
+        parts,
+        metadata: None,
+    };
+    let moved = |status| Event::from(RunStatus { status });
+    Append {
+        space,
+        run: RunWrite::Create {
+            record: Box::new(record),
+            space: Some(Box::new(row)),
+        },
+        events: vec![
+            Said { message }.into(),
+            moved(Status::Queued),
+            moved(Status::Running),
+            StepStart { step: 1 }.into(),
+            StepStart { step: 1 }.into(),
+        ],
+        time: Time(1),
+        idempotency: None,
+    }
+}
+
+fn finish(id: [u8; 16], version: Seq) -> Append {
+    let usage = Usage {
+        input_tokens: 120,
+        output_tokens: 20,
+        ..Usage::default()
+    };
+    let text = "It will rain on most days, with a dry and windy Thursday in between.".to_owned();
+    Append {
+        space: SpaceId::from_bytes(id),
+        run: RunWrite::Extend {
+            id: RunId::from_bytes(id),
+            version,
+            epoch: Some(1),
+            status: Status::Completed,
+            wake_at: None,
+            lease: LeaseWrite::Release,
+        },
+        events: vec![
+            TextEnd {
+                id: "1".into(),
+                text: text.clone(),
+            }
+            .into(),
+            TextEnd { id: "2".into(), text }.into(),
+            StepFinish {
+                step: 1,
+                reason: FinishReason::Stop,
+                usage,
+            }
+            .into(),
+            RunStatus {
+                status: Status::Completed,
+            }
+            .into(),
+            RunFinish {
+                status: Status::Completed,
+                reason: EndReason::Stop,
+                usage,
+                error: None,
+            }
+            .into(),
+        ],
+        time: Time(2),
+        idempotency: None,
+    }
+}
+
+/// What this process has used so far, in user and system time. Zero where there is no `/proc`.
+fn cpu_time() -> Duration {
+    const TICKS_PER_SECOND: u64 = 100;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may hold spaces: count from behind it.
+    let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
+    let ticks: u64 = after
+        .split(' ')
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
+    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
+}
