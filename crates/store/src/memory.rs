@@ -60,7 +60,7 @@ impl Store for MemoryStore {
         let Some(row) = state.runs.get(&run) else {
             return Ok(Vec::new());
         };
-        let log = state.log.get(&row.record.space).into_iter().flatten();
+        let log = state.log.get(&row.space).into_iter().flatten();
         Ok(log
             .filter(|entry| entry.run == Some(run))
             .map(|entry| (**entry).clone())
@@ -76,7 +76,7 @@ impl Store for MemoryStore {
     }
 
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
-        Ok(self.state().runs.get(&run).map(|row| row.record.clone()))
+        Ok(self.state().runs.get(&run).cloned())
     }
     async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
         let state = self.state();
@@ -89,7 +89,7 @@ impl Store for MemoryStore {
                     .is_none_or(|parent| run.parent.is_some_and(|call| call.run == parent))
                 && filter.before.is_none_or(|before| run.id < before)
         };
-        let runs = state.runs.values().rev().map(|row| &row.record);
+        let runs = state.runs.values().rev();
         Ok(runs.filter(fits).take(filter.limit).cloned().collect())
     }
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError> {
@@ -108,8 +108,8 @@ impl Store for MemoryStore {
     }
     async fn next_wake(&self) -> Result<Option<Time>, StoreError> {
         let state = self.state();
-        let open = state.runs.values().filter(|row| !row.record.status.is_final());
-        Ok(open.filter_map(|row| row.record.wake_at).min())
+        let open = state.runs.values().filter(|row| !row.status.is_final());
+        Ok(open.filter_map(|row| row.wake_at).min())
     }
 
     async fn create_space(&self, space: SpaceRecord) -> Result<(), StoreError> {

@@ -16,7 +16,7 @@ use toolgate_kernel::time::Time;
 #[derive(Default)]
 pub(super) struct State {
     pub(super) log: HashMap<SpaceId, Vec<Arc<Entry>>>,
-    pub(super) runs: BTreeMap<RunId, RunRow>,
+    pub(super) runs: BTreeMap<RunId, RunRecord>,
     pub(super) nodes: HashMap<NodeId, Time>,
     pub(super) spaces: BTreeMap<SpaceId, SpaceRecord>,
     pub(super) entities: HashMap<EntityId, EntityRecord>,
@@ -24,12 +24,6 @@ pub(super) struct State {
     pub(super) projects: HashMap<ProjectId, ProjectRecord>,
     pub(super) keys: BTreeMap<KeyId, KeyRecord>,
     pub(super) answers: HashMap<(ProjectId, String), IdempotencyRecord>,
-}
-
-pub(super) struct RunRow {
-    pub(super) record: RunRecord,
-    /// Counts the claims, also while nobody holds the lease.
-    pub(super) epoch: u64,
 }
 
 impl State {
@@ -64,14 +58,7 @@ impl State {
                 if let Some(space) = space {
                     self.spaces.insert(space.id, without_repeats(*space));
                 }
-                let epoch = record.lease.map_or(0, |lease| lease.epoch);
-                self.runs.insert(
-                    record.id,
-                    RunRow {
-                        record: *record,
-                        epoch,
-                    },
-                );
+                self.runs.insert(record.id, *record);
             }
             RunWrite::Extend {
                 id,
@@ -81,12 +68,12 @@ impl State {
                 ..
             } => {
                 entry.run = Some(id);
-                let row = self.runs.get_mut(&id).expect("the run was checked");
-                row.record.status = status;
-                row.record.wake_at = wake_at;
-                row.record.version = last;
-                row.record.updated = time;
-                row.write_lease(lease);
+                let record = self.runs.get_mut(&id).expect("the run was checked");
+                record.status = status;
+                record.wake_at = wake_at;
+                record.version = last;
+                record.updated = time;
+                super::leases::write(record, lease);
             }
         }
         if let Some(record) = idempotency {
@@ -112,10 +99,8 @@ impl State {
             RunWrite::Extend {
                 id, version, epoch, ..
             } => {
-                let row = self.runs.get(id).ok_or(StoreError::Conflict)?;
-                let read_everything = row.record.space == space && row.record.version == *version;
-                let held = row.record.lease.map(|lease| lease.epoch);
-                let fits = read_everything && (epoch.is_none() || *epoch == held);
+                let record = self.runs.get(id).ok_or(StoreError::Conflict)?;
+                let fits = record.space == space && record.version == *version && record.epoch == *epoch;
                 if fits { Ok(()) } else { Err(StoreError::Conflict) }
             }
         }

@@ -1,7 +1,7 @@
 //! The rows of runs: where each stands, who drives it, when it must be looked at again.
 
 use rusqlite::{Connection, Row, ToSql, params};
-use toolgate_engine::store::{Lease, LeaseWrite, RunFilter, RunRecord, StoreError};
+use toolgate_engine::store::{LeaseWrite, RunFilter, RunRecord, StoreError};
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
@@ -37,8 +37,8 @@ pub(crate) fn create(
         updated.0,
         version.0 as i64,
         record.wake_at.map(|at| at.0),
-        record.lease.map(|lease| lease.node.to_bytes()),
-        record.lease.map_or(0, |lease| lease.epoch) as i64,
+        record.node.map(NodeId::to_bytes),
+        record.epoch as i64,
     ];
     insert(connection, CREATE, row)
 }
@@ -49,7 +49,7 @@ pub(crate) struct Extension {
     pub(crate) space: SpaceId,
     /// What the writer has read.
     pub(crate) seen: Seq,
-    pub(crate) epoch: Option<u64>,
+    pub(crate) epoch: u64,
     pub(crate) status: Status,
     pub(crate) wake_at: Option<Time>,
     pub(crate) lease: LeaseWrite,
@@ -63,32 +63,42 @@ macro_rules! extend {
         concat!(
             "UPDATE runs SET status = ?1, updated = ?2, version = ?3, wake_at = ?4",
             $lease,
-            " WHERE id = ?5 AND space = ?6 AND version = ?7
-                AND (?8 IS NULL OR (epoch = ?8 AND node IS NOT NULL))"
+            " WHERE id = ?5 AND space = ?6 AND version = ?7 AND epoch = ?8"
         )
     };
 }
-// Two statements, because naming `node` costs an index update even when it keeps its value.
+// Three statements, because naming `node` costs an index update even when it keeps its value.
 const EXTEND: &str = extend!("");
 const EXTEND_AND_RELEASE: &str = extend!(", node = NULL");
+const EXTEND_AND_TAKE: &str = extend!(", node = ?9, epoch = epoch + 1");
 
 /// Moves a run on; `Conflict` unless the writer has read everything and holds the lease it claims to hold.
 pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Fault> {
-    let sql = match to.lease {
-        LeaseWrite::Keep => EXTEND,
-        LeaseWrite::Release => EXTEND_AND_RELEASE,
+    let status = to.status.as_str();
+    let version = to.version.0 as i64;
+    let wake_at = to.wake_at.map(|at| at.0);
+    let (id, space) = (to.id.to_bytes(), to.space.to_bytes());
+    let (seen, epoch) = (to.seen.0 as i64, to.epoch as i64);
+    let row = params![status, to.updated.0, version, wake_at, id, space, seen, epoch];
+    let changed = match to.lease {
+        LeaseWrite::Keep => change(connection, EXTEND, row)?,
+        LeaseWrite::Release => change(connection, EXTEND_AND_RELEASE, row)?,
+        LeaseWrite::Take(node) => {
+            let row = params![
+                status,
+                to.updated.0,
+                version,
+                wake_at,
+                id,
+                space,
+                seen,
+                epoch,
+                node.to_bytes()
+            ];
+            change(connection, EXTEND_AND_TAKE, row)?
+        }
     };
-    let row = params![
-        to.status.as_str(),
-        to.updated.0,
-        to.version.0 as i64,
-        to.wake_at.map(|at| at.0),
-        to.id.to_bytes(),
-        to.space.to_bytes(),
-        to.seen.0 as i64,
-        to.epoch.map(|epoch| epoch as i64),
-    ];
-    match change(connection, sql, row)? {
+    match changed {
         0 => Err(StoreError::Conflict.into()),
         _ => Ok(()),
     }
@@ -131,10 +141,8 @@ fn record(row: &Row<'_>) -> Result<RunRecord, Fault> {
         updated: Time(row.get(10)?),
         version: seq(row, 11)?,
         wake_at: row.get::<_, Option<i64>>(12)?.map(Time),
-        lease: node.map(|node| Lease {
-            node: NodeId::from_bytes(node),
-            epoch,
-        }),
+        node: node.map(NodeId::from_bytes),
+        epoch,
     })
 }
 
