@@ -7,6 +7,7 @@ mod serve;
 mod settings;
 mod telemetry;
 mod tools;
+mod welcome;
 
 use std::process::ExitCode;
 

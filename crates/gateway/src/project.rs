@@ -1,9 +1,6 @@
 //! The project `default`: made at the first start with its keys and an agent to talk to.
 
-use std::fmt;
-
-use anyhow::{Context, anyhow};
-use serde_json::Value;
+use anyhow::anyhow;
 use toolgate_door_http::keys;
 use toolgate_engine::store::{KeyKind, KeyRecord, ProjectRecord, StoreError};
 use toolgate_engine::{AgentError, Engine};
@@ -13,11 +10,12 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use uuid::Uuid;
 
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
+use crate::welcome::Fresh;
 
 /// The project that a gateway begins with.
 const PROJECT: &str = "default";
-/// The agent that a project begins with, and that `[model]` is for.
+/// The agent that a project begins with. It names no model: it has the one of the settings.
 const AGENT: &str = "default";
 const AGENT_CONFIG: &str = include_str!("../assets/default-agent.json");
 /// Bytes of randomness in a token secret: as many as HS256 has in its hash.
@@ -25,23 +23,6 @@ const JWT_SECRET_BYTES: usize = 32;
 /// Marks the keys that come from the settings: when the setting changes, the old key ends.
 const FROM_SETTINGS: &str = "settings";
 const FIRST_START: &str = "first start";
-
-/// What was made and has to be shown now or never.
-#[derive(Default)]
-pub struct Fresh {
-    /// The secret key.
-    pub secret_key: Option<Secret>,
-    /// The public key.
-    pub public_key: Option<Secret>,
-    /// What signs users' tokens.
-    pub jwt_secret: Option<Secret>,
-}
-
-impl Fresh {
-    fn is_empty(&self) -> bool {
-        self.secret_key.is_none() && self.public_key.is_none() && self.jwt_secret.is_none()
-    }
-}
 
 /// Makes sure that the project `default` has what the settings say, and makes what is missing. `show` is
 /// given what was made before it is stored: a key that nobody saw would lock its owner out, while one that was
@@ -73,7 +54,7 @@ pub async fn ensure(
             Err(error) => return Err(error.into()),
         }
     }
-    agent(engine, project.id, &settings.model).await?;
+    agent(engine, project.id).await?;
     Ok(project.id)
 }
 
@@ -141,92 +122,22 @@ async fn key(
     Ok(Some(record))
 }
 
-/// Gives a project without agents its first one, and the agent `default` the model of the settings.
-async fn agent(engine: &Engine, project: ProjectId, model: &settings::Model) -> anyhow::Result<()> {
-    let name: AgentName = AGENT.parse().expect("a name");
-    let agents = engine.store().agents(project).await?;
-    let stored = agents.iter().find(|agent| agent.name == name);
-    let mut config: Value = match stored {
-        Some(stored) => stored.config.to_value(),
-        None if agents.is_empty() => serde_json::from_str(AGENT_CONFIG).expect("the asset is JSON"),
-        None => return Ok(()),
-    };
-    if let Some(model) = model_config(model) {
-        config["model"] = model;
-    } else if stored.is_some() {
+/// Gives a project without agents its first one.
+async fn agent(engine: &Engine, project: ProjectId) -> anyhow::Result<()> {
+    if !engine.store().agents(project).await?.is_empty() {
         return Ok(());
     }
-    match engine.put_agent(project, &name, Json::from(config)).await {
+    let name: AgentName = AGENT.parse().expect("a name");
+    let config = Json::parse(AGENT_CONFIG.into()).expect("the asset is JSON");
+    match engine.put_agent(project, &name, config).await {
         Ok(_) => Ok(()),
         Err(AgentError::Store(error)) => Err(error.into()),
-        Err(AgentError::Invalid(problems)) => {
-            let told: Vec<String> = problems
-                .iter()
-                .map(|problem| format!("{} {}", problem.pointer, problem.message))
-                .collect();
-            Err(anyhow!("{}", told.join("; "))).context("the agent `default` cannot be stored")
-        }
+        Err(AgentError::Invalid(problems)) => panic!("the asset is an agent: {problems:?}"),
     }
-}
-
-/// The model of the settings as an agent's configuration writes it; none when the settings have none.
-fn model_config(model: &settings::Model) -> Option<Value> {
-    const NAME_WITHOUT_ONE: &str = "default";
-    if model.base_url.is_none() && model.name.is_none() {
-        return None;
-    }
-    let mut config = serde_json::json!({
-        "provider": "openai",
-        "name": model.name.as_deref().unwrap_or(NAME_WITHOUT_ONE),
-    });
-    if let Some(base_url) = &model.base_url {
-        config["baseUrl"] = base_url.as_str().into();
-    }
-    if let Some(api_key) = &model.api_key {
-        config["apiKey"] = api_key.expose().into();
-    }
-    Some(config)
 }
 
 fn random_text() -> anyhow::Result<String> {
     let mut bytes = [0; JWT_SECRET_BYTES];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow!("the system gives no random numbers"))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// What a person needs who has just started the gateway for the first time. `url` is where it listens.
-pub struct Welcome<'a> {
-    /// What was made.
-    pub fresh: &'a Fresh,
-    /// Where the gateway listens.
-    pub url: &'a str,
-}
-
-impl fmt::Display for Welcome<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { fresh, url } = self;
-        writeln!(
-            out,
-            "\nKeys of the project `{PROJECT}`. They are shown this once:"
-        )?;
-        for (what, made) in [
-            ("secret key", &fresh.secret_key),
-            ("public key", &fresh.public_key),
-            ("JWT secret", &fresh.jwt_secret),
-        ] {
-            if let Some(made) = made {
-                writeln!(out, "  {what}  {}", made.expose())?;
-            }
-        }
-        let Some(key) = fresh.secret_key.as_ref().map(Secret::expose) else {
-            return Ok(());
-        };
-        writeln!(out, "\nConsole\n  {url}/#key={key}")?;
-        writeln!(out, "\nFirst message")?;
-        writeln!(out, "  curl {url}/v1/runs -H 'authorization: Bearer {key}' \\")?;
-        writeln!(
-            out,
-            "    -H 'content-type: application/json' -d '{{\"message\": \"Where is my order A-1042?\"}}'"
-        )
-    }
 }

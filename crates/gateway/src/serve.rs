@@ -14,16 +14,20 @@ use toolgate_door_http::{Auth, DoorSettings, Rate};
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::store::Store;
 use toolgate_engine::{Engine, Parts};
+use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::NodeId;
 use toolgate_models::{ModelSettings, Models};
-use uuid::Uuid;
+use toolgate_store::{SqliteOptions, SqliteStore};
 
 use crate::data::DataDir;
-use crate::project::{self, Welcome};
-use crate::settings::Settings;
+use crate::project;
+use crate::settings::{self, Settings};
 use crate::telemetry::Telemetry;
 use crate::tools::NoActions;
+use crate::welcome::Welcome;
 
+/// How much longer than the engine everything together may take to drain.
+const DRAIN_SLACK: Duration = Duration::from_secs(2);
 /// Longest wait for the store to close once everything else has ended.
 const STORE_CLOSE: Duration = Duration::from_secs(5);
 
@@ -58,8 +62,8 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
         );
     }
     let data = DataDir::open(&settings.data)?;
-    let store = open_store(&data, settings)?;
-    let engine = engine(store.clone(), settings);
+    let store: Arc<dyn Store> = Arc::new(open_store(&data)?);
+    let engine = engine(store.clone(), data.node()?, settings);
     let url = url(address);
     println!(
         "Toolgate {} listens on {url}, data in {}",
@@ -110,7 +114,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     };
     stop.cancel();
     let drained = tokio::select! {
-        drained = drain(parts, settings.http.drain) => drained,
+        drained = drain(parts, settings.drain + DRAIN_SLACK) => drained,
         name = signals.next() => Err(anyhow!("stopped at once by a second {name}; what was acknowledged is stored")),
     };
     upkeep.abort();
@@ -167,11 +171,17 @@ fn url(address: SocketAddr) -> String {
     }
 }
 
-fn open_store(data: &DataDir, _settings: &Settings) -> anyhow::Result<Arc<dyn Store>> {
-    bail!("no store for {} yet", data.database().display())
+fn open_store(data: &DataDir) -> anyhow::Result<SqliteStore> {
+    let database = data.database();
+    SqliteStore::open(&database, SqliteOptions::default()).with_context(|| {
+        format!(
+            "cannot open {}; stop whatever uses it, or choose another directory with --data",
+            database.display()
+        )
+    })
 }
 
-fn engine(store: Arc<dyn Store>, settings: &Settings) -> Engine {
+fn engine(store: Arc<dyn Store>, node: NodeId, settings: &Settings) -> Engine {
     let vendors = &settings.vendors;
     let models = Models::new(ModelSettings {
         openai_key: vendors.openai_key.clone(),
@@ -188,12 +198,40 @@ fn engine(store: Arc<dyn Store>, settings: &Settings) -> Engine {
         clock: Arc::new(SystemClock),
     };
     let settings = toolgate_engine::Settings {
-        node: NodeId::new(Uuid::now_v7()),
+        node,
+        default_model: default_model(&settings.model),
+        runs_active_max: settings.engine.runs_active_max,
         parallel_calls: settings.engine.parallel_calls,
         reader_backlog: settings.engine.reader_backlog,
+        drain: settings.drain,
+        node_lease: settings.engine.node_lease,
         always_evict: false,
     };
     Engine::new(parts, settings)
+}
+
+/// The model of agents that name none: the one in the settings, or the demo.
+fn default_model(model: &settings::Model) -> ModelSpec {
+    const NAME_WITHOUT_ONE: &str = "default";
+    let name = match (&model.name, &model.base_url) {
+        (None, None) => ModelName {
+            provider: Provider::Demo,
+            name: "demo".into(),
+        },
+        (name, _) => ModelName {
+            provider: Provider::Openai,
+            name: name.clone().unwrap_or_else(|| NAME_WITHOUT_ONE.into()),
+        },
+    };
+    ModelSpec {
+        name,
+        base_url: model.base_url.clone(),
+        api_key: model.api_key.clone(),
+        temperature: None,
+        top_p: None,
+        max_output_tokens: None,
+        reasoning_tokens: None,
+    }
 }
 
 fn door_settings(

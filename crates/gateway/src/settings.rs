@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
+use toolgate_engine::store::NODE_LEASE;
 use toolgate_kernel::agent::Secret;
 
 /// Every setting with its default, written for people.
@@ -33,13 +34,14 @@ pub struct Settings {
     /// Signs the tokens of the default project's users.
     #[serde(deserialize_with = "text::secret")]
     pub jwt_secret: Option<Secret>,
+    /// How long a step under way may go on once the gateway is told to stop.
+    #[serde(deserialize_with = "text::duration")]
+    pub drain: Duration,
     /// The HTTP door.
     pub http: Http,
     /// The engine.
     pub engine: Engine,
-    /// The store.
-    pub store: Store,
-    /// The default agent's model.
+    /// The model of agents that name none.
     pub model: Model,
     /// The vendors of models.
     pub vendors: Vendors,
@@ -57,9 +59,9 @@ impl Default for Settings {
             secret_key: None,
             public_key: None,
             jwt_secret: None,
+            drain: Duration::from_secs(10),
             http: Http::default(),
             engine: Engine::default(),
-            store: Store::default(),
             model: Model::default(),
             vendors: Vendors::default(),
             log: Log::default(),
@@ -95,9 +97,6 @@ pub struct Http {
     pub heartbeat: Duration,
     /// Origins that browsers may call from; `*` for any.
     pub origins: Vec<String>,
-    /// Longest wait at shutdown.
-    #[serde(deserialize_with = "text::duration")]
-    pub drain: Duration,
     /// Requests of one key.
     pub rate: Rate,
 }
@@ -105,10 +104,9 @@ pub struct Http {
 impl Default for Http {
     fn default() -> Self {
         Self {
-            body_bytes_max: 1024 * 1024,
+            body_bytes_max: 8 * 1024 * 1024,
             heartbeat: Duration::from_secs(15),
             origins: Vec::new(),
-            drain: Duration::from_secs(10),
             rate: Rate::default(),
         }
     }
@@ -137,30 +135,29 @@ impl Default for Rate {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Engine {
+    /// Runs that may be at work at once.
+    pub runs_active_max: usize,
     /// Calls of one run on the gateway's side at once.
     pub parallel_calls: usize,
     /// Batches that a reader may lag behind before it is cut.
     pub reader_backlog: usize,
+    /// How long a node may be silent before others take over its runs.
+    #[serde(deserialize_with = "text::duration")]
+    pub node_lease: Duration,
 }
 
 impl Default for Engine {
     fn default() -> Self {
         Self {
+            runs_active_max: 1024,
             parallel_calls: 8,
             reader_backlog: 256,
+            node_lease: NODE_LEASE,
         }
     }
 }
 
-/// The store.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Store {
-    /// Most bytes of the database file; 0 for no limit but the disk's.
-    pub bytes_max: u64,
-}
-
-/// The default agent's model; the demo when neither address nor name is set.
+/// The model of agents that name none; the demo when neither address nor name is set.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Model {
