@@ -1,1 +1,24 @@
-fn main() {}
+//! The binary `toolgate`: settings, wiring, commands, shutdown.
+
+mod commands;
+mod data;
+mod project;
+mod serve;
+mod settings;
+mod telemetry;
+mod tools;
+mod welcome;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match commands::run(commands::Toolgate::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

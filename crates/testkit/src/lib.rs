@@ -2,4 +2,6 @@
 
 pub mod fake_tools;
 pub mod held_clock;
+pub mod model_script;
+pub mod model_server;
 pub mod scripted_model;

@@ -1,0 +1,67 @@
+//! What can be typed after `toolgate`.
+
+use std::path::PathBuf;
+
+use clap::builder::BoolishValueParser;
+use clap::{Args, Parser, Subcommand};
+
+use crate::serve;
+use crate::settings::{self, Settings};
+
+/// The gateway between agents and their tools.
+#[derive(Debug, Parser)]
+#[command(name = "toolgate", version)]
+pub struct Toolgate {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Starts the gateway.
+    Serve(Serve),
+    /// Prints every setting with its default, ready to be edited.
+    Settings,
+    /// Prints the HTTP door's OpenAPI document.
+    Openapi,
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    /// Where to listen [default: 127.0.0.1:8787]
+    #[arg(long, value_name = "ADDR", env = "TOOLGATE_LISTEN")]
+    listen: Option<String>,
+    /// Where to keep everything; made at the first start [default: ./toolgate-data]
+    #[arg(long, value_name = "DIR", env = "TOOLGATE_DATA")]
+    data: Option<PathBuf>,
+    /// A settings file; `toolgate settings` prints one
+    #[arg(long, value_name = "FILE", env = "TOOLGATE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Let everybody in with all rights, for trying out; on loopback only
+    #[arg(long, env = "TOOLGATE_NO_AUTH", value_parser = BoolishValueParser::new())]
+    no_auth: bool,
+}
+
+/// Does what was typed.
+pub fn run(typed: Toolgate) -> anyhow::Result<()> {
+    match typed.command {
+        Command::Serve(flags) => {
+            let mut settings = Settings::load(flags.config.as_deref(), |name| std::env::var(name).ok())?;
+            settings.listen = flags.listen.unwrap_or(settings.listen);
+            settings.data = flags.data.unwrap_or(settings.data);
+            let access = match flags.no_auth {
+                true => serve::Access::Open,
+                false => serve::Access::Keys,
+            };
+            serve::run(settings, access)
+        }
+        Command::Settings => {
+            print!("{}", settings::SAMPLE);
+            Ok(())
+        }
+        Command::Openapi => {
+            println!("{}", toolgate_door_http::openapi());
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The project `default`: made at the first start with its keys and an agent to talk to.
+
+use anyhow::anyhow;
+use toolgate_door_http::keys;
+use toolgate_engine::store::{KeyKind, KeyRecord, ProjectRecord, StoreError};
+use toolgate_engine::{AgentError, Engine};
+use toolgate_kernel::agent::Secret;
+use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use uuid::Uuid;
+
+use crate::settings::Settings;
+use crate::welcome::Fresh;
+
+/// The project that a gateway begins with.
+const PROJECT: &str = "default";
+/// The agent that a project begins with. It names no model: it has the one of the settings.
+const AGENT: &str = "default";
+const AGENT_CONFIG: &str = include_str!("../assets/default-agent.json");
+/// Bytes of randomness in a token secret: as many as HS256 has in its hash.
+const JWT_SECRET_BYTES: usize = 32;
+/// Marks the keys that come from the settings: when the setting changes, the old key ends.
+const FROM_SETTINGS: &str = "settings";
+const FIRST_START: &str = "first start";
+
+/// Makes sure that the project `default` has what the settings say, and makes what is missing. `show` is
+/// given what was made before it is stored: a key that nobody saw would lock its owner out, while one that was
+/// shown and never stored is made anew at the next start.
+pub async fn ensure(
+    engine: &Engine,
+    settings: &Settings,
+    show: impl FnOnce(&Fresh),
+) -> anyhow::Result<ProjectId> {
+    let mut fresh = Fresh::default();
+    let (project, changed) = project(engine, settings, &mut fresh).await?;
+    let mut wanted = Vec::new();
+    for (kind, given) in [
+        (KeyKind::Secret, &settings.secret_key),
+        (KeyKind::Public, &settings.public_key),
+    ] {
+        wanted.extend(key(engine, &project, kind, given.as_ref(), &mut fresh).await?);
+    }
+    if !fresh.is_empty() {
+        show(&fresh);
+    }
+    let store = engine.store();
+    if changed {
+        store.put_project(project.clone()).await?;
+    }
+    for record in wanted {
+        match store.put_key(record).await {
+            Ok(()) | Err(StoreError::Exists) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    agent(engine, project.id).await?;
+    Ok(project.id)
+}
+
+/// The row as it should be, and whether that is news to the store.
+async fn project(
+    engine: &Engine,
+    settings: &Settings,
+    fresh: &mut Fresh,
+) -> anyhow::Result<(ProjectRecord, bool)> {
+    let known = engine.store().project_named(PROJECT).await?;
+    let mut project = known.clone().unwrap_or_else(|| ProjectRecord {
+        id: ProjectId::new(Uuid::now_v7()),
+        name: PROJECT.into(),
+        jwt_secret: None,
+        jwks_url: None,
+        created: engine.clock().now(),
+    });
+    if let Some(given) = &settings.jwt_secret {
+        project.jwt_secret = Some(given.expose().into());
+    } else if project.jwt_secret.is_none() {
+        let made = random_text()?;
+        fresh.jwt_secret = Some(Secret::new(made.clone()));
+        project.jwt_secret = Some(made);
+    }
+    let changed = known.as_ref() != Some(&project);
+    Ok((project, changed))
+}
+
+/// The key of this kind that has to be stored: the one from the settings, or a new one when the project has
+/// none at all. Ends the one that stood in the settings before.
+async fn key(
+    engine: &Engine,
+    project: &ProjectRecord,
+    kind: KeyKind,
+    given: Option<&Secret>,
+    fresh: &mut Fresh,
+) -> anyhow::Result<Option<KeyRecord>> {
+    let store = engine.store();
+    let now = engine.clock().now();
+    let mut known = store.keys(project.id).await?;
+    known.retain(|key| key.kind == kind);
+    let Some(given) = given else {
+        if !known.is_empty() {
+            return Ok(None);
+        }
+        let (made, record) = keys::mint(project.id, kind, Some(FIRST_START.into()), now);
+        match kind {
+            KeyKind::Secret => fresh.secret_key = Some(Secret::new(made)),
+            KeyKind::Public => fresh.public_key = Some(Secret::new(made)),
+        }
+        return Ok(Some(record));
+    };
+    let variable = match kind {
+        KeyKind::Secret => "TOOLGATE_SECRET_KEY",
+        KeyKind::Public => "TOOLGATE_PUBLIC_KEY",
+    };
+    let mut record = keys::record(given.expose(), project.id, kind, now)
+        .map_err(|reason| anyhow!("the key in {variable} will not do: {reason}"))?;
+    record.name = Some(FROM_SETTINGS.into());
+    for old in known {
+        if old.name.as_deref() == Some(FROM_SETTINGS) && old.hash != record.hash {
+            store.remove_key(project.id, old.id).await?;
+        }
+    }
+    Ok(Some(record))
+}
+
+/// Gives a project without agents its first one.
+async fn agent(engine: &Engine, project: ProjectId) -> anyhow::Result<()> {
+    if !engine.store().agents(project).await?.is_empty() {
+        return Ok(());
+    }
+    let name: AgentName = AGENT.parse().expect("a name");
+    let config = Json::parse(AGENT_CONFIG.into()).expect("the asset is JSON");
+    match engine.put_agent(project, &name, config).await {
+        Ok(_) => Ok(()),
+        Err(AgentError::Store(error)) => Err(error.into()),
+        Err(AgentError::Invalid(problems)) => panic!("the asset is an agent: {problems:?}"),
+    }
+}
+
+fn random_text() -> anyhow::Result<String> {
+    let mut bytes = [0; JWT_SECRET_BYTES];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow!("the system gives no random numbers"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,280 @@
+//! `toolgate serve`: puts the parts together, runs them, and takes them down in order.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use axum::serve::ListenerExt as _;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toolgate_door_http::{Auth, DoorSettings, Rate};
+use toolgate_engine::clock::SystemClock;
+use toolgate_engine::store::Store;
+use toolgate_engine::{Engine, Parts};
+use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
+use toolgate_kernel::id::NodeId;
+use toolgate_models::{ModelSettings, Models};
+use toolgate_store::{SqliteOptions, SqliteStore};
+
+use crate::data::DataDir;
+use crate::project;
+use crate::settings::{self, Settings};
+use crate::telemetry::Telemetry;
+use crate::tools::NoActions;
+use crate::welcome::Welcome;
+
+/// How much longer than the engine everything together may take to drain.
+const DRAIN_SLACK: Duration = Duration::from_secs(2);
+/// Longest wait for the store to close once everything else has ended.
+const STORE_CLOSE: Duration = Duration::from_secs(5);
+
+/// Who may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Whoever has a key.
+    Keys,
+    /// Everybody, with all rights.
+    Open,
+}
+
+/// Serves until a signal asks it to stop, then drains. An error says what to do about it.
+pub fn run(settings: Settings, access: Access) -> anyhow::Result<()> {
+    let telemetry = Telemetry::start(&settings.log, &settings.telemetry)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let served = runtime.block_on(serve(&settings, access, &telemetry));
+    // Whatever still runs after the drain has had its time.
+    runtime.shutdown_background();
+    telemetry.flush();
+    served
+}
+
+async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
+    // Bound before anything is made: a second start by mistake must not print keys and then fail.
+    let listener = bind(&settings.listen).await?;
+    let address = listener.local_addr()?;
+    if access == Access::Open && !address.ip().is_loopback() {
+        bail!(
+            "--no-auth lets everybody in, so it works on loopback only; {address} is not, use --listen 127.0.0.1:8787"
+        );
+    }
+    let data = DataDir::open(&settings.data)?;
+    let store: Arc<dyn Store> = Arc::new(open_store(&data)?);
+    let engine = engine(store.clone(), data.node()?, settings);
+    let url = url(address);
+    println!(
+        "Toolgate {} listens on {url}, data in {}",
+        env!("CARGO_PKG_VERSION"),
+        settings.data.display()
+    );
+    let project = project::ensure(&engine, settings, |fresh| {
+        print!("{}", Welcome { fresh, url: &url })
+    })
+    .await?;
+
+    let stop = CancellationToken::new();
+    let auth = match access {
+        Access::Keys => Auth::Keys,
+        Access::Open => Auth::Open(project),
+    };
+    let door = toolgate_door_http::router(
+        engine.clone(),
+        door_settings(settings, auth, telemetry, stop.clone()),
+    );
+    let listener = listener.tap_io(|connection| {
+        if let Err(error) = connection.set_nodelay(true) {
+            tracing::debug!(%error, "a connection stays slow");
+        }
+    });
+    let mut parts = JoinSet::new();
+    let stopped = stop.clone().cancelled_owned();
+    parts.spawn(async {
+        axum::serve(listener, door)
+            .with_graceful_shutdown(stopped)
+            .await
+            .context("the HTTP door failed")
+    });
+    let stopped = stop.clone();
+    parts.spawn(async move {
+        engine.drive(stopped).await;
+        Ok(())
+    });
+    let upkeep = tokio::spawn(telemetry.upkeep());
+    tracing::info!(%address, ?access, "ready");
+
+    let ended = tokio::select! {
+        name = signals.next() => {
+            tracing::info!(signal = name, "draining");
+            Ok(())
+        }
+        part = parts.join_next() => Err(early_end(part)),
+    };
+    stop.cancel();
+    let drained = tokio::select! {
+        drained = drain(parts, settings.drain + DRAIN_SLACK) => drained,
+        name = signals.next() => Err(anyhow!("stopped at once by a second {name}; what was acknowledged is stored")),
+    };
+    upkeep.abort();
+    ended.and(drained)?;
+    if tokio::time::timeout(STORE_CLOSE, store.close()).await.is_err() {
+        tracing::warn!("the store did not close in time; what was acknowledged is stored");
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Waits for every part, but no longer than `limit`.
+async fn drain(mut parts: JoinSet<anyhow::Result<()>>, limit: Duration) -> anyhow::Result<()> {
+    let all = async {
+        let mut first = Ok(());
+        while let Some(ended) = parts.join_next().await {
+            first = first.and(ended.map_err(anyhow::Error::from).flatten());
+        }
+        first
+    };
+    tokio::time::timeout(limit, all).await.unwrap_or_else(|_| {
+        tracing::warn!(?limit, "some requests did not end in time and are cut");
+        Ok(())
+    })
+}
+
+fn early_end(part: Option<Result<anyhow::Result<()>, tokio::task::JoinError>>) -> anyhow::Error {
+    match part {
+        Some(Err(panic)) => anyhow!(panic).context("a part of the gateway failed"),
+        Some(Ok(Err(error))) => error,
+        Some(Ok(Ok(()))) | None => anyhow!("a part of the gateway ended by itself"),
+    }
+}
+
+async fn bind(listen: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(listen).await.map_err(|error| {
+        let advice = match error.kind() {
+            ErrorKind::AddrInUse => {
+                "something listens there already; stop it, or choose another address with --listen"
+            }
+            ErrorKind::PermissionDenied => "this user may not; choose a port above 1023 with --listen",
+            ErrorKind::AddrNotAvailable => "this machine has no such address; try --listen 127.0.0.1:8787",
+            _ => "expected an address like 127.0.0.1:8787",
+        };
+        anyhow!(error).context(format!("cannot listen on {listen}: {advice}"))
+    })
+}
+
+/// Where a person on this machine reaches `address`.
+fn url(address: SocketAddr) -> String {
+    match address.ip().is_unspecified() {
+        true => format!("http://localhost:{}", address.port()),
+        false => format!("http://{address}"),
+    }
+}
+
+fn open_store(data: &DataDir) -> anyhow::Result<SqliteStore> {
+    let database = data.database();
+    SqliteStore::open(&database, SqliteOptions::default()).with_context(|| {
+        format!(
+            "cannot open {}; stop whatever uses it, or choose another directory with --data",
+            database.display()
+        )
+    })
+}
+
+fn engine(store: Arc<dyn Store>, node: NodeId, settings: &Settings) -> Engine {
+    let vendors = &settings.vendors;
+    let models = Models::new(ModelSettings {
+        openai_key: vendors.openai_key.clone(),
+        anthropic_key: vendors.anthropic_key.clone(),
+        google_key: vendors.google_key.clone(),
+        connect_timeout: vendors.connect_timeout,
+        idle_timeout: vendors.idle_timeout,
+        attempts: vendors.attempts,
+    });
+    let parts = Parts {
+        store,
+        model: Arc::new(models),
+        tools: Arc::new(NoActions),
+        clock: Arc::new(SystemClock),
+    };
+    let settings = toolgate_engine::Settings {
+        node,
+        default_model: default_model(&settings.model),
+        runs_active_max: settings.engine.runs_active_max,
+        parallel_calls: settings.engine.parallel_calls,
+        reader_backlog: settings.engine.reader_backlog,
+        drain: settings.drain,
+        node_lease: settings.engine.node_lease,
+        always_evict: false,
+    };
+    Engine::new(parts, settings)
+}
+
+/// The model of agents that name none: the one in the settings, or the demo.
+fn default_model(model: &settings::Model) -> ModelSpec {
+    const NAME_WITHOUT_ONE: &str = "default";
+    let name = match (&model.name, &model.base_url) {
+        (None, None) => ModelName {
+            provider: Provider::Demo,
+            name: "demo".into(),
+        },
+        (name, _) => ModelName {
+            provider: Provider::Openai,
+            name: name.clone().unwrap_or_else(|| NAME_WITHOUT_ONE.into()),
+        },
+    };
+    ModelSpec {
+        name,
+        base_url: model.base_url.clone(),
+        api_key: model.api_key.clone(),
+        temperature: None,
+        top_p: None,
+        max_output_tokens: None,
+        reasoning_tokens: None,
+    }
+}
+
+fn door_settings(
+    settings: &Settings,
+    auth: Auth,
+    telemetry: &Telemetry,
+    stop: CancellationToken,
+) -> DoorSettings {
+    DoorSettings {
+        auth,
+        body_bytes_max: settings.http.body_bytes_max,
+        heartbeat: settings.http.heartbeat,
+        rate: Rate {
+            per_second: settings.http.rate.per_second,
+            burst: settings.http.rate.burst,
+        },
+        metrics: telemetry.figures(),
+        origins: settings.http.origins.clone(),
+        stop,
+    }
+}
+
+/// The signals that ask the process to stop.
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// From now on they no longer end the process by themselves.
+    fn listen() -> anyhow::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for one and gives its name.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

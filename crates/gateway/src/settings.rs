@@ -1,0 +1,263 @@
+//! What may be set. Defaults, file, environment and flags become one value, read once and handed down.
+//!
+//! `assets/toolgate.toml` shows every setting with its default; a test holds it to the types below. The name
+//! of a setting in the environment follows from its place in that file.
+
+mod environment;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Deserialize;
+use toolgate_engine::store::NODE_LEASE;
+use toolgate_kernel::agent::Secret;
+
+/// Every setting with its default, written for people.
+pub const SAMPLE: &str = include_str!("../assets/toolgate.toml");
+
+/// Everything that may be set.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Where to listen.
+    pub listen: String,
+    /// Where to keep everything.
+    pub data: PathBuf,
+    /// The default project's secret key.
+    #[serde(deserialize_with = "text::secret")]
+    pub secret_key: Option<Secret>,
+    /// The default project's public key.
+    #[serde(deserialize_with = "text::secret")]
+    pub public_key: Option<Secret>,
+    /// Signs the tokens of the default project's users.
+    #[serde(deserialize_with = "text::secret")]
+    pub jwt_secret: Option<Secret>,
+    /// How long a step under way may go on once the gateway is told to stop.
+    #[serde(deserialize_with = "text::duration")]
+    pub drain: Duration,
+    /// The HTTP door.
+    pub http: Http,
+    /// The engine.
+    pub engine: Engine,
+    /// The model of agents that name none.
+    pub model: Model,
+    /// The vendors of models.
+    pub vendors: Vendors,
+    /// Logs.
+    pub log: Log,
+    /// Traces.
+    pub telemetry: Telemetry,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:8787".into(),
+            data: "./toolgate-data".into(),
+            secret_key: None,
+            public_key: None,
+            jwt_secret: None,
+            drain: Duration::from_secs(10),
+            http: Http::default(),
+            engine: Engine::default(),
+            model: Model::default(),
+            vendors: Vendors::default(),
+            log: Log::default(),
+            telemetry: Telemetry::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The defaults, overlaid by `file` when there is one, overlaid by the environment.
+    pub fn load(file: Option<&Path>, env: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
+        let text = match file {
+            Some(path) => std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the settings in {}", path.display()))?,
+            None => String::new(),
+        };
+        let whence = || file.map(|path| path.display().to_string()).unwrap_or_default();
+        // Read into the types first: only here does an error know its line.
+        toml::from_str::<Self>(&text).with_context(whence)?;
+        let table = text.parse().with_context(whence)?;
+        environment::overlay(table, env)
+    }
+}
+
+/// The HTTP door.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Http {
+    /// Largest request body.
+    pub body_bytes_max: usize,
+    /// How often a silent stream says that it lives.
+    #[serde(deserialize_with = "text::duration")]
+    pub heartbeat: Duration,
+    /// Origins that browsers may call from; `*` for any.
+    pub origins: Vec<String>,
+    /// Requests of one key.
+    pub rate: Rate,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 8 * 1024 * 1024,
+            heartbeat: Duration::from_secs(15),
+            origins: Vec::new(),
+            rate: Rate::default(),
+        }
+    }
+}
+
+/// Requests of one key.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rate {
+    /// Per second, in the long run.
+    pub per_second: u32,
+    /// At once.
+    pub burst: u32,
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        Self {
+            per_second: 1000,
+            burst: 2000,
+        }
+    }
+}
+
+/// The engine.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Engine {
+    /// Runs that may be at work at once.
+    pub runs_active_max: usize,
+    /// Calls of one run on the gateway's side at once.
+    pub parallel_calls: usize,
+    /// Batches that a reader may lag behind before it is cut.
+    pub reader_backlog: usize,
+    /// How long a node may be silent before others take over its runs.
+    #[serde(deserialize_with = "text::duration")]
+    pub node_lease: Duration,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self {
+            runs_active_max: 1024,
+            parallel_calls: 8,
+            reader_backlog: 256,
+            node_lease: NODE_LEASE,
+        }
+    }
+}
+
+/// The model of agents that name none; the demo when neither address nor name is set.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Model {
+    /// An OpenAI-compatible server.
+    #[serde(deserialize_with = "text::optional")]
+    pub base_url: Option<String>,
+    /// What the server calls the model.
+    #[serde(deserialize_with = "text::optional")]
+    pub name: Option<String>,
+    /// The server's key.
+    #[serde(deserialize_with = "text::secret")]
+    pub api_key: Option<Secret>,
+}
+
+/// The vendors of models.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Vendors {
+    /// Key for OpenAI.
+    #[serde(deserialize_with = "text::secret")]
+    pub openai_key: Option<Secret>,
+    /// Key for Anthropic.
+    #[serde(deserialize_with = "text::secret")]
+    pub anthropic_key: Option<Secret>,
+    /// Key for Gemini.
+    #[serde(deserialize_with = "text::secret")]
+    pub google_key: Option<Secret>,
+    /// Longest wait for a connection.
+    #[serde(deserialize_with = "text::duration")]
+    pub connect_timeout: Duration,
+    /// Longest silence in the middle of a reply.
+    #[serde(deserialize_with = "text::duration")]
+    pub idle_timeout: Duration,
+    /// How often a request is tried before the first byte of a reply.
+    pub attempts: u32,
+}
+
+impl Default for Vendors {
+    fn default() -> Self {
+        Self {
+            openai_key: None,
+            anthropic_key: None,
+            google_key: None,
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(120),
+            attempts: 4,
+        }
+    }
+}
+
+/// Logs.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// How they look.
+    pub format: LogFormat,
+    /// Which of them, as `tracing` writes it.
+    pub level: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            format: LogFormat::Auto,
+            level: "info".into(),
+        }
+    }
+}
+
+/// How logs look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    Auto,
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Traces.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Telemetry {
+    /// Where to send them.
+    #[serde(deserialize_with = "text::optional")]
+    pub otlp_endpoint: Option<String>,
+    /// What they call this process.
+    pub service_name: String,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self {
+            otlp_endpoint: None,
+            service_name: "toolgate".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

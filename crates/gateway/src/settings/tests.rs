@@ -1,0 +1,93 @@
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+use super::*;
+
+fn load(file: &str, env: &[(&str, &str)]) -> anyhow::Result<Settings> {
+    let mut written = tempfile::NamedTempFile::with_suffix(".toml")?;
+    written.write_all(file.as_bytes())?;
+    let find = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string());
+    Settings::load(Some(written.path()), find)
+}
+
+fn error(file: &str, env: &[(&str, &str)]) -> String {
+    format!("{:#}", load(file, env).expect_err("must be refused"))
+}
+
+#[test]
+fn the_sample_shows_every_setting_with_its_default() {
+    assert_eq!(load(SAMPLE, &[]).unwrap(), Settings::default());
+    shows_all(&SAMPLE.parse().unwrap(), &|table| table);
+}
+
+/// Everything that may stand in `section` does. `whole` gives the file that a section stands in.
+fn shows_all(section: &toml::Table, whole: &dyn Fn(toml::Table) -> toml::Table) {
+    let mut wrong = section.clone();
+    wrong.insert("no_such_setting".into(), 1.into());
+    let told = error(&whole(wrong).to_string(), &[]);
+    let (_, expected) = told.rsplit_once("expected ").expect("names what would be right");
+    let expected: BTreeSet<&str> = expected.split('`').skip(1).step_by(2).collect();
+    assert_eq!(expected, section.keys().map(String::as_str).collect());
+    for (name, value) in section {
+        if let Some(inner) = value.as_table() {
+            shows_all(inner, &|inner| {
+                let mut outer = section.clone();
+                outer.insert(name.clone(), inner.into());
+                whole(outer)
+            });
+        }
+    }
+}
+
+#[test]
+fn the_environment_wins_over_the_file_and_reads_each_type() {
+    let settings = load(
+        "listen = \"127.0.0.1:1\"\n[http]\nbody_bytes_max = 5\n[model]\nname = \"from-file\"",
+        &[
+            ("TOOLGATE_LISTEN", "127.0.0.1:2"),
+            ("TOOLGATE_HTTP_BODY_BYTES_MAX", "7"),
+            ("TOOLGATE_HTTP_HEARTBEAT", "250ms"),
+            ("TOOLGATE_HTTP_ORIGINS", "http://a.test, http://b.test"),
+            ("TOOLGATE_HTTP_RATE_BURST", "9"),
+            ("TOOLGATE_MODEL_BASE_URL", ""),
+            ("TOOLGATE_MODEL_API_KEY", "1234"),
+            ("OPENAI_API_KEY", "foreign"),
+            ("GOOGLE_API_KEY", "second"),
+            ("GEMINI_API_KEY", "first"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(settings.listen, "127.0.0.1:2");
+    assert_eq!(settings.http.body_bytes_max, 7);
+    assert_eq!(settings.http.heartbeat, Duration::from_millis(250));
+    assert_eq!(settings.http.origins, ["http://a.test", "http://b.test"]);
+    assert_eq!(settings.http.rate.burst, 9);
+    assert_eq!(settings.model.base_url, None);
+    assert_eq!(settings.model.name.as_deref(), Some("from-file"));
+    assert_eq!(settings.model.api_key, Some(Secret::new("1234")));
+    assert_eq!(settings.vendors.openai_key, Some(Secret::new("foreign")));
+    assert_eq!(settings.vendors.google_key, Some(Secret::new("first")));
+}
+
+#[test]
+fn a_mistake_in_the_file_is_told_with_its_line_and_what_would_be_right() {
+    let told = error("listen = \"127.0.0.1:1\"\n\n[http]\nbody_byte_max = 5\n", &[]);
+    assert!(told.contains(".toml"), "{told}");
+    assert!(told.contains("line 4"), "{told}");
+    assert!(told.contains("`body_bytes_max`"), "{told}");
+
+    let told = error("[http]\nheartbeat = \"soon\"\n", &[]);
+    assert!(told.contains("line 2") && told.contains("\"15s\""), "{told}");
+
+    let told = error("[log]\nformat = \"xml\"\n", &[]);
+    assert!(told.contains("line 2") && told.contains("`json`"), "{told}");
+}
+
+#[test]
+fn a_mistake_in_the_environment_is_told_with_the_variable() {
+    let told = error("", &[("TOOLGATE_HTTP_BODY_BYTES_MAX", "much")]);
+    assert!(
+        told.contains("TOOLGATE_HTTP_BODY_BYTES_MAX") && told.contains("http.body_bytes_max"),
+        "{told}"
+    );
+}

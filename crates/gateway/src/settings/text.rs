@@ -1,0 +1,41 @@
+//! How values are written in a settings file.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, de};
+use toolgate_kernel::agent::Secret;
+
+/// A text, or nothing when it is empty.
+pub fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(Some(String::deserialize(from)?).filter(|text| !text.is_empty()))
+}
+
+/// A text that must never be printed, or nothing when it is empty.
+pub fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
+    Ok(optional(from)?.map(Secret::new))
+}
+
+/// A span of time such as `"15s"`.
+pub fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_duration(&text).ok_or_else(|| {
+        de::Error::custom(format!(
+            "{text:?} is no time; expected one like \"250ms\", \"15s\", \"10m\" or \"2h\""
+        ))
+    })
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let millis = match unit.trim() {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    Some(Duration::from_millis(
+        number.parse::<u64>().ok()?.checked_mul(millis)?,
+    ))
+}

@@ -1,0 +1,127 @@
+//! What the process tells about itself: logs to standard error, figures for `/metrics`, spans over OTLP.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{Protocol, WithExportConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::Subscriber;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::FilterFn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::settings::{self, LogFormat};
+
+/// How often the figures are folded together, so that they do not grow while nobody reads them.
+const UPKEEP: Duration = Duration::from_secs(5);
+/// Upper ends of the histograms' buckets, in seconds: every histogram of ours is a duration.
+const BUCKETS: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+];
+/// OTLP's path for spans, below the endpoint.
+const TRACES_PATH: &str = "/v1/traces";
+
+/// Logs, figures and spans are on while this lives.
+pub struct Telemetry {
+    figures: PrometheusHandle,
+    spans: Option<SdkTracerProvider>,
+}
+
+impl Telemetry {
+    /// Starts them, for the whole process. Called once.
+    pub fn start(log: &settings::Log, telemetry: &settings::Telemetry) -> anyhow::Result<Self> {
+        let spans = telemetry
+            .otlp_endpoint
+            .as_deref()
+            .map(|endpoint| exporter(endpoint, &telemetry.service_name))
+            .transpose()?;
+        let ours = |spans: &SdkTracerProvider| {
+            let tracer = spans.tracer("toolgate");
+            // Other crates' spans stay out, above all those of the client that sends the spans.
+            tracing_opentelemetry::layer()
+                .with_tracer(tracer)
+                .with_filter(FilterFn::new(|meta| meta.target().starts_with("toolgate")))
+                .with_filter(LevelFilter::INFO)
+        };
+        tracing_subscriber::registry()
+            .with(logs(log)?)
+            .with(spans.as_ref().map(ours))
+            .init();
+        let figures = PrometheusBuilder::new()
+            .set_buckets(BUCKETS)
+            .and_then(PrometheusBuilder::install_recorder)
+            .context("cannot keep figures")?;
+        metrics::gauge!("toolgate_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+        Ok(Self { figures, spans })
+    }
+
+    /// Renders the figures in Prometheus' text format.
+    pub fn figures(&self) -> Arc<dyn Fn() -> String + Send + Sync> {
+        let figures = self.figures.clone();
+        Arc::new(move || figures.render())
+    }
+
+    /// Keeps the figures small, for ever.
+    pub fn upkeep(&self) -> impl Future<Output = ()> + Send + use<> {
+        let figures = self.figures.clone();
+        async move {
+            let mut tick = tokio::time::interval(UPKEEP);
+            loop {
+                tick.tick().await;
+                figures.run_upkeep();
+            }
+        }
+    }
+
+    /// Sends what has not been sent yet.
+    pub fn flush(self) {
+        if let Some(Err(error)) = self.spans.map(|spans| spans.shutdown()) {
+            tracing::warn!(%error, "the last spans were not sent");
+        }
+    }
+}
+
+fn logs<S>(log: &settings::Log) -> anyhow::Result<impl Layer<S>>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    let level = EnvFilter::try_new(&log.level).with_context(|| {
+        format!(
+            "the setting `log.level` is {:?}; expected one like \"info\" or \"info,toolgate_engine=debug\"",
+            log.level
+        )
+    })?;
+    let terminal = std::io::stderr().is_terminal();
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(terminal);
+    let layer = match log.format {
+        LogFormat::Json => layer.json().flatten_event(true).boxed(),
+        LogFormat::Auto if !terminal => layer.json().flatten_event(true).boxed(),
+        LogFormat::Auto | LogFormat::Text => layer.boxed(),
+    };
+    Ok(layer.with_filter(level))
+}
+
+fn exporter(endpoint: &str, service: &str) -> anyhow::Result<SdkTracerProvider> {
+    let exporter = opentelemetry_otlp::SpanExporter::builder()
+        .with_http()
+        .with_protocol(Protocol::HttpBinary)
+        .with_endpoint(format!("{}{TRACES_PATH}", endpoint.trim_end_matches('/')))
+        .build()
+        .with_context(|| {
+            format!("cannot send spans to {endpoint:?}; `telemetry.otlp_endpoint` is one like \"http://127.0.0.1:4318\"")
+        })?;
+    Ok(SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_resource(Resource::builder().with_service_name(service.to_owned()).build())
+        .build())
+}

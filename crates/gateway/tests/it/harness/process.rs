@@ -1,0 +1,202 @@
+//! The binary as a process of this test.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Instant;
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use tempfile::TempDir;
+
+use super::{Api, JWT_SECRET, LOOK, PUBLIC_KEY, SECRET_KEY, SOON};
+
+/// Lines of the log that a failed test shows.
+const LOG_LINES_SHOWN: usize = 60;
+
+/// The binary under test, with nothing of this process's environment.
+pub fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolgate"));
+    command.env_clear();
+    command
+}
+
+/// A gateway on a data directory and a port that stay the same over restarts. Ends with this value.
+pub struct Gateway {
+    child: Child,
+    port: u16,
+    settings: Vec<(String, String)>,
+    directory: TempDir,
+}
+
+impl Gateway {
+    /// Starts one with these settings in the environment, and waits until it is ready.
+    pub async fn start(settings: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        Self::start_in(directory, settings).await
+    }
+
+    /// The same, with `data` in a directory that was prepared; see [`Gateway::data`].
+    pub async fn start_in(directory: TempDir, settings: &[(&str, &str)]) -> Self {
+        let settings: Vec<(String, String)> = settings
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .collect();
+        let port = free_port();
+        let child = spawn(directory.path(), port, &settings);
+        let mut gateway = Self {
+            child,
+            port,
+            settings,
+            directory,
+        };
+        gateway.ready().await;
+        gateway
+    }
+
+    /// Where `data` is below a directory.
+    pub fn data(directory: &Path) -> PathBuf {
+        directory.join("data")
+    }
+
+    /// A client with the secret key.
+    pub fn api(&self) -> Api {
+        Api::secret(self.port)
+    }
+
+    /// SIGKILL, now.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it can be waited for");
+    }
+
+    /// Starts it again, without waiting until it is ready.
+    pub fn spawn(&mut self) {
+        self.child = spawn(self.directory.path(), self.port, &self.settings);
+    }
+
+    /// Kills it and starts it again.
+    pub async fn crash(&mut self) {
+        self.kill();
+        self.spawn();
+        self.ready().await;
+    }
+
+    /// Waits until it takes requests.
+    pub async fn ready(&mut self) {
+        let api = self.api();
+        let began = Instant::now();
+        loop {
+            if let Ok(answer) = api.try_get("/readyz").await
+                && answer.status == 200
+            {
+                return;
+            }
+            let exited = self.child.try_wait().expect("it can be asked");
+            assert!(exited.is_none(), "the gateway ended by itself: {exited:?}");
+            assert!(began.elapsed() < SOON, "the gateway is not ready after {SOON:?}");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it takes signals");
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it can be asked") {
+                return status;
+            }
+            assert!(began.elapsed() < SOON, "the gateway did not end within {SOON:?}");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Bounds the size of every file it writes from now on, or lifts the bound: a disk that is full.
+    pub fn limit_files(&self, bytes: Option<u64>) {
+        let limit = Rlimit {
+            current: bytes,
+            maximum: None,
+        };
+        prlimit(Some(self.pid()), Resource::Fsize, limit).expect("limits of a child can be set");
+    }
+
+    /// Bytes of the largest file that it keeps.
+    pub fn largest_file(&self) -> u64 {
+        let files = std::fs::read_dir(Self::data(self.directory.path())).expect("a directory");
+        files
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Everything it has written to its standard output and error.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(log(self.directory.path())).unwrap_or_default()
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let shown = &lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..];
+            eprintln!("the gateway's last words:\n{}", shown.join("\n"));
+        }
+    }
+}
+
+fn log(directory: &Path) -> PathBuf {
+    directory.join("log")
+}
+
+fn spawn(directory: &Path, port: u16, settings: &[(String, String)]) -> Child {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(log(directory))
+        .expect("a log");
+    // A shell that ignores SIGXFSZ and becomes the gateway: a full disk is an error to it, not its end.
+    Command::new("/bin/sh")
+        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+        .arg(binary().get_program())
+        .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
+        .arg(Gateway::data(directory))
+        .env_clear()
+        .envs([
+            ("TOOLGATE_SECRET_KEY", SECRET_KEY),
+            ("TOOLGATE_PUBLIC_KEY", PUBLIC_KEY),
+            ("TOOLGATE_JWT_SECRET", JWT_SECRET),
+        ])
+        .envs(settings.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("a log"))
+        .stderr(log)
+        .spawn()
+        .expect("the binary starts")
+}
+
+/// A free port below those that the system gives to outgoing connections: one of these could take the port
+/// while the gateway is down.
+pub fn free_port() -> u16 {
+    const FIRST: u16 = 20_000;
+    const COUNT: u16 = 10_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let offset = (std::process::id() as u16).wrapping_mul(97);
+    (0..COUNT)
+        .map(|_| FIRST + offset.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT)
+        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a free port")
+}

@@ -1,0 +1,15 @@
+//! The real binary, started as a process and asked over HTTP: what it promises holds through crashes, cuts,
+//! hostile requests and a full disk.
+
+mod deadline;
+mod drain;
+mod faults;
+mod harness;
+mod hostile;
+mod intake;
+mod kill;
+mod parallel;
+mod redaction;
+mod start;
+mod stream;
+mod telemetry;

@@ -1,0 +1,266 @@
+//! Starting: what is printed, what is refused, and what each refusal says to do.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Api, Gateway, LOOK, SOON, binary, free_port};
+
+/// Runs the binary to its end.
+fn run(arguments: &[&str], env: &[(&str, &str)]) -> Output {
+    binary()
+        .args(arguments)
+        .envs(env.iter().copied())
+        .output()
+        .expect("the binary starts")
+}
+
+/// Runs `toolgate serve`, which must refuse to start, and gives what it says.
+fn refused(arguments: &[&str], env: &[(&str, &str)]) -> String {
+    let output = run(&[&["serve"], arguments].concat(), env);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        output.stdout.is_empty(),
+        "nothing is made before the start is sure: {output:?}"
+    );
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.lines().last().is_some_and(|line| !line.is_empty()), "{told}");
+    told
+}
+
+#[test]
+fn a_start_that_cannot_be_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let data = data.to_str().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+
+    let told = refused(&["--listen", &taken, "--data", data], &[]);
+    assert!(told.contains(&taken) && told.contains("--listen"), "{told}");
+
+    let told = refused(&["--listen", "nonsense", "--data", data], &[]);
+    assert!(
+        told.contains("nonsense") && told.contains("127.0.0.1:8787"),
+        "{told}"
+    );
+
+    let told = refused(&["--listen", "0.0.0.0:0", "--data", data, "--no-auth"], &[]);
+    assert!(told.contains("--no-auth") && told.contains("loopback"), "{told}");
+
+    let told = refused(&["--listen", "127.0.0.1:0", "--data", "/dev/null/data"], &[]);
+    assert!(
+        told.contains("/dev/null/data") && told.contains("--data"),
+        "{told}"
+    );
+
+    let told = refused(
+        &["--listen", "127.0.0.1:0", "--data", data],
+        &[("TOOLGATE_HTTP_HEARTBEAT", "soon")],
+    );
+    assert!(
+        told.contains("TOOLGATE_HTTP_HEARTBEAT") && told.contains("15s"),
+        "{told}"
+    );
+
+    let file = directory.path().join("toolgate.toml");
+    std::fs::write(&file, "listen = \"127.0.0.1:0\"\nlissten = 1\n").unwrap();
+    let told = refused(&["--config", file.to_str().unwrap()], &[]);
+    assert!(
+        told.contains("toolgate.toml") && told.contains("line 2") && told.contains("`listen`"),
+        "{told}"
+    );
+
+    let told = refused(&["--config", "/no/such/file.toml"], &[]);
+    assert!(told.contains("/no/such/file.toml"), "{told}");
+    assert!(!Path::new(data).exists(), "a refused start leaves nothing behind");
+}
+
+#[test]
+fn commands_that_print_print() {
+    let printed = |arguments: &[&str]| {
+        let output = run(arguments, &[]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(
+        printed(&["--version"]).trim(),
+        concat!("toolgate ", env!("CARGO_PKG_VERSION"))
+    );
+    let openapi: Value = serde_json::from_str(&printed(&["openapi"])).expect("JSON");
+    assert!(openapi["paths"]["/v1/runs"].is_object());
+    assert!(printed(&["settings"]).contains("listen = \"127.0.0.1:8787\""));
+}
+
+/// A gateway without keys in its settings, as a newcomer starts it.
+struct Newcomer {
+    child: Child,
+    port: u16,
+}
+
+impl Newcomer {
+    fn start(data: &Path, out: &Path, more: &[&str]) -> Self {
+        let port = free_port();
+        let out = std::fs::File::create(out).unwrap();
+        let child = binary()
+            .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
+            .arg(data)
+            .args(more)
+            .stdout(out)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        Self { child, port }
+    }
+
+    async fn ready(&mut self) -> Api {
+        let api = Api::secret(self.port);
+        let began = Instant::now();
+        while !api
+            .try_get("/readyz")
+            .await
+            .is_ok_and(|answer| answer.status == 200)
+        {
+            assert!(began.elapsed() < SOON && self.child.try_wait().unwrap().is_none());
+            tokio::time::sleep(LOOK).await;
+        }
+        api
+    }
+}
+
+impl Drop for Newcomer {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_start_prints_working_keys_and_the_second_prints_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, out) = (directory.path().join("data"), directory.path().join("out"));
+    let mut first = Newcomer::start(&data, &out, &[]);
+    let api = first.ready().await;
+    let printed = std::fs::read_to_string(&out).unwrap();
+    let word = |prefix: &str| {
+        printed
+            .split_whitespace()
+            .find(|word| word.starts_with(prefix))
+            .expect("a key")
+            .to_owned()
+    };
+    let key = word("sk_");
+    assert!(
+        printed.contains(&format!("http://127.0.0.1:{}/#key={key}", first.port)),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("curl") && printed.contains("JWT secret"),
+        "{printed}"
+    );
+    word("pk_");
+
+    // What it tells the newcomer to send works, and the demo model answers.
+    let api = api.with_key(&key);
+    let started = api
+        .post("/v1/runs", &json!({"message": "Hello! What can you do?"}))
+        .await;
+    assert!(started.is_success(), "{started:?}");
+    let log = api.finished(&started.text("runId")).await;
+    assert!(
+        log.iter()
+            .any(|event| event.kind == "text-end" && !event.text("text").is_empty()),
+        "{log:#?}"
+    );
+    assert_eq!(log.last().unwrap().data["status"], "completed");
+    drop(first);
+
+    let mut second = Newcomer::start(&data, &out, &[]);
+    let api = second.ready().await.with_key(&key);
+    assert_eq!(api.get("/v1/runs").await.status, 200);
+    let printed = std::fs::read_to_string(&out).unwrap();
+    assert!(
+        printed.contains("listens on") && !printed.contains("sk_") && !printed.contains("pk_"),
+        "{printed}"
+    );
+
+    // One gateway at a time.
+    let told = refused_data(&data);
+    assert!(told.contains("--data"), "{told}");
+}
+
+fn refused_data(data: &Path) -> String {
+    refused(
+        &["--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()],
+        &[],
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_auth_everybody_on_this_machine_is_let_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut open = Newcomer::start(
+        &directory.path().join("data"),
+        &directory.path().join("out"),
+        &["--no-auth"],
+    );
+    let api = open.ready().await.with_key("sk_nobody_has_this_key");
+    assert_eq!(api.get("/v1/runs").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_in_the_settings_ends_when_the_setting_changes() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, out) = (directory.path().join("data"), directory.path().join("out"));
+    let file = directory.path().join("toolgate.toml");
+    let start = async |key: &str| {
+        std::fs::write(&file, format!("secret_key = \"{key}\"\n")).unwrap();
+        let mut started = Newcomer::start(&data, &out, &["--config", file.to_str().unwrap()]);
+        let api = started.ready().await;
+        (started, api)
+    };
+    let (old, new) = ("sk_the_old_key_0123", "sk_the_new_key_0123");
+    let (gateway, api) = start(old).await;
+    assert_eq!(api.with_key(old).get("/v1/runs").await.status, 200);
+    drop(gateway);
+    let (_gateway, api) = start(new).await;
+    assert_eq!(api.with_key(new).get("/v1/runs").await.status, 200);
+    assert_eq!(api.with_key(old).get("/v1/runs").await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_model_of_the_settings_is_the_default_agents() {
+    let models = toolgate_testkit::model_server::ModelServer::start().await;
+    let gateway = Gateway::start(&[
+        ("TOOLGATE_MODEL_BASE_URL", models.base_url()),
+        ("TOOLGATE_MODEL_NAME", "script"),
+        ("TOOLGATE_MODEL_API_KEY", "none"),
+    ])
+    .await;
+    let api = gateway.api();
+    let started = api.post("/v1/runs", &json!({"message": "text:2"})).await;
+    assert!(started.is_success(), "{started:?}");
+    let log = api.finished(&started.text("runId")).await;
+    assert!(
+        log.iter()
+            .any(|event| event.kind == "text-end" && event.text("text") == "w0 w1 "),
+        "{log:#?}"
+    );
+    // The tools that a newcomer meets are all there.
+    let started = api
+        .post(
+            "/v1/runs",
+            &json!({"message": "call:lookup_order input:{\"orderNumber\":\"A-1042\"} text:1"}),
+        )
+        .await;
+    let log = api.finished(&started.text("runId")).await;
+    let output = log
+        .iter()
+        .find(|event| event.kind == "tool-output-available")
+        .expect("an output");
+    assert_eq!(output.data["output"]["status"], "shipped");
+}

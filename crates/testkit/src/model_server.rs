@@ -1,0 +1,226 @@
+//! A language model that follows a script: an OpenAI-compatible server on a free loopback port.
+//!
+//! The script ([`Script`]) stands in the system prompt after `script:`, or else in the last user message.
+//! What the gateway sent is kept, so that a test can ask what the model has seen.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::convert::Infallible;
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+use bytes::Bytes;
+use futures_util::stream;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::model_script::{Fault, Script};
+
+/// Conversations kept for tests to look at.
+const CONVERSATIONS_MAX: usize = 256;
+
+/// A running model server; ends with this value.
+pub struct ModelServer {
+    base_url: String,
+    state: Arc<Shared>,
+    _task: AbortOnDropHandle<()>,
+}
+
+struct Shared {
+    seen: Mutex<Seen>,
+    /// One permit per reply that may go on.
+    gate: Semaphore,
+    /// Replies that were held so far.
+    held: watch::Sender<u64>,
+}
+
+/// What the gateway has sent.
+#[derive(Default)]
+struct Seen {
+    requests: u64,
+    /// How often the same conversation was asked.
+    attempts: HashMap<u64, u32>,
+    /// Every content that a call's result had.
+    results: BTreeMap<String, BTreeSet<String>>,
+    conversations: VecDeque<Arc<Vec<Value>>>,
+}
+
+impl ModelServer {
+    /// Listens on a free port.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let state = Arc::new(Shared {
+            seen: Mutex::default(),
+            gate: Semaphore::new(0),
+            held: watch::Sender::new(0),
+        });
+        let app = Router::new()
+            .route("/v1/chat/completions", post(complete))
+            .with_state(state.clone());
+        let task = tokio::spawn(async move {
+            axum::serve(listener, app)
+                .await
+                .expect("serving needs no more than the port");
+        });
+        Self {
+            base_url: format!("http://{address}/v1"),
+            state,
+            _task: AbortOnDropHandle::new(task),
+        }
+    }
+
+    /// What an agent's `model.baseUrl` has to be.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// How many replies were asked for.
+    pub fn requests(&self) -> u64 {
+        self.seen(|seen| seen.requests)
+    }
+
+    /// The contents that the model was shown as the result of `call`: one, when all went well.
+    pub fn results(&self, call: &str) -> Vec<String> {
+        self.seen(|seen| seen.results.get(call).into_iter().flatten().cloned().collect())
+    }
+
+    /// The last conversations that the model was asked to go on with, oldest first.
+    pub fn conversations(&self) -> Vec<Arc<Vec<Value>>> {
+        self.seen(|seen| seen.conversations.iter().cloned().collect())
+    }
+
+    /// Waits until `count` replies have been held in all.
+    pub async fn held(&self, count: u64) {
+        let mut held = self.state.held.subscribe();
+        held.wait_for(|so_far| *so_far >= count)
+            .await
+            .expect("the server lives");
+    }
+
+    /// Lets `count` held replies go on, also ones that are held later.
+    pub fn release(&self, count: usize) {
+        self.state.gate.add_permits(count);
+    }
+
+    fn seen<T>(&self, read: impl FnOnce(&Seen) -> T) -> T {
+        read(&self.state.seen.lock().expect("no panic while locked"))
+    }
+}
+
+async fn complete(State(state): State<Arc<Shared>>, body: Bytes) -> Response {
+    let messages = match serde_json::from_slice::<Value>(&body) {
+        Ok(mut request) if request["messages"].is_array() => match request["messages"].take() {
+            Value::Array(messages) => messages,
+            _ => unreachable!("just looked"),
+        },
+        _ => return StatusCode::BAD_REQUEST.into_response(),
+    };
+    let asked = messages.iter().rposition(|message| message["role"] == "user");
+    let since = &messages[asked.map_or(0, |at| at + 1)..];
+    let results = since.iter().filter(|message| message["role"] == "tool").count();
+    let script = Script::read(&script_text(&messages));
+    let attempt = state.seen.lock().expect("no panic while locked").note(messages);
+    let fault = script.fault.filter(|_| attempt == 1);
+    if let Some(Fault::Fail(status)) = fault {
+        return StatusCode::from_u16(status).expect("a status").into_response();
+    }
+    Reply {
+        frames: script.frames(results).into(),
+        sent: 0,
+        script,
+        fault,
+        state,
+    }
+    .into_response()
+}
+
+impl Seen {
+    /// Remembers a conversation and tells how often it has been asked now.
+    fn note(&mut self, messages: Vec<Value>) -> u32 {
+        self.requests += 1;
+        for message in messages.iter().filter(|message| message["role"] == "tool") {
+            let call = message["tool_call_id"].as_str().unwrap_or_default();
+            let contents = self.results.entry(call.into()).or_default();
+            contents.insert(text_of(message));
+        }
+        let mut hasher = DefaultHasher::new();
+        messages
+            .iter()
+            .for_each(|message| message.to_string().hash(&mut hasher));
+        let attempt = self.attempts.entry(hasher.finish()).or_default();
+        *attempt += 1;
+        self.conversations.push_back(Arc::new(messages));
+        if self.conversations.len() > CONVERSATIONS_MAX {
+            self.conversations.pop_front();
+        }
+        *attempt
+    }
+}
+
+fn script_text(messages: &[Value]) -> String {
+    let of = |role: &str| {
+        messages
+            .iter()
+            .rfind(|message| message["role"] == role)
+            .map(text_of)
+    };
+    of("system")
+        .and_then(|system| Some(system.split_once("script:")?.1.to_owned()))
+        .or_else(|| of("user"))
+        .unwrap_or_default()
+}
+
+/// A message's content: a text, or a list of parts of which the texts count.
+fn text_of(message: &Value) -> String {
+    match &message["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}
+
+/// A reply on its way.
+struct Reply {
+    frames: VecDeque<String>,
+    sent: usize,
+    script: Script,
+    fault: Option<Fault>,
+    state: Arc<Shared>,
+}
+
+impl Reply {
+    fn into_response(self) -> Response {
+        let body = Body::from_stream(stream::try_unfold(self, Self::next));
+        ([("content-type", "text/event-stream")], body).into_response()
+    }
+
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>, std::io::Error> {
+        match self.fault {
+            Some(Fault::Cut(after)) if self.sent >= after => {
+                return Err(std::io::ErrorKind::ConnectionReset.into());
+            }
+            Some(Fault::Hang(after)) if self.sent >= after => {
+                match std::future::pending::<Infallible>().await {}
+            }
+            _ => {}
+        }
+        if self.script.hold == Some(self.sent) {
+            self.state.held.send_modify(|held| *held += 1);
+            self.state.gate.acquire().await.expect("never closed").forget();
+        }
+        if self.sent > 0 && !self.script.delay.is_zero() {
+            tokio::time::sleep(self.script.delay).await;
+        }
+        self.sent += 1;
+        Ok(self.frames.pop_front().map(|frame| (frame.into(), self)))
+    }
+}
