@@ -5,6 +5,9 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 
+use crate::problem::Refusal;
+use crate::query::Query;
+
 /// A JSON body.
 pub(crate) struct Answer<T>(pub StatusCode, pub T);
 
@@ -30,8 +33,36 @@ pub(crate) fn ok<T>(body: T) -> Answer<T> {
     Answer(StatusCode::OK, body)
 }
 
+/// Whether a request is answered with a stream, and when that ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Streams {
+    No,
+    UntilEnd,
+    UntilPause,
+}
+
+impl Streams {
+    /// For a request that says something: what follows, until somebody has to say something again.
+    pub fn asked(headers: &HeaderMap, query: &Query) -> Result<Self, Refusal> {
+        Self::of(headers, query, Self::UntilPause)
+    }
+    /// For a request that reads: all that follows.
+    pub fn read(headers: &HeaderMap, query: &Query) -> Result<Self, Refusal> {
+        Self::of(headers, query, Self::UntilEnd)
+    }
+    fn of(headers: &HeaderMap, query: &Query, default: Self) -> Result<Self, Refusal> {
+        let until = match query.text("until") {
+            None => default,
+            Some("end") => Self::UntilEnd,
+            Some("pause") => Self::UntilPause,
+            Some(_) => return Err(Refusal::malformed("query until: must be one of end pause")),
+        };
+        Ok(if accepts_events(headers) { until } else { Self::No })
+    }
+}
+
 /// Whether the client asks for a stream of events.
-pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
+fn accepts_events(headers: &HeaderMap) -> bool {
     let accepts = headers
         .get_all(ACCEPT)
         .iter()
@@ -54,12 +85,12 @@ mod tests {
         let asks = |accept: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(accept));
-            wants_stream(&headers)
+            accepts_events(&headers)
         };
         assert!(asks("text/event-stream"));
         assert!(asks("application/json;q=0.5, Text/Event-Stream; q=0.9"));
         assert!(!asks("*/*"));
         assert!(!asks("application/json, text/event-stream;q=0"));
-        assert!(!wants_stream(&HeaderMap::new()));
+        assert!(!accepts_events(&HeaderMap::new()));
     }
 }

@@ -72,6 +72,8 @@ pub(crate) struct FaultBody {
     message: String,
 }
 
+/// Most things wrong that one answer tells.
+const ERRORS_MAX: usize = 100;
 /// How long a client waits before it asks a busy gateway again.
 const BUSY_RETRY_SECONDS: u64 = 1;
 
@@ -114,7 +116,8 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, "NOT_FOUND", detail)
     }
     /// 422: it can be read, but these things are wrong with it.
-    pub fn invalid(errors: Vec<Problem>) -> Self {
+    pub fn invalid(mut errors: Vec<Problem>) -> Self {
+        errors.truncate(ERRORS_MAX);
         let detail = match errors.as_slice() {
             [one] if one.pointer.is_empty() => one.message.clone(),
             [one] => format!("{} {}", one.pointer, one.message),

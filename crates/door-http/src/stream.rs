@@ -1,5 +1,6 @@
 //! Event streams: one HTTP body that an async function writes, one frame for all that is ready.
 
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,16 +8,17 @@ use std::task::{Context, Poll};
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http_body::Frame;
-use std::convert::Infallible;
 use toolgate_engine::feed::{Batch, End, Scope, Subscription};
 use toolgate_kernel::event::{Event, Seq, Status};
-use toolgate_kernel::id::SpaceId;
+use toolgate_kernel::id::{MessageId, RunId, SpaceId};
 use toolgate_kernel::view::{Audience, view};
 
 use crate::Shared;
 use crate::auth::Principal;
+use crate::edge::{RUN_ID, SPACE_ID};
 use crate::events::{Tail, write_event};
 use crate::problem::Refusal;
 
@@ -30,8 +32,8 @@ const RETRY_MS: u32 = 1000;
 pub(crate) struct Follow {
     /// Who reads.
     pub who: Principal,
-    /// What.
-    pub scope: Scope,
+    /// One run, or all of a space.
+    pub run: Option<RunId>,
     /// Where it happens.
     pub space: SpaceId,
     /// From where on.
@@ -45,31 +47,51 @@ pub(crate) struct Follow {
 pub(crate) enum Until {
     /// When the run has ended; a space's stream never does.
     End,
-    /// Also when the run waits for a client or a person.
-    Pause,
-    /// At this place, where the run waits already.
-    PausedAt(Seq),
+    /// Also when the run waits for a client or a person. What it waited for before `mark` does not count.
+    Pause(Mark),
 }
 
-/// Answers with the events that `follow` asks for.
-pub(crate) async fn stream(door: &Shared, follow: Follow) -> Result<Response, Refusal> {
-    let events = door.engine.subscribe(follow.scope, follow.after).await?;
-    let slot = Arc::new(Slot::default());
-    let writer = write(door.clone(), follow, events, Frames::new(slot.clone()));
-    let body = axum::body::Body::new(EventBody {
-        writer: Some(Box::pin(writer)),
-        slot,
-    });
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        // Asks proxies not to hold events back.
-        (
-            HeaderName::from_static("x-accel-buffering"),
-            HeaderValue::from_static("no"),
-        ),
-    ];
-    Ok((headers, body).into_response())
+/// What tells that the stream has come to what its reader wants to see.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Mark {
+    /// This message.
+    Said(MessageId),
+    /// Whatever moves the run.
+    Moved,
+    /// The end of what is stored.
+    Present,
+}
+
+impl Follow {
+    /// Subscribes to what it asks for.
+    pub async fn open(self, door: &Shared) -> Result<Response, Refusal> {
+        let scope = self.run.map_or(Scope::Space(self.space), Scope::Run);
+        let events = door.engine.subscribe(scope, self.after).await?;
+        Ok(self.stream(door, events))
+    }
+
+    /// The answer that streams these events.
+    pub fn stream(self, door: &Shared, events: Subscription) -> Response {
+        let slot = Arc::new(Slot::default());
+        let writer = write(door.clone(), self, events, Frames::new(slot.clone()));
+        let body = axum::body::Body::new(EventBody {
+            writer: Some(Box::pin(writer)),
+            slot,
+        });
+        let text = |id: String| HeaderValue::try_from(id).expect("an id is ASCII");
+        let headers = [
+            (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            // Asks proxies not to hold events back.
+            (
+                HeaderName::from_static("x-accel-buffering"),
+                HeaderValue::from_static("no"),
+            ),
+            (SPACE_ID, text(self.space.to_string())),
+        ];
+        let run = self.run.map(|run| [(RUN_ID, text(run.to_string()))]);
+        (headers, run.into_iter().flatten().collect::<HeaderMap>(), body).into_response()
+    }
 }
 
 /// Writes events until there are no more, the reader is cut, or the gateway stops.
@@ -80,14 +102,14 @@ async fn write(door: Shared, follow: Follow, mut events: Subscription, mut frame
     let mut page = Page::new(follow);
     while !page.is_over() {
         let mut next = pin!(events.next());
-        let mut ready = Poll::Pending;
-        if !frames.is_empty() {
-            ready = poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await;
-        }
-        let batch = match ready {
+        let batch = match poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await {
             Poll::Ready(batch) => batch,
             Poll::Pending => {
                 frames.flush().await;
+                if page.is_unsure() {
+                    page.look_up(&door).await;
+                    continue;
+                }
                 loop {
                     tokio::select! {
                         biased;
@@ -133,21 +155,37 @@ struct Page {
     follow: Follow,
     audience: Audience,
     cursor: Seq,
-    paused: bool,
+    pause: Pause,
     tail: Tail,
+}
+
+/// Whether the run waits, as far as the stream has told.
+enum Pause {
+    /// It does not matter.
+    Ignored,
+    /// Nobody knows yet: the mark has not come.
+    Unsure(Mark),
+    /// It does, or it does not.
+    Known(bool),
+    /// It does, or it does not, when everything up to this place has been read.
+    From(Seq, bool),
 }
 
 impl Page {
     fn new(follow: Follow) -> Self {
-        let audience = follow.who.audience();
+        let pause = match follow.until {
+            Until::End => Pause::Ignored,
+            Until::Pause(mark) => Pause::Unsure(mark),
+        };
         Self {
             follow,
-            audience,
+            audience: follow.who.audience(),
             cursor: follow.after,
-            paused: false,
+            pause,
             tail: Tail::default(),
         }
     }
+
     fn write(&mut self, batch: &Batch, out: &mut Vec<u8>) {
         self.tail.set(batch.run(), self.follow.space, batch.time());
         for (seq, event) in batch.placed() {
@@ -155,20 +193,61 @@ impl Page {
                 continue;
             }
             self.cursor = seq;
-            if let Event::RunStatus(moved) = event {
-                self.paused = matches!(moved.status, Status::WaitingTool | Status::WaitingApproval);
-            }
+            self.watch(seq, event);
             if let Some(seen) = view(event, self.audience) {
                 write_event(out, seq, &seen, &self.tail);
             }
         }
     }
-    fn is_over(&self) -> bool {
-        match self.follow.until {
-            Until::End => false,
-            Until::Pause => self.paused,
-            Until::PausedAt(place) => self.paused || self.cursor >= place,
+
+    fn watch(&mut self, seq: Seq, event: &Event) {
+        match (&self.pause, event) {
+            (Pause::Unsure(Mark::Said(mine)), Event::Said(said)) if said.message.message_id == *mine => {
+                self.pause = Pause::Known(false);
+            }
+            (Pause::From(place, _), Event::RunStatus(_)) if seq <= *place => {}
+            (Pause::Unsure(Mark::Moved) | Pause::Known(_) | Pause::From(..), Event::RunStatus(moved)) => {
+                self.pause = Pause::Known(waits(moved.status));
+            }
+            _ => {}
         }
+    }
+
+    fn is_unsure(&self) -> bool {
+        matches!(self.pause, Pause::Unsure(_))
+    }
+
+    /// The stream has to wait and the mark has not come: the run's row knows.
+    async fn look_up(&mut self, door: &Shared) {
+        let row = match self.follow.run {
+            Some(run) => door.engine.store().run(run).await.ok().flatten(),
+            None => None,
+        };
+        self.pause = match row {
+            Some(row) => Pause::From(row.version, waits(row.status)),
+            None => Pause::Known(false),
+        };
+    }
+
+    fn is_over(&self) -> bool {
+        match self.pause {
+            Pause::Ignored | Pause::Unsure(_) => false,
+            Pause::Known(waits) => waits,
+            Pause::From(place, waits) => waits && self.cursor >= place,
+        }
+    }
+}
+
+/// Whether a run in this status goes on only when a client or a person says something.
+fn waits(status: Status) -> bool {
+    match status {
+        Status::WaitingTool | Status::WaitingApproval => true,
+        Status::Queued
+        | Status::Running
+        | Status::WaitingTime
+        | Status::Completed
+        | Status::Failed
+        | Status::Cancelled => false,
     }
 }
 
@@ -187,9 +266,6 @@ impl Frames {
             lively: false,
             slot,
         }
-    }
-    fn is_empty(&self) -> bool {
-        self.buffer.is_empty()
     }
     /// Gives what is written to the connection and goes on when it has taken it.
     async fn flush(&mut self) {

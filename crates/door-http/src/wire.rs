@@ -221,7 +221,7 @@ pub(crate) type Words = Text<1, WORDS_CHARS_MAX>;
 impl Wire for Json {
     const TAKES_NULL: bool = true;
     fn read(value: &RawValue, _: &At<'_>, _: &mut Vec<Problem>) -> Option<Self> {
-        Some(value.to_owned().into())
+        Some(kept(value))
     }
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new().schema_type(SchemaType::AnyValue).into()
@@ -235,7 +235,7 @@ pub(crate) struct AnyObject(pub Json);
 impl Wire for AnyObject {
     fn read(value: &RawValue, at: &At<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
         if value.get().starts_with('{') {
-            return Some(Self(value.to_owned().into()));
+            return Some(Self(kept(value)));
         }
         problems.push(wrong_kind(at, "an object", value));
         None
@@ -246,6 +246,11 @@ impl Wire for AnyObject {
             .additional_properties(Some(AdditionalProperties::FreeForm(true)))
             .into()
     }
+}
+
+/// The value as it stands in the body.
+fn kept(value: &RawValue) -> Json {
+    Json::parse(value.get().to_owned()).expect("the body was checked")
 }
 
 /// A JSON string, or a problem.
@@ -271,6 +276,9 @@ pub(crate) fn wrong_kind(at: &At<'_>, wanted: &str, value: &RawValue) -> Problem
     };
     at.problem(format!("must be {wanted}, got {got}"))
 }
+
+/// Most members of an object that the door looks into.
+const MEMBERS_MAX: usize = 64;
 
 /// The members of an object as they stand in the body.
 pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -300,6 +308,11 @@ impl<'a> Members<'a> {
             problems.push(wrong_kind(at, "an object", value));
             return None;
         };
+        if pairs.len() > MEMBERS_MAX {
+            let count = pairs.len();
+            problems.push(at.problem(format!("has {count} members; at most {MEMBERS_MAX} are read")));
+            return None;
+        }
         for (i, (name, _)) in pairs.iter().enumerate() {
             if pairs[..i].iter().any(|(earlier, _)| earlier == name) {
                 problems.push(At::Member(at, name).problem("is given twice"));

@@ -3,21 +3,18 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, StatusCode};
-use toolgate_engine::feed::Scope;
 use toolgate_engine::store::LogRange;
 use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::view::{Audience, view};
 
-use super::messages::{followed, until};
-use super::results::paused;
-use crate::answer::{json, wants_stream};
+use crate::answer::{Streams, json};
 use crate::auth::Reader;
 use crate::describe::{BadQuery, EventPage, Missing, Refused};
 use crate::events::{Tail, write_json};
 use crate::problem::Refusal;
 use crate::query::{At, Query, seq};
-use crate::stream::{Follow, Until};
+use crate::stream::{Follow, Mark, Until};
 use crate::{Shared, schema};
 
 /// The cursor of a browser that comes back.
@@ -52,15 +49,15 @@ pub(crate) async fn space(
     let after = cursor(&query, &headers)?;
     let limit = query.limit()?;
     door.reach_space(&who, space).await?;
-    if wants_stream(&headers) {
+    if Streams::read(&headers, &query)? != Streams::No {
         let follow = Follow {
             who,
-            scope: Scope::Space(space),
+            run: None,
             space,
             after,
             until: Until::End,
         };
-        return followed(&door, follow).await;
+        return follow.open(&door).await;
     }
     // An entry holds one event or more, so this reads enough for a page and for knowing whether more follow.
     let range = LogRange {
@@ -102,29 +99,29 @@ pub(crate) async fn run(
 ) -> Result<Response, Refusal> {
     let after = cursor(&query, &headers)?;
     let limit = query.limit()?;
-    let until = until(&query, Until::End)?;
+    let streams = Streams::read(&headers, &query)?;
     let record = door.run(&who, run).await?;
-    if !wants_stream(&headers) {
-        let log = door.engine.store().run_log(run).await?;
-        return Ok(page(&log, after, limit, who.audience()));
-    }
+    let until = match streams {
+        Streams::No => {
+            let log = door.engine.store().run_log(run).await?;
+            return Ok(page(&log, after, limit, who.audience()));
+        }
+        Streams::UntilEnd => Until::End,
+        Streams::UntilPause => Until::Pause(Mark::Present),
+    };
     if record.status.is_final() && after >= record.version {
         // A browser's EventSource comes back for ever unless it is told this.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let until = if until == Until::Pause {
-        paused(&record)
-    } else {
-        until
-    };
-    let follow = Follow {
+    Follow {
         who,
-        scope: Scope::Run(run),
+        run: Some(run),
         space: record.space,
         after,
         until,
-    };
-    followed(&door, follow).await
+    }
+    .open(&door)
+    .await
 }
 
 /// From where on: what a browser sends when it comes back wins over the address it came with first.

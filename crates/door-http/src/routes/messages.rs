@@ -3,11 +3,10 @@
 use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts as RequestParts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use toolgate_engine::feed::Scope;
-use toolgate_engine::intake::{Answer as Answers, Post, Posted};
+use toolgate_engine::intake::{Answer as Answers, Post};
 use toolgate_kernel::id::{MessageId, SpaceId};
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
@@ -17,14 +16,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::message::{MessageObject, Parts, Said};
-use crate::answer::{Answer, wants_stream};
+use crate::answer::{Answer, Streams};
 use crate::auth::Principal;
 use crate::body::Body;
 use crate::describe::{BadBody, Missing, Refused};
-use crate::edge::{RUN_ID, SPACE_ID};
 use crate::problem::Refusal;
 use crate::query::{At, Query};
-use crate::stream::{Follow, Until, stream};
+use crate::stream::{Follow, Mark, Until};
 use crate::wire::{AnyObject, TextOr, Words, wire};
 use crate::{Shared, schema};
 
@@ -129,7 +127,7 @@ pub(crate) async fn post(
     request: Repeatable,
     body: Body<PostMessage>,
 ) -> Result<Response, Refusal> {
-    let until = until(&query, Until::Pause)?;
+    let streams = Streams::asked(&request.headers, &query)?;
     if who.user.is_some() {
         door.reach_space(&who, space).await?;
     }
@@ -141,18 +139,15 @@ pub(crate) async fn post(
         (_, Some(agent)) => Answers::Agent(agent),
         (_, None) => Answers::Default,
     };
-    let posted = door
-        .engine
-        .post(Post {
-            project: who.project,
-            space: Some(space),
-            message: said.message(&who, body.message_id, body.metadata),
-            answer,
-            client_tools: checked(body.client_tools)?,
-            idempotency,
-        })
-        .await?;
-    respond(&door, who, posted, StatusCode::ACCEPTED, request.stream, until).await
+    let post = Post {
+        project: who.project,
+        space: Some(space),
+        message: said.message(&who, body.message_id, body.metadata),
+        answer,
+        client_tools: checked(body.client_tools)?,
+        idempotency,
+    };
+    say(&door, who, post, StatusCode::ACCEPTED, streams).await
 }
 
 /// Starts a run.
@@ -178,7 +173,7 @@ pub(crate) async fn start(
     request: Repeatable,
     body: Body<StartRun>,
 ) -> Result<Response, Refusal> {
-    let until = until(&query, Until::Pause)?;
+    let streams = Streams::asked(&request.headers, &query)?;
     let idempotency = request.idempotency(&who, &body.bytes);
     let body = body.value;
     let space = match (body.space, body.space_id) {
@@ -194,45 +189,49 @@ pub(crate) async fn start(
         door.reach_space(&who, space).await?;
     }
     let said = Said::of(body.text, body.content, body.parts, body.message);
-    let posted = door
-        .engine
-        .post(Post {
-            project: who.project,
-            space,
-            message: said.message(&who, body.message_id, body.metadata),
-            answer: body.agent.map_or(Answers::Default, Answers::Agent),
-            client_tools: checked(body.client_tools)?,
-            idempotency,
-        })
-        .await?;
-    if let (None, Some(entity)) = (space, who.entity()) {
-        // The space is new: whoever starts the run is in it. A request that is sent again mends a crash here.
-        door.engine.store().add_member(posted.space_id, entity).await?;
-    }
-    respond(&door, who, posted, StatusCode::CREATED, request.stream, until).await
+    let post = Post {
+        project: who.project,
+        space,
+        message: said.message(&who, body.message_id, body.metadata),
+        answer: body.agent.map_or(Answers::Default, Answers::Agent),
+        client_tools: checked(body.client_tools)?,
+        idempotency,
+    };
+    say(&door, who, post, StatusCode::CREATED, streams).await
 }
 
-async fn respond(
+/// Stores a message and answers with the receipt, or with what the run makes of it.
+async fn say(
     door: &Shared,
     who: Principal,
-    posted: Posted,
-    status: StatusCode,
-    wants_stream: bool,
-    until: Until,
+    post: Post,
+    done: StatusCode,
+    streams: Streams,
 ) -> Result<Response, Refusal> {
+    let new_space = post.space.is_none();
+    let (posted, following) = match streams {
+        Streams::No => (door.engine.post(post).await?, None),
+        Streams::UntilEnd | Streams::UntilPause => door.engine.post_and_follow(post).await?,
+    };
+    if let (true, Some(entity)) = (new_space, who.entity()) {
+        door.engine.store().add_member(posted.space_id, entity).await?;
+    }
     if let Some(run) = posted.run_id {
         door.remember(who.project, run, posted.space_id);
-        if wants_stream {
-            let scope = Scope::Run(run);
-            let follow = Follow {
-                who,
-                scope,
-                space: posted.space_id,
-                after: posted.seq,
-                until,
-            };
-            return followed(door, follow).await;
-        }
+    }
+    if let Some(events) = following {
+        let until = match streams {
+            Streams::UntilPause => Until::Pause(Mark::Said(posted.message_id)),
+            Streams::UntilEnd | Streams::No => Until::End,
+        };
+        let follow = Follow {
+            who,
+            run: posted.run_id,
+            space: posted.space_id,
+            after: posted.seq,
+            until,
+        };
+        return Ok(follow.stream(door, events));
     }
     let body = PostedBody {
         message_id: posted.message_id,
@@ -240,29 +239,7 @@ async fn respond(
         run_id: posted.run_id,
         seq: posted.seq.0,
     };
-    Ok(Answer(status, body).into_response())
-}
-
-/// A stream that says in its headers what it follows.
-pub(crate) async fn followed(door: &Shared, follow: Follow) -> Result<Response, Refusal> {
-    let mut response = stream(door, follow).await?;
-    let text = |id: String| HeaderValue::try_from(id).expect("an id is ASCII");
-    let headers = response.headers_mut();
-    headers.insert(SPACE_ID, text(follow.space.to_string()));
-    if let Scope::Run(run) = follow.scope {
-        headers.insert(RUN_ID, text(run.to_string()));
-    }
-    Ok(response)
-}
-
-/// When the stream is to end.
-pub(crate) fn until(query: &Query, default: Until) -> Result<Until, Refusal> {
-    match query.text("until") {
-        None => Ok(default),
-        Some("end") => Ok(Until::End),
-        Some("pause") => Ok(Until::Pause),
-        Some(_) => Err(Refusal::malformed("query until: must be one of end pause")),
-    }
+    Ok(Answer(done, body).into_response())
 }
 
 fn checked(tools: Option<ClientTools>) -> Result<Vec<ClientTool>, Refusal> {
@@ -287,10 +264,10 @@ impl Said {
 
 /// What a request is apart from its body.
 pub(crate) struct Repeatable {
-    key: Option<String>,
     method: Method,
     uri: Uri,
-    stream: bool,
+    headers: HeaderMap,
+    key: Option<String>,
 }
 
 impl Repeatable {
@@ -312,11 +289,15 @@ impl Repeatable {
 impl FromRequestParts<Shared> for Repeatable {
     type Rejection = Refusal;
     async fn from_request_parts(parts: &mut RequestParts, _: &Shared) -> Result<Self, Refusal> {
+        let RequestParts {
+            method, uri, headers, ..
+        } = parts;
+        let key = idempotency_key(headers)?;
         Ok(Self {
-            key: idempotency_key(&parts.headers)?,
-            method: parts.method.clone(),
-            uri: parts.uri.clone(),
-            stream: wants_stream(&parts.headers),
+            method: method.clone(),
+            uri: uri.clone(),
+            headers: headers.clone(),
+            key,
         })
     }
 }

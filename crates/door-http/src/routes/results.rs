@@ -5,10 +5,8 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use toolgate_engine::feed::Scope;
 use toolgate_engine::intake::{Receipt, Submission};
-use toolgate_engine::store::RunRecord;
-use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::Problem;
@@ -17,14 +15,13 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::messages::{followed, until};
-use crate::answer::{Answer, ok, wants_stream};
+use crate::answer::{Answer, Streams, ok};
 use crate::auth::Principal;
 use crate::body::Body;
 use crate::describe::{BadBody, Missing, Refused, Settled};
 use crate::problem::{ProblemBody, Refusal};
 use crate::query::{At, Query};
-use crate::stream::{Follow, Until};
+use crate::stream::{Follow, Mark, Until};
 use crate::wire::{At as Place, List, Members, Text, TextOr, Wire, Words, wire};
 use crate::{Shared, schema};
 
@@ -269,41 +266,76 @@ async fn take(
     headers: &HeaderMap,
     results: ToolResults,
 ) -> Result<Response, Refusal> {
-    let until = until(query, Until::Pause)?;
-    let streams = wants_stream(headers);
-    match results {
-        ToolResults::One(one) => {
-            let (_, receipt) = submit(door, &within, *one).await;
-            let receipt = receipt?;
-            match streams {
-                true => follow(door, &within, &[&receipt], until).await,
-                false => Ok(ok(Taken::One(receipt.into())).into_response()),
-            }
+    let streams = Streams::asked(headers, query)?;
+    match (results, streams) {
+        (ToolResults::One(one), Streams::No) => {
+            let (call, submission) = checked(door, &within, *one).await?;
+            let receipt = door.engine.submit(call, submission).await?;
+            Ok(ok(Taken::One(receipt.into())).into_response())
         }
-        ToolResults::Many(many) => {
-            let mut outcomes = Vec::with_capacity(many.len());
-            for one in many {
-                outcomes.push(submit(door, &within, one).await);
-            }
-            let receipts: Vec<&Receipt> = outcomes
-                .iter()
-                .filter_map(|(_, outcome)| outcome.as_ref().ok())
-                .collect();
-            let all = receipts.len() == outcomes.len();
-            let one_run = receipts.windows(2).all(|pair| pair[0].run_id == pair[1].run_id);
-            if streams && all && one_run {
-                return follow(door, &within, &receipts, until).await;
-            }
-            let results = outcomes
-                .into_iter()
-                .map(|(call, outcome)| told(call, outcome))
-                .collect();
-            let status = if all {
-                StatusCode::OK
-            } else {
-                StatusCode::MULTI_STATUS
-            };
-            Ok(Answer(status, Taken::Many(ResultList { results })).into_response())
+        (ToolResults::One(one), Streams::UntilEnd | Streams::UntilPause) => {
+            let (call, submission) = checked(door, &within, *one).await?;
+            let (receipt, events) = door.engine.submit_and_follow(call, submission).await?;
+            Ok(within.follow(&receipt, streams).stream(door, events))
+        }
+        (ToolResults::Many(many), _) => take_many(door, within, many, streams).await,
+    }
+}
+
+async fn take_many(
+    door: &Shared,
+    within: Within,
+    many: Vec<OneResult>,
+    streams: Streams,
+) -> Result<Response, Refusal> {
+    let mut outcomes = Vec::with_capacity(many.len());
+    for one in many {
+        let named = one.named().to_owned();
+        let outcome = match checked(door, &within, one).await {
+            Ok((call, submission)) => door.engine.submit(call, submission).await.map_err(Refusal::from),
+            Err(refusal) => Err(refusal),
+        };
+        outcomes.push((named, outcome));
+    }
+    let receipts: Vec<&Receipt> = outcomes
+        .iter()
+        .filter_map(|(_, outcome)| outcome.as_ref().ok())
+        .collect();
+    let all = receipts.len() == outcomes.len();
+    let one_run = receipts.windows(2).all(|pair| pair[0].run_id == pair[1].run_id);
+    if streams != Streams::No
+        && all
+        && one_run
+        && let Some(first) = receipts.iter().min_by_key(|receipt| receipt.seq)
+    {
+        return within.follow(first, streams).open(door).await;
+    }
+    let results = outcomes
+        .into_iter()
+        .map(|(call, outcome)| told(call, outcome))
+        .collect();
+    let status = if all {
+        StatusCode::OK
+    } else {
+        StatusCode::MULTI_STATUS
+    };
+    Ok(Answer(status, Taken::Many(ResultList { results })).into_response())
+}
+
+impl Within {
+    /// What follows a result, the result first.
+    fn follow(&self, receipt: &Receipt, streams: Streams) -> Follow {
+        let until = match streams {
+            Streams::UntilPause => Until::Pause(Mark::Moved),
+            Streams::UntilEnd | Streams::No => Until::End,
+        };
+        let after = Seq(receipt.seq.0 - 1);
+        Follow {
+            who: self.who,
+            run: Some(receipt.run_id),
+            space: self.space,
+            after,
+            until,
         }
     }
 }
@@ -323,75 +355,30 @@ fn told(tool_call_id: String, outcome: Result<Receipt, Refusal>) -> ResultOutcom
     }
 }
 
-/// Gives one result to the engine; also says how its call was named.
-async fn submit(door: &Shared, within: &Within, one: OneResult) -> (String, Result<Receipt, Refusal>) {
-    let named = one
-        .tool_call_id
-        .or(one.call_id)
-        .map(|name| name.0)
-        .unwrap_or_default();
-    let outcome = async {
-        let missing = || Refusal::not_found("call");
-        let call: CallId = named.parse().map_err(|_| missing())?;
-        let here = match within.run {
-            Some(run) => call.run == run,
-            None => door.reach_run(&within.who, call.run, "call").await? == within.space,
-        };
-        if !here || one.run_id.is_some_and(|run| run != call.run) {
-            return Err(missing());
-        }
-        let submission = match (one.result, one.error) {
-            (Some(output), _) => Submission::Output(output),
-            (None, Some(TextOr::Text(message))) => Submission::Error(message),
-            (None, Some(TextOr::More(error))) => Submission::Error(error.message.0),
-            (None, None) => return Err(Refusal::malformed("there is no result")),
-        };
-        Ok(door.engine.submit(call, submission).await?)
+/// One result in the engine's words, when its call is where it must be.
+async fn checked(door: &Shared, within: &Within, one: OneResult) -> Result<(CallId, Submission), Refusal> {
+    let missing = || Refusal::not_found("call");
+    let call: CallId = one.named().parse().map_err(|_| missing())?;
+    let here = match within.run {
+        Some(run) => call.run == run,
+        None => door.reach_run(&within.who, call.run, "call").await? == within.space,
+    };
+    if !here || one.run_id.is_some_and(|run| run != call.run) {
+        return Err(missing());
     }
-    .await;
-    (named, outcome)
+    let submission = match (one.result, one.error) {
+        (Some(output), _) => Submission::Output(output),
+        (None, Some(TextOr::Text(message))) => Submission::Error(message),
+        (None, Some(TextOr::More(error))) => Submission::Error(error.message.0),
+        (None, None) => unreachable!("one of the two was given"),
+    };
+    Ok((call, submission))
 }
 
-/// Streams what follows the first of `receipts`, all of one run.
-async fn follow(
-    door: &Shared,
-    within: &Within,
-    receipts: &[&Receipt],
-    until: Until,
-) -> Result<Response, Refusal> {
-    let run = receipts[0].run_id;
-    let after = receipts
-        .iter()
-        .map(|receipt| receipt.seq)
-        .min()
-        .unwrap_or_default();
-    let until = match until {
-        // Other calls may still be open: then the run waits as before, and nothing more will come.
-        Until::Pause => match door.engine.store().run(run).await? {
-            Some(record) => paused(&record),
-            None => Until::Pause,
-        },
-        other => other,
-    };
-    let follow = Follow {
-        who: within.who,
-        scope: Scope::Run(run),
-        space: within.space,
-        after: Seq(after.0),
-        until,
-    };
-    followed(door, follow).await
-}
-
-/// Until the run waits, or, when it waits already, until there.
-pub(crate) fn paused(run: &RunRecord) -> Until {
-    match run.status {
-        Status::WaitingTool | Status::WaitingApproval => Until::PausedAt(run.version),
-        Status::Queued
-        | Status::Running
-        | Status::WaitingTime
-        | Status::Completed
-        | Status::Failed
-        | Status::Cancelled => Until::Pause,
+impl OneResult {
+    /// The call as it was named.
+    fn named(&self) -> &str {
+        let name = self.tool_call_id.as_ref().or(self.call_id.as_ref());
+        name.map_or("", |name| &name.0)
     }
 }
