@@ -1,6 +1,29 @@
-//! The REST and SSE door: translates HTTP into the engine's words and back. Holds no run state.
+//! The REST and SSE door: translates HTTP into the engine's words and back. Holds no run state: what it
+//! remembers (keys, where a run stands) may be forgotten at any time.
+//!
+//! Start with [`router`]; then `auth` and `access` (who may do what), `body` and `wire` (what comes in),
+//! `stream` and `events` (what goes out), `routes` (one file per thing), `problem` (how a refusal reads).
 
+mod access;
+mod answer;
+mod auth;
+mod body;
+mod cache;
+mod describe;
+mod edge;
+mod events;
+mod jwks;
+mod jwt;
 pub mod keys;
+mod pending;
+mod problem;
+mod query;
+mod rate;
+mod routes;
+mod schema;
+mod snapshot;
+mod stream;
+mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +31,9 @@ use std::time::Duration;
 use axum::Router;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::Engine;
-use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
+
+use cache::Cache;
 
 /// What may be set.
 #[derive(Clone)]
@@ -48,11 +73,40 @@ pub struct Rate {
 }
 
 /// Every route of the door.
-pub fn router(_engine: Engine, _settings: DoorSettings) -> Router {
-    todo!()
+pub fn router(engine: Engine, settings: DoorSettings) -> Router {
+    let door = Arc::new(Door {
+        keys: Cache::new(auth::KNOWN_MAX, auth::KEY_KNOWN),
+        entities: Cache::new(auth::KNOWN_MAX, auth::KEY_KNOWN),
+        runs: Cache::new(access::PLACES_MAX, access::PLACE_KNOWN),
+        spaces: Cache::new(access::PLACES_MAX, access::PLACE_KNOWN),
+        limiter: rate::Limiter::new(settings.rate),
+        jwks: jwks::Jwks::default(),
+        engine,
+        settings,
+    });
+    let (router, _) = routes::all().split_for_parts();
+    router
+        .fallback(routes::no_route)
+        .method_not_allowed_fallback(routes::no_method)
+        .layer(axum::middleware::from_fn_with_state(door.clone(), edge::pass))
+        .with_state(door)
 }
 
 /// The door's OpenAPI document, as JSON.
 pub fn openapi() -> String {
-    todo!()
+    describe::document(routes::all().split_for_parts().1)
 }
+
+/// What the handlers share.
+struct Door {
+    engine: Engine,
+    settings: DoorSettings,
+    keys: Cache<[u8; 32], auth::KnownKey>,
+    entities: Cache<(ProjectId, String), EntityId>,
+    runs: Cache<RunId, (ProjectId, SpaceId)>,
+    spaces: Cache<SpaceId, ProjectId>,
+    limiter: rate::Limiter,
+    jwks: jwks::Jwks,
+}
+
+type Shared = Arc<Door>;

@@ -1,0 +1,265 @@
+//! The events as the document describes them, one component each. A test holds the table against the kernel.
+
+use serde_json::{Map, Value, json};
+
+/// What a member holds.
+#[derive(Clone, Copy)]
+enum Holds {
+    Text,
+    Whole,
+    Flag,
+    Any,
+    /// A component of this name.
+    A(&'static str),
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// A list of a component.
+    Some(&'static str),
+}
+use Holds::{A, Any, Flag, Some as Several, Text, Whole, Words};
+
+/// A member: its name, what it holds, whether it is always there.
+type Member = (&'static str, Holds, bool);
+
+const ALWAYS: bool = true;
+const MAYBE: bool = false;
+
+/// What every event carries.
+const COMMON: &[Member] = &[
+    ("seq", Whole, ALWAYS),
+    ("spaceId", A("SpaceId"), ALWAYS),
+    ("runId", A("RunId"), MAYBE),
+    ("time", A("Time"), ALWAYS),
+];
+
+/// What every event of a tool carries.
+const TOOL: &[Member] = &[
+    ("toolCallId", A("CallId"), ALWAYS),
+    ("toolName", Text, ALWAYS),
+    ("placement", A("Placement"), ALWAYS),
+    ("shown", Flag, MAYBE),
+];
+
+const FINISH: Holds = Words(&["stop", "length", "content-filter", "tool-calls", "error", "other"]);
+const END: Holds = Words(&[
+    "stop",
+    "length",
+    "content-filter",
+    "max-steps",
+    "limit",
+    "model-error",
+    "cancelled",
+]);
+const CODE: Holds = Words(&[
+    "NOT_FOUND",
+    "VALIDATION_FAILED",
+    "PREREQUISITES_NOT_MET",
+    "PERMISSION_DENIED",
+    "LIMIT_EXCEEDED",
+    "DENIED",
+    "TIMEOUT",
+    "CANCELLED",
+    "SUPERSEDED",
+    "EXECUTION_FAILED",
+    "INTERRUPTED",
+    "UNAVAILABLE",
+    "INVALID_OUTPUT",
+]);
+
+/// Every event: its type, whether it speaks of a tool, what it adds.
+const EVENTS: &[(&str, bool, &[Member])] = &[
+    (
+        "run-start",
+        false,
+        &[
+            ("agent", A("AgentName"), ALWAYS),
+            ("revision", Whole, ALWAYS),
+            ("model", Any, ALWAYS),
+            ("entity", A("EntityId"), MAYBE),
+            ("parent", A("CallId"), MAYBE),
+            ("depth", Whole, ALWAYS),
+            ("clientTools", Several("ClientTool"), MAYBE),
+            ("tools", Any, ALWAYS),
+        ],
+    ),
+    ("message", false, &[("message", A("Message"), ALWAYS)]),
+    ("step-start", false, &[("step", Whole, ALWAYS)]),
+    (
+        "step-retry",
+        false,
+        &[
+            ("step", Whole, ALWAYS),
+            ("attempt", Whole, ALWAYS),
+            ("error", Text, MAYBE),
+            ("notBefore", A("Time"), ALWAYS),
+        ],
+    ),
+    ("text-start", false, &[("id", Text, ALWAYS)]),
+    (
+        "text-delta",
+        false,
+        &[("id", Text, ALWAYS), ("delta", Text, ALWAYS)],
+    ),
+    ("text-end", false, &[("id", Text, ALWAYS), ("text", Text, ALWAYS)]),
+    ("reasoning-start", false, &[("id", Text, ALWAYS)]),
+    (
+        "reasoning-delta",
+        false,
+        &[("id", Text, ALWAYS), ("delta", Text, ALWAYS)],
+    ),
+    (
+        "reasoning-end",
+        false,
+        &[
+            ("id", Text, ALWAYS),
+            ("text", Text, ALWAYS),
+            ("signature", Text, MAYBE),
+        ],
+    ),
+    ("tool-input-start", true, &[]),
+    ("tool-input-delta", true, &[("inputTextDelta", Text, ALWAYS)]),
+    (
+        "tool-input-available",
+        true,
+        &[
+            ("input", Any, MAYBE),
+            ("deadline", A("Time"), MAYBE),
+            ("signature", Text, MAYBE),
+        ],
+    ),
+    (
+        "tool-approval-request",
+        true,
+        &[
+            ("approvalId", A("ApprovalId"), ALWAYS),
+            ("input", Any, MAYBE),
+            ("expiresAt", A("Time"), ALWAYS),
+        ],
+    ),
+    (
+        "tool-approval-response",
+        true,
+        &[
+            ("approvalId", A("ApprovalId"), ALWAYS),
+            ("approved", Flag, ALWAYS),
+            ("reason", Text, MAYBE),
+            ("input", Any, MAYBE),
+            ("by", A("EntityId"), MAYBE),
+            ("deadline", A("Time"), MAYBE),
+        ],
+    ),
+    (
+        "tool-executing",
+        true,
+        &[("claim", A("Claim"), MAYBE), ("child", A("RunId"), MAYBE)],
+    ),
+    ("tool-released", true, &[]),
+    ("tool-progress", true, &[("progress", Any, MAYBE)]),
+    ("tool-output-available", true, &[("output", Any, MAYBE)]),
+    (
+        "tool-output-error",
+        true,
+        &[("code", CODE, MAYBE), ("errorText", Text, MAYBE)],
+    ),
+    ("tool-output-denied", true, &[("reason", Text, MAYBE)]),
+    (
+        "step-finish",
+        false,
+        &[
+            ("step", Whole, ALWAYS),
+            ("reason", FINISH, ALWAYS),
+            ("usage", A("Usage"), ALWAYS),
+        ],
+    ),
+    ("run-status", false, &[("status", A("Status"), ALWAYS)]),
+    (
+        "run-finish",
+        false,
+        &[
+            ("status", A("Status"), ALWAYS),
+            ("reason", END, ALWAYS),
+            ("usage", A("Usage"), ALWAYS),
+            ("error", Text, MAYBE),
+        ],
+    ),
+    (
+        "notification",
+        false,
+        &[
+            ("title", Text, ALWAYS),
+            ("body", Text, MAYBE),
+            ("messageId", A("MessageId"), MAYBE),
+        ],
+    ),
+];
+
+/// The components: `Event`, one of many, and each of the many.
+pub(crate) fn schemas() -> Map<String, Value> {
+    let mut schemas = Map::new();
+    let mut names = Vec::new();
+    for (kind, tool, own) in EVENTS {
+        let name = component_name(kind);
+        let mut members = vec![("type", Words(std::slice::from_ref(kind)), ALWAYS)];
+        members.extend(if *tool { TOOL } else { &[] });
+        members.extend(*own);
+        members.extend(COMMON);
+        schemas.insert(name.clone(), object(&members));
+        names.push(json!({ "$ref": format!("#/components/schemas/{name}") }));
+    }
+    schemas.insert(
+        "Event".into(),
+        json!({
+            "description": "Something that happened in a run or a space. A type that you do not know is to be skipped.",
+            "oneOf": names,
+            "discriminator": { "propertyName": "type" },
+        }),
+    );
+    schemas.insert("Message".into(), message());
+    schemas
+}
+
+/// `text-delta` is `TextDeltaEvent`.
+fn component_name(kind: &str) -> String {
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    kind.split('-').map(capital).collect::<String>() + "Event"
+}
+
+fn object(members: &[Member]) -> Value {
+    let properties: Map<String, Value> = members
+        .iter()
+        .map(|(name, holds, _)| ((*name).to_owned(), schema(*holds)))
+        .collect();
+    let required: Vec<&str> = members
+        .iter()
+        .filter(|(_, _, always)| *always)
+        .map(|(name, ..)| *name)
+        .collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn schema(holds: Holds) -> Value {
+    let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    match holds {
+        Text => json!({ "type": "string" }),
+        Whole => json!({ "type": "integer", "minimum": 0 }),
+        Flag => json!({ "type": "boolean" }),
+        Any => json!({}),
+        A(name) => reference(name),
+        Words(words) => json!({ "type": "string", "enum": words }),
+        Several(name) => json!({ "type": "array", "items": reference(name) }),
+    }
+}
+
+fn message() -> Value {
+    json!({
+        "description": "What a person or a backend wrote into a space.",
+        "type": "object",
+        "properties": {
+            "messageId": schema(A("MessageId")),
+            "from": schema(A("EntityId")),
+            "parts": { "type": "array", "items": { "oneOf": [schema(A("TextPart")), schema(A("ImagePart"))] } },
+            "metadata": {},
+        },
+        "required": ["messageId", "parts"],
+    })
+}

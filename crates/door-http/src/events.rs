@@ -1,0 +1,118 @@
+//! Events as text: the same JSON in streams and in lists.
+
+use std::fmt::Write as _;
+
+use toolgate_kernel::event::{Event, Seq};
+use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::time::Time;
+
+/// The members that every event of a batch ends with, and the closing brace.
+#[derive(Default)]
+pub(crate) struct Tail(String);
+
+impl Tail {
+    pub fn of(run: Option<RunId>, space: SpaceId, time: Time) -> Self {
+        let mut tail = Self::default();
+        tail.set(run, space, time);
+        tail
+    }
+    /// The members of another batch.
+    pub fn set(&mut self, run: Option<RunId>, space: SpaceId, time: Time) {
+        self.0.clear();
+        if let Some(run) = run {
+            let _ = write!(self.0, r#","runId":"{run}""#); // Writing to a string cannot fail.
+        }
+        let _ = write!(self.0, r#","spaceId":"{space}","time":"{time}"}}"#);
+    }
+}
+
+/// One event of a stream.
+pub(crate) fn write_event(out: &mut Vec<u8>, seq: Seq, event: &Event, tail: &Tail) {
+    out.extend_from_slice(b"id: ");
+    write_seq(out, seq);
+    out.extend_from_slice(b"\nevent: ");
+    out.extend_from_slice(event.kind().as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    write_json(out, seq, event, tail);
+    out.extend_from_slice(b"\n\n");
+}
+
+/// One event as a JSON object on one line.
+pub(crate) fn write_json(out: &mut Vec<u8>, seq: Seq, event: &Event, tail: &Tail) {
+    let start = out.len();
+    serde_json::to_writer(&mut *out, event).expect("an event has text keys");
+    out.pop(); // The closing brace: the tail brings its own.
+    out.extend_from_slice(b",\"seq\":");
+    write_seq(out, seq);
+    out.extend_from_slice(tail.0.as_bytes());
+    // Values are passed on as they were written, line breaks between their members included. Inside of JSON
+    // strings there are none, so a space is as good, and the event stays on one line.
+    let mut rest = &mut out[start..];
+    while let Some(found) = memchr::memchr2(b'\n', b'\r', rest) {
+        rest[found] = b' ';
+        rest = &mut rest[found + 1..];
+    }
+}
+
+fn write_seq(out: &mut Vec<u8>, seq: Seq) {
+    serde_json::to_writer(out, &seq).expect("a number is JSON");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+    use toolgate_kernel::event::{TextDelta, ToolOutputAvailable, ToolRef};
+    use toolgate_kernel::id::CallId;
+    use toolgate_kernel::json::Json;
+    use toolgate_kernel::tool::Placement;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn run() -> RunId {
+        RunId::new(Uuid::from_u128(1))
+    }
+    fn tail() -> Tail {
+        Tail::of(Some(run()), SpaceId::new(Uuid::from_u128(2)), Time(0))
+    }
+
+    #[test]
+    fn an_event_is_written_with_its_place_and_where_it_happened() {
+        let event = Event::from(TextDelta {
+            id: Arc::from("1"),
+            delta: "a\nb".into(),
+        });
+        let mut out = Vec::new();
+        write_event(&mut out, Seq(1_000_001), &event, &tail());
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "id: 1000001\nevent: text-delta\ndata: {\"type\":\"text-delta\",\"id\":\"1\",\"delta\":\"a\\nb\",\
+             \"seq\":1000001,\"runId\":\"run_00000000000000000000000001\",\
+             \"spaceId\":\"space_00000000000000000000000002\",\"time\":\"1970-01-01T00:00:00.000Z\"}\n\n"
+        );
+    }
+
+    #[test]
+    fn a_value_with_line_breaks_stays_on_one_line_and_keeps_its_meaning() {
+        let output = "{\r\n  \"a\":\n[1,\n2], \"b\": \"x\\ny\"\n}";
+        let tool = ToolRef {
+            call: CallId {
+                run: run(),
+                number: 0,
+            },
+            name: Arc::from("t"),
+            placement: Placement::Client,
+            shown: false,
+        };
+        let event = ToolOutputAvailable::of(&tool, Some(Json::parse(output.into()).unwrap())).into();
+        let mut out = Vec::new();
+        write_event(&mut out, Seq(5), &event, &tail());
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().count(), 4, "id, event, data and the empty line");
+        let data: Value =
+            serde_json::from_str(text.lines().nth(2).unwrap().strip_prefix("data: ").unwrap()).unwrap();
+        assert_eq!(data["output"], json!({"a": [1, 2], "b": "x\ny"}));
+    }
+}

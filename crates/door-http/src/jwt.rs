@@ -1,0 +1,98 @@
+//! The tokens of a project's users: who signed them and for whom.
+
+use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
+use serde::Deserialize;
+use toolgate_engine::store::ProjectRecord;
+use toolgate_kernel::time::Time;
+
+use crate::jwks::Jwks;
+
+/// Longest token that is looked at.
+const TOKEN_BYTES_MAX: usize = 8 * 1024;
+/// Longest name of a user.
+pub(crate) const SUBJECT_CHARS_MAX: usize = 256;
+/// How far the signer's clock may be from ours.
+const LEEWAY_SECONDS: u64 = 30;
+
+/// What a token says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Claims {
+    /// The user.
+    pub subject: String,
+    /// Until when.
+    pub expires: Time,
+}
+
+/// Why a token was not accepted.
+#[derive(Debug)]
+pub(crate) enum TokenError {
+    /// It is wrong, and will be.
+    Refused(String),
+    /// The project's keys cannot be had now.
+    Unavailable(String),
+}
+
+impl TokenError {
+    pub fn refused(detail: impl Into<String>) -> Self {
+        Self::Refused(detail.into())
+    }
+}
+
+/// Checks a token by the key that its algorithm calls for: the project's secret for HS256, its published
+/// keys for RS256, ES256 and EdDSA. So a published key can never pass as a secret.
+pub(crate) async fn verify(token: &str, project: &ProjectRecord, jwks: &Jwks) -> Result<Claims, TokenError> {
+    if token.len() > TOKEN_BYTES_MAX {
+        return Err(TokenError::refused("the token is too long"));
+    }
+    let header = decode_header(token).map_err(|_| TokenError::refused("the token is not a JWT"))?;
+    if header.crit.is_some() {
+        return Err(TokenError::refused(
+            "the token asks for an extension that is not known here",
+        ));
+    }
+    let key = signer(&header, project, jwks).await?;
+    let mut validation = Validation::new(header.alg);
+    validation.leeway = LEEWAY_SECONDS;
+    validation.validate_nbf = true;
+    // A project's tokens may be made for several services; a project names no audience of its own.
+    validation.validate_aud = false;
+
+    #[derive(Deserialize)]
+    struct Said {
+        sub: Option<String>,
+        exp: f64,
+    }
+    let said = decode::<Said>(token, &key, &validation).map_err(told)?.claims;
+    match said.sub {
+        Some(subject) if (1..=SUBJECT_CHARS_MAX).contains(&subject.chars().count()) => Ok(Claims {
+            subject,
+            expires: Time((said.exp * 1000.0) as i64),
+        }),
+        Some(_) => Err(TokenError::Refused(format!(
+            "the token's sub must have 1 to {SUBJECT_CHARS_MAX} characters"
+        ))),
+        None => Err(TokenError::refused("the token names nobody: sub is missing")),
+    }
+}
+
+async fn signer(header: &Header, project: &ProjectRecord, jwks: &Jwks) -> Result<DecodingKey, TokenError> {
+    match (header.alg, &project.jwt_secret, &project.jwks_url) {
+        (Algorithm::HS256, Some(secret), _) => Ok(DecodingKey::from_secret(secret.as_bytes())),
+        (Algorithm::RS256 | Algorithm::ES256 | Algorithm::EdDSA, _, Some(url)) => {
+            jwks.key(url, header.kid.as_deref(), header.alg).await
+        }
+        (other, ..) => Err(TokenError::Refused(format!(
+            "the project accepts no tokens that are signed with {other:?}"
+        ))),
+    }
+}
+
+fn told(error: jsonwebtoken::errors::Error) -> TokenError {
+    use jsonwebtoken::errors::ErrorKind;
+    TokenError::Refused(match error.kind() {
+        ErrorKind::ExpiredSignature => "the token has expired".into(),
+        ErrorKind::ImmatureSignature => "the token is not valid yet".into(),
+        ErrorKind::MissingRequiredClaim(claim) => format!("the token has no {claim}"),
+        _ => "the token is not valid".into(),
+    })
+}

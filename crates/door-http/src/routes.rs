@@ -1,0 +1,67 @@
+//! The routes, one file per thing.
+
+mod agents;
+mod approvals;
+mod calls;
+mod entities;
+mod feeds;
+mod health;
+mod keys;
+mod message;
+mod messages;
+mod results;
+mod runs;
+mod spaces;
+mod tools;
+
+use axum::http::{Method, Uri};
+use http::StatusCode;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::Shared;
+use crate::problem::Refusal;
+
+/// Every route with its description.
+pub(crate) fn all() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(agents::list))
+        .routes(routes!(agents::put, agents::get, agents::remove))
+        .routes(routes!(agents::revision))
+        .routes(routes!(spaces::create, spaces::list))
+        .routes(routes!(spaces::get))
+        .routes(routes!(spaces::add_member, spaces::remove_member))
+        .routes(routes!(entities::put, entities::get))
+        .routes(routes!(messages::post))
+        .routes(routes!(feeds::space))
+        .routes(routes!(runs::of_space))
+        .routes(routes!(results::to_space))
+        .routes(routes!(messages::start, runs::list))
+        .routes(routes!(runs::get))
+        .routes(routes!(feeds::run))
+        .routes(routes!(runs::cancel))
+        .routes(routes!(results::to_run))
+        .routes(routes!(calls::claim))
+        .routes(routes!(calls::release))
+        .routes(routes!(calls::progress))
+        .routes(routes!(approvals::decide))
+        .routes(routes!(tools::list))
+        .routes(routes!(tools::validate))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::remove))
+        .routes(routes!(health::openapi))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+}
+
+pub(crate) async fn no_route(uri: Uri) -> Refusal {
+    let path: String = uri.path().chars().take(128).collect();
+    Refusal::missing(format!("there is nothing at {path}"))
+}
+
+pub(crate) async fn no_method(method: Method) -> Refusal {
+    let method: String = method.as_str().chars().take(32).collect();
+    let detail = format!("{method} is not possible here; see the header allow");
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail)
+}

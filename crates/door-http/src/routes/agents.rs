@@ -1,0 +1,158 @@
+//! Agents: configurations with revisions. For backends only.
+
+use crate::pending::redact;
+use axum::extract::State;
+use http::StatusCode;
+use serde::Serialize;
+use toolgate_engine::store::AgentRecord;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::problem::Problem;
+use toolgate_kernel::time::Time;
+use utoipa::ToSchema;
+
+use crate::answer::{Answer, ok};
+use crate::auth::Backend;
+use crate::body::Body;
+use crate::describe::{BackendOnly, BadBody, Missing, Refused};
+use crate::problem::Refusal;
+use crate::query::At;
+use crate::wire::AnyObject;
+use crate::{Shared, schema};
+
+/// One revision of an agent. Secrets in its configuration are masked.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Agent)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgentBody {
+    /// Unique in the project.
+    #[schema(value_type = schema::AgentName)]
+    name: AgentName,
+    /// Counted from 1.
+    #[schema(minimum = 1)]
+    revision: u32,
+    /// The configuration as it was written, secrets masked.
+    #[schema(value_type = Object)]
+    config: Json,
+    /// When this revision was written.
+    #[schema(value_type = schema::Time)]
+    created_at: Time,
+}
+
+impl From<AgentRecord> for AgentBody {
+    fn from(record: AgentRecord) -> Self {
+        Self {
+            config: redact(&record.config),
+            name: record.name,
+            revision: record.revision,
+            created_at: record.created,
+        }
+    }
+}
+
+/// The agents of a project.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AgentList {
+    /// By name.
+    agents: Vec<AgentBody>,
+}
+
+/// The newest revision of every agent.
+#[utoipa::path(
+    get, path = "/v1/agents", operation_id = "list_agents", tag = "agents",
+    responses((status = 200, description = "All of them, by name.", body = AgentList), BackendOnly, Refused),
+)]
+pub(crate) async fn list(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+) -> Result<Answer<AgentList>, Refusal> {
+    let agents = door.engine.store().agents(project).await?;
+    Ok(ok(AgentList {
+        agents: agents.into_iter().map(AgentBody::from).collect(),
+    }))
+}
+
+/// Writes an agent's configuration; a change makes a new revision.
+#[utoipa::path(
+    put, path = "/v1/agents/{name}", operation_id = "put_agent", tag = "agents",
+    params(("name" = inline(schema::AgentName), Path)),
+    request_body(content = Object, description = "The configuration.", content_type = "application/json"),
+    responses(
+        (status = 200, description = "Written.", body = AgentBody),
+        (status = 201, description = "Made.", body = AgentBody),
+        BadBody, BackendOnly, Refused,
+    ),
+)]
+pub(crate) async fn put(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At(name): At<String>,
+    body: Body<AnyObject>,
+) -> Result<Answer<AgentBody>, Refusal> {
+    let name = AgentName::try_from(name)
+        .map_err(|error| Refusal::invalid(vec![Problem::new("", error.to_string())]))?;
+    let store = door.engine.store();
+    let is_new = store.agent(project, &name, None).await?.is_none();
+    let revision = door.engine.put_agent(project, &name, body.value.0).await?;
+    let written = store.agent(project, &name, Some(revision)).await?;
+    let written = written.ok_or_else(|| Refusal::unavailable("the agent was removed meanwhile"))?;
+    Ok(Answer(
+        if is_new {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        },
+        written.into(),
+    ))
+}
+
+/// The newest revision of an agent.
+#[utoipa::path(
+    get, path = "/v1/agents/{name}", operation_id = "get_agent", tag = "agents",
+    params(("name" = inline(schema::AgentName), Path)),
+    responses((status = 200, description = "The agent.", body = AgentBody), Missing, BackendOnly, Refused),
+)]
+pub(crate) async fn get(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At(name): At<AgentName>,
+) -> Result<Answer<AgentBody>, Refusal> {
+    let agent = door.engine.store().agent(project, &name, None).await?;
+    agent
+        .map(|agent| ok(agent.into()))
+        .ok_or_else(|| Refusal::not_found("agent"))
+}
+
+/// One revision of an agent, also of one that was removed.
+#[utoipa::path(
+    get, path = "/v1/agents/{name}/revisions/{revision}", operation_id = "get_agent_revision", tag = "agents",
+    params(("name" = inline(schema::AgentName), Path), ("revision" = u32, Path, minimum = 1)),
+    responses((status = 200, description = "The revision.", body = AgentBody), Missing, BackendOnly, Refused),
+)]
+pub(crate) async fn revision(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At((name, revision)): At<(AgentName, u32)>,
+) -> Result<Answer<AgentBody>, Refusal> {
+    let agent = door.engine.store().agent(project, &name, Some(revision)).await?;
+    agent
+        .map(|agent| ok(agent.into()))
+        .ok_or_else(|| Refusal::not_found("revision"))
+}
+
+/// Removes an agent. Runs under way keep their revision.
+#[utoipa::path(
+    delete, path = "/v1/agents/{name}", operation_id = "remove_agent", tag = "agents",
+    params(("name" = inline(schema::AgentName), Path)),
+    responses((status = 204, description = "Removed."), Missing, BackendOnly, Refused),
+)]
+pub(crate) async fn remove(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At(name): At<AgentName>,
+) -> Result<StatusCode, Refusal> {
+    match door.engine.store().remove_agent(project, &name).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(Refusal::not_found("agent")),
+    }
+}

@@ -1,0 +1,132 @@
+//! A person's decision on a call.
+
+use axum::extract::State;
+use serde::Serialize;
+use toolgate_engine::intake::{Decided, Decision};
+use toolgate_kernel::event::Event;
+use toolgate_kernel::id::{ApprovalId, CallId, RunId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::time::Time;
+use toolgate_kernel::view::view;
+use utoipa::ToSchema;
+
+use crate::answer::{Answer, ok};
+use crate::auth::Principal;
+use crate::body::Body;
+use crate::describe::{BackendOnly, BadBody, Missing, Refused, Settled};
+use crate::problem::Refusal;
+use crate::query::At;
+use crate::wire::{Text, wire, words};
+use crate::{Shared, schema};
+
+const REASON_CHARS_MAX: usize = 2000;
+
+words! {
+    /// Yes or no, as a word.
+    Word {
+        /// Yes.
+        Approve = "approve",
+        /// No.
+        Deny = "deny",
+    }
+}
+wire! {
+    /// A decision.
+    Decide {
+        /// Yes or no.
+        approved "approved": Option<bool>,
+        /// The same as a word.
+        decision "decision": Option<Word>,
+        /// With a yes: the input to run with instead. It is validated again.
+        input "input": Option<Json>,
+        /// With a no: why. The model is told.
+        reason "reason": Option<Text<0, REASON_CHARS_MAX>>,
+    }
+    exactly one of [approved "approved", decision "decision"]
+}
+
+/// A decision is stored. The same decision again gets the same receipt.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Decided)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DecidedBody {
+    /// Which question.
+    #[schema(value_type = schema::ApprovalId)]
+    approval_id: ApprovalId,
+    /// Which call.
+    #[schema(value_type = schema::CallId)]
+    tool_call_id: CallId,
+    /// Its run.
+    #[schema(value_type = schema::RunId)]
+    run_id: RunId,
+    /// Yes or no.
+    approved: bool,
+    /// The place of the decision.
+    seq: u64,
+    /// When it was stored.
+    #[schema(value_type = schema::Time)]
+    time: Time,
+}
+
+impl From<Decided> for DecidedBody {
+    fn from(decided: Decided) -> Self {
+        Self {
+            approval_id: decided.approval_id,
+            tool_call_id: decided.tool_call_id,
+            run_id: decided.run_id,
+            approved: decided.approved,
+            seq: decided.seq.0,
+            time: decided.time,
+        }
+    }
+}
+
+/// Decides whether a call may run.
+#[utoipa::path(
+    post, path = "/v1/approvals/{approval}", operation_id = "decide", tag = "approvals",
+    params(("approval" = inline(schema::ApprovalId), Path)),
+    request_body = Decide,
+    responses(
+        (status = 200, description = "Stored.", body = DecidedBody),
+        BadBody, Missing, BackendOnly, Settled, Refused,
+    ),
+)]
+pub(crate) async fn decide(
+    State(door): State<Shared>,
+    who: Principal,
+    At(approval): At<ApprovalId>,
+    body: Body<Decide>,
+) -> Result<Answer<DecidedBody>, Refusal> {
+    door.reach_run(&who, approval.run, "approval").await?;
+    let body = body.value;
+    let decision = match body.approved.unwrap_or(body.decision == Some(Word::Approve)) {
+        true => Decision::Approve(body.input),
+        false => Decision::Deny(body.reason.map(|reason| reason.0)),
+    };
+    if matches!(decision, Decision::Approve(Some(_))) && !sees_input(&door, &who, approval).await? {
+        return Err(Refusal::forbidden(
+            "changing an input that you may not see needs a secret key",
+        ));
+    }
+    Ok(ok(door
+        .engine
+        .decide(approval, decision, who.entity())
+        .await?
+        .into()))
+}
+
+/// Whether `who` is shown the input that the question is about.
+async fn sees_input(door: &Shared, who: &Principal, approval: ApprovalId) -> Result<bool, Refusal> {
+    if who.user.is_none() {
+        return Ok(true);
+    }
+    let log = door.engine.store().run_log(approval.run).await?;
+    let mut events = log.iter().flat_map(|entry| &entry.events);
+    let asked = events
+        .find(|event| matches!(event, Event::ToolApprovalRequest(asked) if asked.approval_id == approval));
+    let Some(asked) = asked else {
+        return Err(Refusal::not_found("approval"));
+    };
+    let seen = view(asked, who.audience());
+    Ok(matches!(seen.as_deref(), Some(Event::ToolApprovalRequest(asked)) if asked.input.is_some()))
+}

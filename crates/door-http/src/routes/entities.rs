@@ -1,0 +1,126 @@
+//! Entities: the lasting participants of a project.
+
+use axum::extract::State;
+use serde::Serialize;
+use toolgate_engine::store::EntityRecord;
+use toolgate_kernel::id::EntityId;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::time::Time;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::answer::{Answer, ok};
+use crate::auth::{Backend, Principal};
+use crate::body::Body;
+use crate::describe::{BackendOnly, BadBody, Missing, Refused};
+use crate::jwt::SUBJECT_CHARS_MAX;
+use crate::problem::Refusal;
+use crate::query::At;
+use crate::wire::{AnyObject, Text, wire};
+use crate::{Shared, schema};
+
+const NAME_CHARS_MAX: usize = 200;
+const KIND_CHARS_MAX: usize = 64;
+
+wire! {
+    /// What is known of an entity. What is left out is taken away.
+    PutEntity {
+        /// `person`, `agent`, `device` or the project's own word; `person` unless said otherwise.
+        kind "kind": Option<Text<1, KIND_CHARS_MAX>>,
+        /// Its name for people.
+        name "name": Option<Text<1, NAME_CHARS_MAX>>,
+        /// Whatever the project attaches.
+        metadata "metadata": Option<AnyObject>,
+    }
+}
+
+/// A lasting participant.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Entity)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EntityBody {
+    /// Which.
+    #[schema(value_type = schema::EntityId)]
+    id: EntityId,
+    /// The project's own name for it: a token's `sub`.
+    subject: String,
+    /// `person`, `agent`, `device` or the project's own word.
+    kind: String,
+    /// Its name for people.
+    name: Option<String>,
+    /// Whatever the project attached.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Json>,
+    /// When it was made.
+    #[schema(value_type = schema::Time)]
+    created_at: Time,
+}
+
+impl From<EntityRecord> for EntityBody {
+    fn from(record: EntityRecord) -> Self {
+        Self {
+            id: record.id,
+            subject: record.subject,
+            kind: record.kind,
+            name: record.name,
+            metadata: record.metadata,
+            created_at: record.created,
+        }
+    }
+}
+
+/// Makes an entity, or changes what is known of it.
+#[utoipa::path(
+    put, path = "/v1/entities/{subject}", operation_id = "put_entity", tag = "entities",
+    params(("subject" = String, Path, min_length = 1, max_length = 256)),
+    request_body = Option<PutEntity>,
+    responses((status = 200, description = "The entity.", body = EntityBody), BadBody, Missing, BackendOnly, Refused),
+)]
+pub(crate) async fn put(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At(named): At<String>,
+    body: Body<PutEntity>,
+) -> Result<Answer<EntityBody>, Refusal> {
+    let entity = EntityRecord {
+        id: EntityId::new(Uuid::now_v7()),
+        project,
+        subject: subject(&named)?.to_owned(),
+        kind: body.value.kind.map_or("person".into(), |kind| kind.0),
+        name: body.value.name.map(|name| name.0),
+        metadata: body.value.metadata.map(|metadata| metadata.0),
+        created: door.engine.clock().now(),
+    };
+    Ok(ok(door.engine.store().put_entity(entity).await?.into()))
+}
+
+/// An entity. A user sees itself only.
+#[utoipa::path(
+    get, path = "/v1/entities/{subject}", operation_id = "get_entity", tag = "entities",
+    params(("subject" = String, Path, min_length = 1, max_length = 256)),
+    responses((status = 200, description = "The entity.", body = EntityBody), Missing, Refused),
+)]
+pub(crate) async fn get(
+    State(door): State<Shared>,
+    who: Principal,
+    At(named): At<String>,
+) -> Result<Answer<EntityBody>, Refusal> {
+    let entity = door
+        .engine
+        .store()
+        .entity_of(who.project, subject(&named)?)
+        .await?;
+    let seen = entity.filter(|entity| who.entity().is_none_or(|me| me == entity.id));
+    seen.map(|entity| ok(entity.into()))
+        .ok_or_else(|| Refusal::not_found("entity"))
+}
+
+/// A subject that stands in the path.
+pub(crate) fn subject(text: &str) -> Result<&str, Refusal> {
+    if (1..=SUBJECT_CHARS_MAX).contains(&text.chars().count()) {
+        return Ok(text);
+    }
+    Err(Refusal::missing(format!(
+        "a subject has 1 to {SUBJECT_CHARS_MAX} characters"
+    )))
+}

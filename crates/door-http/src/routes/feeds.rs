@@ -1,0 +1,167 @@
+//! Events of a space or a run: as a stream, or as a list of what is stored.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, StatusCode};
+use toolgate_engine::store::LogRange;
+use toolgate_kernel::event::{Entry, Seq};
+use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::view::{Audience, view};
+
+use crate::answer::{Streams, json};
+use crate::auth::Reader;
+use crate::describe::{BadQuery, EventPage, Missing, Refused};
+use crate::events::{Tail, write_json};
+use crate::problem::Refusal;
+use crate::query::{At, Query, seq};
+use crate::stream::{Follow, Mark, Until};
+use crate::{Shared, schema};
+
+/// The cursor of a browser that comes back.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// A space's events: with `accept: text/event-stream` those after the cursor and all that follow, without
+/// end; otherwise a page of the stored ones.
+#[utoipa::path(
+    get, path = "/v1/spaces/{space}/events", operation_id = "space_events", tag = "events",
+    params(
+        ("space" = inline(schema::SpaceId), Path),
+        ("after" = inline(Option<schema::Seq>), Query, description = "The `seq` of the last event that was read."),
+        ("lastEventId" = inline(Option<schema::Seq>), Query, description = "The same as `after`."),
+        ("last-event-id" = inline(Option<schema::Seq>), Header, description = "The same; a browser that comes back sends it."),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500),
+    ),
+    responses(
+        (status = 200, description = "The events.", content(
+            (EventPage = "application/json"),
+            (String = "text/event-stream"),
+        )),
+        BadQuery, Missing, Refused,
+    ),
+)]
+pub(crate) async fn space(
+    State(door): State<Shared>,
+    Reader(who): Reader,
+    At(space): At<SpaceId>,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let after = cursor(&query, &headers)?;
+    let limit = query.limit()?;
+    door.reach_space(&who, space).await?;
+    if Streams::read(&headers, &query)? != Streams::No {
+        let follow = Follow {
+            who,
+            run: None,
+            space,
+            after,
+            until: Until::End,
+        };
+        return follow.open(&door).await;
+    }
+    // An entry holds one event or more, so this reads enough for a page and for knowing whether more follow.
+    let range = LogRange {
+        after,
+        before: None,
+        limit: limit + 1,
+    };
+    let log = door.engine.store().space_log(space, range).await?;
+    Ok(page(&log, after, limit, who.audience()))
+}
+
+/// A run's events: with `accept: text/event-stream` those after the cursor and all that follow until it
+/// ends; otherwise a page of the stored ones. 204 when it has ended and everything was read.
+#[utoipa::path(
+    get, path = "/v1/runs/{run}/events", operation_id = "run_events", tag = "events",
+    params(
+        ("run" = inline(schema::RunId), Path),
+        ("after" = inline(Option<schema::Seq>), Query, description = "The `seq` of the last event that was read."),
+        ("lastEventId" = inline(Option<schema::Seq>), Query, description = "The same as `after`."),
+        ("last-event-id" = inline(Option<schema::Seq>), Header, description = "The same; a browser that comes back sends it."),
+        ("until" = inline(Option<crate::describe::UntilWord>), Query, description = "When a stream ends; `end` unless said otherwise."),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500),
+    ),
+    responses(
+        (status = 200, description = "The events.", content(
+            (EventPage = "application/json"),
+            (String = "text/event-stream"),
+        )),
+        (status = 204, description = "The run has ended and everything was read: do not come back."),
+        BadQuery, Missing, Refused,
+    ),
+)]
+pub(crate) async fn run(
+    State(door): State<Shared>,
+    Reader(who): Reader,
+    At(run): At<RunId>,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let after = cursor(&query, &headers)?;
+    let limit = query.limit()?;
+    let streams = Streams::read(&headers, &query)?;
+    let record = door.run(&who, run).await?;
+    let until = match streams {
+        Streams::No => {
+            let log = door.engine.store().run_log(run).await?;
+            return Ok(page(&log, after, limit, who.audience()));
+        }
+        Streams::UntilEnd => Until::End,
+        Streams::UntilPause => Until::Pause(Mark::Present),
+    };
+    if record.status.is_final() && after >= record.version {
+        // A browser's EventSource comes back for ever unless it is told this.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    Follow {
+        who,
+        run: Some(run),
+        space: record.space,
+        after,
+        until,
+    }
+    .open(&door)
+    .await
+}
+
+/// From where on: what a browser sends when it comes back wins over the address it came with first.
+fn cursor(query: &Query, headers: &HeaderMap) -> Result<Seq, Refusal> {
+    if let Some(value) = headers.get(LAST_EVENT_ID) {
+        return seq(value.to_str().unwrap_or_default(), "last-event-id");
+    }
+    let given = query.seq("lastEventId")?;
+    Ok(given.or(query.seq("after")?).unwrap_or_default())
+}
+
+/// A page of stored events, as `audience` may see them.
+fn page(log: &[Entry], after: Seq, limit: usize, audience: Audience) -> Response {
+    let mut body = br#"{"events":["#.to_vec();
+    let placed = log
+        .iter()
+        .flat_map(|entry| entry.placed().map(move |placed| (entry, placed)));
+    let mut rest = placed.filter(|(_, (seq, _))| *seq > after).peekable();
+    let mut last = after;
+    let mut first = true;
+    for (entry, (seq, event)) in rest.by_ref().take(limit) {
+        last = seq;
+        if let Some(seen) = view(event, audience) {
+            if !first {
+                body.push(b',');
+            }
+            first = false;
+            write_json(
+                &mut body,
+                seq,
+                &seen,
+                &Tail::of(entry.run, entry.space, entry.time),
+            );
+        }
+    }
+    let next = if rest.peek().is_some() {
+        last.0.to_string()
+    } else {
+        "null".into()
+    };
+    body.extend_from_slice(format!("],\"nextCursor\":{next}}}").as_bytes());
+    json(StatusCode::OK, body)
+}

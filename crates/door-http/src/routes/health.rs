@@ -1,0 +1,65 @@
+//! Is it there, is it ready, what does it do.
+
+use std::sync::LazyLock;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::Shared;
+use crate::answer::{Answer, json, ok};
+use crate::auth::Backend;
+use crate::describe::{BackendOnly, Busy, Refused};
+use crate::problem::Refusal;
+
+/// It is there.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// Always `ok`.
+    #[schema(value_type = String)]
+    status: &'static str,
+}
+
+/// This document.
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "get_openapi", tag = "health", security(()),
+    responses((status = 200, description = "OpenAPI 3.1.", body = Object)),
+)]
+pub(crate) async fn openapi() -> Response {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(crate::openapi);
+    json(http::StatusCode::OK, DOCUMENT.as_bytes().to_vec())
+}
+
+/// Whether the process lives.
+#[utoipa::path(
+    get, path = "/healthz", operation_id = "get_health", tag = "health", security(()),
+    responses((status = 200, description = "It does.", body = Health)),
+)]
+pub(crate) async fn healthz() -> Answer<Health> {
+    ok(Health { status: "ok" })
+}
+
+/// Whether requests should be sent here: the store takes writes and the gateway is not going down.
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "get_ready", tag = "health", security(()),
+    responses((status = 200, description = "They should.", body = Health), Busy),
+)]
+pub(crate) async fn readyz(State(door): State<Shared>) -> Result<Answer<Health>, Refusal> {
+    if door.settings.stop.is_cancelled() {
+        return Err(Refusal::unavailable("the gateway is going down"));
+    }
+    door.engine.store().ready().await?;
+    Ok(ok(Health { status: "ok" }))
+}
+
+/// Figures in Prometheus' text format.
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "get_metrics", tag = "health",
+    responses((status = 200, description = "The figures.", body = String, content_type = "text/plain"), BackendOnly, Refused),
+)]
+pub(crate) async fn metrics(State(door): State<Shared>, _: Backend) -> Response {
+    let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    ([(CONTENT_TYPE, text)], (door.settings.metrics)()).into_response()
+}

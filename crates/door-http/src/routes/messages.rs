@@ -1,0 +1,316 @@
+//! Saying something: in a space, or to start a run.
+
+use axum::extract::{FromRequestParts, State};
+use axum::response::{IntoResponse, Response};
+use http::request::Parts as RequestParts;
+use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use toolgate_engine::intake::{Answer as Answers, Post};
+use toolgate_kernel::id::{MessageId, SpaceId};
+use toolgate_kernel::message::Message;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::problem::Problem;
+use toolgate_kernel::tool::ClientTool;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::message::{MessageObject, Parts, Said};
+use crate::answer::{Answer, Streams};
+use crate::auth::Principal;
+use crate::body::Body;
+use crate::describe::{BadBody, Missing, Refused};
+use crate::problem::Refusal;
+use crate::query::{At, Query};
+use crate::stream::{Follow, Mark, Until};
+use crate::wire::{AnyObject, TextOr, Words, wire};
+use crate::{Shared, schema};
+
+use super::tools::ClientTools;
+
+/// Makes a repeated request harmless.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+
+wire! {
+    /// A message for a space.
+    PostMessage {
+        /// The words.
+        text "text": Option<Words>,
+        /// The words, or the parts.
+        content "content": Option<TextOr<Parts>>,
+        /// The parts.
+        parts "parts": Option<Parts>,
+        /// The words, or the message with all that belongs to it.
+        message "message": Option<TextOr<MessageObject>>,
+        /// Chosen by the sender: the same id again is the same message.
+        message_id "messageId": Option<MessageId>,
+        /// Who answers; otherwise the space's agent, or the project's `default`.
+        agent "agent": Option<AgentName>,
+        /// Tools that the caller executes itself.
+        client_tools "clientTools": Option<ClientTools>,
+        /// Whether anybody answers; true unless said otherwise.
+        respond "respond": Option<bool>,
+        /// Whatever the sender attaches; never given to a model.
+        metadata "metadata": Option<AnyObject>,
+    }
+    exactly one of [text "text", content "content", parts "parts", message "message"]
+}
+
+wire! {
+    /// A message that starts a run.
+    StartRun {
+        /// The words.
+        text "text": Option<Words>,
+        /// The words, or the parts.
+        content "content": Option<TextOr<Parts>>,
+        /// The parts.
+        parts "parts": Option<Parts>,
+        /// The words, or the message with all that belongs to it.
+        message "message": Option<TextOr<MessageObject>>,
+        /// Chosen by the sender: the same id again is the same message.
+        message_id "messageId": Option<MessageId>,
+        /// Who answers; otherwise the space's agent, or the project's `default`.
+        agent "agent": Option<AgentName>,
+        /// Where; otherwise in a space that is made for this run.
+        space "space": Option<SpaceId>,
+        /// The same as `space`.
+        space_id "spaceId": Option<SpaceId>,
+        /// Tools that the caller executes itself.
+        client_tools "clientTools": Option<ClientTools>,
+        /// Whatever the sender attaches; never given to a model.
+        metadata "metadata": Option<AnyObject>,
+    }
+    exactly one of [text "text", content "content", parts "parts", message "message"]
+}
+
+/// The message is stored.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Posted)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PostedBody {
+    /// Which message.
+    #[schema(value_type = schema::MessageId)]
+    message_id: MessageId,
+    /// Where.
+    #[schema(value_type = schema::SpaceId)]
+    space_id: SpaceId,
+    /// The run that answers: a new one, or the one that was under way. Null when nobody answers.
+    #[schema(value_type = Option<schema::RunId>)]
+    run_id: Option<toolgate_kernel::id::RunId>,
+    /// A cursor from which everything the message caused is seen.
+    seq: u64,
+}
+
+/// Says something in a space.
+///
+/// With `accept: text/event-stream` the answer is the event stream of the run that answers.
+#[utoipa::path(
+    post, path = "/v1/spaces/{space}/messages", operation_id = "post_message", tag = "messages",
+    params(
+        ("space" = inline(schema::SpaceId), Path),
+        ("until" = inline(Option<crate::describe::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+        ("idempotency-key" = inline(Option<schema::IdempotencyKey>), Header, description = "Makes a repeated request harmless for a day."),
+    ),
+    request_body = PostMessage,
+    responses(
+        (status = 202, description = "Stored.", body = PostedBody),
+        (status = 200, description = "Stored; what follows.", body = String, content_type = "text/event-stream"),
+        BadBody, Missing, Refused,
+    ),
+)]
+pub(crate) async fn post(
+    State(door): State<Shared>,
+    who: Principal,
+    At(space): At<SpaceId>,
+    query: Query,
+    request: Repeatable,
+    body: Body<PostMessage>,
+) -> Result<Response, Refusal> {
+    let streams = Streams::asked(&request.headers, &query)?;
+    if who.user.is_some() {
+        door.reach_space(&who, space).await?;
+    }
+    let idempotency = request.idempotency(&who, &body.bytes);
+    let body = body.value;
+    let said = Said::of(body.text, body.content, body.parts, body.message);
+    let answer = match (body.respond, body.agent) {
+        (Some(false), _) => Answers::None,
+        (_, Some(agent)) => Answers::Agent(agent),
+        (_, None) => Answers::Default,
+    };
+    let post = Post {
+        project: who.project,
+        space: Some(space),
+        message: said.message(&who, body.message_id, body.metadata),
+        answer,
+        client_tools: checked(body.client_tools)?,
+        idempotency,
+    };
+    say(&door, who, post, StatusCode::ACCEPTED, streams).await
+}
+
+/// Starts a run.
+///
+/// With `accept: text/event-stream` the answer is the run's event stream.
+#[utoipa::path(
+    post, path = "/v1/runs", operation_id = "start_run", tag = "runs",
+    params(
+        ("until" = inline(Option<crate::describe::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+        ("idempotency-key" = inline(Option<schema::IdempotencyKey>), Header, description = "Makes a repeated request harmless for a day."),
+    ),
+    request_body = StartRun,
+    responses(
+        (status = 201, description = "Started.", body = PostedBody),
+        (status = 200, description = "Started; what follows.", body = String, content_type = "text/event-stream"),
+        BadBody, Missing, Refused,
+    ),
+)]
+pub(crate) async fn start(
+    State(door): State<Shared>,
+    who: Principal,
+    query: Query,
+    request: Repeatable,
+    body: Body<StartRun>,
+) -> Result<Response, Refusal> {
+    let streams = Streams::asked(&request.headers, &query)?;
+    let idempotency = request.idempotency(&who, &body.bytes);
+    let body = body.value;
+    let space = match (body.space, body.space_id) {
+        (Some(one), Some(other)) if one != other => {
+            return Err(Refusal::invalid(vec![Problem::new(
+                "/spaceId",
+                "is another space than /space",
+            )]));
+        }
+        (one, other) => one.or(other),
+    };
+    if let (Some(space), Some(_)) = (space, who.user) {
+        door.reach_space(&who, space).await?;
+    }
+    let said = Said::of(body.text, body.content, body.parts, body.message);
+    let post = Post {
+        project: who.project,
+        space,
+        message: said.message(&who, body.message_id, body.metadata),
+        answer: body.agent.map_or(Answers::Default, Answers::Agent),
+        client_tools: checked(body.client_tools)?,
+        idempotency,
+    };
+    say(&door, who, post, StatusCode::CREATED, streams).await
+}
+
+/// Stores a message and answers with the receipt, or with what the run makes of it.
+async fn say(
+    door: &Shared,
+    who: Principal,
+    post: Post,
+    done: StatusCode,
+    streams: Streams,
+) -> Result<Response, Refusal> {
+    let new_space = post.space.is_none();
+    let (posted, following) = match streams {
+        Streams::No => (door.engine.post(post).await?, None),
+        Streams::UntilEnd | Streams::UntilPause => door.engine.post_and_follow(post).await?,
+    };
+    if let (true, Some(entity)) = (new_space, who.entity()) {
+        door.engine.store().add_member(posted.space_id, entity).await?;
+    }
+    if let Some(run) = posted.run_id {
+        door.remember(who.project, run, posted.space_id);
+    }
+    if let Some(events) = following {
+        let until = match streams {
+            Streams::UntilPause => Until::Pause(Mark::Said(posted.message_id)),
+            Streams::UntilEnd | Streams::No => Until::End,
+        };
+        let follow = Follow {
+            who,
+            run: posted.run_id,
+            space: posted.space_id,
+            after: posted.seq,
+            until,
+        };
+        return Ok(follow.stream(door, events));
+    }
+    let body = PostedBody {
+        message_id: posted.message_id,
+        space_id: posted.space_id,
+        run_id: posted.run_id,
+        seq: posted.seq.0,
+    };
+    Ok(Answer(done, body).into_response())
+}
+
+fn checked(tools: Option<ClientTools>) -> Result<Vec<ClientTool>, Refusal> {
+    tools.map_or(Ok(Vec::new()), |tools| {
+        tools.check("/clientTools").map_err(Refusal::invalid)
+    })
+}
+
+impl Said {
+    fn message(self, who: &Principal, id: Option<MessageId>, metadata: Option<AnyObject>) -> Message {
+        Message {
+            message_id: self
+                .message_id
+                .or(id)
+                .unwrap_or_else(|| MessageId::new(Uuid::now_v7())),
+            from: who.entity(),
+            parts: self.parts,
+            metadata: self.metadata.or(metadata.map(|metadata| metadata.0)),
+        }
+    }
+}
+
+/// What a request is apart from its body.
+pub(crate) struct Repeatable {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    key: Option<String>,
+}
+
+impl Repeatable {
+    /// The key under which the answer is remembered, and the hash of what was asked. Users of one project
+    /// choose their keys apart from each other.
+    fn idempotency(&self, who: &Principal, body: &[u8]) -> Option<(String, [u8; 32])> {
+        let key = self.key.as_ref()?;
+        let whose = who.entity().map_or("backend".into(), |entity| entity.to_string());
+        let request = Sha256::new()
+            .chain_update(self.method.as_str())
+            .chain_update([0])
+            .chain_update(self.uri.path())
+            .chain_update([0])
+            .chain_update(body);
+        Some((format!("{whose}:{key}"), request.finalize().into()))
+    }
+}
+
+impl FromRequestParts<Shared> for Repeatable {
+    type Rejection = Refusal;
+    async fn from_request_parts(parts: &mut RequestParts, _: &Shared) -> Result<Self, Refusal> {
+        let RequestParts {
+            method, uri, headers, ..
+        } = parts;
+        let key = idempotency_key(headers)?;
+        Ok(Self {
+            method: method.clone(),
+            uri: uri.clone(),
+            headers: headers.clone(),
+            key,
+        })
+    }
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
+    let sane = (1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&value.len());
+    match value.to_str() {
+        Ok(key) if sane && key.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Some(key.to_owned())),
+        _ => Err(Refusal::malformed(format!(
+            "idempotency-key must have 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters"
+        ))),
+    }
+}

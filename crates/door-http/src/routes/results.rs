@@ -1,0 +1,384 @@
+//! Results of client tools: the intake contract over HTTP.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use toolgate_engine::intake::{Receipt, Submission};
+use toolgate_kernel::event::Seq;
+use toolgate_kernel::id::{CallId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::problem::Problem;
+use toolgate_kernel::time::Time;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{OneOfBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::answer::{Answer, Streams, ok};
+use crate::auth::Principal;
+use crate::body::Body;
+use crate::describe::{BadBody, Missing, Refused, Settled};
+use crate::problem::{ProblemBody, Refusal};
+use crate::query::{At, Query};
+use crate::stream::{Follow, Mark, Until};
+use crate::wire::{At as Place, List, Members, Text, TextOr, Wire, Words, wire};
+use crate::{Shared, schema};
+
+/// Most results in one request: what one step may ask for.
+const RESULTS_MAX: usize = 64;
+const LABEL_CHARS_MAX: usize = 256;
+
+wire! {
+    /// What went wrong.
+    ResultError {
+        /// In words.
+        message "message": Words,
+        /// Its class, as in JavaScript.
+        name "name": Option<Text<0, LABEL_CHARS_MAX>>,
+        /// For programs.
+        code "code": Option<Text<0, LABEL_CHARS_MAX>>,
+    }
+}
+wire! {
+    /// What one call gave.
+    OneResult {
+        /// Which call.
+        tool_call_id "toolCallId": Option<CallName>,
+        /// The same as `toolCallId`.
+        call_id "callId": Option<CallName>,
+        /// What it gave: any JSON.
+        result "result": Option<Json>,
+        /// Why it gave nothing.
+        error "error": Option<TextOr<ResultError>>,
+        /// Its run; checked when given.
+        run_id "runId": Option<RunId>,
+        /// Who says so, for people.
+        source "source": Option<Text<0, LABEL_CHARS_MAX>>,
+        /// Which client says so, for people.
+        client_id "clientId": Option<Text<0, LABEL_CHARS_MAX>>,
+    }
+    exactly one of [tool_call_id "toolCallId", call_id "callId"]
+    exactly one of [result "result", error "error"]
+}
+wire! {
+    /// What several calls gave.
+    ManyResults {
+        /// Each.
+        results "results": List<OneResult, 1, RESULTS_MAX>,
+    }
+}
+
+/// A call as somebody names it. One that is no id names no call: that is 404, not 422.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CallName(String);
+
+impl Wire for CallName {
+    fn read(value: &RawValue, at: &Place<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
+        crate::wire::string(value, at, problems).map(Self)
+    }
+    fn schema() -> RefOr<Schema> {
+        <CallId as Wire>::schema()
+    }
+    fn components(components: &mut Vec<(String, RefOr<Schema>)>) {
+        <CallId as Wire>::components(components);
+    }
+}
+
+/// What one call gave, or several.
+pub(crate) enum ToolResults {
+    One(Box<OneResult>),
+    Many(Vec<OneResult>),
+}
+
+impl Wire for ToolResults {
+    fn read(value: &RawValue, at: &Place<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
+        match Members::read(value, at, problems)?.get("results") {
+            Some(_) => ManyResults::read(value, at, problems).map(|many| Self::Many(many.results.0)),
+            None => OneResult::read(value, at, problems).map(|one| Self::One(Box::new(one))),
+        }
+    }
+    fn schema() -> RefOr<Schema> {
+        crate::wire::component("ToolResults")
+    }
+}
+impl PartialSchema for ToolResults {
+    fn schema() -> RefOr<Schema> {
+        OneOfBuilder::new()
+            .item(<OneResult as Wire>::schema())
+            .item(<ManyResults as Wire>::schema())
+            .into()
+    }
+}
+impl ToSchema for ToolResults {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        OneResult::components(schemas);
+        ManyResults::components(schemas);
+    }
+}
+
+/// A result is stored. The same result again gets the same receipt.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Receipt)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReceiptBody {
+    /// Which call.
+    #[schema(value_type = schema::CallId)]
+    tool_call_id: CallId,
+    /// Its run.
+    #[schema(value_type = schema::RunId)]
+    run_id: RunId,
+    /// The place of the event that settled it.
+    seq: u64,
+    /// When it was stored.
+    #[schema(value_type = schema::Time)]
+    time: Time,
+}
+
+impl From<Receipt> for ReceiptBody {
+    fn from(receipt: Receipt) -> Self {
+        Self {
+            tool_call_id: receipt.tool_call_id,
+            run_id: receipt.run_id,
+            seq: receipt.seq.0,
+            time: receipt.time,
+        }
+    }
+}
+
+/// What became of each result, in the order they were sent.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ResultList {
+    results: Vec<ResultOutcome>,
+}
+
+/// What became of one result.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResultOutcome {
+    /// The call as it was named.
+    tool_call_id: String,
+    /// It is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt: Option<ReceiptBody>,
+    /// It was not taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ProblemBody>,
+}
+
+/// What became of what was sent.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Taken {
+    One(ReceiptBody),
+    Many(ResultList),
+}
+
+/// Takes results of client calls of a run.
+///
+/// The first result of a call is stored and gets a receipt; the same again gets the same receipt; another
+/// value is 409 and names the winner; after a deadline, a cancel or a new message it is 410 with the reason.
+/// With `accept: text/event-stream` the answer is what follows.
+#[utoipa::path(
+    post, path = "/v1/runs/{run}/tool-results", operation_id = "submit_run_results", tag = "results",
+    params(
+        ("run" = inline(schema::RunId), Path),
+        ("until" = inline(Option<crate::describe::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+    ),
+    request_body = ToolResults,
+    responses(
+        (status = 200, description = "Stored.", content(
+            (Taken = "application/json"),
+            (String = "text/event-stream"),
+        )),
+        (status = 207, description = "Several were sent and not all were taken.", body = ResultList),
+        BadBody, Missing, Settled, Refused,
+    ),
+)]
+pub(crate) async fn to_run(
+    State(door): State<Shared>,
+    who: Principal,
+    At(run): At<RunId>,
+    query: Query,
+    headers: HeaderMap,
+    body: Body<ToolResults>,
+) -> Result<Response, Refusal> {
+    let space = door.reach_run(&who, run, "run").await?;
+    let within = Within {
+        who,
+        space,
+        run: Some(run),
+    };
+    take(&door, within, &query, &headers, body.value).await
+}
+
+/// Takes results of client calls of a space's runs; as for a run.
+#[utoipa::path(
+    post, path = "/v1/spaces/{space}/tool-results", operation_id = "submit_space_results", tag = "results",
+    params(
+        ("space" = inline(schema::SpaceId), Path),
+        ("until" = inline(Option<crate::describe::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+    ),
+    request_body = ToolResults,
+    responses(
+        (status = 200, description = "Stored.", content(
+            (Taken = "application/json"),
+            (String = "text/event-stream"),
+        )),
+        (status = 207, description = "Several were sent and not all were taken.", body = ResultList),
+        BadBody, Missing, Settled, Refused,
+    ),
+)]
+pub(crate) async fn to_space(
+    State(door): State<Shared>,
+    who: Principal,
+    At(space): At<SpaceId>,
+    query: Query,
+    headers: HeaderMap,
+    body: Body<ToolResults>,
+) -> Result<Response, Refusal> {
+    door.reach_space(&who, space).await?;
+    take(
+        &door,
+        Within {
+            who,
+            space,
+            run: None,
+        },
+        &query,
+        &headers,
+        body.value,
+    )
+    .await
+}
+
+/// Where the calls must be. Whoever asks may reach it.
+struct Within {
+    who: Principal,
+    space: SpaceId,
+    run: Option<RunId>,
+}
+
+async fn take(
+    door: &Shared,
+    within: Within,
+    query: &Query,
+    headers: &HeaderMap,
+    results: ToolResults,
+) -> Result<Response, Refusal> {
+    let streams = Streams::asked(headers, query)?;
+    match (results, streams) {
+        (ToolResults::One(one), Streams::No) => {
+            let (call, submission) = checked(door, &within, *one).await?;
+            let receipt = door.engine.submit(call, submission).await?;
+            Ok(ok(Taken::One(receipt.into())).into_response())
+        }
+        (ToolResults::One(one), Streams::UntilEnd | Streams::UntilPause) => {
+            let (call, submission) = checked(door, &within, *one).await?;
+            let (receipt, events) = door.engine.submit_and_follow(call, submission).await?;
+            Ok(within.follow(&receipt, streams).stream(door, events))
+        }
+        (ToolResults::Many(many), _) => take_many(door, within, many, streams).await,
+    }
+}
+
+async fn take_many(
+    door: &Shared,
+    within: Within,
+    many: Vec<OneResult>,
+    streams: Streams,
+) -> Result<Response, Refusal> {
+    let mut outcomes = Vec::with_capacity(many.len());
+    for one in many {
+        let named = one.named().to_owned();
+        let outcome = match checked(door, &within, one).await {
+            Ok((call, submission)) => door.engine.submit(call, submission).await.map_err(Refusal::from),
+            Err(refusal) => Err(refusal),
+        };
+        outcomes.push((named, outcome));
+    }
+    let receipts: Vec<&Receipt> = outcomes
+        .iter()
+        .filter_map(|(_, outcome)| outcome.as_ref().ok())
+        .collect();
+    let all = receipts.len() == outcomes.len();
+    let one_run = receipts.windows(2).all(|pair| pair[0].run_id == pair[1].run_id);
+    if streams != Streams::No
+        && all
+        && one_run
+        && let Some(first) = receipts.iter().min_by_key(|receipt| receipt.seq)
+    {
+        return within.follow(first, streams).open(door).await;
+    }
+    let results = outcomes
+        .into_iter()
+        .map(|(call, outcome)| told(call, outcome))
+        .collect();
+    let status = if all {
+        StatusCode::OK
+    } else {
+        StatusCode::MULTI_STATUS
+    };
+    Ok(Answer(status, Taken::Many(ResultList { results })).into_response())
+}
+
+impl Within {
+    /// What follows a result, the result first.
+    fn follow(&self, receipt: &Receipt, streams: Streams) -> Follow {
+        let until = match streams {
+            Streams::UntilPause => Until::Pause(Mark::Moved),
+            Streams::UntilEnd | Streams::No => Until::End,
+        };
+        let after = Seq(receipt.seq.0 - 1);
+        Follow {
+            who: self.who,
+            run: Some(receipt.run_id),
+            space: self.space,
+            after,
+            until,
+        }
+    }
+}
+
+fn told(tool_call_id: String, outcome: Result<Receipt, Refusal>) -> ResultOutcome {
+    match outcome {
+        Ok(receipt) => ResultOutcome {
+            tool_call_id,
+            receipt: Some(receipt.into()),
+            error: None,
+        },
+        Err(refusal) => ResultOutcome {
+            tool_call_id,
+            receipt: None,
+            error: Some(refusal.into_body()),
+        },
+    }
+}
+
+/// One result in the engine's words, when its call is where it must be.
+async fn checked(door: &Shared, within: &Within, one: OneResult) -> Result<(CallId, Submission), Refusal> {
+    let missing = || Refusal::not_found("call");
+    let call: CallId = one.named().parse().map_err(|_| missing())?;
+    let here = match within.run {
+        Some(run) => call.run == run,
+        None => door.reach_run(&within.who, call.run, "call").await? == within.space,
+    };
+    if !here || one.run_id.is_some_and(|run| run != call.run) {
+        return Err(missing());
+    }
+    let submission = match (one.result, one.error) {
+        (Some(output), _) => Submission::Output(output),
+        (None, Some(TextOr::Text(message))) => Submission::Error(message),
+        (None, Some(TextOr::More(error))) => Submission::Error(error.message.0),
+        (None, None) => unreachable!("one of the two was given"),
+    };
+    Ok((call, submission))
+}
+
+impl OneResult {
+    /// The call as it was named.
+    fn named(&self) -> &str {
+        let name = self.tool_call_id.as_ref().or(self.call_id.as_ref());
+        name.map_or("", |name| &name.0)
+    }
+}

@@ -1,0 +1,159 @@
+//! Runs: how they stand, and how to stop them.
+
+use axum::extract::State;
+use serde::Serialize;
+use toolgate_engine::store::RunFilter;
+use toolgate_kernel::event::Status;
+use toolgate_kernel::id::{RunId, SpaceId};
+use utoipa::ToSchema;
+
+use crate::answer::{Answer, ok};
+use crate::auth::Principal;
+use crate::describe::{BackendOnly, BadQuery, Missing, Refused, Settled};
+use crate::problem::Refusal;
+use crate::query::{At, Query};
+use crate::snapshot::{RunBody, RunSummary};
+use crate::{Shared, schema};
+
+/// A page of runs, newest first.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunList {
+    /// The runs.
+    runs: Vec<RunSummary>,
+    /// What to give as `before` for the next page; null on the last.
+    #[schema(value_type = Option<schema::RunId>)]
+    next_cursor: Option<RunId>,
+}
+
+/// Where a run stands after it was told to stop.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunStopped {
+    /// Which.
+    #[schema(value_type = schema::RunId)]
+    run_id: RunId,
+    /// Where it stands.
+    #[schema(value_type = schema::Status)]
+    status: &'static str,
+}
+
+/// A project's runs, newest first. A user names a space.
+#[utoipa::path(
+    get, path = "/v1/runs", operation_id = "list_runs", tag = "runs",
+    params(
+        ("space" = inline(Option<schema::SpaceId>), Query, description = "In this space only."),
+        ("status" = inline(Option<schema::Status>), Query, description = "In this status only."),
+        ("parent" = inline(Option<schema::RunId>), Query, description = "Children of this run only."),
+        ("before" = inline(Option<schema::RunId>), Query, description = "`nextCursor` of the page before."),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500),
+    ),
+    responses((status = 200, description = "A page.", body = RunList), BadQuery, Missing, BackendOnly, Refused),
+)]
+pub(crate) async fn list(
+    State(door): State<Shared>,
+    who: Principal,
+    query: Query,
+) -> Result<Answer<RunList>, Refusal> {
+    let space = match query.read::<SpaceId>("space")? {
+        Some(space) => {
+            door.reach_space(&who, space).await?;
+            Some(space)
+        }
+        None if who.user.is_some() => {
+            return Err(Refusal::forbidden(
+                "listing the runs of all spaces needs a secret key; name a space",
+            ));
+        }
+        None => None,
+    };
+    let parent = query.read("parent")?;
+    page(&door, &who, space, parent, &query).await
+}
+
+/// A space's runs, newest first.
+#[utoipa::path(
+    get, path = "/v1/spaces/{space}/runs", operation_id = "list_space_runs", tag = "runs",
+    params(
+        ("space" = inline(schema::SpaceId), Path),
+        ("status" = inline(Option<schema::Status>), Query, description = "In this status only."),
+        ("before" = inline(Option<schema::RunId>), Query, description = "`nextCursor` of the page before."),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500),
+    ),
+    responses((status = 200, description = "A page.", body = RunList), BadQuery, Missing, Refused),
+)]
+pub(crate) async fn of_space(
+    State(door): State<Shared>,
+    who: Principal,
+    At(space): At<SpaceId>,
+    query: Query,
+) -> Result<Answer<RunList>, Refusal> {
+    door.reach_space(&who, space).await?;
+    page(&door, &who, Some(space), None, &query).await
+}
+
+async fn page(
+    door: &Shared,
+    who: &Principal,
+    space: Option<SpaceId>,
+    parent: Option<RunId>,
+    query: &Query,
+) -> Result<Answer<RunList>, Refusal> {
+    let status = match query.text("status") {
+        None => None,
+        Some(word) => Some(
+            Status::parse(word).ok_or_else(|| Refusal::malformed("query status: there is no such status"))?,
+        ),
+    };
+    let limit = query.limit()?;
+    let filter = RunFilter {
+        space,
+        status,
+        parent,
+        before: query.read("before")?,
+        limit,
+    };
+    let runs = door.engine.store().runs(who.project, filter).await?;
+    let next_cursor = runs.last().filter(|_| runs.len() == limit).map(|run| run.id);
+    let runs = runs
+        .into_iter()
+        .map(|run| RunSummary::of(run, who.audience()))
+        .collect();
+    Ok(ok(RunList { runs, next_cursor }))
+}
+
+/// A run as it stands.
+#[utoipa::path(
+    get, path = "/v1/runs/{run}", operation_id = "get_run", tag = "runs",
+    params(("run" = inline(schema::RunId), Path)),
+    responses((status = 200, description = "The run.", body = RunBody), Missing, Refused),
+)]
+pub(crate) async fn get(
+    State(door): State<Shared>,
+    who: Principal,
+    At(run): At<RunId>,
+) -> Result<Answer<RunBody>, Refusal> {
+    // The log is read after the row: what the row says has happened is in it.
+    let record = door.run(&who, run).await?;
+    let log = door.engine.store().run_log(run).await?;
+    Ok(ok(RunBody::of(record, &log, who.audience())))
+}
+
+/// Cancels a run and everything below it. A run that has ended stays as it is.
+#[utoipa::path(
+    post, path = "/v1/runs/{run}/cancel", operation_id = "cancel_run", tag = "runs",
+    params(("run" = inline(schema::RunId), Path)),
+    responses((status = 200, description = "Where it stands now.", body = RunStopped), Missing, Settled, Refused),
+)]
+pub(crate) async fn cancel(
+    State(door): State<Shared>,
+    who: Principal,
+    At(run): At<RunId>,
+) -> Result<Answer<RunStopped>, Refusal> {
+    door.reach_run(&who, run, "run").await?;
+    let status = door.engine.cancel(run).await?;
+    Ok(ok(RunStopped {
+        run_id: run,
+        status: status.as_str(),
+    }))
+}

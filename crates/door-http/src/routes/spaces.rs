@@ -1,0 +1,215 @@
+//! Spaces and who takes part in them.
+
+use axum::extract::State;
+use http::StatusCode;
+use serde::Serialize;
+use toolgate_engine::store::SpaceRecord;
+use toolgate_kernel::id::{EntityId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::answer::{Answer, ok};
+use crate::auth::{Backend, Principal};
+use crate::body::Body;
+use crate::describe::{BackendOnly, BadBody, BadQuery, Missing, Refused};
+use crate::jwt::SUBJECT_CHARS_MAX;
+use crate::problem::Refusal;
+use crate::query::{At, Query};
+use crate::wire::{AnyObject, List, Text, wire};
+use crate::{Shared, schema};
+
+/// Most members that a space is made with.
+const MEMBERS_MAX: usize = 100;
+const TITLE_CHARS_MAX: usize = 200;
+
+wire! {
+    /// A new space.
+    CreateSpace {
+        /// Its name for people.
+        title "title": Option<Text<1, TITLE_CHARS_MAX>>,
+        /// The agent that answers when a message names none.
+        agent "agent": Option<AgentName>,
+        /// Whatever the project attaches.
+        metadata "metadata": Option<AnyObject>,
+        /// Who takes part: entity ids, or subjects. For backends only; a user is the one member of its space.
+        members "members": Option<List<Text<1, SUBJECT_CHARS_MAX>, 0, MEMBERS_MAX>>,
+    }
+}
+
+/// A shared conversation.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Space)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SpaceBody {
+    /// Which.
+    #[schema(value_type = schema::SpaceId)]
+    id: SpaceId,
+    /// Its name for people.
+    title: Option<String>,
+    /// The agent that answers when a message names none.
+    #[schema(value_type = Option<schema::AgentName>)]
+    agent: Option<AgentName>,
+    /// Whatever the project attached.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Json>,
+    /// Who takes part, in the order they joined.
+    #[schema(value_type = Vec<schema::EntityId>)]
+    members: Vec<EntityId>,
+    /// When it was made.
+    #[schema(value_type = schema::Time)]
+    created_at: Time,
+}
+
+impl From<SpaceRecord> for SpaceBody {
+    fn from(record: SpaceRecord) -> Self {
+        Self {
+            id: record.id,
+            title: record.title,
+            agent: record.agent,
+            metadata: record.metadata,
+            members: record.members,
+            created_at: record.created,
+        }
+    }
+}
+
+/// A page of spaces, newest first.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SpaceList {
+    /// The spaces.
+    spaces: Vec<SpaceBody>,
+    /// What to give as `before` for the next page; null on the last.
+    #[schema(value_type = Option<schema::SpaceId>)]
+    next_cursor: Option<SpaceId>,
+}
+
+/// Makes a space. A user who makes one is its member.
+#[utoipa::path(
+    post, path = "/v1/spaces", operation_id = "create_space", tag = "spaces",
+    request_body = Option<CreateSpace>,
+    responses((status = 201, description = "Made.", body = SpaceBody), BadBody, Missing, BackendOnly, Refused),
+)]
+pub(crate) async fn create(
+    State(door): State<Shared>,
+    who: Principal,
+    body: Body<CreateSpace>,
+) -> Result<Answer<SpaceBody>, Refusal> {
+    let body = body.value;
+    if body.members.is_some() && who.user.is_some() {
+        return Err(Refusal::forbidden("naming members needs a secret key"));
+    }
+    if let Some(agent) = &body.agent {
+        door.has_agent(who.project, agent).await?;
+    }
+    let mut members: Vec<EntityId> = who.entity().into_iter().collect();
+    for named in body.members.into_iter().flat_map(|list| list.0) {
+        let entity = door.entity(who.project, &named.0).await?;
+        if !members.contains(&entity) {
+            members.push(entity);
+        }
+    }
+    let space = SpaceRecord {
+        id: SpaceId::new(Uuid::now_v7()),
+        project: who.project,
+        title: body.title.map(|title| title.0),
+        agent: body.agent,
+        metadata: body.metadata.map(|metadata| metadata.0),
+        members,
+        created: door.engine.clock().now(),
+    };
+    door.engine.store().create_space(space.clone()).await?;
+    Ok(Answer(StatusCode::CREATED, space.into()))
+}
+
+/// Spaces, newest first: a backend's all, a user's those it is a member of.
+#[utoipa::path(
+    get, path = "/v1/spaces", operation_id = "list_spaces", tag = "spaces",
+    params(
+        ("before" = inline(Option<schema::SpaceId>), Query, description = "`nextCursor` of the page before."),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500),
+    ),
+    responses((status = 200, description = "A page.", body = SpaceList), BadQuery, Refused),
+)]
+pub(crate) async fn list(
+    State(door): State<Shared>,
+    who: Principal,
+    query: Query,
+) -> Result<Answer<SpaceList>, Refusal> {
+    let limit = query.limit()?;
+    let before = query.read("before")?;
+    let spaces = door
+        .engine
+        .store()
+        .spaces(who.project, who.entity(), before, limit)
+        .await?;
+    let next_cursor = spaces
+        .last()
+        .filter(|_| spaces.len() == limit)
+        .map(|space| space.id);
+    Ok(ok(SpaceList {
+        spaces: spaces.into_iter().map(SpaceBody::from).collect(),
+        next_cursor,
+    }))
+}
+
+/// A space.
+#[utoipa::path(
+    get, path = "/v1/spaces/{space}", operation_id = "get_space", tag = "spaces",
+    params(("space" = inline(schema::SpaceId), Path)),
+    responses((status = 200, description = "The space.", body = SpaceBody), Missing, Refused),
+)]
+pub(crate) async fn get(
+    State(door): State<Shared>,
+    who: Principal,
+    At(space): At<SpaceId>,
+) -> Result<Answer<SpaceBody>, Refusal> {
+    Ok(ok(door.space(&who, space).await?.into()))
+}
+
+/// Lets an entity take part: named by its id, or by its subject, which makes one that is new.
+#[utoipa::path(
+    put, path = "/v1/spaces/{space}/members/{entity}", operation_id = "add_member", tag = "spaces",
+    params(
+        ("space" = inline(schema::SpaceId), Path),
+        ("entity" = String, Path, min_length = 1, max_length = 256),
+    ),
+    responses((status = 204, description = "It takes part."), Missing, BackendOnly, Refused),
+)]
+pub(crate) async fn add_member(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At((space, entity)): At<(SpaceId, String)>,
+) -> Result<StatusCode, Refusal> {
+    let backend = Principal { project, user: None };
+    door.reach_space(&backend, space).await?;
+    let entity = door.entity(project, super::entities::subject(&entity)?).await?;
+    door.engine.store().add_member(space, entity).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes an entity out. Its open streams end soon after.
+#[utoipa::path(
+    delete, path = "/v1/spaces/{space}/members/{entity}", operation_id = "remove_member", tag = "spaces",
+    params(
+        ("space" = inline(schema::SpaceId), Path),
+        ("entity" = String, Path, min_length = 1, max_length = 256),
+    ),
+    responses((status = 204, description = "It takes no part."), Missing, BackendOnly, Refused),
+)]
+pub(crate) async fn remove_member(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At((space, entity)): At<(SpaceId, String)>,
+) -> Result<StatusCode, Refusal> {
+    let backend = Principal { project, user: None };
+    door.reach_space(&backend, space).await?;
+    let entity = door
+        .known_entity(project, super::entities::subject(&entity)?)
+        .await?;
+    door.engine.store().remove_member(space, entity).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,174 @@
+//! Tools: which there are, and whether a definition is sound.
+
+use crate::pending::{ClientToolLimits, client_tools};
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::problem::Problem;
+use toolgate_kernel::tool::{ClientTool, Placement};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::answer::{Answer, ok};
+use crate::auth::Principal;
+use crate::body::Body;
+use crate::describe::{BadBody, BadQuery, Refused};
+use crate::problem::Refusal;
+use crate::query::Query;
+use crate::wire::{At, Wire, component, wire};
+use crate::{Shared, schema};
+
+/// Definitions that came with a request, not checked yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ClientTools(Value);
+
+impl ClientTools {
+    /// Checks them; `pointer` is where they stand in the body.
+    pub fn check(&self, pointer: &str) -> Result<Vec<ClientTool>, Vec<Problem>> {
+        client_tools(&self.0, pointer, &ClientToolLimits::default())
+    }
+}
+
+impl Wire for ClientTools {
+    fn read(value: &RawValue, _: &At<'_>, _: &mut Vec<Problem>) -> Option<Self> {
+        Some(Self(
+            serde_json::from_str(value.get()).expect("the body was checked"),
+        ))
+    }
+    fn schema() -> RefOr<Schema> {
+        ArrayBuilder::new().items(component("ClientTool")).into()
+    }
+    fn components(components: &mut Vec<(String, RefOr<Schema>)>) {
+        components.push(("ClientTool".into(), <ClientToolBody as PartialSchema>::schema()));
+    }
+}
+
+/// A tool that the caller executes itself.
+#[derive(ToSchema)]
+#[schema(as = ClientTool, rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what the kernel checks")]
+pub(crate) struct ClientToolBody {
+    /// What the model calls it.
+    #[schema(pattern = "^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
+    name: String,
+    /// What the model is told.
+    #[schema(min_length = 1, max_length = 1024)]
+    description: String,
+    /// JSON Schema of the input: of type object, in the client profile.
+    #[schema(value_type = Object)]
+    parameters: Value,
+    /// JSON Schema of the output, in the client profile.
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<Value>,
+    /// Deadline of an answer, in milliseconds.
+    timeout_ms: Option<u64>,
+}
+
+wire! {
+    /// Definitions to check.
+    ValidateTools {
+        /// The definitions.
+        tools "tools": ClientTools,
+    }
+}
+
+/// What is wrong with definitions.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Validated {
+    /// Nothing is.
+    valid: bool,
+    /// Everything that is wrong, each with its place.
+    #[schema(value_type = Vec<crate::problem::FaultBody>)]
+    errors: Vec<Problem>,
+}
+
+/// A tool of an agent.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Tool)]
+pub(crate) struct ToolBody {
+    /// What the model calls it.
+    name: String,
+    /// Whose it is.
+    #[schema(value_type = schema::AgentName)]
+    agent: AgentName,
+    /// What the model is told.
+    description: String,
+    /// JSON Schema of the input; for backends only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    parameters: Option<Json>,
+    /// Where it runs.
+    #[schema(value_type = PlacementWord)]
+    placement: Placement,
+}
+
+/// Where a tool runs.
+#[derive(ToSchema)]
+#[schema(as = Placement, rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes the kernel's placements")]
+pub(crate) enum PlacementWord {
+    Server,
+    Plugin,
+    Mcp,
+    Client,
+}
+
+/// Tools.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ToolList {
+    /// By agent, then by name.
+    tools: Vec<ToolBody>,
+}
+
+/// The tools of the project's agents. A user sees the names of those that run on clients.
+#[utoipa::path(
+    get, path = "/v1/tools", operation_id = "list_tools", tag = "tools",
+    params(("agent" = inline(Option<schema::AgentName>), Query, description = "Of this agent only.")),
+    responses((status = 200, description = "All of them.", body = ToolList), BadQuery, Refused),
+)]
+pub(crate) async fn list(
+    State(door): State<Shared>,
+    who: Principal,
+    query: Query,
+) -> Result<Answer<ToolList>, Refusal> {
+    let only: Option<AgentName> = query.read("agent")?;
+    let mut tools = Vec::new();
+    for record in door.engine.store().agents(who.project).await? {
+        if only.as_ref().is_some_and(|only| *only != record.name) {
+            continue;
+        }
+        let Some((_, agent)) = door.engine.agent(who.project, &record.name, None).await? else {
+            continue;
+        };
+        let shown = agent
+            .tools
+            .values()
+            .filter(|tool| who.user.is_none() || tool.placement() == Placement::Client);
+        tools.extend(shown.map(|tool| ToolBody {
+            name: tool.name.to_string(),
+            agent: agent.name.clone(),
+            description: tool.description.clone(),
+            parameters: who.user.is_none().then(|| tool.parameters.clone()),
+            placement: tool.placement(),
+        }));
+    }
+    Ok(ok(ToolList { tools }))
+}
+
+/// Checks definitions of client tools as a run would, and tells everything that is wrong.
+#[utoipa::path(
+    post, path = "/v1/tools/validate", operation_id = "validate_tools", tag = "tools",
+    request_body = ValidateTools,
+    responses((status = 200, description = "What is wrong.", body = Validated), BadBody, Refused),
+)]
+pub(crate) async fn validate(_: Principal, body: Body<ValidateTools>) -> Result<Answer<Validated>, Refusal> {
+    let errors = body.value.tools.check("/tools").err().unwrap_or_default();
+    Ok(ok(Validated {
+        valid: errors.is_empty(),
+        errors,
+    }))
+}

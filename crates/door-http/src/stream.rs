@@ -1,0 +1,350 @@
+//! Event streams: one HTTP body that an async function writes, one frame for all that is ready.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use http_body::Frame;
+use toolgate_engine::feed::{Batch, End, Scope, Subscription};
+use toolgate_kernel::event::{Event, Seq, Status};
+use toolgate_kernel::id::{MessageId, RunId, SpaceId};
+use toolgate_kernel::view::{Audience, view};
+
+use crate::Shared;
+use crate::auth::Principal;
+use crate::edge::{RUN_ID, SPACE_ID};
+use crate::events::{Tail, write_event};
+use crate::problem::Refusal;
+
+/// A frame is sent when it has grown to this, even when more is ready.
+const FRAME_BYTES: usize = 32 * 1024;
+/// How soon a client that was cut comes back, in milliseconds.
+const RETRY_MS: u32 = 1000;
+
+/// What to stream, to whom.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Follow {
+    /// Who reads.
+    pub who: Principal,
+    /// One run, or all of a space.
+    pub run: Option<RunId>,
+    /// Where it happens.
+    pub space: SpaceId,
+    /// From where on.
+    pub after: Seq,
+    /// Until when.
+    pub until: Until,
+}
+
+/// When a stream ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Until {
+    /// When the run has ended; a space's stream never does.
+    End,
+    /// Also when the run waits for a client or a person. What it waited for before `mark` does not count.
+    Pause(Mark),
+}
+
+/// What tells that the stream has come to what its reader wants to see.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Mark {
+    /// This message.
+    Said(MessageId),
+    /// Whatever moves the run.
+    Moved,
+    /// The end of what is stored.
+    Present,
+}
+
+impl Follow {
+    /// Subscribes to what it asks for.
+    pub async fn open(self, door: &Shared) -> Result<Response, Refusal> {
+        let scope = self.run.map_or(Scope::Space(self.space), Scope::Run);
+        let events = door.engine.subscribe(scope, self.after).await?;
+        Ok(self.stream(door, events))
+    }
+
+    /// The answer that streams these events.
+    pub fn stream(self, door: &Shared, events: Subscription) -> Response {
+        let slot = Arc::new(Slot::default());
+        let writer = write(door.clone(), self, events, Frames::new(slot.clone()));
+        let body = axum::body::Body::new(EventBody {
+            writer: Some(Box::pin(writer)),
+            slot,
+        });
+        let text = |id: String| HeaderValue::try_from(id).expect("an id is ASCII");
+        let headers = [
+            (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            // Asks proxies not to hold events back.
+            (
+                HeaderName::from_static("x-accel-buffering"),
+                HeaderValue::from_static("no"),
+            ),
+            (SPACE_ID, text(self.space.to_string())),
+        ];
+        let run = self.run.map(|run| [(RUN_ID, text(run.to_string()))]);
+        (headers, run.into_iter().flatten().collect::<HeaderMap>(), body).into_response()
+    }
+}
+
+/// Writes events until there are no more, the reader is cut, or the gateway stops.
+async fn write(door: Shared, follow: Follow, mut events: Subscription, mut frames: Frames) {
+    let heartbeat = door.settings.heartbeat;
+    let mut beat = pin!(tokio::time::sleep(heartbeat));
+    let mut stopped = pin!(door.settings.stop.cancelled());
+    let mut page = Page::new(follow);
+    while !page.is_over() {
+        let mut next = pin!(events.next());
+        let batch = match poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await {
+            Poll::Ready(batch) => batch,
+            Poll::Pending => {
+                frames.flush().await;
+                if page.is_unsure() {
+                    page.look_up(&door).await;
+                    continue;
+                }
+                loop {
+                    tokio::select! {
+                        biased;
+                        batch = &mut next => break batch,
+                        () = &mut beat => {
+                            if !door.still_lets(&follow).await {
+                                return frames.part("no longer allowed").await;
+                            }
+                            frames.beat().await;
+                            beat.as_mut().reset(tokio::time::Instant::now() + heartbeat);
+                        }
+                        () = &mut stopped => return frames.part("going down").await,
+                    }
+                }
+            }
+        };
+        match batch {
+            Ok(batch) => page.write(&batch, &mut frames.buffer),
+            Err(End::Finished) => break,
+            Err(End::Cut) => return frames.part("too slow, or going down").await,
+        }
+        if frames.buffer.len() >= FRAME_BYTES {
+            frames.flush().await;
+        }
+    }
+    frames.flush().await;
+}
+
+impl crate::Door {
+    /// Whether the reader of a stream may go on: a user's token runs out, a member may be taken out.
+    async fn still_lets(&self, follow: &Follow) -> bool {
+        let Some(user) = follow.who.user else {
+            return true;
+        };
+        let in_time = self.engine.clock().now() < user.expires;
+        // A store that does not answer now is no reason to cut a reader who was let in.
+        in_time && self.is_member(&follow.who, follow.space).await.unwrap_or(true)
+    }
+}
+
+/// Turns batches into text and watches for the end.
+struct Page {
+    follow: Follow,
+    audience: Audience,
+    cursor: Seq,
+    pause: Pause,
+    tail: Tail,
+}
+
+/// Whether the run waits, as far as the stream has told.
+enum Pause {
+    /// It does not matter.
+    Ignored,
+    /// Nobody knows yet: the mark has not come.
+    Unsure(Mark),
+    /// It does, or it does not.
+    Known(bool),
+    /// It does, or it does not, when everything up to this place has been read.
+    From(Seq, bool),
+}
+
+impl Page {
+    fn new(follow: Follow) -> Self {
+        let pause = match follow.until {
+            Until::End => Pause::Ignored,
+            Until::Pause(mark) => Pause::Unsure(mark),
+        };
+        Self {
+            follow,
+            audience: follow.who.audience(),
+            cursor: follow.after,
+            pause,
+            tail: Tail::default(),
+        }
+    }
+
+    fn write(&mut self, batch: &Batch, out: &mut Vec<u8>) {
+        self.tail.set(batch.run(), self.follow.space, batch.time());
+        for (seq, event) in batch.placed() {
+            if seq <= self.cursor {
+                continue;
+            }
+            self.cursor = seq;
+            self.watch(seq, event);
+            if let Some(seen) = view(event, self.audience) {
+                write_event(out, seq, &seen, &self.tail);
+            }
+        }
+    }
+
+    fn watch(&mut self, seq: Seq, event: &Event) {
+        match (&self.pause, event) {
+            (Pause::Unsure(Mark::Said(mine)), Event::Said(said)) if said.message.message_id == *mine => {
+                self.pause = Pause::Known(false);
+            }
+            (Pause::From(place, _), Event::RunStatus(_)) if seq <= *place => {}
+            (Pause::Unsure(Mark::Moved) | Pause::Known(_) | Pause::From(..), Event::RunStatus(moved)) => {
+                self.pause = Pause::Known(waits(moved.status));
+            }
+            _ => {}
+        }
+    }
+
+    fn is_unsure(&self) -> bool {
+        matches!(self.pause, Pause::Unsure(_))
+    }
+
+    /// The stream has to wait and the mark has not come: the run's row knows.
+    async fn look_up(&mut self, door: &Shared) {
+        let row = match self.follow.run {
+            Some(run) => door.engine.store().run(run).await.ok().flatten(),
+            None => None,
+        };
+        self.pause = match row {
+            Some(row) => Pause::From(row.version, waits(row.status)),
+            None => Pause::Known(false),
+        };
+    }
+
+    fn is_over(&self) -> bool {
+        match self.pause {
+            Pause::Ignored | Pause::Unsure(_) => false,
+            Pause::Known(waits) => waits,
+            Pause::From(place, waits) => waits && self.cursor >= place,
+        }
+    }
+}
+
+/// Whether a run in this status goes on only when a client or a person says something.
+fn waits(status: Status) -> bool {
+    match status {
+        Status::WaitingTool | Status::WaitingApproval => true,
+        Status::Queued
+        | Status::Running
+        | Status::WaitingTime
+        | Status::Completed
+        | Status::Failed
+        | Status::Cancelled => false,
+    }
+}
+
+/// Text on its way to the reader.
+struct Frames {
+    buffer: Vec<u8>,
+    /// Something was sent since the last heartbeat.
+    lively: bool,
+    slot: Arc<Slot>,
+}
+
+impl Frames {
+    fn new(slot: Arc<Slot>) -> Self {
+        Self {
+            buffer: Vec::new(),
+            lively: false,
+            slot,
+        }
+    }
+    /// Gives what is written to the connection and goes on when it has taken it.
+    async fn flush(&mut self) {
+        if self.buffer.is_empty() {
+            return;
+        }
+        self.slot.put(Bytes::copy_from_slice(&self.buffer));
+        self.buffer.clear();
+        self.lively = true;
+        // The connection takes the frame and polls again: no wake-up is needed.
+        poll_fn(|_| {
+            if self.slot.is_free() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+    /// Says that the stream lives, unless something else said so.
+    async fn beat(&mut self) {
+        if !self.lively {
+            self.buffer.extend_from_slice(b":\n\n");
+            self.flush().await;
+        }
+        self.lively = false;
+    }
+    /// The last words of a stream that did not end by itself.
+    async fn part(&mut self, why: &str) {
+        self.buffer.extend_from_slice(
+            format!(": {why}; come back with your cursor\nretry: {RETRY_MS}\n\n").as_bytes(),
+        );
+        self.flush().await;
+    }
+}
+
+/// Where the writer leaves a frame for the connection.
+#[derive(Default)]
+struct Slot(Mutex<Option<Bytes>>);
+
+impl Slot {
+    fn put(&self, frame: Bytes) {
+        *self.lock() = Some(frame);
+    }
+    fn take(&self) -> Option<Bytes> {
+        self.lock().take()
+    }
+    fn is_free(&self) -> bool {
+        self.lock().is_none()
+    }
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Bytes>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A body whose frames come from an async function, polled only when the connection has room: a slow reader
+/// slows its own writer and nothing else.
+struct EventBody {
+    writer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    slot: Arc<Slot>,
+}
+
+impl http_body::Body for EventBody {
+    type Data = Bytes;
+    type Error = Infallible;
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(writer) = &mut self.writer else {
+            return Poll::Ready(None);
+        };
+        if writer.as_mut().poll(cx).is_ready() {
+            self.writer = None;
+        }
+        match self.slot.take() {
+            Some(frame) => Poll::Ready(Some(Ok(Frame::data(frame)))),
+            None if self.writer.is_none() => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+}

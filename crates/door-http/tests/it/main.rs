@@ -1,0 +1,3 @@
+//! The door, from outside.
+
+mod openapi;
