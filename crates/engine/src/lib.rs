@@ -11,34 +11,57 @@ pub mod model;
 pub mod store;
 pub mod tools;
 
-use std::sync::Arc;
+mod agents;
+mod deliver;
+mod driver;
+
+mod post;
+mod reply;
+mod timekeeper;
+
+use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use toolgate_kernel::agent::Agent;
-use toolgate_kernel::event::{Seq, Status};
-use toolgate_kernel::id::{ApprovalId, CallId, NodeId, ProjectId, RunId};
+use tokio_util::task::TaskTracker;
+use toolgate_kernel::agent::ModelSpec;
+use toolgate_kernel::call::{CallState, Outcome};
+use toolgate_kernel::event::{Claim, Seq, Status};
+use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId};
 use toolgate_kernel::json::Json;
-use toolgate_kernel::name::AgentName;
-use toolgate_kernel::problem::Problem;
+use toolgate_kernel::run::{Arrival, Run, Verdict};
 
+use agents::Agents;
 use clock::Clock;
-use feed::{Scope, Subscription};
-use intake::{By, Claimed, Decided, Decision, IntakeError, Post, PostError, Posted, Receipt, Submission};
+use deliver::Active;
+use feed::{Feed, Scope, Subscription};
+use intake::{By, Claimed, Decided, Decision, IntakeError, Receipt, Submission};
 use model::Model;
 use store::{Store, StoreError};
 use tools::ServerTools;
 
+pub use agents::AgentError;
+
 /// What may be set.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// This process.
+    /// This process. The same one after a restart takes up its own runs at once.
     pub node: NodeId,
+    /// The model of agents that name none.
+    pub default_model: ModelSpec,
+    /// Runs that may be at work at once; further ones wait as `queued`.
+    pub runs_active_max: usize,
     /// Calls of one run on the gateway's side at once.
     pub parallel_calls: usize,
     /// Batches a reader may lag behind before it is cut.
     pub reader_backlog: usize,
-    /// Drop a run from memory at every pause and rebuild it from its log after every append: for tests.
+    /// How long a step under way may go on once the gateway is told to stop.
+    pub drain: Duration,
+    /// How long a node may be silent before others take over its runs.
+    pub node_lease: Duration,
+    /// Drop a run from memory after every append and rebuild it from its log: for tests.
     pub always_evict: bool,
 }
 
@@ -54,69 +77,119 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Why a configuration was not stored.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentError {
-    /// It is wrong in these ways.
-    #[error("the configuration has {} problems", .0.len())]
-    Invalid(Vec<Problem>),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// The handle that doors hold. Cheap to clone.
 #[derive(Clone)]
-pub struct Engine {}
+pub struct Engine {
+    inner: Arc<Inner>,
+}
 
-#[allow(unused_variables, reason = "skeleton")]
+/// What every task of the engine shares.
+struct Inner {
+    store: Arc<dyn Store>,
+    model: Arc<dyn Model>,
+    tools: Arc<dyn ServerTools>,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+    agents: Agents,
+    feed: Arc<Feed>,
+    active: Active,
+    spaces: post::SpaceLocks,
+    tasks: TaskTracker,
+    /// A run may have a new earliest deadline, or room may have become free.
+    look: Notify,
+    /// The earliest deadline known here, in milliseconds.
+    next_wake: AtomicI64,
+    /// Runs that the store would not take.
+    adrift: Mutex<Vec<RunId>>,
+    /// Nothing new is begun.
+    stopping: AtomicBool,
+    /// What is still under way is dropped.
+    halt: CancellationToken,
+}
+
 impl Engine {
-    /// Puts the parts together; nothing runs until [`Engine::drive`].
+    /// Puts the parts together; nothing runs by itself until [`Engine::drive`].
     pub fn new(parts: Parts, settings: Settings) -> Self {
-        todo!()
+        let Parts {
+            store,
+            model,
+            tools,
+            clock,
+        } = parts;
+        let feed = Arc::new(Feed::default());
+        store.listen(feed.clone());
+        let inner = Inner {
+            store,
+            model,
+            tools,
+            clock,
+            settings,
+            agents: Agents::default(),
+            feed,
+            active: Active::default(),
+            spaces: post::SpaceLocks::default(),
+            tasks: TaskTracker::new(),
+            look: Notify::new(),
+            next_wake: AtomicI64::new(i64::MAX),
+            adrift: Mutex::new(Vec::new()),
+            stopping: AtomicBool::new(false),
+            halt: CancellationToken::new(),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
     }
-    /// Heartbeat, recovery, timers, runs: until `stop` fires, then until what is under way is safe.
-    pub async fn drive(&self, stop: CancellationToken) {
-        todo!()
-    }
+
     /// The store, for records that no run depends on.
     pub fn store(&self) -> &Arc<dyn Store> {
-        todo!()
+        &self.inner.store
     }
     /// The clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
-        todo!()
+        &self.inner.clock
     }
-    /// Checks and stores a configuration; gives its revision.
-    pub async fn put_agent(
-        &self,
-        project: ProjectId,
-        name: &AgentName,
-        config: Json,
-    ) -> Result<u32, AgentError> {
-        todo!()
-    }
-    /// A compiled configuration: the revision asked for, or the newest.
-    pub async fn agent(
-        &self,
-        project: ProjectId,
-        name: &AgentName,
-        revision: Option<u32>,
-    ) -> Result<Option<(u32, Arc<Agent>)>, StoreError> {
-        todo!()
-    }
-    /// Stores a message, and starts or wakes the run that answers it.
-    pub async fn post(&self, post: Post) -> Result<Posted, PostError> {
-        todo!()
-    }
+
     /// Takes a result from whoever executes a client call.
     pub async fn submit(&self, call: CallId, submission: Submission) -> Result<Receipt, IntakeError> {
-        todo!()
+        let outcome = match submission {
+            Submission::Output(output) => Outcome::Output(output),
+            Submission::Error(message) => {
+                Outcome::error(toolgate_kernel::call::ErrorCode::ExecutionFailed, message)
+            }
+        };
+        let arrival = Arrival::Result { call, outcome };
+        self.inner
+            .deliver(call.run, arrival, move |run| receipt(run, call))
+            .await
     }
+
+    /// As [`Engine::submit`], and follows the run from just before the result.
+    pub async fn submit_and_follow(
+        &self,
+        call: CallId,
+        submission: Submission,
+    ) -> Result<(Receipt, Subscription), IntakeError> {
+        let record = self
+            .inner
+            .store
+            .run(call.run)
+            .await?
+            .ok_or(IntakeError::Unknown("call"))?;
+        let following = self.inner.follow_from_now(record.space);
+        let receipt = self.submit(call, submission).await?;
+        let cursor = Seq(receipt.seq.0 - 1);
+        if record.version >= receipt.seq {
+            // A repeat: what followed the result is in the store by now.
+            return Ok((receipt, self.subscribe(Scope::Run(call.run), cursor).await?));
+        }
+        Ok((receipt, following.only(call.run, cursor)))
+    }
+
     /// Tells the space how far a client call is.
     pub async fn progress(&self, call: CallId, progress: Json) -> Result<(), IntakeError> {
-        todo!()
+        self.inner.tell_progress(call, progress).await
     }
+
     /// Claims an open client call, or keeps a claim alive.
     pub async fn claim_call(
         &self,
@@ -124,12 +197,24 @@ impl Engine {
         holder: String,
         lease: Duration,
     ) -> Result<Claimed, IntakeError> {
-        todo!()
+        let claim = Claim {
+            holder,
+            until: self.inner.clock.now().after(lease),
+        };
+        self.inner
+            .deliver(call.run, Arrival::Claim { call, claim }, move |run| {
+                claimed(run, call)
+            })
+            .await
     }
+
     /// Gives a claim back: the call is offered again.
     pub async fn release_call(&self, call: CallId, holder: String) -> Result<(), IntakeError> {
-        todo!()
+        self.inner
+            .deliver(call.run, Arrival::Release { call, holder }, |_| Some(()))
+            .await
     }
+
     /// Takes a person's decision.
     pub async fn decide(
         &self,
@@ -137,14 +222,108 @@ impl Engine {
         decision: Decision,
         by: By,
     ) -> Result<Decided, IntakeError> {
-        todo!()
+        let verdict = match decision {
+            Decision::Approve(input) => Verdict::Approve(input),
+            Decision::Deny(reason) => Verdict::Deny(reason),
+        };
+        let arrival = Arrival::Decide {
+            approval,
+            verdict,
+            by,
+        };
+        self.inner
+            .deliver(approval.run, arrival, move |run| decided(run, approval))
+            .await
     }
+
     /// Cancels a run and everything below it; gives where it stands then. A run that has ended stays so.
     pub async fn cancel(&self, run: RunId) -> Result<Status, IntakeError> {
-        todo!()
+        self.inner.cancel(run).await
     }
+
     /// Follows a space or a run from a cursor.
     pub async fn subscribe(&self, scope: Scope, after: Seq) -> Result<Subscription, StoreError> {
-        todo!()
+        let (space, run) = match scope {
+            Scope::Space(space) => (space, None),
+            Scope::Run(run) => match self.inner.store.run(run).await? {
+                Some(record) => (record.space, Some(run)),
+                None => return Err(StoreError::Corrupt(format!("{run} is not in the store"))),
+            },
+        };
+        let inner = &self.inner;
+        let backlog = inner.settings.reader_backlog;
+        Ok(Subscription::open(
+            inner.feed.clone(),
+            inner.store.clone(),
+            space,
+            run,
+            after,
+            backlog,
+        ))
     }
+}
+
+impl Inner {
+    fn follow_from_now(&self, space: toolgate_kernel::id::SpaceId) -> Subscription {
+        Subscription::from_now(
+            self.feed.clone(),
+            self.store.clone(),
+            space,
+            self.settings.reader_backlog,
+        )
+    }
+
+    async fn cancel(self: &Arc<Self>, run: RunId) -> Result<Status, IntakeError> {
+        match self.deliver(run, Arrival::Cancel, |run| Some(run.status())).await {
+            Err(IntakeError::Ended(status)) => Ok(status),
+            other => other,
+        }
+    }
+}
+
+fn receipt(run: &Run, call: CallId) -> Option<Receipt> {
+    match &run.call(call)?.state {
+        CallState::Settled(settled) => Some(Receipt {
+            tool_call_id: call,
+            run_id: run.id(),
+            seq: settled.seq,
+            time: settled.time,
+        }),
+        _ => None,
+    }
+}
+
+fn decided(run: &Run, approval: ApprovalId) -> Option<Decided> {
+    let record = run.decision(approval)?;
+    Some(Decided {
+        approval_id: approval,
+        tool_call_id: CallId {
+            run: approval.run,
+            number: approval.number,
+        },
+        run_id: run.id(),
+        approved: matches!(record.verdict, Verdict::Approve(_)),
+        seq: record.seq,
+        time: record.time,
+    })
+}
+
+fn claimed(run: &Run, call: CallId) -> Option<Claimed> {
+    let known = run.call(call)?;
+    let CallState::Open {
+        deadline,
+        claim: Some(claim),
+    } = &known.state
+    else {
+        return None;
+    };
+    Some(Claimed {
+        tool_call_id: call,
+        run_id: run.id(),
+        tool_name: known.tool.name.to_string(),
+        input: known.input.clone(),
+        holder: claim.holder.clone(),
+        until: claim.until,
+        deadline: *deadline,
+    })
 }

@@ -59,16 +59,9 @@ pub struct RunRecord {
     pub version: Seq,
     /// When it must be looked at again: the earliest of its deadlines.
     pub wake_at: Option<Time>,
-    /// Who drives it; nobody while it only waits.
-    pub lease: Option<Lease>,
-}
-
-/// Who drives a run. The lease lasts as long as the node's heartbeat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
-    /// Which node.
-    pub node: NodeId,
-    /// Counts the claims of this run: a write with an older one is refused.
+    /// Who drives it, for as long as its heartbeat lasts; nobody while it only waits.
+    pub node: Option<NodeId>,
+    /// Counts how often its lease was taken: a write with an older one is refused.
     pub epoch: u64,
 }
 
@@ -100,15 +93,14 @@ pub enum RunWrite {
         /// Its space, when that is new too.
         space: Option<Box<SpaceRecord>>,
     },
-    /// More events of a run; refused with `Conflict` unless its version is `version` and, when `epoch` is
-    /// given, its lease has that epoch.
+    /// More events of a run; refused with `Conflict` unless its version and epoch are those given.
     Extend {
         /// Which.
         id: RunId,
         /// Place of the last event that the writer has read.
         version: Seq,
-        /// The writer's lease; none for an arrival that any node may store.
-        epoch: Option<u64>,
+        /// The epoch that the writer has read, or holds.
+        epoch: u64,
         /// Where the run stands after it.
         status: Status,
         /// When it must be looked at again.
@@ -125,6 +117,8 @@ pub enum LeaseWrite {
     Keep,
     /// Nobody drives it any more.
     Release,
+    /// This node drives it from now on, with the next epoch.
+    Take(NodeId),
 }
 
 /// A space's row.

@@ -124,6 +124,17 @@ pub struct Agent {
 }
 
 /// Reads a configuration (DESIGN: seed 003's form) and reports everything that is wrong with it.
-pub fn parse(_name: &AgentName, _config: &Value) -> Result<Agent, Vec<Problem>> {
+pub fn parse(_name: &AgentName, _config: &Value, _defaults: &Defaults<'_>) -> Result<Agent, Vec<Problem>> {
+    todo!()
+}
+/// d
+pub struct Defaults<'a> {
+    /// d
+    pub model: ModelSpec,
+    /// d
+    pub actions: &'a dyn Fn(&str) -> bool,
+}
+/// d
+pub fn offered(_tools: &Toolbox) -> std::sync::Arc<[crate::prompt::OfferedTool]> {
     todo!()
 }

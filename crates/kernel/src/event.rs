@@ -515,9 +515,12 @@ tool_body! {
         /// The input as the person changed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Json>,
-        /// Who decided; absent when it expired.
+        /// Who decided, where it was an entity.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EntityId>,
+        /// Nobody decided in time.
+        #[serde(default, skip_serializing_if = "is_false")]
+        expired: bool,
         /// When a client call, now free to run, is given up.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Time>,

@@ -1,1 +1,181 @@
-//! A space's log read as a conversation.
+//! A log read as the conversation that a model sees.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::call::ErrorCode;
+use crate::event::{Entry, Event, ToolOutputDenied, ToolOutputError};
+use crate::id::{CallId, RunId};
+use crate::json::Json;
+use crate::message::Part;
+use crate::name::AgentName;
+use crate::prompt::{CallResult, Said, Turn};
+
+/// The turns of one run, built event by event.
+#[derive(Debug, Clone, Default)]
+pub struct Transcript {
+    turns: Vec<Arc<Turn>>,
+    /// What the model said in the step that is being read.
+    said: Vec<Said>,
+    /// The calls of the last step, in call order, each with its result once it is there.
+    calls: Vec<(CallId, Arc<str>, Option<CallResult>)>,
+    /// What people said since the last step began: the model reads it with the next one.
+    unread: Vec<Vec<Part>>,
+}
+
+impl Transcript {
+    /// Takes the next event of the run.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Said(e) => self.unread.push(e.message.parts.clone()),
+            Event::StepStart(_) => {
+                self.close_calls();
+                self.turns
+                    .extend(self.unread.drain(..).map(|parts| Arc::new(Turn::User(parts))));
+            }
+            Event::TextEnd(e) => self.said.push(Said::Text(e.text.clone())),
+            Event::ReasoningEnd(e) => self.said.push(Said::Reasoning {
+                text: e.text.clone(),
+                signature: e.signature.clone(),
+            }),
+            Event::ToolInputAvailable(e) => {
+                self.calls.push((e.tool_call_id, e.tool_name.clone(), None));
+                self.said.push(Said::Call {
+                    id: e.tool_call_id,
+                    name: e.tool_name.clone(),
+                    input: e.input.clone().unwrap_or_else(Json::null),
+                    signature: e.signature.clone(),
+                });
+            }
+            Event::ToolOutputAvailable(e) => {
+                self.settle(e.tool_call_id, e.output.clone().unwrap_or_else(Json::null), false);
+            }
+            Event::ToolOutputError(e) => self.settle(e.tool_call_id, error_result(e), true),
+            Event::ToolOutputDenied(e) => self.settle(e.tool_call_id, denied_result(e), true),
+            Event::StepFinish(_) => {
+                if !self.said.is_empty() {
+                    self.turns
+                        .push(Arc::new(Turn::Assistant(std::mem::take(&mut self.said))));
+                }
+            }
+            Event::RunFinish(_) => self.close_calls(),
+            Event::RunStart(_)
+            | Event::StepRetry(_)
+            | Event::TextStart(_)
+            | Event::TextDelta(_)
+            | Event::ReasoningStart(_)
+            | Event::ReasoningDelta(_)
+            | Event::ToolInputStart(_)
+            | Event::ToolInputDelta(_)
+            | Event::ToolApprovalRequest(_)
+            | Event::ToolApprovalResponse(_)
+            | Event::ToolExecuting(_)
+            | Event::ToolReleased(_)
+            | Event::ToolProgress(_)
+            | Event::RunStatus(_)
+            | Event::Notification(_) => {}
+        }
+    }
+
+    /// The conversation up to the step that is being asked.
+    pub fn turns(&self) -> &[Arc<Turn>] {
+        &self.turns
+    }
+
+    /// Whether somebody spoke since the last step began.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    fn settle(&mut self, call: CallId, output: Json, is_error: bool) {
+        if let Some((id, name, result)) = self.calls.iter_mut().find(|(id, ..)| *id == call) {
+            *result = Some(CallResult {
+                id: *id,
+                name: name.clone(),
+                output,
+                is_error,
+            });
+        }
+    }
+
+    fn close_calls(&mut self) {
+        if self.calls.is_empty() {
+            return;
+        }
+        let results = self.calls.drain(..).filter_map(|(.., result)| result).collect();
+        self.turns.push(Arc::new(Turn::Results(results)));
+    }
+
+    /// All turns, with what nobody answered yet, and only the words of what was said: for readers that do not
+    /// know the tools.
+    fn words(self) -> Vec<Arc<Turn>> {
+        let unread = self.unread.into_iter().map(|parts| Arc::new(Turn::User(parts)));
+        let spoken = self.turns.iter().filter_map(|turn| match turn.as_ref() {
+            Turn::User(_) => Some(turn.clone()),
+            Turn::Assistant(said) => {
+                let words: Vec<Said> = said
+                    .iter()
+                    .filter(|part| matches!(part, Said::Text(_)))
+                    .cloned()
+                    .collect();
+                (!words.is_empty()).then(|| Arc::new(Turn::Assistant(words)))
+            }
+            Turn::Results(_) => None,
+        });
+        spoken.chain(unread).collect()
+    }
+}
+
+fn error_result(e: &ToolOutputError) -> Json {
+    let code = e.code.unwrap_or(ErrorCode::ExecutionFailed);
+    serde_json::json!({ "error": { "code": code, "message": e.error_text } }).into()
+}
+
+fn denied_result(e: &ToolOutputDenied) -> Json {
+    let message = e.reason.as_deref().unwrap_or("a person did not allow this call");
+    serde_json::json!({ "error": { "code": ErrorCode::Denied, "message": message } }).into()
+}
+
+/// What was said in a space before `run` began, for a model that answers as `agent`. Other agents' runs, and
+/// runs still under way, count by their words alone.
+pub fn before(run: RunId, agent: &AgentName, entries: &[Entry]) -> Vec<Arc<Turn>> {
+    #[derive(Default)]
+    struct Spoken {
+        transcript: Transcript,
+        own: bool,
+        ended: bool,
+    }
+    let mut spoken: Vec<Spoken> = Vec::new();
+    let mut place: HashMap<RunId, usize> = HashMap::new();
+    for entry in entries {
+        if entry.run == Some(run) {
+            break;
+        }
+        let index = match entry.run {
+            Some(id) => *place.entry(id).or_insert(spoken.len()),
+            None => spoken.len(),
+        };
+        if index == spoken.len() {
+            spoken.push(Spoken::default());
+        }
+        let part = &mut spoken[index];
+        for event in &entry.events {
+            match event {
+                Event::RunStart(e) => part.own = e.agent == *agent,
+                Event::RunFinish(_) => part.ended = true,
+                _ => {}
+            }
+            part.transcript.apply(event);
+        }
+    }
+    spoken
+        .into_iter()
+        .flat_map(|part| {
+            if part.own && part.ended && !part.transcript.has_unread() {
+                part.transcript.turns
+            } else {
+                part.transcript.words()
+            }
+        })
+        .collect()
+}

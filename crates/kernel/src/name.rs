@@ -38,6 +38,11 @@ macro_rules! name {
                 &self.0
             }
         }
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
         impl TryFrom<String> for $name {
             type Error = BadName;
             fn try_from(raw: String) -> Result<Self, BadName> {

@@ -1,1 +1,366 @@
-//! The run.
+//! A run as a state machine. [`Run::take`] checks an arrival and gives the events it causes; replaying stored
+//! events rebuilds the same state; [`Run::due`] says what must be under way now. What is due is a function of
+//! the state, so going on after a crash is the same as going on.
+
+mod approve;
+mod pipeline;
+mod replay;
+mod take;
+
+pub use replay::tool_ref;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::agent::Agent;
+use crate::call::{Call, CallState, ErrorCode, Outcome};
+use crate::event::{Claim, FinishReason, Seq, Status, Usage};
+use crate::history::Transcript;
+use crate::id::{ApprovalId, CallId, EntityId, MessageId, RunId};
+use crate::json::Json;
+use crate::message::Message;
+use crate::problem::Problem;
+use crate::prompt::Turn;
+use crate::time::Time;
+use crate::tool::Toolbox;
+
+/// How long a question to a person stays open.
+pub const APPROVAL_EXPIRY: Duration = Duration::from_secs(24 * 3600);
+/// Longest wait before a broken step is asked again.
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
+
+/// One activation of an agent.
+#[derive(Debug, Clone)]
+pub struct Run {
+    id: RunId,
+    agent: Arc<Agent>,
+    tools: Arc<Toolbox>,
+    depth: u32,
+    phase: Phase,
+    /// The status that the log tells.
+    told: Status,
+    /// Steps begun.
+    step: u32,
+    /// Steps begun since somebody last spoke: `loop.maxSteps` counts these.
+    steps_since_message: u32,
+    calls: Vec<Call>,
+    decisions: Vec<DecisionRecord>,
+    messages: Vec<MessageId>,
+    transcript: Transcript,
+    usage: Usage,
+}
+
+/// What a run is waiting for.
+#[derive(Debug, Clone, PartialEq)]
+enum Phase {
+    /// To be picked up.
+    Queued,
+    /// The model's reply.
+    Asking {
+        /// How often this step was tried before.
+        failures: u32,
+        /// When it may be tried again.
+        not_before: Option<Time>,
+    },
+    /// The calls from this number on. At least one is not settled between two `take`s.
+    Calling {
+        /// Number of the step's first call.
+        first: u32,
+    },
+    /// Nothing.
+    Ended(Status),
+}
+
+/// A decision that was taken, for whoever sends it again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecisionRecord {
+    /// The question.
+    pub approval: ApprovalId,
+    /// The answer.
+    pub verdict: Verdict,
+    /// Where it is stored.
+    pub seq: Seq,
+    /// When.
+    pub time: Time,
+    /// Whether a person answered, or nobody did in time.
+    pub answered: bool,
+}
+
+/// What a person says to a question.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// Yes; with another input when given.
+    Approve(Option<Json>),
+    /// No, and why.
+    Deny(Option<String>),
+}
+
+/// Something that happens to a run.
+#[derive(Debug, Clone)]
+pub enum Arrival {
+    /// A worker picked it up.
+    Begin,
+    /// Somebody spoke.
+    Message(Message),
+    /// The model replied.
+    Reply(Reply),
+    /// The model did not.
+    Broke {
+        /// Why.
+        error: String,
+        /// Whether asking again may help.
+        retryable: bool,
+        /// The vendor asked to wait so long.
+        retry_after: Option<Duration>,
+    },
+    /// A call on the gateway's side starts; stored first, so that a crash is not silent.
+    Started {
+        /// Which.
+        call: CallId,
+        /// The run that executes it.
+        child: Option<RunId>,
+    },
+    /// A call on the gateway's side ended.
+    Output {
+        /// Which.
+        call: CallId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A client says how a call ended.
+    Result {
+        /// Which.
+        call: CallId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A client wants to execute a call, or says that it still does.
+    Claim {
+        /// Which.
+        call: CallId,
+        /// Who, and until when.
+        claim: Claim,
+    },
+    /// A client gives a call back.
+    Release {
+        /// Which.
+        call: CallId,
+        /// Who held it.
+        holder: String,
+    },
+    /// A person answers a question.
+    Decide {
+        /// Which.
+        approval: ApprovalId,
+        /// What.
+        verdict: Verdict,
+        /// Who.
+        by: Option<EntityId>,
+    },
+    /// Time passed.
+    Tick,
+    /// Somebody wants it to stop.
+    Cancel,
+    /// A worker took it over from one that died.
+    Recovered,
+}
+
+/// A whole reply of the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// What it said, in order. Calls are numbered by their order here.
+    pub parts: Vec<ReplyPart>,
+    /// Why it stopped.
+    pub reason: FinishReason,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// A piece of a reply.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReplyPart {
+    /// Words.
+    Text {
+        /// Names the part in the stream.
+        id: Arc<str>,
+        /// The words.
+        text: String,
+    },
+    /// Reasoning.
+    Reasoning {
+        /// Names the part in the stream.
+        id: Arc<str>,
+        /// The words.
+        text: String,
+        /// The vendor's signature.
+        signature: Option<String>,
+    },
+    /// A use of a tool.
+    Call {
+        /// The name the model used.
+        name: Arc<str>,
+        /// JSON text; may be malformed.
+        arguments: String,
+        /// What the vendor wants back with it.
+        signature: Option<String>,
+    },
+}
+
+/// Why an arrival was not taken. The run is as it was.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Rejected {
+    /// No such call or question.
+    Unknown,
+    /// The call may be announced in a moment: keep the arrival and bring it again when the step is whole.
+    NotYet,
+    /// Not now: a reply that nobody asked for, a call that does not run.
+    OutOfTurn,
+    /// The run has ended.
+    Ended(Status),
+    /// The same was taken before.
+    Repeated,
+    /// Another value was taken before.
+    Different,
+    /// It was settled without its executor.
+    Gone {
+        /// Why.
+        code: ErrorCode,
+        /// Why, in words.
+        message: String,
+    },
+    /// The call is not for a client to answer.
+    NotAClientCall,
+    /// A person has to decide first.
+    NotApproved,
+    /// Another client holds the call.
+    Held(Claim),
+    /// The value does not fit the schema.
+    Invalid(Vec<Problem>),
+}
+
+/// What must be under way now.
+#[derive(Debug, Clone, Copy)]
+pub enum Due<'a> {
+    /// Ask the model.
+    Ask {
+        /// For this step.
+        step: u32,
+        /// Not before this moment.
+        not_before: Option<Time>,
+    },
+    /// Run this call on the gateway's side.
+    Call(&'a Call),
+}
+
+impl Run {
+    /// Which.
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+    /// Whose configuration it follows.
+    pub fn agent(&self) -> &Arc<Agent> {
+        &self.agent
+    }
+    /// What it may call.
+    pub fn tools(&self) -> &Arc<Toolbox> {
+        &self.tools
+    }
+    /// How many runs stand above it.
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+    /// The step it is in.
+    pub fn step(&self) -> u32 {
+        self.step
+    }
+    /// What it has cost.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+    /// Every call so far, in call order.
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+    /// A call by id.
+    pub fn call(&self, id: CallId) -> Option<&Call> {
+        (id.run == self.id)
+            .then(|| self.calls.get(id.number as usize))
+            .flatten()
+    }
+    /// The id of the call that the model asks for in `slot` of the reply that is arriving.
+    pub fn next_call(&self, slot: u32) -> CallId {
+        CallId {
+            run: self.id,
+            number: self.calls.len() as u32 + slot,
+        }
+    }
+    /// A decision that was taken.
+    pub fn decision(&self, approval: ApprovalId) -> Option<&DecisionRecord> {
+        self.decisions.iter().find(|record| record.approval == approval)
+    }
+    /// The run's own conversation up to the step that is being asked.
+    pub fn turns(&self) -> &[Arc<Turn>] {
+        self.transcript.turns()
+    }
+
+    /// Where it stands, by what it waits for.
+    pub fn status(&self) -> Status {
+        match &self.phase {
+            Phase::Queued => Status::Queued,
+            Phase::Asking { .. } => Status::Running,
+            Phase::Ended(status) => *status,
+            Phase::Calling { first } => {
+                let mut status = Status::WaitingTool;
+                for call in &self.calls[*first as usize..] {
+                    match &call.state {
+                        CallState::Ready | CallState::Executing { .. } => return Status::Running,
+                        CallState::AwaitsApproval { .. } => status = Status::WaitingApproval,
+                        CallState::Open { .. } | CallState::Settled(_) => {}
+                    }
+                }
+                status
+            }
+        }
+    }
+
+    /// What must be under way now, in order. Nothing for a run that only waits: it costs no memory.
+    pub fn due(&self) -> Vec<Due<'_>> {
+        match &self.phase {
+            Phase::Queued | Phase::Ended(_) => Vec::new(),
+            Phase::Asking { not_before, .. } => {
+                vec![Due::Ask {
+                    step: self.step,
+                    not_before: *not_before,
+                }]
+            }
+            Phase::Calling { first } => self.calls[*first as usize..]
+                .iter()
+                .filter(|call| matches!(call.state, CallState::Ready | CallState::Executing { .. }))
+                .map(Due::Call)
+                .collect(),
+        }
+    }
+
+    /// The earliest moment at which [`Arrival::Tick`] would change something.
+    pub fn wake_at(&self) -> Option<Time> {
+        let Phase::Calling { first } = &self.phase else {
+            return None;
+        };
+        self.calls[*first as usize..]
+            .iter()
+            .filter_map(|call| wake_of(&call.state))
+            .min()
+    }
+}
+
+fn wake_of(state: &CallState) -> Option<Time> {
+    match state {
+        CallState::AwaitsApproval { expires_at, .. } => Some(*expires_at),
+        CallState::Open { deadline, claim } => Some(
+            claim
+                .as_ref()
+                .map_or(*deadline, |claim| claim.until.min(*deadline)),
+        ),
+        CallState::Ready | CallState::Executing { .. } | CallState::Settled(_) => None,
+    }
+}

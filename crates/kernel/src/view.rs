@@ -47,10 +47,17 @@ fn public(event: &Event) -> Option<Cow<'_, Event>> {
         Event::ToolApprovalRequest(e) if hidden(e.placement, e.shown) => {
             ToolApprovalRequest::of(&e.tool(), e.approval_id, None, e.expires_at).into()
         }
-        Event::ToolApprovalResponse(e) if hidden(e.placement, e.shown) => {
-            ToolApprovalResponse::of(&e.tool(), e.approval_id, e.approved, None, None, None, e.deadline)
-                .into()
-        }
+        Event::ToolApprovalResponse(e) if hidden(e.placement, e.shown) => ToolApprovalResponse::of(
+            &e.tool(),
+            e.approval_id,
+            e.approved,
+            None,
+            None,
+            None,
+            e.expired,
+            e.deadline,
+        )
+        .into(),
         Event::ToolExecuting(e) if hidden(e.placement, e.shown) => {
             ToolExecuting::of(&e.tool(), None, None).into()
         }

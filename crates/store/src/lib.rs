@@ -1,1 +1,36 @@
-//! .
+//! Keeps events and records behind the engine's [`Store`](toolgate_engine::store::Store) seam: in memory for
+//! tests, in SQLite for one node. Decides nothing: it stores what it is given, all or none, and refuses a
+//! write whose writer has not read everything.
+//!
+//! Start with `sqlite` (the store, then `writer` for how commits are grouped and `log` for what an append
+//! writes); `memory` says the same in plain maps.
+
+mod memory;
+mod sqlite;
+mod text;
+
+pub use memory::MemoryStore;
+pub use sqlite::{SqliteOptions, SqliteStore};
+
+use std::time::Duration;
+
+use toolgate_engine::store::Append;
+use toolgate_kernel::event::Event;
+use toolgate_kernel::time::Time;
+
+/// How long the answer to a request that may be sent again is kept.
+const ANSWER_KEPT: Duration = Duration::from_hours(24);
+
+/// Answers older than this are forgotten at `now`.
+fn forgotten_before(now: Time) -> Time {
+    Time(now.0.saturating_sub(ANSWER_KEPT.as_millis() as i64))
+}
+
+/// Panics over an append that breaks the seam's contract: that is a bug of the caller.
+fn check(append: &Append) {
+    assert!(!append.events.is_empty(), "an append has at least one event");
+    debug_assert!(
+        append.events.iter().all(Event::is_durable),
+        "only durable events are stored"
+    );
+}

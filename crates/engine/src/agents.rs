@@ -1,0 +1,232 @@
+//! Configurations, compiled once per revision.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use toolgate_kernel::agent::{self, Agent, Defaults};
+use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::problem::Problem;
+use toolgate_kernel::prompt::OfferedTool;
+use toolgate_kernel::tool::{self, ClientTool, Toolbox};
+
+use crate::store::{AgentRecord, StoreError};
+use crate::{Engine, Inner};
+
+/// How long another node's change to an agent may stay unseen here.
+const NEWEST_KNOWN_FOR: Duration = Duration::from_secs(1);
+/// Compiled revisions kept in memory.
+const COMPILED_MAX: usize = 1_000;
+/// Compiled sets of client tools kept in memory.
+const MERGED_MAX: usize = 1_000;
+
+/// Why a configuration was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// It is wrong in these ways.
+    #[error("the configuration has {} problems", .0.len())]
+    Invalid(Vec<Problem>),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+type Key = (ProjectId, AgentName);
+
+/// An agent as runs use it.
+#[derive(Clone)]
+pub(crate) struct Compiled {
+    pub revision: u32,
+    pub agent: Arc<Agent>,
+    pub tools: Arc<Kit>,
+}
+
+/// Tools of a run: the agent's, or the agent's and a caller's.
+pub(crate) struct Kit {
+    pub toolbox: Arc<Toolbox>,
+    /// As models are told of them.
+    pub offered: Arc<[OfferedTool]>,
+    /// The hash of every definition, by name.
+    pub pins: Json,
+}
+
+impl Kit {
+    fn new(toolbox: Toolbox) -> Self {
+        let pins = toolbox
+            .iter()
+            .map(|(name, tool)| (name.to_string(), tool.hash.clone().into()));
+        let pins = Json::from(serde_json::Value::Object(pins.collect()));
+        Self {
+            offered: agent::offered(&toolbox),
+            toolbox: Arc::new(toolbox),
+            pins,
+        }
+    }
+}
+
+/// What has been compiled.
+#[derive(Default)]
+pub(crate) struct Agents {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    newest: HashMap<Key, (Instant, Compiled)>,
+    revisions: HashMap<(ProjectId, AgentName, u32), Compiled>,
+    merged: HashMap<String, Arc<Kit>>,
+}
+
+impl Inner {
+    /// The revision asked for, or the newest.
+    pub(crate) async fn compiled(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        revision: Option<u32>,
+    ) -> Result<Option<Compiled>, StoreError> {
+        if let Some(known) = self.agents.find(project, name, revision) {
+            return Ok(Some(known));
+        }
+        let Some(record) = self.store.agent(project, name, revision).await? else {
+            return Ok(None);
+        };
+        let compiled = match self.agents.find(project, name, Some(record.revision)) {
+            Some(known) => known,
+            None => self.compile(&record)?,
+        };
+        self.agents.keep(project, name, &compiled, revision.is_none());
+        Ok(Some(compiled))
+    }
+
+    fn compile(&self, record: &AgentRecord) -> Result<Compiled, StoreError> {
+        let agent = self.parse(&record.name, &record.config).map_err(|problems| {
+            let first = problems
+                .first()
+                .map(|p| format!("{} {}", p.pointer, p.message))
+                .unwrap_or_default();
+            StoreError::Corrupt(format!(
+                "agent {} revision {}: {first}",
+                record.name, record.revision
+            ))
+        })?;
+        Ok(compiled(record.revision, agent))
+    }
+
+    fn parse(&self, name: &AgentName, config: &Json) -> Result<Agent, Vec<Problem>> {
+        let value = config.read().map_err(|e| vec![Problem::new("", e.to_string())])?;
+        let actions = |action: &str| self.tools.has(action);
+        agent::parse(
+            name,
+            &value,
+            &Defaults {
+                model: self.settings.default_model.clone(),
+                actions: &actions,
+            },
+        )
+    }
+
+    /// The agent's tools with the caller's.
+    pub(crate) fn kit(&self, agent: &Compiled, client: &[ClientTool]) -> Result<Arc<Kit>, Vec<Problem>> {
+        if client.is_empty() {
+            return Ok(agent.tools.clone());
+        }
+        let hashes: String = client.iter().map(ClientTool::hash).collect();
+        let key = format!("{}:{hashes}", agent.tools.pins.as_str());
+        if let Some(kit) = self.agents.lock().merged.get(&key) {
+            return Ok(kit.clone());
+        }
+        let kit = Arc::new(Kit::new(tool::merge(&agent.tools.toolbox, client)?));
+        let mut known = self.agents.lock();
+        if known.merged.len() >= MERGED_MAX {
+            known.merged.clear();
+        }
+        known.merged.insert(key, kit.clone());
+        Ok(kit)
+    }
+}
+
+fn compiled(revision: u32, agent: Agent) -> Compiled {
+    let tools = Arc::new(Kit::new(agent.tools.clone()));
+    Compiled {
+        revision,
+        agent: Arc::new(agent),
+        tools,
+    }
+}
+
+impl Agents {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().expect("no panic holds the agents")
+    }
+
+    fn find(&self, project: ProjectId, name: &AgentName, revision: Option<u32>) -> Option<Compiled> {
+        let known = self.lock();
+        match revision {
+            Some(revision) => known.revisions.get(&(project, name.clone(), revision)).cloned(),
+            None => {
+                let (seen, compiled) = known.newest.get(&(project, name.clone()))?;
+                (seen.elapsed() < NEWEST_KNOWN_FOR).then(|| compiled.clone())
+            }
+        }
+    }
+
+    fn keep(&self, project: ProjectId, name: &AgentName, compiled: &Compiled, newest: bool) {
+        let mut known = self.lock();
+        if known.revisions.len() >= COMPILED_MAX {
+            known.revisions.clear();
+            known.newest.clear();
+        }
+        known
+            .revisions
+            .insert((project, name.clone(), compiled.revision), compiled.clone());
+        if newest {
+            known
+                .newest
+                .insert((project, name.clone()), (Instant::now(), compiled.clone()));
+        }
+    }
+
+    fn forget(&self, project: ProjectId, name: &AgentName) {
+        self.lock().newest.remove(&(project, name.clone()));
+    }
+}
+
+impl Engine {
+    /// Checks and stores a configuration; gives its revision.
+    pub async fn put_agent(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        config: Json,
+    ) -> Result<u32, AgentError> {
+        let agent = self.inner.parse(name, &config).map_err(AgentError::Invalid)?;
+        let now = self.inner.clock.now();
+        let revision = self.inner.store.put_agent(project, name, config, now).await?;
+        self.inner
+            .agents
+            .keep(project, name, &compiled(revision, agent), true);
+        Ok(revision)
+    }
+
+    /// Removes an agent; runs under way keep their revision. False when there is none.
+    pub async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
+        let removed = self.inner.store.remove_agent(project, name).await?;
+        self.inner.agents.forget(project, name);
+        Ok(removed)
+    }
+
+    /// A compiled configuration: the revision asked for, or the newest.
+    pub async fn agent(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        revision: Option<u32>,
+    ) -> Result<Option<(u32, Arc<Agent>)>, StoreError> {
+        let compiled = self.inner.compiled(project, name, revision).await?;
+        Ok(compiled.map(|compiled| (compiled.revision, compiled.agent)))
+    }
+}

@@ -1,0 +1,272 @@
+//! Letters to runs. A run that is not in memory is brought there by its first letter; one that only waits
+//! leaves again by itself.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{mpsc, oneshot};
+use toolgate_kernel::event::{Event, ToolProgress};
+use toolgate_kernel::id::{ApprovalId, CallId, RunId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::run::{Arrival, Rejected, Run};
+
+use crate::driver::Driver;
+use crate::intake::IntakeError;
+use crate::store::{IdempotencyRecord, StoreError};
+use crate::{Inner, decided, receipt};
+
+/// Letters that wait for one run.
+const LETTERS_MAX: usize = 64;
+/// How often a letter is sent again when its run leaves memory at the same moment.
+const SENDINGS_MAX: usize = 16;
+
+/// The runs in memory.
+#[derive(Default)]
+pub(crate) struct Active {
+    senders: Mutex<HashMap<RunId, mpsc::Sender<Letter>>>,
+}
+
+/// Something for a run, and who wants to know what became of it.
+pub(crate) struct Letter {
+    pub content: Content,
+    pub respond: Responder,
+}
+
+pub(crate) enum Content {
+    /// To be taken, stored and acted on.
+    Arrival {
+        arrival: Arrival,
+        idempotency: Option<IdempotencyRecord>,
+    },
+    /// Only to be shown.
+    Live(Event),
+}
+
+pub(crate) type Responder = Box<dyn FnOnce(Fate<'_>) + Send>;
+
+/// What became of a letter.
+pub(crate) enum Fate<'a> {
+    /// It is stored.
+    Taken(&'a Run),
+    /// It was not taken; the run is as it was.
+    Rejected(&'a Run, Rejected),
+    /// There is no such run.
+    NoRun,
+    /// Another node drives the run, or this one goes down.
+    Busy,
+    /// The store failed.
+    Failed(StoreError),
+}
+
+impl Active {
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+    pub fn contains(&self, run: RunId) -> bool {
+        self.lock().contains_key(&run)
+    }
+    /// Makes room for a run that begins in memory.
+    pub fn admit(&self, run: RunId) -> mpsc::Receiver<Letter> {
+        let (sender, receiver) = mpsc::channel(LETTERS_MAX);
+        self.lock().insert(run, sender);
+        receiver
+    }
+    /// Takes a run out, unless a letter has come for it.
+    pub fn leave(&self, run: RunId, letters: &mut mpsc::Receiver<Letter>) -> Option<Letter> {
+        let mut senders = self.lock();
+        match letters.try_recv() {
+            Ok(letter) => Some(letter),
+            Err(_) => {
+                senders.remove(&run);
+                None
+            }
+        }
+    }
+    /// Takes a run out whatever has come for it.
+    pub fn remove(&self, run: RunId) {
+        self.lock().remove(&run);
+    }
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, mpsc::Sender<Letter>>> {
+        self.senders.lock().expect("no panic holds the active runs")
+    }
+}
+
+impl Inner {
+    /// Brings an arrival to a run and reads the answer off the run once it is stored.
+    pub(crate) async fn deliver<T: Send + 'static>(
+        self: &Arc<Self>,
+        run: RunId,
+        arrival: Arrival,
+        read: impl Fn(&Run) -> Option<T> + Clone + Send + 'static,
+    ) -> Result<T, IntakeError> {
+        self.deliver_once(run, arrival, None, read).await
+    }
+
+    /// The same, remembering the answer to a request that may be sent again.
+    pub(crate) async fn deliver_once<T: Send + 'static>(
+        self: &Arc<Self>,
+        run: RunId,
+        arrival: Arrival,
+        idempotency: Option<IdempotencyRecord>,
+        read: impl Fn(&Run) -> Option<T> + Clone + Send + 'static,
+    ) -> Result<T, IntakeError> {
+        let subject = Subject::of(&arrival);
+        for _ in 0..SENDINGS_MAX {
+            let (sender, answer) = oneshot::channel();
+            let read = read.clone();
+            let respond: Responder = Box::new(move |fate| {
+                // The asker may have gone: then nobody needs the answer, and what is stored stays stored.
+                let _ = sender.send(answer_for(fate, subject, read));
+            });
+            let content = Content::Arrival {
+                arrival: arrival.clone(),
+                idempotency: idempotency.clone(),
+            };
+            self.send(run, Letter { content, respond }).await;
+            if let Ok(answer) = answer.await {
+                return answer;
+            }
+        }
+        Err(IntakeError::Busy(
+            "the run cannot be reached now; try again".into(),
+        ))
+    }
+
+    /// Shows how far a client call is.
+    pub(crate) async fn tell_progress(
+        self: &Arc<Self>,
+        call: CallId,
+        progress: Json,
+    ) -> Result<(), IntakeError> {
+        let tool = self
+            .deliver(call.run, Arrival::Tick, move |run| {
+                run.call(call).map(|call| call.tool.clone())
+            })
+            .await?;
+        let (sender, answer) = oneshot::channel();
+        let respond: Responder = Box::new(move |fate| {
+            let open = matches!(&fate, Fate::Taken(_));
+            // As above.
+            let _ = sender.send(open);
+        });
+        let event = ToolProgress::of(&tool, Some(progress)).into();
+        self.send(
+            call.run,
+            Letter {
+                content: Content::Live(event),
+                respond,
+            },
+        )
+        .await;
+        match answer.await {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(IntakeError::Unknown("open call")),
+        }
+    }
+
+    async fn send(self: &Arc<Self>, run: RunId, letter: Letter) {
+        let sender = {
+            let mut senders = self.active.lock();
+            match senders.get(&run) {
+                Some(sender) => sender.clone(),
+                None => {
+                    let (sender, receiver) = mpsc::channel(LETTERS_MAX);
+                    senders.insert(run, sender.clone());
+                    self.tasks.spawn(Driver::wake(self.clone(), run, receiver));
+                    sender
+                }
+            }
+        };
+        // Fails when the run has just left memory: the letter's responder is dropped, and the asker sends again.
+        let _ = sender.send(letter).await;
+    }
+
+    /// Brings a run to memory if it is not there: it looks by itself what is due.
+    pub(crate) fn summon(self: &Arc<Self>, run: RunId) {
+        let mut senders = self.active.lock();
+        if let std::collections::hash_map::Entry::Vacant(vacant) = senders.entry(run) {
+            let (sender, receiver) = mpsc::channel(LETTERS_MAX);
+            vacant.insert(sender);
+            self.tasks.spawn(Driver::wake(self.clone(), run, receiver));
+        }
+    }
+}
+
+/// What a letter is about, for the words of a refusal.
+#[derive(Clone, Copy)]
+enum Subject {
+    Run,
+    Call(CallId),
+    Approval(ApprovalId),
+}
+
+impl Subject {
+    fn of(arrival: &Arrival) -> Self {
+        match arrival {
+            Arrival::Started { call, .. }
+            | Arrival::Output { call, .. }
+            | Arrival::Result { call, .. }
+            | Arrival::Claim { call, .. }
+            | Arrival::Release { call, .. } => Self::Call(*call),
+            Arrival::Decide { approval, .. } => Self::Approval(*approval),
+            Arrival::Begin
+            | Arrival::Message(_)
+            | Arrival::Reply(_)
+            | Arrival::Broke { .. }
+            | Arrival::Tick
+            | Arrival::Cancel
+            | Arrival::Recovered => Self::Run,
+        }
+    }
+    fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Call(_) => "call",
+            Self::Approval(_) => "approval",
+        }
+    }
+}
+
+fn answer_for<T>(
+    fate: Fate<'_>,
+    subject: Subject,
+    read: impl Fn(&Run) -> Option<T>,
+) -> Result<T, IntakeError> {
+    let unknown = || IntakeError::Unknown(subject.name());
+    match fate {
+        Fate::Taken(run) | Fate::Rejected(run, Rejected::Repeated) => read(run).ok_or_else(unknown),
+        Fate::Rejected(run, rejected) => Err(refusal(run, subject, rejected)),
+        Fate::NoRun => Err(unknown()),
+        Fate::Busy => Err(IntakeError::Busy(
+            "the run is driven elsewhere now; try again".into(),
+        )),
+        Fate::Failed(error) => Err(IntakeError::Store(error)),
+    }
+}
+
+fn refusal(run: &Run, subject: Subject, rejected: Rejected) -> IntakeError {
+    let unknown = IntakeError::Unknown(subject.name());
+    match rejected {
+        Rejected::Unknown | Rejected::NotYet | Rejected::OutOfTurn | Rejected::Repeated => unknown,
+        Rejected::Different => match subject {
+            Subject::Call(call) => receipt(run, call).map_or(unknown, |winner| IntakeError::Conflict {
+                winner: Box::new(winner),
+            }),
+            Subject::Approval(approval) => {
+                decided(run, approval).map_or(unknown, |winner| IntakeError::DecidedOtherwise {
+                    winner: Box::new(winner),
+                })
+            }
+            Subject::Run => unknown,
+        },
+        Rejected::Ended(status) => IntakeError::Ended(status),
+        Rejected::Gone { code, message } => IntakeError::Gone { code, message },
+        Rejected::NotAClientCall => IntakeError::NotAClientCall,
+        Rejected::NotApproved => IntakeError::NotApproved,
+        Rejected::Held(claim) => IntakeError::Held {
+            holder: claim.holder,
+            until: claim.until,
+        },
+        Rejected::Invalid(problems) => IntakeError::Invalid(problems),
+    }
+}

@@ -1,0 +1,299 @@
+//! One task per run that has work: takes what arrives, stores it, and does what is due. A run that only waits
+//! leaves memory; its next letter brings it back from the log.
+
+mod load;
+mod perform;
+mod settle;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use tokio::sync::mpsc;
+use toolgate_kernel::call::Outcome;
+use toolgate_kernel::event::Seq;
+use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::prompt::Turn;
+use toolgate_kernel::run::{Arrival, Due, Reply, ReplyPart, Run};
+
+use crate::Inner;
+use crate::agents::Kit;
+use crate::deliver::{Content, Fate, Letter, Responder};
+use crate::feed::Driving;
+use crate::model::{Ending, ModelError, ModelErrorKind};
+use crate::store::IdempotencyRecord;
+
+/// Letters taken together, and so stored in one write.
+const LETTERS_AT_ONCE: usize = 32;
+
+/// A run in memory.
+pub(crate) struct Driver {
+    inner: Arc<Inner>,
+    id: RunId,
+    project: ProjectId,
+    space: SpaceId,
+    root: RunId,
+    run: Run,
+    kit: Arc<Kit>,
+    /// Place of the run's first event.
+    first: Seq,
+    /// Place of its last.
+    version: Seq,
+    epoch: u64,
+    /// Whether the lease is ours.
+    held: bool,
+    letters: mpsc::Receiver<Letter>,
+    /// Results that came before the call they answer was whole.
+    early: Vec<Pending>,
+    driving: Arc<Driving>,
+    /// What was said in the space before the run; read when it is first needed.
+    history: Option<Arc<[Arc<Turn>]>>,
+    /// Whether the model is being asked.
+    asking: bool,
+    /// Calls that run here now.
+    running: HashSet<CallId>,
+    under_way: FuturesUnordered<BoxFuture<'static, Done>>,
+}
+
+/// What a driver needs to know of a run that begins in memory.
+pub(crate) struct Begun {
+    pub project: ProjectId,
+    pub space: SpaceId,
+    pub root: RunId,
+    pub run: Run,
+    pub kit: Arc<Kit>,
+    pub first: Seq,
+    pub version: Seq,
+    pub letters: mpsc::Receiver<Letter>,
+    pub driving: Driving,
+    pub history: Option<Arc<[Arc<Turn>]>>,
+}
+
+/// An arrival on its way into the log.
+pub(crate) struct Pending {
+    arrival: Arrival,
+    idempotency: Option<IdempotencyRecord>,
+    /// Who wants to know; nobody for what the engine itself did.
+    respond: Option<Responder>,
+}
+
+impl Pending {
+    fn own(arrival: Arrival) -> Self {
+        Self {
+            arrival,
+            idempotency: None,
+            respond: None,
+        }
+    }
+}
+
+/// Something that was under way has ended.
+pub(crate) enum Done {
+    /// The model.
+    Replied {
+        parts: Vec<ReplyPart>,
+        ending: Result<Ending, ModelError>,
+    },
+    /// A call on the gateway's side.
+    Called { call: CallId, outcome: Outcome },
+}
+
+/// The store cannot be reached for now: somebody else looks at the run later.
+pub(crate) struct Adrift;
+
+impl Driver {
+    /// Drives a run that was just created here; its first step is due.
+    pub fn begin(inner: Arc<Inner>, begun: Begun) -> BoxFuture<'static, ()> {
+        let Begun {
+            project,
+            space,
+            root,
+            run,
+            kit,
+            first,
+            version,
+            letters,
+            driving,
+            history,
+        } = begun;
+        let driver = Self {
+            inner,
+            id: run.id(),
+            project,
+            space,
+            root,
+            run,
+            kit,
+            first,
+            version,
+            epoch: 1,
+            held: true,
+            letters,
+            early: Vec::new(),
+            driving: Arc::new(driving),
+            history,
+            asking: false,
+            running: HashSet::new(),
+            under_way: FuturesUnordered::new(),
+        };
+        driver.drive(Vec::new()).boxed()
+    }
+
+    /// Brings a run to memory, and drives it as far as it goes.
+    pub fn wake(inner: Arc<Inner>, id: RunId, letters: mpsc::Receiver<Letter>) -> BoxFuture<'static, ()> {
+        Self::wake_up(inner, id, letters).boxed()
+    }
+
+    async fn wake_up(inner: Arc<Inner>, id: RunId, letters: mpsc::Receiver<Letter>) {
+        match Self::load(inner.clone(), id, letters).await {
+            Ok((driver, pending)) => driver.drive(pending).await,
+            Err(load::Unloaded { mut letters, why }) => {
+                if let load::Why::Store(_) = &why {
+                    inner.adrift(id);
+                }
+                inner.active.remove(id);
+                letters.close();
+                while let Some(letter) = letters.recv().await {
+                    (letter.respond)(why.fate());
+                }
+            }
+        }
+    }
+
+    async fn drive(mut self, mut pending: Vec<Pending>) {
+        loop {
+            if !pending.is_empty() && self.settle(std::mem::take(&mut pending)).await.is_err() {
+                return self.abandon();
+            }
+            if self.perform().await.is_err() {
+                return self.abandon();
+            }
+            if self.under_way.is_empty() {
+                match self.inner.active.leave(self.id, &mut self.letters) {
+                    Some(letter) => pending = self.open(letter),
+                    None => return self.depart().await,
+                }
+                continue;
+            }
+            let halt = self.inner.halt.clone();
+            tokio::select! {
+                biased;
+                () = halt.cancelled() => {
+                    self.inner.active.remove(self.id);
+                    return self.depart().await;
+                }
+                Some(letter) = self.letters.recv() => pending = self.open(letter),
+                Some(done) = self.under_way.next() => pending = vec![Pending::own(self.arrival_of(done))],
+            }
+        }
+    }
+
+    /// A letter and those behind it. Those that are only to be shown are shown.
+    fn open(&mut self, letter: Letter) -> Vec<Pending> {
+        let mut pending = Vec::new();
+        let mut next = Some(letter);
+        while let Some(Letter { content, respond }) = next {
+            match content {
+                Content::Arrival { arrival, idempotency } => {
+                    let last = idempotency.is_some();
+                    pending.push(Pending {
+                        arrival,
+                        idempotency,
+                        respond: Some(respond),
+                    });
+                    // One write remembers one request.
+                    if last {
+                        break;
+                    }
+                }
+                Content::Live(event) => {
+                    self.driving.publish(self.id, self.inner.clock.now(), vec![event]);
+                    respond(Fate::Taken(&self.run));
+                }
+            }
+            next = if pending.len() < LETTERS_AT_ONCE {
+                self.letters.try_recv().ok()
+            } else {
+                None
+            };
+        }
+        pending
+    }
+
+    fn arrival_of(&mut self, done: Done) -> Arrival {
+        match done {
+            Done::Replied { parts, ending } => {
+                self.asking = false;
+                match ending {
+                    Ok(Ending { reason, usage }) => Arrival::Reply(Reply { parts, reason, usage }),
+                    Err(error) => Arrival::Broke {
+                        retryable: error.kind == ModelErrorKind::Retryable,
+                        retry_after: error.retry_after,
+                        error: error.message,
+                    },
+                }
+            }
+            Done::Called { call, outcome } => {
+                self.running.remove(&call);
+                Arrival::Output { call, outcome }
+            }
+        }
+    }
+
+    /// Starts what is due and not under way. Nothing new once the gateway goes down.
+    async fn perform(&mut self) -> Result<(), Adrift> {
+        if self.inner.is_stopping() {
+            return Ok(());
+        }
+        let due = self.run.due();
+        if due.is_empty() {
+            // Whatever is still under way, nobody waits for.
+            self.under_way.clear();
+            self.running.clear();
+            self.asking = false;
+            return Ok(());
+        }
+        let mut ask = None;
+        let mut calls = Vec::new();
+        for due in due {
+            match due {
+                Due::Ask { step, not_before } if !self.asking => ask = Some((step, not_before)),
+                Due::Call(call) if !self.running.contains(&call.tool.call) => {
+                    if self.running.len() + calls.len() < self.inner.settings.parallel_calls {
+                        calls.push(call.clone());
+                    }
+                }
+                Due::Ask { .. } | Due::Call(_) => {}
+            }
+        }
+        if let Some((step, not_before)) = ask {
+            let history = self.history().await?;
+            self.asking = true;
+            self.under_way.push(self.ask(step, not_before, history));
+        }
+        for call in calls {
+            self.running.insert(call.tool.call);
+            self.under_way.push(self.call(&call));
+        }
+        Ok(())
+    }
+
+    /// Leaves a run that waits, or that another start will take up.
+    async fn depart(self) {
+        self.driving.forget(self.id);
+        if self.held {
+            // Lost or not, the lease ends with this process at the latest.
+            let _ = self.inner.store.release(self.id, self.epoch).await;
+        }
+        self.inner.look.notify_one();
+    }
+
+    /// Leaves a run that the store would not take: it is looked at again soon.
+    fn abandon(self) {
+        self.driving.forget(self.id);
+        self.inner.adrift(self.id);
+        self.inner.active.remove(self.id);
+    }
+}

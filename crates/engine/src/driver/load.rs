@@ -1,0 +1,285 @@
+//! From the log into memory.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+use toolgate_kernel::event::{Entry, Event, Seq, Status};
+use toolgate_kernel::history;
+use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::prompt::Turn;
+use toolgate_kernel::run::{Arrival, Run};
+
+use super::{Adrift, Driver, Pending};
+use crate::Inner;
+use crate::agents::Kit;
+use crate::deliver::{Fate, Letter};
+use crate::store::{LogRange, RunRecord, StoreError};
+
+/// Entries of a space read at a time.
+const PAGE_ENTRIES: usize = 1_000;
+/// Most entries of a space that a model is given; older ones are left out.
+const HISTORY_ENTRIES_MAX: usize = 100_000;
+/// How often a read is tried before the run is left for later.
+const READ_ATTEMPTS: u32 = 6;
+/// The first wait before a read is tried again; doubles each time.
+const READ_DELAY: Duration = Duration::from_millis(10);
+
+/// A run that could not be brought to memory, and the letters that wait for it.
+pub(super) struct Unloaded {
+    pub letters: mpsc::Receiver<Letter>,
+    pub why: Why,
+}
+
+pub(super) enum Why {
+    NoRun,
+    Elsewhere,
+    Store(StoreError),
+}
+
+impl Why {
+    pub fn fate(&self) -> Fate<'static> {
+        match self {
+            Self::NoRun => Fate::NoRun,
+            Self::Elsewhere => Fate::Busy,
+            Self::Store(error) => Fate::Failed(StoreError::Unavailable(error.to_string())),
+        }
+    }
+}
+
+impl From<StoreError> for Why {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// A run as its log tells it.
+struct Loaded {
+    record: RunRecord,
+    run: Run,
+    kit: Arc<Kit>,
+    first: Seq,
+}
+
+impl Driver {
+    /// Brings a run to memory. When something is due that nobody drives, takes the lease for it.
+    pub(super) async fn load(
+        inner: Arc<Inner>,
+        id: RunId,
+        letters: mpsc::Receiver<Letter>,
+    ) -> Result<(Self, Vec<Pending>), Unloaded> {
+        let driving = match patient(|| inner.store.run(id)).await {
+            Ok(Some(record)) => inner.feed.drive(record.space),
+            Ok(None) => {
+                return Err(Unloaded {
+                    letters,
+                    why: Why::NoRun,
+                });
+            }
+            Err(error) => {
+                return Err(Unloaded {
+                    letters,
+                    why: error.into(),
+                });
+            }
+        };
+        let (loaded, pending) = match claim_and_read(&inner, id).await {
+            Ok(loaded) => loaded,
+            Err(why) => return Err(Unloaded { letters, why }),
+        };
+        let Loaded {
+            record,
+            run,
+            kit,
+            first,
+        } = loaded;
+        let driver = Self {
+            id,
+            project: record.project,
+            space: record.space,
+            root: record.root,
+            run,
+            kit,
+            first,
+            version: record.version,
+            epoch: record.epoch,
+            held: record.node == Some(inner.settings.node),
+            letters,
+            early: Vec::new(),
+            driving: Arc::new(driving),
+            history: None,
+            asking: false,
+            running: HashSet::new(),
+            under_way: FuturesUnordered::new(),
+            inner,
+        };
+        if !driver.driving.knows_place() {
+            match tail(&driver.inner.clone(), driver.space, driver.version).await {
+                Ok(last) => driver.driving.at_least(last.index()),
+                Err(error) => {
+                    return Err(Unloaded {
+                        letters: driver.letters,
+                        why: error.into(),
+                    });
+                }
+            }
+        }
+        Ok((driver, pending))
+    }
+
+    /// Reads the run again: somebody else wrote, or nobody knows whether we did.
+    pub(super) async fn reload(&mut self) -> Result<(), StoreError> {
+        let record = self.inner.store.run(self.id).await?;
+        let Some(record) = record else {
+            return Err(StoreError::Corrupt(format!("{} is gone", self.id)));
+        };
+        let Loaded {
+            record,
+            run,
+            kit,
+            first,
+        } = read(&self.inner, record).await?;
+        self.run = run;
+        self.kit = kit;
+        self.first = first;
+        self.version = record.version;
+        self.epoch = record.epoch;
+        self.held = record.node == Some(self.inner.settings.node);
+        Ok(())
+    }
+
+    /// What was said in the space before this run.
+    pub(super) async fn history(&mut self) -> Result<Arc<[Arc<Turn>]>, Adrift> {
+        if let Some(history) = &self.history {
+            return Ok(history.clone());
+        }
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut after = Seq(0);
+        // The first entry of a space has nothing before it.
+        while self.first > Seq::durable(1) {
+            let range = LogRange {
+                after,
+                before: Some(self.first),
+                limit: PAGE_ENTRIES,
+            };
+            let page = patient(|| self.inner.store.space_log(self.space, range))
+                .await
+                .map_err(|_| Adrift)?;
+            let whole = page.len() < PAGE_ENTRIES;
+            after = page.last().map_or(after, Entry::last);
+            entries.extend(page);
+            if whole || entries.len() >= HISTORY_ENTRIES_MAX {
+                break;
+            }
+        }
+        let turns: Arc<[Arc<Turn>]> = history::before(self.id, &self.run.agent().name, &entries).into();
+        self.history = Some(turns.clone());
+        Ok(turns)
+    }
+}
+
+/// The last place of a space's log.
+async fn tail(inner: &Inner, space: SpaceId, mut last: Seq) -> Result<Seq, StoreError> {
+    loop {
+        let range = LogRange {
+            after: last,
+            before: None,
+            limit: PAGE_ENTRIES,
+        };
+        let page = patient(|| inner.store.space_log(space, range)).await?;
+        last = page.last().map_or(last, Entry::last);
+        if page.len() < PAGE_ENTRIES {
+            return Ok(last);
+        }
+    }
+}
+
+async fn claim_and_read(inner: &Inner, id: RunId) -> Result<(Loaded, Vec<Pending>), Why> {
+    let record = patient(|| inner.store.run(id)).await?.ok_or(Why::NoRun)?;
+    let loaded = patient(|| read(inner, record.clone())).await?;
+    let driven = record.node.is_some();
+    let idle = loaded.run.due().is_empty() && loaded.run.status() != Status::Queued;
+    if record.status.is_final() || (idle && !driven) {
+        return Ok((loaded, Vec::new()));
+    }
+    let now = inner.clock.now();
+    let claimed = patient(|| inner.store.claim(id, inner.settings.node, now))
+        .await?
+        .ok_or(Why::Elsewhere)?;
+    let loaded = patient(|| read(inner, claimed.clone())).await?;
+    let mut arrivals = Vec::new();
+    match loaded.run.status() {
+        Status::Queued => arrivals.push(Arrival::Begin),
+        _ => arrivals.extend([Arrival::Recovered, Arrival::Tick]),
+    }
+    if parent_has_ended(inner, &claimed).await? {
+        arrivals.push(Arrival::Cancel);
+    }
+    Ok((loaded, arrivals.into_iter().map(Pending::own).collect()))
+}
+
+/// A child whose parent ended while nobody looked has nobody to answer.
+async fn parent_has_ended(inner: &Inner, record: &RunRecord) -> Result<bool, StoreError> {
+    let Some(call) = record.parent else {
+        return Ok(false);
+    };
+    let parent = patient(|| inner.store.run(call.run)).await?;
+    Ok(parent.is_none_or(|parent| parent.status.is_final()))
+}
+
+async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
+    let log = inner.store.run_log(record.id).await?;
+    let start = log
+        .iter()
+        .flat_map(|entry| &entry.events)
+        .find_map(|event| match event {
+            Event::RunStart(start) => Some(start),
+            _ => None,
+        });
+    let (Some(start), Some(head), Some(tail)) = (start, log.first(), log.last()) else {
+        return Err(StoreError::Corrupt(format!("{} has no beginning", record.id)));
+    };
+    let compiled = inner
+        .compiled(record.project, &record.agent, Some(record.revision))
+        .await?
+        .ok_or_else(|| {
+            StoreError::Corrupt(format!(
+                "agent {} revision {} is gone",
+                record.agent, record.revision
+            ))
+        })?;
+    let kit = inner
+        .kit(&compiled, &start.client_tools)
+        .map_err(|_| StoreError::Corrupt(format!("the client tools of {} do not compile", record.id)))?;
+    let run = Run::replay(record.id, compiled.agent, kit.toolbox.clone(), &log);
+    // The log is what happened; the row may have been read a moment earlier.
+    let record = RunRecord {
+        version: tail.last(),
+        ..record
+    };
+    Ok(Loaded {
+        first: head.first,
+        record,
+        run,
+        kit,
+    })
+}
+
+/// Tries a read a few times.
+pub(super) async fn patient<T, F>(mut read: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut delay = READ_DELAY;
+    for _ in 1..READ_ATTEMPTS {
+        match read().await {
+            Err(StoreError::Unavailable(_) | StoreError::Timeout) => {}
+            other => return other,
+        }
+        tokio::time::sleep(delay).await;
+        delay *= 2;
+    }
+    read().await
+}

@@ -1,0 +1,244 @@
+//! What is due, done: asking the model, running calls, following child runs.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+use toolgate_kernel::call::{Call, CallState, ErrorCode, Outcome};
+use toolgate_kernel::event::{Event, RunFinish, Seq, Status, ToolProgress};
+use toolgate_kernel::id::{MessageId, RunId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::message::{Message, Part};
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::prompt::Turn;
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::Execution;
+use tracing::Instrument;
+
+use super::{Done, Driver};
+use crate::feed::{End, Scope};
+use crate::model::Ask;
+use crate::post::ChildStart;
+use crate::reply::Gathering;
+use crate::tools::CallContext;
+use crate::{Engine, Inner};
+
+impl Driver {
+    /// Asks the model for a step.
+    pub(crate) fn ask(
+        &self,
+        step: u32,
+        not_before: Option<Time>,
+        history: Arc<[Arc<Turn>]>,
+    ) -> BoxFuture<'static, Done> {
+        let inner = self.inner.clone();
+        let agent = self.run.agent().clone();
+        let turns = history.iter().chain(self.run.turns()).cloned().collect();
+        let ask = Ask {
+            model: agent.model.clone(),
+            instructions: agent.instructions.as_str().into(),
+            turns,
+            tools: self.kit.offered.clone(),
+            tool_choice: agent.tool_choice.clone(),
+        };
+        let mut gathering = Gathering::new(
+            self.run.next_call(0),
+            step,
+            self.kit.toolbox.clone(),
+            self.driving.clone(),
+            inner.clock.clone(),
+        );
+        let span = tracing::info_span!(
+            "chat",
+            otel.kind = "client",
+            gen_ai.operation.name = "chat",
+            gen_ai.request.model = %ask.model.name.name,
+            gen_ai.usage.input_tokens = tracing::field::Empty,
+            gen_ai.usage.output_tokens = tracing::field::Empty,
+            toolgate.run = %self.id,
+            toolgate.step = step,
+        );
+        let asking = async move {
+            if let Some(wait) = not_before
+                .map(|moment| moment.since(inner.clock.now()))
+                .filter(|w| !w.is_zero())
+            {
+                tokio::time::sleep(wait).await;
+            }
+            let ending = inner.model.reply(&ask, &mut gathering).await;
+            if let Ok(ending) = &ending {
+                let span = tracing::Span::current();
+                span.record("gen_ai.usage.input_tokens", ending.usage.input_tokens);
+                span.record("gen_ai.usage.output_tokens", ending.usage.output_tokens);
+            }
+            Done::Replied {
+                parts: gathering.into_parts(),
+                ending,
+            }
+        };
+        asking.instrument(span).boxed()
+    }
+
+    /// Runs a call on the gateway's side.
+    pub(crate) fn call(&self, call: &Call) -> BoxFuture<'static, Done> {
+        let id = call.tool.call;
+        let tool = call.definition.clone().expect("only a known tool runs");
+        let span = tracing::info_span!(
+            "execute_tool",
+            gen_ai.operation.name = "execute_tool",
+            gen_ai.tool.name = %call.tool.name,
+            gen_ai.tool.call.id = %id,
+            toolgate.run = %self.id,
+        );
+        let running = match (&tool.execution, &call.state) {
+            (Execution::Agent { agent }, CallState::Executing { child: Some(child) }) => {
+                let start = ChildStart {
+                    id: *child,
+                    project: self.project,
+                    root: self.root,
+                    parent: id,
+                    depth: self.run.depth() + 1,
+                    agent: agent.clone(),
+                    message: child_message(*child, &call.input),
+                };
+                child_run(self.inner.clone(), start).boxed()
+            }
+            (Execution::Prebuilt { action }, _) => {
+                let cancel = CancellationToken::new();
+                let context = CallContext {
+                    project: self.project,
+                    space: self.space,
+                    run: self.id,
+                    entity: None,
+                    call: id,
+                    cancel: cancel.clone(),
+                    progress: self.progress_of(call),
+                };
+                let stop = cancel.drop_guard();
+                let action = action.clone();
+                let input = call.input.clone();
+                let inner = self.inner.clone();
+                async move {
+                    let running =
+                        AssertUnwindSafe(inner.tools.call(&action, &input, &context)).catch_unwind();
+                    let outcome = match tokio::time::timeout(tool.timeout, running).await {
+                        Ok(Ok(Ok(output))) => Outcome::Output(output),
+                        Ok(Ok(Err(failure))) => Outcome::error(failure.code, failure.message),
+                        Ok(Err(_)) => Outcome::error(ErrorCode::ExecutionFailed, "the tool broke down"),
+                        Err(_) => Outcome::error(
+                            ErrorCode::Timeout,
+                            format!("{} gave no answer within {:?}", tool.name, tool.timeout),
+                        ),
+                    };
+                    drop(stop);
+                    outcome
+                }
+                .boxed()
+            }
+            (
+                Execution::Agent { .. } | Execution::Client | Execution::Static(_) | Execution::PassThrough,
+                _,
+            ) => {
+                unreachable!("settled, offered or started before it is performed")
+            }
+        };
+        running
+            .map(move |outcome| Done::Called { call: id, outcome })
+            .instrument(span)
+            .boxed()
+    }
+
+    fn progress_of(&self, call: &Call) -> Arc<dyn Fn(Json) + Send + Sync> {
+        let (driving, clock, run, tool) = (
+            self.driving.clone(),
+            self.inner.clock.clone(),
+            self.id,
+            call.tool.clone(),
+        );
+        Arc::new(move |progress| {
+            driving.publish(
+                run,
+                clock.now(),
+                vec![ToolProgress::of(&tool, Some(progress)).into()],
+            );
+        })
+    }
+}
+
+/// The message that a child run starts with: the input's `prompt`, or else all of it.
+fn child_message(child: RunId, input: &Json) -> Message {
+    let value = input.to_value();
+    let text = match value.get("prompt").and_then(|prompt| prompt.as_str()) {
+        Some(prompt) => prompt.to_owned(),
+        None => input.as_str().to_owned(),
+    };
+    // The same message however often the start is tried.
+    let message_id = MessageId::from_bytes(child.to_bytes());
+    Message {
+        message_id,
+        from: None,
+        parts: vec![Part::Text { text }],
+        metadata: None,
+    }
+}
+
+/// Starts a child run unless it is there, and waits for its end.
+async fn child_run(inner: Arc<Inner>, start: ChildStart) -> Outcome {
+    let (child, agent) = (start.id, start.agent.clone());
+    match inner.start_child(start).await {
+        Ok(true) => {}
+        Ok(false) => {
+            return Outcome::error(ErrorCode::Unavailable, format!("there is no agent named {agent}"));
+        }
+        Err(error) => {
+            tracing::warn!(run = %child, %error, "a child run could not be started");
+            return Outcome::error(ErrorCode::Unavailable, "the agent could not be started");
+        }
+    }
+    follow_to_end(&Engine { inner }, child, &agent).await
+}
+
+async fn follow_to_end(engine: &Engine, child: RunId, agent: &AgentName) -> Outcome {
+    let mut text = String::new();
+    let mut cursor = Seq(0);
+    loop {
+        let Ok(mut following) = engine.subscribe(Scope::Run(child), cursor).await else {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            continue;
+        };
+        loop {
+            let after = following.cursor();
+            let batch = match following.next().await {
+                Ok(batch) => batch,
+                Err(End::Finished) => {
+                    return Outcome::error(ErrorCode::ExecutionFailed, "the agent gave no answer");
+                }
+                Err(End::Cut) => break,
+            };
+            for (seq, event) in batch.placed().filter(|(seq, _)| *seq > after) {
+                cursor = seq;
+                match event {
+                    Event::StepStart(_) => text.clear(),
+                    Event::TextEnd(e) => text.push_str(&e.text),
+                    Event::RunFinish(end) => return outcome_of(end, agent, &text),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn outcome_of(end: &RunFinish, agent: &AgentName, text: &str) -> Outcome {
+    match end.status {
+        Status::Completed => Outcome::Output(Json::string(text)),
+        Status::Cancelled => Outcome::error(ErrorCode::Cancelled, format!("{agent} was cancelled")),
+        Status::Failed
+        | Status::Queued
+        | Status::Running
+        | Status::WaitingTool
+        | Status::WaitingApproval
+        | Status::WaitingTime => Outcome::error(ErrorCode::ExecutionFailed, format!("{agent} failed")),
+    }
+}

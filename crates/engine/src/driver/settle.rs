@@ -1,0 +1,212 @@
+//! Arrivals into the log: taken by the kernel, stored in one write, then answered. When nobody knows whether a
+//! write happened, the run is read again and the same arrivals are taken again: what is there already is
+//! recognised.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolgate_kernel::call::{CallState, Outcome};
+use toolgate_kernel::event::{Event, Status};
+use toolgate_kernel::id::RunId;
+use toolgate_kernel::run::{Arrival, Due, Rejected};
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::{Execution, Retry};
+use uuid::Uuid;
+
+use super::{Adrift, Driver, Pending};
+use crate::Inner;
+use crate::deliver::Fate;
+use crate::store::{Append, LeaseWrite, RunWrite, StoreError};
+
+/// How often a write is tried before the run is left for later.
+const WRITE_ATTEMPTS: u32 = 8;
+/// The first wait before a write is tried again; doubles each time.
+const WRITE_DELAY: Duration = Duration::from_millis(10);
+
+impl Driver {
+    /// Takes what arrived, stores what it caused, and answers. The run is as its log when this returns.
+    pub(super) async fn settle(&mut self, arrived: Vec<Pending>) -> Result<(), Adrift> {
+        let mut pending = std::mem::take(&mut self.early);
+        pending.extend(arrived);
+        let children = self.children();
+        let mut delay = WRITE_DELAY;
+        for attempt in 1..=WRITE_ATTEMPTS {
+            match self.try_settle(&mut pending).await {
+                Ok(verdicts) => {
+                    if self.run.status() == Status::Cancelled {
+                        cancel_all(self.inner.clone(), children).await;
+                    }
+                    self.answer(pending, verdicts);
+                    return Ok(());
+                }
+                Err(error) if attempt == WRITE_ATTEMPTS => {
+                    tracing::error!(run = %self.id, %error, "the store does not take a run's events");
+                    for Pending { respond, .. } in pending {
+                        if let Some(respond) = respond {
+                            respond(Fate::Failed(StoreError::Unavailable(error.to_string())));
+                        }
+                    }
+                    return Err(Adrift);
+                }
+                Err(StoreError::Conflict) => {}
+                Err(error) => {
+                    tracing::warn!(run = %self.id, %error, attempt, "a write failed; the run is read again");
+                    tokio::time::sleep(delay).await;
+                    delay *= 2;
+                }
+            }
+            // An error here shows in the next attempt: the run is still ahead of its log then, and the
+            // version does not fit.
+            if let Err(error) = self.reload().await {
+                tracing::warn!(run = %self.id, %error, "a run cannot be read again yet");
+            }
+        }
+        Err(Adrift)
+    }
+
+    async fn try_settle(&mut self, pending: &mut [Pending]) -> Result<Vec<Option<Rejected>>, StoreError> {
+        let now = self.inner.clock.now();
+        let mut events = Vec::new();
+        let mut verdicts = Vec::with_capacity(pending.len());
+        let mut idempotency = None;
+        for one in pending.iter() {
+            match self.run.take(one.arrival.clone(), now) {
+                Ok(caused) => {
+                    events.extend(caused);
+                    if idempotency.is_none() {
+                        idempotency = one.idempotency.clone();
+                    }
+                    verdicts.push(None);
+                }
+                Err(rejected) => verdicts.push(Some(rejected)),
+            }
+        }
+        self.anticipate(now, &mut events);
+        if events.is_empty() {
+            return Ok(verdicts);
+        }
+        self.append(events, now, idempotency).await?;
+        if self.inner.settings.always_evict {
+            self.reload().await?;
+        }
+        Ok(verdicts)
+    }
+
+    /// What can be known at once goes into the same write: outputs that need no execution, and the starts of
+    /// calls that must not start unrecorded.
+    fn anticipate(&mut self, now: Time, events: &mut Vec<Event>) {
+        while let Some(arrival) = self.obvious() {
+            match self.run.take(arrival, now) {
+                Ok(caused) => events.extend(caused),
+                Err(rejected) => unreachable!("what is due can be done: {rejected:?}"),
+            }
+        }
+    }
+
+    fn obvious(&self) -> Option<Arrival> {
+        let parallel = self.inner.settings.parallel_calls;
+        self.run.due().into_iter().take(parallel).find_map(|due| {
+            let Due::Call(call) = due else { return None };
+            let tool = call.definition.as_ref().expect("only a known tool runs");
+            let id = call.tool.call;
+            let output = |output| {
+                Some(Arrival::Output {
+                    call: id,
+                    outcome: Outcome::Output(output),
+                })
+            };
+            let fresh = call.state == CallState::Ready;
+            match &tool.execution {
+                Execution::Static(value) => output(value.clone()),
+                Execution::PassThrough => output(call.input.clone()),
+                Execution::Agent { .. } if fresh => Some(Arrival::Started {
+                    call: id,
+                    child: Some(RunId::new(Uuid::now_v7())),
+                }),
+                Execution::Prebuilt { .. } if fresh && tool.retry == Retry::Never => Some(Arrival::Started {
+                    call: id,
+                    child: None,
+                }),
+                Execution::Agent { .. } | Execution::Prebuilt { .. } | Execution::Client => None,
+            }
+        })
+    }
+
+    async fn append(
+        &mut self,
+        events: Vec<Event>,
+        now: Time,
+        idempotency: Option<crate::store::IdempotencyRecord>,
+    ) -> Result<(), StoreError> {
+        let idle = self.run.due().is_empty();
+        let (lease, held, epoch) = match (self.held, idle) {
+            (true, true) => (LeaseWrite::Release, false, self.epoch),
+            (false, false) => (LeaseWrite::Take(self.inner.settings.node), true, self.epoch + 1),
+            (held, _) => (LeaseWrite::Keep, held, self.epoch),
+        };
+        let wake_at = self.run.wake_at();
+        let status = self.run.status();
+        let run = RunWrite::Extend {
+            id: self.id,
+            version: self.version,
+            epoch: self.epoch,
+            status,
+            wake_at,
+            lease,
+        };
+        let append = Append {
+            space: self.space,
+            run,
+            events,
+            time: now,
+            idempotency,
+        };
+        let entry = self.inner.store.append(append).await?;
+        self.run.stored(&entry);
+        self.version = entry.last();
+        (self.held, self.epoch) = (held, epoch);
+        if idle && let Some(wake_at) = wake_at {
+            self.inner.wake(wake_at);
+        }
+        self.inner.count(&entry);
+        Ok(())
+    }
+
+    fn answer(&mut self, pending: Vec<Pending>, verdicts: Vec<Option<Rejected>>) {
+        for (one, verdict) in pending.into_iter().zip(verdicts) {
+            match (verdict, one.respond) {
+                // Kept until the step is whole: the call it answers may be announced then.
+                (Some(Rejected::NotYet), respond @ Some(_)) => {
+                    self.early.push(Pending {
+                        arrival: one.arrival,
+                        idempotency: None,
+                        respond,
+                    });
+                }
+                (None, Some(respond)) => respond(Fate::Taken(&self.run)),
+                (Some(rejected), Some(respond)) => respond(Fate::Rejected(&self.run, rejected)),
+                (_, None) => {}
+            }
+        }
+    }
+
+    /// Runs that execute calls of this one.
+    fn children(&self) -> Vec<RunId> {
+        self.run
+            .calls()
+            .iter()
+            .filter_map(|call| match call.state {
+                CallState::Executing { child } => child,
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+async fn cancel_all(inner: Arc<Inner>, children: Vec<RunId>) {
+    for child in children {
+        if let Err(error) = inner.cancel(child).await {
+            tracing::warn!(run = %child, %error, "a child run could not be cancelled now");
+        }
+    }
+}

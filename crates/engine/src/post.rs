@@ -1,0 +1,495 @@
+//! A message into a space: to the run that is under way there, or to a new one.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use toolgate_kernel::event::{Entry, RunStart, Said, Seq};
+use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::message::Message;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::run::{Arrival, Run};
+use toolgate_kernel::tool::ClientTool;
+use uuid::Uuid;
+
+use crate::agents::{Compiled, Kit};
+use crate::driver::{Begun, Driver};
+use crate::feed::Subscription;
+use crate::intake::{Answer, IntakeError, Post, PostError, Posted};
+use crate::store::{Append, IdempotencyRecord, RunFilter, RunRecord, RunWrite, SpaceRecord, StoreError};
+use crate::{Engine, Inner};
+
+/// The agent that answers where nobody named one.
+const DEFAULT_AGENT: &str = "default";
+/// Newest runs of a space among which the one under way is looked for.
+const RECENT_RUNS: usize = 8;
+/// How often a write that nobody answered is tried.
+const WRITE_ATTEMPTS: u32 = 5;
+/// Locks that keep two messages to one space from starting two runs.
+const SPACE_LOCKS: usize = 64;
+
+/// One message at a time per space.
+pub(crate) struct SpaceLocks([tokio::sync::Mutex<()>; SPACE_LOCKS]);
+
+impl Default for SpaceLocks {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| tokio::sync::Mutex::new(())))
+    }
+}
+
+impl SpaceLocks {
+    async fn lock(&self, space: SpaceId) -> tokio::sync::MutexGuard<'_, ()> {
+        let mut hasher = DefaultHasher::new();
+        space.hash(&mut hasher);
+        self.0[hasher.finish() as usize % SPACE_LOCKS].lock().await
+    }
+}
+
+/// A run to be started by a call of another.
+pub(crate) struct ChildStart {
+    pub id: RunId,
+    pub project: ProjectId,
+    pub root: RunId,
+    pub parent: CallId,
+    pub depth: u32,
+    pub agent: AgentName,
+    pub message: Message,
+}
+
+/// Everything a new run begins with.
+struct NewRun {
+    id: RunId,
+    project: ProjectId,
+    space: SpaceId,
+    /// The space's row, when that is new too.
+    new_space: Option<SpaceRecord>,
+    root: RunId,
+    parent: Option<CallId>,
+    depth: u32,
+    agent: Compiled,
+    kit: Arc<Kit>,
+    client_tools: Vec<ClientTool>,
+    message: Message,
+    idempotency: Option<IdempotencyRecord>,
+}
+
+impl Engine {
+    /// Stores a message, and starts or wakes the run that answers it.
+    pub async fn post(&self, post: Post) -> Result<Posted, PostError> {
+        let space = post.space.unwrap_or_else(|| SpaceId::new(Uuid::now_v7()));
+        self.inner.post(space, post).await
+    }
+
+    /// As [`Engine::post`], and follows the run from just before the message; nothing to follow when nobody
+    /// answers.
+    pub async fn post_and_follow(&self, post: Post) -> Result<(Posted, Option<Subscription>), PostError> {
+        let space = post.space.unwrap_or_else(|| SpaceId::new(Uuid::now_v7()));
+        let following = self.inner.follow_from_now(space);
+        let posted = self.inner.post(space, post).await?;
+        let following = match posted.run_id {
+            None => None,
+            // What followed the first of the two requests may be over.
+            Some(run) if posted.repeated => {
+                Some(self.subscribe(crate::feed::Scope::Run(run), posted.seq).await?)
+            }
+            Some(run) => Some(following.only(run, posted.seq)),
+        };
+        Ok((posted, following))
+    }
+}
+
+impl Inner {
+    async fn post(self: &Arc<Self>, space: SpaceId, post: Post) -> Result<Posted, PostError> {
+        if self.is_stopping() {
+            return Err(PostError::Busy(
+                "the gateway is going down; try again in a moment".into(),
+            ));
+        }
+        if let Some(posted) = self.answered_before(&post).await? {
+            return Ok(posted);
+        }
+        let Some(known) = post.space else {
+            return self.post_new_space(space, post).await;
+        };
+        let record = self
+            .store
+            .space(known)
+            .await?
+            .filter(|record| record.project == post.project);
+        let record = record.ok_or(PostError::NoSpace)?;
+        let name = match &post.answer {
+            Answer::None => return self.post_unanswered(space, post).await,
+            Answer::Agent(name) => name.clone(),
+            Answer::Default => record.agent.unwrap_or_else(default_agent),
+        };
+        let _turn = self.spaces.lock(space).await;
+        if let Some(posted) = self.join_run(space, &name, &post).await? {
+            return Ok(posted);
+        }
+        let (agent, kit) = self.equip(post.project, name, &post.client_tools).await?;
+        self.post_new_run(space, None, agent, kit, post).await
+    }
+
+    async fn post_new_space(self: &Arc<Self>, space: SpaceId, post: Post) -> Result<Posted, PostError> {
+        let name = match &post.answer {
+            Answer::None => return Err(PostError::NoSpace),
+            Answer::Agent(name) => name.clone(),
+            Answer::Default => default_agent(),
+        };
+        let (agent, kit) = self.equip(post.project, name.clone(), &post.client_tools).await?;
+        let record = SpaceRecord {
+            id: space,
+            project: post.project,
+            title: None,
+            agent: Some(name),
+            metadata: None,
+            members: post.message.from.into_iter().collect(),
+            created: self.clock.now(),
+        };
+        self.post_new_run(space, Some(record), agent, kit, post).await
+    }
+
+    async fn equip(
+        &self,
+        project: ProjectId,
+        name: AgentName,
+        client_tools: &[ClientTool],
+    ) -> Result<(Compiled, Arc<Kit>), PostError> {
+        let agent = self
+            .compiled(project, &name, None)
+            .await?
+            .ok_or(PostError::NoAgent(name))?;
+        let kit = self.kit(&agent, client_tools).map_err(PostError::Tools)?;
+        Ok((agent, kit))
+    }
+
+    async fn post_new_run(
+        self: &Arc<Self>,
+        space: SpaceId,
+        new_space: Option<SpaceRecord>,
+        agent: Compiled,
+        kit: Arc<Kit>,
+        post: Post,
+    ) -> Result<Posted, PostError> {
+        let id = RunId::new(Uuid::now_v7());
+        let message_id = post.message.message_id;
+        let idempotency = self.remember(&post, space, Some(id));
+        let fresh_space = new_space.is_some();
+        let started = self
+            .start(NewRun {
+                id,
+                project: post.project,
+                space,
+                new_space,
+                root: id,
+                parent: None,
+                depth: 0,
+                agent,
+                kit,
+                client_tools: post.client_tools.clone(),
+                message: post.message.clone(),
+                idempotency,
+            })
+            .await;
+        match started {
+            Ok(entry) => {
+                let seq = if fresh_space { Seq(0) } else { just_before(&entry) };
+                Ok(Posted {
+                    message_id,
+                    space_id: space,
+                    run_id: Some(id),
+                    seq,
+                    repeated: false,
+                })
+            }
+            // The same request, at the same moment, was faster.
+            Err(StoreError::Exists) => self
+                .answered_before(&post)
+                .await?
+                .ok_or(PostError::Store(StoreError::Exists)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives the message to the run that is under way in the space, if there is one.
+    async fn join_run(
+        self: &Arc<Self>,
+        space: SpaceId,
+        agent: &AgentName,
+        post: &Post,
+    ) -> Result<Option<Posted>, PostError> {
+        let filter = RunFilter {
+            space: Some(space),
+            limit: RECENT_RUNS,
+            ..RunFilter::default()
+        };
+        let recent = self.store.runs(post.project, filter).await?;
+        let open = recent
+            .into_iter()
+            .find(|run| !run.status.is_final() && run.agent == *agent && run.parent.is_none());
+        let Some(RunRecord { id, version, .. }) = open else {
+            return Ok(None);
+        };
+        let idempotency = self.remember(post, space, Some(id));
+        let arrival = Arrival::Message(post.message.clone());
+        match self.deliver_once(id, arrival, idempotency, |_| Some(())).await {
+            Ok(()) => Ok(Some(Posted {
+                message_id: post.message.message_id,
+                space_id: space,
+                run_id: Some(id),
+                seq: version,
+                repeated: false,
+            })),
+            Err(IntakeError::Ended(_)) => Ok(None),
+            Err(IntakeError::Store(error)) => Err(error.into()),
+            Err(other) => Err(PostError::Busy(other.to_string())),
+        }
+    }
+
+    /// A message that nobody is asked to answer.
+    async fn post_unanswered(&self, space: SpaceId, post: Post) -> Result<Posted, PostError> {
+        let message_id = post.message.message_id;
+        let idempotency = self.remember(&post, space, None);
+        let events = vec![
+            Said {
+                message: post.message,
+            }
+            .into(),
+        ];
+        let append = Append {
+            space,
+            run: RunWrite::None,
+            events,
+            time: self.clock.now(),
+            idempotency,
+        };
+        let entry = self.store.append(append).await?;
+        let seq = just_before(&entry);
+        Ok(Posted {
+            message_id,
+            space_id: space,
+            run_id: None,
+            seq,
+            repeated: false,
+        })
+    }
+
+    /// Starts a run for a call of another, unless it is there. False when there is no such agent.
+    pub(crate) async fn start_child(self: &Arc<Self>, child: ChildStart) -> Result<bool, StoreError> {
+        let ChildStart {
+            id,
+            project,
+            root,
+            parent,
+            depth,
+            agent,
+            message,
+        } = child;
+        if self.store.run(id).await?.is_some() {
+            return Ok(true);
+        }
+        let Some(agent) = self.compiled(project, &agent, None).await? else {
+            return Ok(false);
+        };
+        let space = SpaceId::from_bytes(id.to_bytes());
+        let new_space = SpaceRecord {
+            id: space,
+            project,
+            title: None,
+            agent: Some(agent.agent.name.clone()),
+            metadata: None,
+            members: Vec::new(),
+            created: self.clock.now(),
+        };
+        let kit = agent.tools.clone();
+        let started = self.start(NewRun {
+            id,
+            project,
+            space,
+            new_space: Some(new_space),
+            root,
+            parent: Some(parent),
+            depth,
+            agent,
+            kit,
+            client_tools: Vec::new(),
+            message,
+            idempotency: None,
+        });
+        match started.await {
+            Ok(_) | Err(StoreError::Exists) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Stores a new run and, if there is room, drives it.
+    async fn start(self: &Arc<Self>, new: NewRun) -> Result<Arc<Entry>, StoreError> {
+        let NewRun {
+            id,
+            project,
+            space,
+            new_space,
+            root,
+            parent,
+            depth,
+            agent,
+            kit,
+            client_tools,
+            message,
+            idempotency,
+        } = new;
+        let now = self.clock.now();
+        let start = RunStart {
+            agent: agent.agent.name.clone(),
+            revision: agent.revision,
+            model: agent.agent.model.name.clone(),
+            entity: None,
+            parent,
+            depth,
+            client_tools,
+            tools: kit.pins.clone(),
+        };
+        let mut run = Run::new(id, agent.agent.clone(), kit.toolbox.clone());
+        let mut events = run.start(start, message, now);
+        let room = self.active.count() < self.settings.runs_active_max;
+        if room {
+            events.extend(run.take(Arrival::Begin, now).expect("a new run can begin"));
+        }
+        let record = RunRecord {
+            id,
+            project,
+            space,
+            agent: agent.agent.name.clone(),
+            revision: agent.revision,
+            parent,
+            root,
+            status: run.status(),
+            created: now,
+            updated: now,
+            version: Seq(0),
+            wake_at: None,
+            node: room.then_some(self.settings.node),
+            epoch: room.into(),
+        };
+        // Whoever follows the space sees the run from its first event.
+        let driving = self.feed.drive(space);
+        let letters = room.then(|| self.active.admit(id));
+        let history = new_space.is_some().then(|| Vec::new().into());
+        let write = RunWrite::Create {
+            record: Box::new(record),
+            space: new_space.map(Box::new),
+        };
+        let append = Append {
+            space,
+            run: write,
+            events,
+            time: now,
+            idempotency,
+        };
+        let entry = match self.create(append, id).await {
+            Ok(entry) => entry,
+            Err(error) => {
+                self.active.remove(id);
+                return Err(error);
+            }
+        };
+        self.count(&entry);
+        let Some(letters) = letters else {
+            self.look.notify_one();
+            return Ok(entry);
+        };
+        let (first, version) = (entry.first, entry.last());
+        let begun = Begun {
+            project,
+            space,
+            root,
+            run,
+            kit,
+            first,
+            version,
+            letters,
+            driving,
+            history,
+        };
+        self.tasks.spawn(Driver::begin(self.clone(), begun));
+        Ok(entry)
+    }
+
+    /// Creates a run; when nobody knows whether it worked, looks, and tries again.
+    async fn create(&self, append: Append, id: RunId) -> Result<Arc<Entry>, StoreError> {
+        let mut attempt = 1;
+        loop {
+            match self.store.append(append.clone()).await {
+                Err(StoreError::Timeout) if attempt < WRITE_ATTEMPTS => attempt += 1,
+                // Ours, from an attempt that was thought lost.
+                Err(StoreError::Exists) if attempt > 1 => {
+                    let log = self.store.run_log(id).await?;
+                    return log.into_iter().next().map(Arc::new).ok_or(StoreError::Exists);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn remember(&self, post: &Post, space: SpaceId, run: Option<RunId>) -> Option<IdempotencyRecord> {
+        let (key, request) = post.idempotency.clone()?;
+        let answer = serde_json::json!({
+            "messageId": post.message.message_id, "spaceId": space, "runId": run,
+        });
+        let time = self.clock.now();
+        Some(IdempotencyRecord {
+            project: post.project,
+            key,
+            request,
+            answer: answer.into(),
+            time,
+        })
+    }
+
+    async fn answered_before(&self, post: &Post) -> Result<Option<Posted>, PostError> {
+        let Some((key, request)) = &post.idempotency else {
+            return Ok(None);
+        };
+        let Some(record) = self.store.idempotency(post.project, key).await? else {
+            return Ok(None);
+        };
+        if record.request != *request {
+            return Err(PostError::KeyReused);
+        }
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Told {
+            message_id: toolgate_kernel::id::MessageId,
+            space_id: SpaceId,
+            run_id: Option<RunId>,
+        }
+        let told: Told = record
+            .answer
+            .read()
+            .map_err(|e| StoreError::Corrupt(e.to_string()))?;
+        let seq = match told.run_id {
+            Some(run) => self.store.run_log(run).await?.first().map_or(Seq(0), just_before),
+            None => Seq(0),
+        };
+        let Told {
+            message_id,
+            space_id,
+            run_id,
+        } = told;
+        Ok(Some(Posted {
+            message_id,
+            space_id,
+            run_id,
+            seq,
+            repeated: true,
+        }))
+    }
+}
+
+fn default_agent() -> AgentName {
+    DEFAULT_AGENT.parse().expect("the default is a name")
+}
+
+/// A cursor from which this entry is the next.
+fn just_before(entry: &Entry) -> Seq {
+    Seq(entry.first.0 - 1)
+}

@@ -1,0 +1,189 @@
+//! What nobody asks for: the heartbeat, deadlines, and runs that nobody drives.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use toolgate_kernel::event::{Entry, Event};
+use toolgate_kernel::id::RunId;
+use toolgate_kernel::run::Arrival;
+use toolgate_kernel::time::Time;
+
+use crate::store::StoreError;
+use crate::{Engine, Inner};
+
+/// How often the store is asked for runs that nobody drives, whatever the deadlines say: also what bounds the
+/// harm of a clock that jumps.
+const SCAN_EVERY: Duration = Duration::from_secs(5);
+/// How soon a run is looked at again that the store would not take.
+const ADRIFT_FOR: Duration = Duration::from_secs(1);
+/// Runs looked at in one scan.
+const SCAN_RUNS: usize = 1_000;
+
+impl Engine {
+    /// Heartbeat, recovery, timers, runs: until `stop` fires, then until what is under way is safe.
+    pub async fn drive(&self, stop: CancellationToken) {
+        let inner = &self.inner;
+        let beating = inner.tasks.spawn(beat(inner.clone()));
+        inner.take_up().await;
+        loop {
+            let pause = inner.pause();
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = inner.look.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            inner.scan().await;
+        }
+        inner.stopping.store(true, Ordering::SeqCst);
+        let drained = async {
+            while inner.active.count() > 0 {
+                inner.look.notified().await;
+            }
+        };
+        // What is not done by then is dropped; its run goes on from the log at the next start.
+        let _ = tokio::time::timeout(inner.settings.drain, drained).await;
+        inner.halt.cancel();
+        inner.feed.cut();
+        inner.tasks.close();
+        inner.tasks.wait().await;
+        beating.abort();
+    }
+}
+
+impl Inner {
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// A run must be looked at by this moment.
+    pub(crate) fn wake(&self, moment: Time) {
+        if self.next_wake.fetch_min(moment.0, Ordering::SeqCst) > moment.0 {
+            self.look.notify_one();
+        }
+    }
+
+    /// The store would not take a run: it is looked at again soon.
+    pub(crate) fn adrift(&self, run: RunId) {
+        self.adrift.lock().expect("no panic holds the list").push(run);
+        self.look.notify_one();
+    }
+
+    fn pause(&self) -> Duration {
+        let waiting = !self.adrift.lock().expect("no panic holds the list").is_empty();
+        let longest = if waiting { ADRIFT_FOR } else { SCAN_EVERY };
+        let next = Time(self.next_wake.load(Ordering::SeqCst));
+        // A moment past the deadline, so that a clock of milliseconds has reached it.
+        (next.since(self.clock.now()) + Duration::from_millis(1)).min(longest)
+    }
+
+    /// At the start: every run that the last process of this node left behind.
+    async fn take_up(self: &Arc<Self>) {
+        let left = async {
+            self.store.heartbeat(self.settings.node, Time(0)).await?;
+            let left = self.store.claimable(self.clock.now(), usize::MAX).await?;
+            self.store.heartbeat(self.settings.node, self.lease_end()).await?;
+            Ok::<_, StoreError>(left)
+        };
+        match left.await {
+            Ok(left) => {
+                if !left.is_empty() {
+                    tracing::info!(runs = left.len(), "taking up runs where they were left");
+                }
+                self.look_at(left);
+            }
+            Err(error) => tracing::error!(%error, "the store does not tell which runs were left"),
+        }
+    }
+
+    /// Looks at runs that nobody drives: those past a deadline, those of a node that died, those that wait
+    /// for room.
+    async fn scan(self: &Arc<Self>) {
+        for run in std::mem::take(&mut *self.adrift.lock().expect("no panic holds the list")) {
+            self.summon(run);
+        }
+        self.next_wake.store(i64::MAX, Ordering::SeqCst);
+        let found = async {
+            let left = self.store.claimable(self.clock.now(), SCAN_RUNS).await?;
+            Ok::<_, StoreError>((left, self.store.next_wake().await?))
+        };
+        match found.await {
+            Ok((left, next)) => {
+                self.look_at(left);
+                let next = next.filter(|next| *next > self.clock.now());
+                self.next_wake
+                    .fetch_min(next.map_or(i64::MAX, |next| next.0), Ordering::SeqCst);
+            }
+            Err(error) => tracing::warn!(%error, "the store does not tell which runs are due"),
+        }
+    }
+
+    fn look_at(self: &Arc<Self>, runs: Vec<RunId>) {
+        for run in runs {
+            if self.active.count() >= self.settings.runs_active_max {
+                return;
+            }
+            if self.active.contains(run) {
+                continue;
+            }
+            let inner = self.clone();
+            self.tasks.spawn(async move {
+                // Whatever it says, the run has been looked at.
+                let _ = inner.deliver(run, Arrival::Tick, |_| Some(())).await;
+            });
+        }
+    }
+
+    fn lease_end(&self) -> Time {
+        self.clock.now().after(self.settings.node_lease)
+    }
+
+    /// Counts what has happened, for the metrics.
+    pub(crate) fn count(&self, entry: &Entry) {
+        for event in &entry.events {
+            match event {
+                Event::RunStart(_) => metrics::counter!("toolgate_runs_started_total").increment(1),
+                Event::RunFinish(e) => {
+                    metrics::counter!("toolgate_runs_finished_total", "status" => e.status.as_str())
+                        .increment(1);
+                }
+                Event::StepFinish(e) => {
+                    metrics::counter!("toolgate_steps_total").increment(1);
+                    metrics::counter!("toolgate_tokens_total", "kind" => "input")
+                        .increment(e.usage.input_tokens);
+                    metrics::counter!("toolgate_tokens_total", "kind" => "output")
+                        .increment(e.usage.output_tokens);
+                }
+                Event::ToolOutputAvailable(_) => {
+                    metrics::counter!("toolgate_calls_total", "outcome" => "output").increment(1);
+                }
+                Event::ToolOutputError(_) => {
+                    metrics::counter!("toolgate_calls_total", "outcome" => "error").increment(1);
+                }
+                Event::ToolOutputDenied(_) => {
+                    metrics::counter!("toolgate_calls_total", "outcome" => "denied").increment(1);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Says that this node lives, until the engine halts.
+async fn beat(inner: Arc<Inner>) {
+    let every = inner.settings.node_lease / 3;
+    while !inner.halt.is_cancelled() {
+        tokio::select! {
+            () = inner.halt.cancelled() => return,
+            () = tokio::time::sleep(every) => {}
+        }
+        if let Err(error) = inner
+            .store
+            .heartbeat(inner.settings.node, inner.lease_end())
+            .await
+        {
+            tracing::warn!(%error, "the heartbeat was not stored");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Calls: who answers them, how often, and what everyone is told.
+
+use std::time::Duration;
+
+use serde_json::json;
+use toolgate_engine::intake::{Decision, IntakeError, Submission};
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::event::{Event, Status};
+use toolgate_kernel::json::Json;
+
+use crate::world::{World, calls_in};
+
+fn output(value: serde_json::Value) -> Submission {
+    Submission::Output(Json::from(value))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_chat_is_answered() {
+    let world = World::new().await;
+    let posted = world.say("hello").await;
+    assert_eq!(world.answer(posted.run_id.unwrap()).await, "you said hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn outputs_that_need_no_execution_reach_the_model() {
+    let world = World::new().await;
+    let posted = world.say(r#"call:fixed call:mirror={"a":1}"#).await;
+    assert_eq!(world.answer(posted.run_id.unwrap()).await, r#"got {"fixed":true} and {"a":1}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_call_waits_for_its_result_and_settles_once() {
+    let world = World::new().await;
+    let run = world.say("call:ask").await.run_id.unwrap();
+    let call = calls_in(&world.until_status(run, Status::WaitingTool).await)[0];
+
+    let wrong = world.engine.submit(call, output(json!("not an object"))).await;
+    assert!(matches!(wrong, Err(IntakeError::Invalid(_))), "{wrong:?}");
+    let receipt = world.engine.submit(call, output(json!({"choice": "red"}))).await.unwrap();
+    let again = world.engine.submit(call, output(json!({ "choice" : "red" }))).await.unwrap();
+    assert_eq!(receipt, again);
+    match world.engine.submit(call, output(json!({"choice": "blue"}))).await {
+        Err(IntakeError::Conflict { winner }) => assert_eq!(*winner, receipt),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(world.answer(run).await, r#"got {"choice":"red"}"#);
+    let after = world.engine.submit(call, output(json!({"choice": "red"}))).await.unwrap();
+    assert_eq!(receipt, after);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_call_and_an_unknown_run_are_unknown() {
+    let world = World::new().await;
+    let run = world.say("hello").await.run_id.unwrap();
+    world.finish(run).await;
+    for call in [format!("{}_5", run.to_string().replace("run_", "call_")), "call_00000000000000000000000000_0".into()] {
+        let told = world.engine.submit(call.parse().unwrap(), output(json!({}))).await;
+        assert!(matches!(told, Err(IntakeError::Unknown("call"))), "{told:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_gone_for_ever_is_given_up() {
+    let world = World::new().await;
+    let run = world.say("call:ask").await.run_id.unwrap();
+    let call = calls_in(&world.until_status(run, Status::WaitingTool).await)[0];
+    let answer = world.answer(run).await;
+    assert!(answer.contains("TIMEOUT"), "{answer}");
+    match world.engine.submit(call, output(json!({}))).await {
+        Err(IntakeError::Gone { code, .. }) => assert_eq!(code, ErrorCode::Timeout),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_both_sides_are_answered_in_any_order() {
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    for order in orders {
+        let world = World::new().await;
+        let run = world.say(r#"call:ask call:slow={"n":1} call:show call:fail"#).await.run_id.unwrap();
+        let events = world.until(run, |event| matches!(event, Event::StepFinish(_))).await;
+        let calls = calls_in(&events);
+        for which in order {
+            match which {
+                0 => drop(world.engine.submit(calls[0], output(json!({"n": 0}))).await.unwrap()),
+                1 => world.tools.gate.add_permits(1),
+                _ => drop(world.engine.submit(calls[2], Submission::Error("broken".into())).await.unwrap()),
+            }
+        }
+        let answer = world.answer(run).await;
+        let places: Vec<usize> = [r#"{"n":0}"#, r#"{"n":1}"#, "broken", "no luck"]
+            .iter()
+            .map(|result| answer.find(result).unwrap_or_else(|| panic!("{result} in {answer}")))
+            .collect();
+        assert!(places.is_sorted(), "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_breaks_or_hangs_is_an_error_and_not_the_end() {
+    let world = World::new().await;
+    let run = world.say("call:break call:hang call:nothing").await.run_id.unwrap();
+    let answer = world.answer(run).await;
+    for code in ["EXECUTION_FAILED", "TIMEOUT", "NOT_FOUND"] {
+        assert!(answer.contains(code), "{code} in {answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_keeps_others_away_until_its_holder_goes() {
+    let world = World::new().await;
+    let run = world.say("call:ask").await.run_id.unwrap();
+    let call = calls_in(&world.until_status(run, Status::WaitingTool).await)[0];
+    let lease = Duration::from_secs(10);
+    let claimed = world.engine.claim_call(call, "tab 1".into(), lease).await.unwrap();
+    assert_eq!(claimed.input, Json::from(json!({})));
+    let other = world.engine.claim_call(call, "tab 2".into(), lease).await;
+    assert!(matches!(other, Err(IntakeError::Held { ref holder, .. }) if holder == "tab 1"), "{other:?}");
+    world.engine.claim_call(call, "tab 1".into(), lease).await.unwrap();
+    world.until(run, |event| matches!(event, Event::ToolReleased(_))).await;
+    world.engine.claim_call(call, "tab 2".into(), lease).await.unwrap();
+    world.engine.release_call(call, "tab 2".into()).await.unwrap();
+    world.engine.claim_call(call, "tab 3".into(), lease).await.unwrap();
+    world.engine.submit(call, output(json!({"by": 3}))).await.unwrap();
+    assert_eq!(world.answer(run).await, r#"got {"by":3}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_approves_edits_denies_or_says_nothing() {
+    let world = World::new().await;
+    let ask = async || {
+        let run = world.say(r#"call:guarded={"to":"a"}"#).await.run_id.unwrap();
+        let events = world.until(run, |event| matches!(event, Event::RunStatus(_))).await;
+        let asked = events.iter().find_map(|event| match event {
+            Event::ToolApprovalRequest(e) => Some(e.approval_id),
+            _ => None,
+        });
+        (run, asked.unwrap())
+    };
+    let (run, approval) = ask().await;
+    let yes = world.engine.decide(approval, Decision::Approve(None), None).await.unwrap();
+    assert!(yes.approved);
+    assert_eq!(world.answer(run).await, r#"got {"to":"a"}"#);
+    assert_eq!(world.engine.decide(approval, Decision::Approve(None), None).await.unwrap(), yes);
+    let no = world.engine.decide(approval, Decision::Deny(None), None).await;
+    assert!(matches!(no, Err(IntakeError::DecidedOtherwise { ref winner }) if **winner == yes), "{no:?}");
+
+    let (run, approval) = ask().await;
+    let edited = |value: serde_json::Value| Decision::Approve(Some(Json::from(value)));
+    let bad = world.engine.decide(approval, edited(json!({"to": 5})), None).await;
+    assert!(matches!(bad, Err(IntakeError::Invalid(_))), "{bad:?}");
+    world.engine.decide(approval, edited(json!({"to": "b"})), None).await.unwrap();
+    assert_eq!(world.answer(run).await, r#"got {"to":"b"}"#);
+
+    let (run, approval) = ask().await;
+    world.engine.decide(approval, Decision::Deny(Some("too dear".into())), None).await.unwrap();
+    let answer = world.answer(run).await;
+    assert!(answer.contains("DENIED") && answer.contains("too dear"), "{answer}");
+
+    let (run, approval) = ask().await;
+    let answer = world.answer(run).await;
+    assert!(answer.contains("DENIED") && answer.contains("in time"), "{answer}");
+    let late = world.engine.decide(approval, Decision::Approve(None), None).await;
+    assert!(matches!(late, Err(IntakeError::Gone { code: ErrorCode::Denied, .. })), "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_before_approval_is_refused_and_after_it_taken() {
+    let world = World::new().await;
+    let run = world.say("call:guarded_ask").await.run_id.unwrap();
+    let call = calls_in(&world.until_status(run, Status::WaitingApproval).await)[0];
+    let early = world.engine.submit(call, output(json!(1))).await;
+    assert!(matches!(early, Err(IntakeError::NotApproved)), "{early:?}");
+    let approval = call.to_string().replace("call_", "appr_").parse().unwrap();
+    world.engine.decide(approval, Decision::Approve(None), None).await.unwrap();
+    world.engine.submit(call, output(json!(1))).await.unwrap();
+    assert_eq!(world.answer(run).await, "got 1");
+}

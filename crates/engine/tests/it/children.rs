@@ -1,0 +1,54 @@
+//! Runs that start runs.
+
+use toolgate_engine::store::RunFilter;
+use toolgate_kernel::event::{Event, Status};
+use toolgate_kernel::id::RunId;
+
+use crate::world::World;
+
+async fn child_of(world: &World, run: RunId) -> RunId {
+    let events = world.until(run, |event| matches!(event, Event::ToolExecuting(_))).await;
+    let Some(Event::ToolExecuting(started)) = events.last() else { unreachable!() };
+    started.child.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_words_of_a_child_are_the_output() {
+    let world = World::new().await;
+    let run = world.say(r#"call:helper={"prompt":"hi"}"#).await.run_id.unwrap();
+    assert_eq!(world.answer(run).await, r#"got "you said hi""#);
+    let children = world
+        .store
+        .runs(world.project, RunFilter { parent: Some(run), limit: 10, ..RunFilter::default() })
+        .await
+        .unwrap();
+    assert_eq!(children.len(), 1);
+    assert_eq!(children[0].root, run);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_a_run_reaches_the_last_child() {
+    let world = World::new().await;
+    let nested = r#"call:helper={"prompt":"call:helper={\"prompt\":\"call:ask\"}"}"#;
+    let root = world.say(nested).await.run_id.unwrap();
+    let child = child_of(&world, root).await;
+    let grandchild = child_of(&world, child).await;
+    world.until_status(grandchild, Status::WaitingTool).await;
+    world.engine.cancel(root).await.unwrap();
+    for run in [root, child, grandchild] {
+        assert_eq!(world.finish(run).await.status, Status::Cancelled);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_that_call_agents_reach_a_floor() {
+    let world = World::new().await;
+    // The scripted model passes any prompt on to the next helper.
+    let mut words = "hello".to_owned();
+    for _ in 0..6 {
+        words = format!(r#"call:helper={}"#, serde_json::json!({ "prompt": words }));
+    }
+    let run = world.say(&words).await.run_id.unwrap();
+    let answer = world.answer(run).await;
+    assert!(answer.contains("LIMIT_EXCEEDED"), "{answer}");
+}

@@ -1,0 +1,92 @@
+//! The same promises with a store that fails now and then, and with runs that never stay in memory.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use toolgate_engine::intake::{Decision, IntakeError, Submission};
+use toolgate_engine::store::{Store, StoreError};
+use toolgate_kernel::event::{Event, Status};
+use toolgate_kernel::id::ApprovalId;
+use toolgate_kernel::json::Json;
+use toolgate_store::{MemoryStore, SqliteOptions, SqliteStore};
+use toolgate_testkit::faulty_store::FaultyStore;
+
+use crate::world::{Setup, World, calls_in, retry};
+
+/// One of everything: a server call, a client call, an approval, a child, and a second message.
+async fn one_of_everything(world: &World, number: usize) {
+    let words = format!(r#"call:mirror={{"n":{number}}} call:ask call:guarded={{"to":"x"}} call:echo={{"e":{number}}}"#);
+    let mut post = world.post_to(None, &words);
+    post.idempotency = Some((format!("run {number}"), [0; 32]));
+    let posted = retry(|| world.engine.post(post.clone())).await;
+    let run = posted.run_id.unwrap();
+    let events = world.until(run, |event| matches!(event, Event::StepFinish(_))).await;
+    let calls = calls_in(&events);
+    let output = Json::from(json!({ "answer": number }));
+    let taken = |told: Result<_, IntakeError>| match told {
+        Err(IntakeError::Store(StoreError::Unavailable(_) | StoreError::Timeout) | IntakeError::Busy(_)) => Err("again"),
+        other => Ok(other.unwrap()),
+    };
+    let receipt = retry(async || taken(world.engine.submit(calls[1], Submission::Output(output.clone())).await)).await;
+    let approval = ApprovalId { run, number: calls[2].number };
+    retry(async || match world.engine.decide(approval, Decision::Approve(None), None).await {
+        Err(IntakeError::Store(_) | IntakeError::Busy(_)) => Err("again"),
+        other => Ok(other.unwrap()),
+    })
+    .await;
+    let end = world.finish(run).await;
+    assert_eq!(end.status, Status::Completed);
+
+    let log = world.log(run).await;
+    let count = |wanted: &dyn Fn(&Event) -> bool| log.iter().filter(|(_, event)| wanted(event)).count();
+    assert_eq!(count(&|event| matches!(event, Event::RunFinish(_))), 1);
+    assert_eq!(count(&|event| matches!(event, Event::Said(_))), 1);
+    for call in &calls {
+        let settled = |event: &Event| match event {
+            Event::ToolOutputAvailable(e) => e.tool_call_id == *call,
+            Event::ToolOutputError(e) => e.tool_call_id == *call,
+            Event::ToolOutputDenied(e) => e.tool_call_id == *call,
+            _ => false,
+        };
+        assert_eq!(count(&settled), 1, "{call} settles once");
+    }
+    let stored = log.iter().find(|(seq, _)| *seq == receipt.seq).map(|(_, event)| event);
+    assert!(
+        matches!(stored, Some(Event::ToolOutputAvailable(e)) if e.output.as_ref() == Some(&output)),
+        "the receipt names the result: {stored:?}"
+    );
+}
+
+async fn many(setup: Setup, runs: usize) {
+    let world = Arc::new(World::with(setup).await);
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..runs {
+        let world = world.clone();
+        tasks.spawn(async move { one_of_everything(&world, number).await });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_promise_holds_when_runs_never_stay_in_memory() {
+    many(Setup { always_evict: true, ..Setup::default() }, 20).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_promise_holds_when_one_store_call_in_thirty_fails() {
+    for seed in 0..20 {
+        let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let store = Arc::new(FaultyStore::new(inner, seed, 10));
+        many(Setup { store, ..Setup::default() }, 20).await;
+    }
+}
+
+#[tokio::test]
+async fn every_promise_holds_on_sqlite_with_faults_and_without_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = SqliteStore::open(&folder.path().join("test.db"), SqliteOptions::default()).unwrap();
+    let store = Arc::new(FaultyStore::new(Arc::new(sqlite), 1, 10));
+    many(Setup { store, always_evict: true, ..Setup::default() }, 50).await;
+}

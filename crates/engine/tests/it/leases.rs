@@ -1,0 +1,96 @@
+//! Runs that change hands: after a stop, a crash, or a worker that was thought dead.
+
+
+
+use serde_json::json;
+use toolgate_engine::intake::Submission;
+use toolgate_engine::store::{Append, LeaseWrite, RunWrite, StoreError};
+use toolgate_kernel::event::{Event, Status, StepStart};
+use toolgate_kernel::id::NodeId;
+use toolgate_kernel::json::Json;
+use uuid::Uuid;
+
+use crate::world::{Setup, World, calls_in};
+
+/// A second engine on the first one's store and clock.
+async fn beside(world: &World, node: u128) -> World {
+    let setup = Setup {
+        store: world.store.clone(),
+        clock: world.clock.clone(),
+        node: NodeId::new(Uuid::from_u128(node)),
+        ..Setup::default()
+    };
+    World::with(setup).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_left_at_a_stop_goes_on_at_the_next_start() {
+    let world = World::new().await;
+    let waiting = world.say("call:ask").await.run_id.unwrap();
+    let call = calls_in(&world.until_status(waiting, Status::WaitingTool).await)[0];
+    let slow = world.say("call:slow_safe").await.run_id.unwrap();
+    world.until(slow, |event| matches!(event, Event::ToolInputAvailable(_))).await;
+    let (store, clock) = (world.store.clone(), world.clock.clone());
+    world.stop().await;
+
+    let world = World::with(Setup { store, clock, ..Setup::default() }).await;
+    world.tools.gate.add_permits(1);
+    assert_eq!(world.answer(slow).await, "got {}");
+    world.engine.submit(call, Submission::Output(Json::from(json!({"late": 1})))).await.unwrap();
+    assert_eq!(world.answer(waiting).await, r#"got {"late":1}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_runs_of_a_dead_node_are_taken_over() {
+    // Never driven by its own timekeeper: no heartbeat, as of a process that died.
+    let dead = World::idle(Setup::default()).await;
+    let unsafe_run = dead.say("call:slow").await.run_id.unwrap();
+    let safe_run = dead.say("call:slow_safe").await.run_id.unwrap();
+    dead.until(unsafe_run, |event| matches!(event, Event::ToolExecuting(_))).await;
+    dead.until(safe_run, |event| matches!(event, Event::ToolInputAvailable(_))).await;
+    let world = beside(&dead, 2).await;
+    world.tools.gate.add_permits(10);
+    let told = world.answer(unsafe_run).await;
+    assert!(told.contains("INTERRUPTED"), "{told}");
+    assert_eq!(world.answer(safe_run).await, "got {}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_lost_its_lease_cannot_write() {
+    let zombie = World::idle(Setup::default()).await;
+    let run = zombie.say("call:slow").await.run_id.unwrap();
+    zombie.until(run, |event| matches!(event, Event::ToolExecuting(_))).await;
+    let before = zombie.store.run(run).await.unwrap().unwrap();
+    let world = beside(&zombie, 2).await;
+    let told = world.answer(run).await;
+    assert!(told.contains("INTERRUPTED"), "{told}");
+    let ended = world.log(run).await;
+
+    // The zombie's tool ends now; what it brings is refused and changes nothing.
+    zombie.tools.gate.add_permits(1);
+    let refused = zombie
+        .store
+        .append(Append {
+            space: before.space,
+            run: RunWrite::Extend {
+                id: run,
+                version: world.store.run(run).await.unwrap().unwrap().version,
+                epoch: before.epoch,
+                status: Status::Running,
+                wake_at: None,
+                lease: LeaseWrite::Keep,
+            },
+            events: vec![StepStart { step: 9 }.into()],
+            time: before.created,
+            idempotency: None,
+        })
+        .await;
+    assert!(matches!(refused, Err(StoreError::Conflict)), "{refused:?}");
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.log(run).await, ended);
+    let finishes = ended.iter().filter(|(_, event)| matches!(event, Event::RunFinish(_))).count();
+    assert_eq!(finishes, 1);
+
+}

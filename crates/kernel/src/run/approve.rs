@@ -1,0 +1,96 @@
+//! A person's answer to a question, and the silence that becomes a no.
+
+use super::pipeline::{Fate, release, sentences};
+use super::{Rejected, Run, Verdict};
+use crate::call::{Call, CallState};
+use crate::event::{Event, ToolApprovalResponse, ToolOutputDenied};
+use crate::id::{ApprovalId, CallId, EntityId};
+use crate::problem::Problem;
+use crate::time::Time;
+
+/// What the model reads when nobody answered.
+const EXPIRED: &str = "nobody answered the request for approval in time";
+
+impl Run {
+    pub(super) fn decide(
+        &self,
+        approval: ApprovalId,
+        verdict: Verdict,
+        by: Option<EntityId>,
+        now: Time,
+    ) -> Result<Vec<Event>, Rejected> {
+        let call = self.asked(approval, &verdict)?;
+        match verdict {
+            Verdict::Deny(reason) => Ok(denial(call, approval, reason, by, false)),
+            Verdict::Approve(edited) => {
+                let definition = call
+                    .definition
+                    .as_ref()
+                    .expect("only a known tool asks for approval");
+                if let Some(input) = &edited {
+                    let value = input
+                        .read()
+                        .map_err(|e| Rejected::Invalid(vec![Problem::new("", e.to_string())]))?;
+                    let problems = definition.input.check(&value);
+                    if !problems.is_empty() {
+                        return Err(Rejected::Invalid(problems));
+                    }
+                }
+                let deadline = match release(definition, now) {
+                    Fate::Offer { deadline } => Some(deadline),
+                    Fate::Run | Fate::Ask { .. } | Fate::Refused { .. } => None,
+                };
+                let response =
+                    ToolApprovalResponse::of(&call.tool, approval, true, None, edited, by, false, deadline);
+                Ok(vec![response.into()])
+            }
+        }
+    }
+
+    /// The call that waits for this answer, or why it does not wait any more.
+    fn asked(&self, approval: ApprovalId, verdict: &Verdict) -> Result<&Call, Rejected> {
+        let call = self
+            .call(CallId {
+                run: approval.run,
+                number: approval.number,
+            })
+            .ok_or(Rejected::Unknown)?;
+        match (&call.state, self.decision(approval)) {
+            (CallState::AwaitsApproval { .. }, _) => Ok(call),
+            (_, Some(record)) if record.answered && record.verdict == *verdict => Err(Rejected::Repeated),
+            (_, Some(record)) if record.answered => Err(Rejected::Different),
+            (CallState::Settled(settled), _) => Err(super::take::gone(settled)),
+            _ => Err(Rejected::Unknown),
+        }
+    }
+}
+
+/// A no: the decision, and the end of its call.
+pub(super) fn denial(
+    call: &Call,
+    approval: ApprovalId,
+    reason: Option<String>,
+    by: Option<EntityId>,
+    expired: bool,
+) -> Vec<Event> {
+    let reason = if expired { Some(EXPIRED.to_owned()) } else { reason };
+    let response = ToolApprovalResponse::of(
+        &call.tool,
+        approval,
+        false,
+        reason.clone(),
+        None,
+        by,
+        expired,
+        None,
+    );
+    vec![response.into(), ToolOutputDenied::of(&call.tool, reason).into()]
+}
+
+/// The problems of an output, as one sentence.
+pub(super) fn misfit(problems: &[Problem]) -> String {
+    format!(
+        "the output does not fit the tool's output schema: {}",
+        sentences(problems)
+    )
+}

@@ -1,0 +1,189 @@
+//! Before a call runs: one pipeline, in one order. Each failure is an error the model can read and act on.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{APPROVAL_EXPIRY, Run};
+use crate::call::{CallState, ErrorCode, Outcome};
+use crate::id::{ApprovalId, CallId};
+use crate::json::Json;
+use crate::problem::Problem;
+use crate::time::Time;
+use crate::tool::{Approval, Execution, Placement, Tool};
+
+/// What the pipeline says of a call.
+pub(super) struct Admission {
+    /// The input as it will be kept: JSON even when the model wrote something else.
+    pub input: Json,
+    /// What happens to the call.
+    pub fate: Fate,
+}
+
+/// What happens to a call that the model asked for.
+pub(super) enum Fate {
+    /// It ends here.
+    Refused { code: ErrorCode, message: String },
+    /// A person has to decide.
+    Ask { approval: ApprovalId, expires_at: Time },
+    /// It runs on the gateway's side.
+    Run,
+    /// A client runs it.
+    Offer { deadline: Time },
+}
+
+/// Longest piece of malformed arguments that is kept.
+const MALFORMED_BYTES_MAX: usize = 16 * 1024;
+/// Most problems that a model is told of at once.
+const PROBLEMS_TOLD_MAX: usize = 20;
+
+impl Run {
+    /// Known tool, arguments, prerequisites, permissions, limits, approval: in this order.
+    pub(super) fn admit(
+        &self,
+        call: CallId,
+        in_step: u32,
+        name: &str,
+        arguments: &str,
+        now: Time,
+    ) -> Admission {
+        let (input, value) = read(arguments);
+        let fate = match self.judge(call, in_step, name, value.as_ref().map_err(String::as_str), now) {
+            Ok(fate) => fate,
+            Err((code, message)) => Fate::Refused { code, message },
+        };
+        Admission { input, fate }
+    }
+
+    fn judge(
+        &self,
+        call: CallId,
+        in_step: u32,
+        name: &str,
+        value: Result<&Value, &str>,
+        now: Time,
+    ) -> Result<Fate, (ErrorCode, String)> {
+        let tool = self
+            .tools
+            .get(name)
+            .ok_or_else(|| (ErrorCode::NotFound, self.unknown(name)))?;
+        let value = value.map_err(|why| (ErrorCode::ValidationFailed, why.to_owned()))?;
+        let problems = tool.input.check(value);
+        if !problems.is_empty() {
+            return Err((ErrorCode::ValidationFailed, sentences(&problems)));
+        }
+        if let Some(missing) = tool
+            .prerequisites
+            .iter()
+            .find(|needed| !self.has_output(needed.as_str()))
+        {
+            return Err((
+                ErrorCode::PrerequisitesNotMet,
+                format!("{name} needs a successful call of {missing} first"),
+            ));
+        }
+        if let Some(missing) = tool
+            .permissions
+            .iter()
+            .find(|needed| !self.agent.grants.contains(needed))
+        {
+            return Err((
+                ErrorCode::PermissionDenied,
+                format!("{name} needs the grant {missing:?}, which this agent was not given"),
+            ));
+        }
+        let limits = &self.agent.limits;
+        if call.number >= limits.calls {
+            return Err((
+                ErrorCode::LimitExceeded,
+                format!("this run may make {} calls, and has made them", limits.calls),
+            ));
+        }
+        if in_step >= limits.calls_per_step {
+            return Err((
+                ErrorCode::LimitExceeded,
+                format!("one step may make {} calls", limits.calls_per_step),
+            ));
+        }
+        if self.usage.total() > limits.tokens {
+            return Err((
+                ErrorCode::LimitExceeded,
+                format!("this run may use {} tokens, and has used them", limits.tokens),
+            ));
+        }
+        if matches!(tool.execution, Execution::Agent { .. }) && self.depth >= limits.depth {
+            return Err((
+                ErrorCode::LimitExceeded,
+                format!("agents may call agents {} deep", limits.depth),
+            ));
+        }
+        let asks = match &tool.approval {
+            Approval::Never => false,
+            Approval::Always => true,
+            Approval::When(rule) => rule.check(value).is_empty(),
+        };
+        Ok(match asks {
+            true => Fate::Ask {
+                approval: ApprovalId {
+                    run: call.run,
+                    number: call.number,
+                },
+                expires_at: now.after(APPROVAL_EXPIRY),
+            },
+            false => release(tool, now),
+        })
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let known: Vec<&str> = self.tools.keys().map(|name| name.as_str()).collect();
+        format!("there is no tool named {name:?}; there are: {}", known.join(", "))
+    }
+
+    fn has_output(&self, tool: &str) -> bool {
+        self.calls.iter().any(|call| {
+            call.tool.name.as_ref() == tool
+                && matches!(&call.state, CallState::Settled(settled) if matches!(settled.outcome, Outcome::Output(_)))
+        })
+    }
+}
+
+/// Where a call goes that nothing holds back any more.
+pub(super) fn release(tool: &Arc<Tool>, now: Time) -> Fate {
+    match tool.placement() {
+        Placement::Client => Fate::Offer {
+            deadline: now.after(tool.timeout),
+        },
+        Placement::Server | Placement::Plugin | Placement::Mcp => Fate::Run,
+    }
+}
+
+/// The problems as the model reads them.
+pub(super) fn sentences(problems: &[Problem]) -> String {
+    let told: Vec<&str> = problems
+        .iter()
+        .take(PROBLEMS_TOLD_MAX)
+        .map(|p| p.message.as_str())
+        .collect();
+    told.join("; ")
+}
+
+fn read(arguments: &str) -> (Json, Result<Value, String>) {
+    let text = if arguments.trim().is_empty() {
+        "{}"
+    } else {
+        arguments
+    };
+    match (Json::parse(text.to_owned()), serde_json::from_str(text)) {
+        (Ok(json), Ok(value)) => (json, Ok(value)),
+        (Err(error), _) | (_, Err(error)) => {
+            let mut end = text.len().min(MALFORMED_BYTES_MAX);
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            (
+                Json::string(&text[..end]),
+                Err(format!("the arguments are not JSON: {error}")),
+            )
+        }
+    }
+}

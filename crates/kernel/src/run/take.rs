@@ -1,0 +1,505 @@
+//! Arrivals into events. Every check comes before the first change, so a rejected arrival leaves no trace.
+
+use super::approve::{denial, misfit};
+use super::pipeline::{Admission, Fate};
+use super::replay::tool_ref;
+use super::{Arrival, Phase, RETRY_DELAY_MAX, Rejected, Reply, ReplyPart, Run};
+use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
+use crate::event::{
+    Claim, EndReason, Event, FinishReason, ReasoningEnd, RunFinish, RunStart, RunStatus, Said, Seq, Status,
+    StepFinish, StepRetry, StepStart, TextEnd, ToolApprovalRequest, ToolExecuting, ToolInputAvailable,
+    ToolOutputAvailable, ToolOutputError, ToolReleased, Usage,
+};
+use crate::id::CallId;
+use crate::message::Message;
+use crate::time::Time;
+use crate::tool::{Placement, Retry};
+use std::time::Duration;
+
+/// The first wait before a broken step is asked again; doubles each time.
+const RETRY_DELAY_FIRST: Duration = Duration::from_millis(250);
+
+impl Run {
+    /// The first events of a run, which waits to be picked up then.
+    pub fn start(&mut self, start: RunStart, message: Message, now: Time) -> Vec<Event> {
+        let mut log = Log {
+            run: self,
+            events: Vec::new(),
+            now,
+        };
+        log.emit(start);
+        log.emit(Said { message });
+        log.events
+    }
+
+    /// Takes one arrival: checks it, changes the run, and gives the events to store, none when there is nothing
+    /// to tell. After a failed store the run is ahead of its log and must be thrown away.
+    pub fn take(&mut self, arrival: Arrival, now: Time) -> Result<Vec<Event>, Rejected> {
+        let mut log = Log {
+            run: self,
+            events: Vec::new(),
+            now,
+        };
+        log.consider(arrival)?;
+        log.tell_status();
+        Ok(log.events)
+    }
+}
+
+/// The run, and what is being told of it.
+struct Log<'a> {
+    run: &'a mut Run,
+    events: Vec<Event>,
+    now: Time,
+}
+
+impl Log<'_> {
+    fn emit(&mut self, event: impl Into<Event>) {
+        let event = event.into();
+        self.run.apply(&event, Seq(0), self.now);
+        self.events.push(event);
+    }
+
+    fn emit_all(&mut self, events: Vec<Event>) {
+        events.into_iter().for_each(|event| self.emit(event));
+    }
+
+    fn consider(&mut self, arrival: Arrival) -> Result<(), Rejected> {
+        let ended = match &self.run.phase {
+            Phase::Ended(status) => Some(*status),
+            Phase::Queued | Phase::Asking { .. } | Phase::Calling { .. } => None,
+        };
+        match (arrival, ended) {
+            // These find their answer in what the run remembers, also after its end.
+            (Arrival::Result { call, outcome }, _) => self.result(call, outcome),
+            (
+                Arrival::Decide {
+                    approval,
+                    verdict,
+                    by,
+                },
+                _,
+            ) => {
+                let events = self.run.decide(approval, verdict, by, self.now)?;
+                self.emit_all(events);
+                self.go_on();
+                Ok(())
+            }
+            (Arrival::Claim { call, claim }, _) => self.claim(call, claim),
+            (Arrival::Release { call, holder }, _) => self.release(call, &holder),
+            (Arrival::Message(message), _) if self.run.messages.contains(&message.message_id) => {
+                Err(Rejected::Repeated)
+            }
+            (Arrival::Tick | Arrival::Recovered, Some(_)) => Ok(()),
+            (_, Some(status)) => Err(Rejected::Ended(status)),
+            (Arrival::Begin, None) => self.begin(),
+            (Arrival::Message(message), None) => {
+                self.emit(Said { message });
+                self.settle_open(ErrorCode::Superseded, "the user said something new instead");
+                self.go_on();
+                Ok(())
+            }
+            (Arrival::Reply(reply), None) => self.reply(reply),
+            (
+                Arrival::Broke {
+                    error,
+                    retryable,
+                    retry_after,
+                },
+                None,
+            ) => self.broke(error, retryable, retry_after),
+            (Arrival::Started { call, child }, None) => {
+                let known = self.run.call(call).ok_or(Rejected::Unknown)?;
+                if known.state != CallState::Ready {
+                    return Err(Rejected::OutOfTurn);
+                }
+                self.emit(ToolExecuting::of(&known.tool.clone(), None, child));
+                Ok(())
+            }
+            (Arrival::Output { call, outcome }, None) => self.output(call, outcome),
+            (Arrival::Tick, None) => {
+                self.tick();
+                Ok(())
+            }
+            (Arrival::Cancel, None) => {
+                self.cancel();
+                Ok(())
+            }
+            (Arrival::Recovered, None) => {
+                self.recover();
+                Ok(())
+            }
+        }
+    }
+
+    fn tell_status(&mut self) {
+        let status = self.run.status();
+        // The start and the end of a run have events of their own.
+        if status != self.run.told && !status.is_final() && !self.events.is_empty() {
+            self.emit(RunStatus { status });
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), Rejected> {
+        if self.run.phase != Phase::Queued {
+            return Err(Rejected::OutOfTurn);
+        }
+        self.next_step();
+        Ok(())
+    }
+
+    fn reply(&mut self, reply: Reply) -> Result<(), Rejected> {
+        if !matches!(self.run.phase, Phase::Asking { .. }) {
+            return Err(Rejected::OutOfTurn);
+        }
+        let mut in_step = 0;
+        for part in reply.parts {
+            match part {
+                ReplyPart::Text { id, text } => self.emit(TextEnd { id, text }),
+                ReplyPart::Reasoning { id, text, signature } => {
+                    self.emit(ReasoningEnd { id, text, signature })
+                }
+                ReplyPart::Call {
+                    name,
+                    arguments,
+                    signature,
+                } => {
+                    let id = self.run.next_call(0);
+                    let Admission { input, fate } = self.run.admit(id, in_step, &name, &arguments, self.now);
+                    in_step += 1;
+                    let tool = tool_ref(id, &name, &self.run.tools);
+                    let deadline = match fate {
+                        Fate::Offer { deadline } => Some(deadline),
+                        Fate::Run | Fate::Ask { .. } | Fate::Refused { .. } => None,
+                    };
+                    self.emit(ToolInputAvailable::of(
+                        &tool,
+                        Some(input.clone()),
+                        deadline,
+                        signature,
+                    ));
+                    match fate {
+                        Fate::Refused { code, message } => {
+                            self.emit(ToolOutputError::of(&tool, Some(code), Some(message)));
+                        }
+                        Fate::Ask { approval, expires_at } => {
+                            self.emit(ToolApprovalRequest::of(&tool, approval, Some(input), expires_at));
+                        }
+                        Fate::Run | Fate::Offer { .. } => {}
+                    }
+                }
+            }
+        }
+        self.emit(StepFinish {
+            step: self.run.step,
+            reason: reply.reason,
+            usage: reply.usage,
+        });
+        if in_step == 0 {
+            self.answered(reply.reason);
+        } else {
+            self.go_on();
+        }
+        Ok(())
+    }
+
+    /// The model asked for nothing: the run is over, unless somebody has spoken meanwhile.
+    fn answered(&mut self, reason: FinishReason) {
+        if self.run.transcript.has_unread() {
+            return self.next_step();
+        }
+        let reason = match reason {
+            FinishReason::Length => EndReason::Length,
+            FinishReason::ContentFilter => EndReason::ContentFilter,
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Error | FinishReason::Other => {
+                EndReason::Stop
+            }
+        };
+        self.finish(Status::Completed, reason, None);
+    }
+
+    /// Once every call of the step has settled, the next step.
+    fn go_on(&mut self) {
+        let Phase::Calling { first } = self.run.phase else {
+            return;
+        };
+        let calls = &self.run.calls[first as usize..];
+        if calls
+            .iter()
+            .all(|call| matches!(call.state, CallState::Settled(_)))
+        {
+            self.next_step();
+        }
+    }
+
+    fn next_step(&mut self) {
+        let limits = &self.run.agent.limits;
+        if self.run.usage.total() > limits.tokens {
+            let used = format!("the run used more than {} tokens", limits.tokens);
+            return self.finish(Status::Failed, EndReason::Limit, Some(used));
+        }
+        let fresh = self.run.transcript.has_unread();
+        if !fresh && self.run.steps_since_message >= limits.steps {
+            return self.finish(Status::Completed, EndReason::MaxSteps, None);
+        }
+        self.emit(StepStart {
+            step: self.run.step + 1,
+        });
+    }
+
+    fn finish(&mut self, status: Status, reason: EndReason, error: Option<String>) {
+        let usage: Usage = self.run.usage;
+        self.emit(RunFinish {
+            status,
+            reason,
+            usage,
+            error,
+        });
+    }
+
+    fn broke(
+        &mut self,
+        error: String,
+        retryable: bool,
+        retry_after: Option<Duration>,
+    ) -> Result<(), Rejected> {
+        let Phase::Asking { failures, .. } = self.run.phase else {
+            return Err(Rejected::OutOfTurn);
+        };
+        let attempt = failures + 1;
+        if !retryable || attempt >= self.run.agent.limits.attempts {
+            self.finish(Status::Failed, EndReason::ModelError, Some(error));
+            return Ok(());
+        }
+        let backoff = RETRY_DELAY_FIRST.saturating_mul(1 << failures.min(16));
+        let wait = retry_after.unwrap_or(backoff).min(RETRY_DELAY_MAX);
+        let not_before = self.now.after(wait);
+        self.emit(StepRetry {
+            step: self.run.step,
+            attempt,
+            error: Some(error),
+            not_before,
+        });
+        Ok(())
+    }
+
+    /// The gateway's side executed a call.
+    fn output(&mut self, id: CallId, outcome: Outcome) -> Result<(), Rejected> {
+        let call = self.run.call(id).ok_or(Rejected::Unknown)?;
+        match &call.state {
+            CallState::Ready | CallState::Executing { .. } => {}
+            CallState::Settled(settled) => return Err(gone(settled)),
+            CallState::AwaitsApproval { .. } | CallState::Open { .. } => return Err(Rejected::OutOfTurn),
+        }
+        let outcome = match misfits(call, &outcome) {
+            Some(problems) => Outcome::error(ErrorCode::InvalidOutput, misfit(&problems)),
+            None => outcome,
+        };
+        self.settle(id, outcome);
+        self.go_on();
+        Ok(())
+    }
+
+    /// A client says that it executed a call: the intake contract.
+    fn result(&mut self, id: CallId, outcome: Outcome) -> Result<(), Rejected> {
+        let call = self.find(id)?;
+        if call.tool.placement != Placement::Client {
+            return Err(Rejected::NotAClientCall);
+        }
+        match &call.state {
+            CallState::Open { .. } => {}
+            CallState::AwaitsApproval { .. } => return Err(Rejected::NotApproved),
+            CallState::Settled(settled) if !settled.answered => return Err(gone(settled)),
+            CallState::Settled(settled) if settled.outcome == outcome => return Err(Rejected::Repeated),
+            CallState::Settled(_) => return Err(Rejected::Different),
+            CallState::Ready | CallState::Executing { .. } => return Err(Rejected::OutOfTurn),
+        }
+        if let Some(problems) = misfits(call, &outcome) {
+            return Err(Rejected::Invalid(problems));
+        }
+        self.settle(id, outcome);
+        self.go_on();
+        Ok(())
+    }
+
+    fn claim(&mut self, id: CallId, claim: Claim) -> Result<(), Rejected> {
+        let call = self.find(id)?;
+        let held = match &call.state {
+            CallState::Open { claim, .. } if call.tool.placement == Placement::Client => claim,
+            CallState::AwaitsApproval { .. } => return Err(Rejected::NotApproved),
+            CallState::Settled(settled) => return Err(gone(settled)),
+            CallState::Open { .. } | CallState::Ready | CallState::Executing { .. } => {
+                return Err(Rejected::NotAClientCall);
+            }
+        };
+        match held {
+            Some(other) if other.holder != claim.holder && other.until > self.now => {
+                return Err(Rejected::Held(other.clone()));
+            }
+            // A heartbeat is worth a line in the log only when it adds much to what is there.
+            Some(own) if own.holder == claim.holder && enough(own.until, claim.until, self.now) => {
+                return Ok(());
+            }
+            Some(_) | None => {}
+        }
+        self.emit(ToolExecuting::of(&call.tool.clone(), Some(claim), None));
+        Ok(())
+    }
+
+    fn release(&mut self, id: CallId, holder: &str) -> Result<(), Rejected> {
+        let call = self.find(id)?;
+        match &call.state {
+            CallState::Open {
+                claim: Some(claim), ..
+            } if claim.holder == holder => {
+                self.emit(ToolReleased::of(&call.tool.clone()));
+                Ok(())
+            }
+            CallState::Open {
+                claim: Some(claim), ..
+            } => Err(Rejected::Held(claim.clone())),
+            CallState::Open { claim: None, .. } => Ok(()),
+            CallState::Settled(settled) => Err(gone(settled)),
+            CallState::AwaitsApproval { .. } | CallState::Ready | CallState::Executing { .. } => {
+                Err(Rejected::NotAClientCall)
+            }
+        }
+    }
+
+    /// A call that a client names. While the model is still replying, the next few may be announced already.
+    fn find(&self, id: CallId) -> Result<&Call, Rejected> {
+        if let Some(call) = self.run.call(id) {
+            return Ok(call);
+        }
+        let next = self.run.calls.len() as u32;
+        let soon = next..next.saturating_add(self.run.agent.limits.calls_per_step);
+        match self.run.phase {
+            Phase::Asking { .. } if id.run == self.run.id && soon.contains(&id.number) => {
+                Err(Rejected::NotYet)
+            }
+            Phase::Queued | Phase::Asking { .. } | Phase::Calling { .. } | Phase::Ended(_) => {
+                Err(Rejected::Unknown)
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        for index in self.open_calls() {
+            let call = self.run.calls[index].clone();
+            match &call.state {
+                CallState::AwaitsApproval { approval, expires_at } if *expires_at <= self.now => {
+                    self.emit_all(denial(&call, *approval, None, None, true));
+                }
+                CallState::Open { deadline, .. } if *deadline <= self.now => {
+                    let message = format!("no client answered {} in time", call.tool.name);
+                    self.settle(call.tool.call, Outcome::error(ErrorCode::Timeout, message));
+                }
+                CallState::Open {
+                    claim: Some(claim), ..
+                } if claim.until <= self.now => {
+                    self.emit(ToolReleased::of(&call.tool));
+                }
+                CallState::AwaitsApproval { .. }
+                | CallState::Open { .. }
+                | CallState::Ready
+                | CallState::Executing { .. }
+                | CallState::Settled(_) => {}
+            }
+        }
+        self.go_on();
+    }
+
+    fn cancel(&mut self) {
+        for index in self.open_calls() {
+            let id = self.run.calls[index].tool.call;
+            self.settle(id, Outcome::error(ErrorCode::Cancelled, "the run was cancelled"));
+        }
+        self.finish(Status::Cancelled, EndReason::Cancelled, None);
+    }
+
+    /// What ran when the gateway died: once more where that does no harm, otherwise nobody knows. What a reply
+    /// had streamed is void, and readers are told so.
+    fn recover(&mut self) {
+        if let Phase::Asking { failures, .. } = self.run.phase {
+            let not_before = self.now;
+            self.emit(StepRetry {
+                step: self.run.step,
+                attempt: failures,
+                error: None,
+                not_before,
+            });
+        }
+        for index in self.open_calls() {
+            let call = &self.run.calls[index];
+            let again = call
+                .definition
+                .as_ref()
+                .is_some_and(|tool| tool.retry == Retry::Safe);
+            if matches!(call.state, CallState::Executing { child: None }) && !again {
+                let id = call.tool.call;
+                let message = "the gateway stopped while this call ran: outcome unknown";
+                self.settle(id, Outcome::error(ErrorCode::Interrupted, message));
+            }
+        }
+        self.go_on();
+    }
+
+    /// Settles what waits for a client or a person; what runs on the gateway's side goes on.
+    fn settle_open(&mut self, code: ErrorCode, message: &str) {
+        for index in self.open_calls() {
+            let call = &self.run.calls[index];
+            if matches!(
+                call.state,
+                CallState::Open { .. } | CallState::AwaitsApproval { .. }
+            ) {
+                let id = call.tool.call;
+                self.settle(id, Outcome::error(code, message));
+            }
+        }
+    }
+
+    fn open_calls(&self) -> Vec<usize> {
+        let Phase::Calling { first } = self.run.phase else {
+            return Vec::new();
+        };
+        (first as usize..self.run.calls.len())
+            .filter(|&index| !matches!(self.run.calls[index].state, CallState::Settled(_)))
+            .collect()
+    }
+
+    fn settle(&mut self, id: CallId, outcome: Outcome) {
+        let tool = self.run.calls[id.number as usize].tool.clone();
+        match outcome {
+            Outcome::Output(output) => self.emit(ToolOutputAvailable::of(&tool, Some(output))),
+            Outcome::Error { code, message } => {
+                self.emit(ToolOutputError::of(&tool, Some(code), Some(message)))
+            }
+        }
+    }
+}
+
+/// What an arrival for a call is told that was settled without its executor.
+pub(super) fn gone(settled: &Settled) -> Rejected {
+    match &settled.outcome {
+        Outcome::Output(_) => Rejected::Different,
+        Outcome::Error { code, message } => Rejected::Gone {
+            code: *code,
+            message: message.clone(),
+        },
+    }
+}
+
+/// Problems of an output that must fit a schema.
+fn misfits(call: &Call, outcome: &Outcome) -> Option<Vec<crate::problem::Problem>> {
+    let schema = call.definition.as_ref()?.output.as_ref()?;
+    let Outcome::Output(output) = outcome else {
+        return None;
+    };
+    let problems = schema.check(&output.to_value());
+    (!problems.is_empty()).then_some(problems)
+}
+
+/// Whether what is left of a lease is more than half of what is asked for.
+fn enough(until: Time, wanted: Time, now: Time) -> bool {
+    until.since(now) * 2 > wanted.since(now)
+}

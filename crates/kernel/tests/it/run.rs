@@ -1,0 +1,392 @@
+//! The run machine: one outcome per call whatever the order of arrivals, never a stuck run, and a log that
+//! rebuilds the state.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::json;
+use toolgate_kernel::agent::{self, Agent, Defaults, ModelName, ModelSpec, Provider};
+use toolgate_kernel::call::{CallState, ErrorCode, Outcome};
+use toolgate_kernel::event::{Claim, Entry, Event, FinishReason, RunStart, Seq, Status, Usage};
+use toolgate_kernel::id::{ApprovalId, CallId, MessageId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::message::{Message, Part};
+use toolgate_kernel::run::{Arrival, Due, Rejected, Reply, ReplyPart, Run, Verdict};
+use toolgate_kernel::time::Time;
+use uuid::Uuid;
+
+const START: Time = Time(1_800_000_000_000);
+
+fn test_agent() -> Arc<Agent> {
+    let config = json!({
+        "instructions": "test",
+        "loop": {"maxSteps": 4},
+        "limits": {"calls": 12, "callsPerStep": 6},
+        "tools": [
+            {"name": "server", "description": "d", "executionType": "prebuilt", "execution": {"action": "any"}},
+            {"name": "safe", "description": "d", "executionType": "prebuilt", "execution": {"action": "any"}, "retry": "safe"},
+            {"name": "client", "description": "d", "executionType": "basic", "timeout": "30s"},
+            {"name": "asked", "description": "d", "executionType": "basic", "approval": "always", "execution": {"mode": "pass-through"}},
+            {"name": "asked_client", "description": "d", "executionType": "basic", "approval": "always"},
+            {"name": "child", "description": "d", "executionType": "ai-agent", "execution": {"agent": "other"},
+             "parameters": {"type": "object"}},
+            {"name": "after", "description": "d", "executionType": "basic", "prerequisites": ["client"], "execution": {"mode": "pass-through"}},
+            {"name": "granted", "description": "d", "executionType": "basic", "permissions": ["net"], "execution": {"mode": "pass-through"}},
+            {"name": "strict", "description": "d", "executionType": "basic", "execution": {"mode": "pass-through"},
+             "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}},
+        ],
+    });
+    let model = ModelSpec {
+        name: ModelName { provider: Provider::Demo, name: "demo".into() },
+        base_url: None,
+        api_key: None,
+        temperature: None,
+        top_p: None,
+        max_output_tokens: None,
+        reasoning_tokens: None,
+    };
+    let defaults = Defaults { model, actions: &|_| true };
+    Arc::new(agent::parse(&"tester".parse().unwrap(), &config, &defaults).unwrap())
+}
+
+/// A run and the log it leaves.
+struct Story {
+    run: Run,
+    log: Vec<Entry>,
+    now: Time,
+    agent: Arc<Agent>,
+}
+
+impl Story {
+    fn begin(agent: &Arc<Agent>) -> Self {
+        let id = RunId::new(Uuid::from_u128(5));
+        let run = Run::new(id, agent.clone(), Arc::new(agent.tools.clone()));
+        let mut story = Self { run, log: Vec::new(), now: START, agent: agent.clone() };
+        let start = RunStart {
+            agent: "tester".parse().unwrap(),
+            revision: 1,
+            model: agent.model.name.clone(),
+            entity: None,
+            parent: None,
+            depth: 0,
+            client_tools: Vec::new(),
+            tools: Json::null(),
+        };
+        let events = story.run.start(start, message(0), START);
+        story.store(events);
+        story.take(Arrival::Begin).unwrap();
+        story
+    }
+
+    fn store(&mut self, events: Vec<Event>) {
+        if events.is_empty() {
+            return;
+        }
+        let first = self.log.last().map_or(Seq::durable(1), |entry| Seq(entry.last().0 + Seq::STRIDE));
+        let space = SpaceId::new(Uuid::from_u128(6));
+        let entry = Entry { space, run: Some(self.run.id()), first, time: self.now, events };
+        self.run.stored(&entry);
+        self.log.push(entry);
+    }
+
+    fn take(&mut self, arrival: Arrival) -> Result<Vec<Event>, Rejected> {
+        let before = format!("{:?}", self.run);
+        match self.run.take(arrival, self.now) {
+            Ok(events) => {
+                assert!(events.iter().all(Event::is_durable));
+                self.store(events.clone());
+                Ok(events)
+            }
+            Err(rejected) => {
+                assert_eq!(before, format!("{:?}", self.run), "a rejected arrival changes nothing: {rejected:?}");
+                Err(rejected)
+            }
+        }
+    }
+
+    fn replayed(&self) -> Run {
+        // Through JSON, as a store keeps it.
+        let log: Vec<Entry> = self
+            .log
+            .iter()
+            .map(|entry| {
+                let events = entry.events.iter().map(|event| {
+                    let text = serde_json::to_string(event).unwrap();
+                    Event::read(&serde_json::value::RawValue::from_string(text).unwrap()).unwrap()
+                });
+                Entry { events: events.collect(), ..entry.clone() }
+            })
+            .collect();
+        Run::replay(self.run.id(), self.agent.clone(), Arc::new(self.agent.tools.clone()), &log)
+    }
+
+    fn settled(&self) -> HashMap<CallId, usize> {
+        let mut settled = HashMap::new();
+        for event in self.log.iter().flat_map(|entry| &entry.events) {
+            let call = match event {
+                Event::ToolOutputAvailable(e) => e.tool_call_id,
+                Event::ToolOutputError(e) => e.tool_call_id,
+                Event::ToolOutputDenied(e) => e.tool_call_id,
+                _ => continue,
+            };
+            *settled.entry(call).or_insert(0) += 1;
+        }
+        settled
+    }
+
+    /// Answers whatever is due, and lets time pass when nothing is.
+    fn play_to_the_end(&mut self) {
+        const MOVES_MAX: usize = 200;
+        for _ in 0..MOVES_MAX {
+            if self.run.status().is_final() {
+                return;
+            }
+            let next = self.run.due().first().map(|due| match due {
+                Due::Ask { .. } => Arrival::Reply(words("done")),
+                Due::Call(call) => {
+                    Arrival::Output { call: call.tool.call, outcome: Outcome::Output(Json::null()) }
+                }
+            });
+            match next {
+                Some(arrival) => drop(self.take(arrival).unwrap()),
+                None => {
+                    self.now = self.run.wake_at().expect("a run that waits has a deadline");
+                    assert!(!self.take(Arrival::Tick).unwrap().is_empty(), "a deadline changes something");
+                }
+            }
+        }
+        panic!("stuck: {:#?}", self.run);
+    }
+}
+
+fn message(number: u128) -> Message {
+    Message {
+        message_id: MessageId::new(Uuid::from_u128(number)),
+        from: None,
+        parts: vec![Part::Text { text: "hello".into() }],
+        metadata: None,
+    }
+}
+
+fn words(text: &str) -> Reply {
+    let parts = vec![ReplyPart::Text { id: "1.0".into(), text: text.into() }];
+    Reply { parts, reason: FinishReason::Stop, usage: Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() } }
+}
+
+fn asks_for(calls: &[(&str, &str)]) -> Reply {
+    let part = |(name, arguments): &(&str, &str)| ReplyPart::Call {
+        name: (*name).into(),
+        arguments: (*arguments).into(),
+        signature: None,
+    };
+    Reply { parts: calls.iter().map(part).collect(), reason: FinishReason::ToolCalls, usage: Usage::default() }
+}
+
+fn codes(events: &[Event]) -> Vec<ErrorCode> {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolOutputError(e) => e.code,
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn the_pipeline_refuses_in_its_order() {
+    let mut story = Story::begin(&test_agent());
+    let reply = asks_for(&[
+        ("nothing", "{}"),
+        ("strict", "{}"),
+        ("strict", "{broken"),
+        ("after", "{}"),
+        ("granted", "{}"),
+        ("strict", r#"{"n":1}"#),
+        ("strict", r#"{"n":1}"#),
+    ]);
+    let events = story.take(Arrival::Reply(reply)).unwrap();
+    use ErrorCode::*;
+    let expected =
+        [NotFound, ValidationFailed, ValidationFailed, PrerequisitesNotMet, PermissionDenied, LimitExceeded];
+    assert_eq!(codes(&events), expected);
+    assert!(matches!(story.run.due()[..], [Due::Call(_)]));
+}
+
+#[test]
+fn a_reply_that_only_fails_is_told_to_the_model_at_once() {
+    let mut story = Story::begin(&test_agent());
+    let events = story.take(Arrival::Reply(asks_for(&[("nothing", "{}")]))).unwrap();
+    assert!(matches!(events.last(), Some(Event::StepStart(e)) if e.step == 2), "{events:?}");
+}
+
+#[test]
+fn steps_end_at_the_limit_and_a_new_message_gives_new_ones() {
+    let mut story = Story::begin(&test_agent());
+    for _ in 0..3 {
+        story.take(Arrival::Reply(asks_for(&[("nothing", "{}")]))).unwrap();
+    }
+    story.take(Arrival::Message(message(1))).unwrap();
+    story.take(Arrival::Reply(asks_for(&[("nothing", "{}")]))).unwrap();
+    assert_eq!(story.run.status(), Status::Running);
+    for _ in 0..4 {
+        story.take(Arrival::Reply(asks_for(&[("nothing", "{}")]))).unwrap();
+    }
+    assert_eq!(story.run.status(), Status::Completed);
+}
+
+#[test]
+fn a_step_that_breaks_is_tried_again_and_then_given_up() {
+    let mut story = Story::begin(&test_agent());
+    let broke = || Arrival::Broke { error: "cut".into(), retryable: true, retry_after: None };
+    for _ in 0..2 {
+        story.take(broke()).unwrap();
+        assert_eq!(story.run.status(), Status::Running);
+    }
+    story.take(broke()).unwrap();
+    assert_eq!(story.run.status(), Status::Failed);
+}
+
+#[test]
+fn crashes_do_not_use_up_the_attempts_of_a_step() {
+    let mut story = Story::begin(&test_agent());
+    for _ in 0..20 {
+        story.take(Arrival::Recovered).unwrap();
+    }
+    assert_eq!(story.run.status(), Status::Running);
+}
+
+#[derive(Debug, Clone)]
+enum Move {
+    Reply(Vec<(u8, bool)>),
+    Words,
+    Broke(bool),
+    Started(u8),
+    Output(u8, bool),
+    Result(u8, u8),
+    Claim(u8, u8),
+    Release(u8, u8),
+    Decide(u8, u8),
+    Wait(u16),
+    Tick,
+    Cancel,
+    Recovered,
+    Message(u8),
+}
+
+const NAMES: [&str; 9] =
+    ["server", "safe", "client", "asked", "asked_client", "child", "after", "strict", "nothing"];
+
+impl Move {
+    fn arrival(&self, story: &Story) -> Option<Arrival> {
+        let id = |number: &u8| CallId { run: story.run.id(), number: u32::from(*number) };
+        Some(match self {
+            Self::Reply(calls) => {
+                let calls: Vec<(&str, &str)> = calls
+                    .iter()
+                    .map(|(name, good)| (NAMES[*name as usize % NAMES.len()], if *good { r#"{"n":1}"# } else { "{x" }))
+                    .collect();
+                Arrival::Reply(asks_for(&calls))
+            }
+            Self::Words => Arrival::Reply(words("hi")),
+            Self::Broke(retryable) => {
+                Arrival::Broke { error: "cut".into(), retryable: *retryable, retry_after: None }
+            }
+            Self::Started(call) => Arrival::Started { call: id(call), child: None },
+            Self::Output(call, true) => {
+                Arrival::Output { call: id(call), outcome: Outcome::Output(Json::from(json!({"ok": 1}))) }
+            }
+            Self::Output(call, false) => Arrival::Output {
+                call: id(call),
+                outcome: Outcome::error(ErrorCode::ExecutionFailed, "no"),
+            },
+            Self::Result(call, value) => {
+                Arrival::Result { call: id(call), outcome: Outcome::Output(Json::from(json!(value % 2))) }
+            }
+            Self::Claim(call, holder) => {
+                let until = story.now.after(Duration::from_secs(10));
+                Arrival::Claim { call: id(call), claim: Claim { holder: format!("h{}", holder % 2), until } }
+            }
+            Self::Release(call, holder) => Arrival::Release { call: id(call), holder: format!("h{}", holder % 2) },
+            Self::Decide(call, how) => {
+                let approval = ApprovalId { run: story.run.id(), number: u32::from(*call) };
+                let verdict = match how % 4 {
+                    0 => Verdict::Approve(None),
+                    1 => Verdict::Approve(Some(Json::from(json!({"n": 2})))),
+                    2 => Verdict::Approve(Some(Json::from(json!("not an object")))),
+                    _ => Verdict::Deny(Some("no".into())),
+                };
+                Arrival::Decide { approval, verdict, by: None }
+            }
+            Self::Wait(_) => return None,
+            Self::Tick => Arrival::Tick,
+            Self::Cancel => Arrival::Cancel,
+            Self::Recovered => Arrival::Recovered,
+            Self::Message(number) => Arrival::Message(message(u128::from(*number))),
+        })
+    }
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let call = 0u8..10;
+    let one = prop_oneof![
+        6 => prop::collection::vec((any::<u8>(), prop::bool::weighted(0.9)), 1..6).prop_map(Move::Reply),
+        1 => Just(Move::Words),
+        1 => any::<bool>().prop_map(Move::Broke),
+        3 => call.clone().prop_map(Move::Started),
+        4 => (call.clone(), any::<bool>()).prop_map(|(c, ok)| Move::Output(c, ok)),
+        4 => (call.clone(), any::<u8>()).prop_map(|(c, v)| Move::Result(c, v)),
+        2 => (call.clone(), any::<u8>()).prop_map(|(c, h)| Move::Claim(c, h)),
+        1 => (call.clone(), any::<u8>()).prop_map(|(c, h)| Move::Release(c, h)),
+        3 => (call, any::<u8>()).prop_map(|(c, h)| Move::Decide(c, h)),
+        2 => any::<u16>().prop_map(Move::Wait),
+        2 => Just(Move::Tick),
+        1 => prop::bool::weighted(0.2).prop_map(|yes| if yes { Move::Cancel } else { Move::Tick }),
+        1 => Just(Move::Recovered),
+        2 => any::<u8>().prop_map(Move::Message),
+    ];
+    prop::collection::vec(one, 1..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_order_of_arrivals_gives_one_outcome_per_call_and_never_a_stuck_run(moves in moves()) {
+        let agent = test_agent_once();
+        let mut story = Story::begin(&agent);
+        for one in &moves {
+            if let Move::Wait(seconds) = one {
+                story.now = story.now.after(Duration::from_secs(u64::from(*seconds)));
+            }
+            if let Some(arrival) = one.arrival(&story) {
+                // Rejected or not: `take` has checked that a rejection leaves no trace.
+                let _ = story.take(arrival);
+            }
+            prop_assert_eq!(format!("{:?}", story.replayed()), format!("{:?}", story.run));
+        }
+        story.play_to_the_end();
+        prop_assert_eq!(format!("{:?}", story.replayed()), format!("{:?}", story.run));
+        let settled = story.settled();
+        for call in story.run.calls() {
+            prop_assert!(matches!(call.state, CallState::Settled(_)));
+            prop_assert_eq!(settled.get(&call.tool.call), Some(&1), "{:?} settles once", call.tool.call);
+        }
+        let ends = story.log.iter().flat_map(|e| &e.events).filter(|e| matches!(e, Event::RunFinish(_))).count();
+        prop_assert_eq!(ends, 1);
+    }
+}
+
+fn test_agent_once() -> Arc<Agent> {
+    static AGENT: std::sync::OnceLock<Arc<Agent>> = std::sync::OnceLock::new();
+    AGENT.get_or_init(test_agent).clone()
+}
+
+/// The names are those of the configuration.
+#[test]
+fn every_name_but_the_last_is_a_tool() {
+    let agent = test_agent();
+    let known: Vec<bool> = NAMES.iter().map(|name| agent.tools.contains_key(*name)).collect();
+    assert_eq!(known.iter().filter(|known| !**known).count(), 1);
+}

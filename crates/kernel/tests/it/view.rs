@@ -1,0 +1,81 @@
+//! The one redaction: not a byte of what a tool on the gateway's side read or wrote reaches a public principal.
+
+use proptest::prelude::*;
+use serde_json::json;
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::event::{
+    Claim, Event, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting, ToolInputAvailable, ToolInputDelta,
+    ToolInputStart, ToolOutputAvailable, ToolOutputDenied, ToolOutputError, ToolProgress, ToolRef, ToolReleased,
+};
+use toolgate_kernel::id::{ApprovalId, CallId, RunId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::Placement;
+use toolgate_kernel::view::{Audience, view};
+use uuid::Uuid;
+
+/// Stands in everything that must not be seen.
+const MARK: &str = "MARKED-BYTES";
+
+fn tool(placement: Placement, shown: bool) -> ToolRef {
+    let call = CallId { run: RunId::new(Uuid::from_u128(1)), number: 0 };
+    ToolRef { call, name: "secretive".into(), placement, shown }
+}
+
+/// Every event of a tool, full of marked bytes.
+fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
+    let value = || Some(Json::from(json!({ "deep": [{ mark: mark }] })));
+    let text = || Some(format!("says {mark}"));
+    let approval = ApprovalId { run: tool.call.run, number: 0 };
+    vec![
+        ToolInputStart::of(tool).into(),
+        ToolInputDelta::of(tool, mark.into()).into(),
+        ToolInputAvailable::of(tool, value(), None, text()).into(),
+        ToolApprovalRequest::of(tool, approval, value(), Time(0)).into(),
+        ToolApprovalResponse::of(tool, approval, true, text(), value(), None, false, None).into(),
+        ToolExecuting::of(tool, Some(Claim { holder: mark.into(), until: Time(0) }), None).into(),
+        ToolReleased::of(tool).into(),
+        ToolProgress::of(tool, value()).into(),
+        ToolOutputAvailable::of(tool, value()).into(),
+        ToolOutputError::of(tool, Some(ErrorCode::ExecutionFailed), text()).into(),
+        ToolOutputDenied::of(tool, text()).into(),
+    ]
+}
+
+fn seen(event: &Event, audience: Audience) -> String {
+    view(event, audience).map(|event| serde_json::to_string(&*event).unwrap()).unwrap_or_default()
+}
+
+#[test]
+fn a_public_principal_sees_the_name_and_nothing_else_of_a_tool_on_the_gateways_side() {
+    for placement in [Placement::Server, Placement::Plugin, Placement::Mcp] {
+        for event in events(&tool(placement, false), MARK) {
+            let public = seen(&event, Audience::Public);
+            assert!(!public.contains(MARK), "{public}");
+            assert!(!public.contains("EXECUTION_FAILED"), "{public}");
+            assert_eq!(seen(&event, Audience::Secret), serde_json::to_string(&event).unwrap());
+        }
+    }
+}
+
+#[test]
+fn client_tools_and_tools_that_opted_in_are_seen_by_members() {
+    for tool in [tool(Placement::Client, false), tool(Placement::Server, true)] {
+        for event in events(&tool, MARK) {
+            let full = serde_json::to_string(&event).unwrap();
+            if full.contains(MARK) {
+                assert!(seen(&event, Audience::Public).contains(MARK), "{full}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_marked_byte_reaches_a_public_principal(mark in "[a-z0-9]{12}", placement in 0..3usize) {
+        let placement = [Placement::Server, Placement::Plugin, Placement::Mcp][placement];
+        for event in events(&tool(placement, false), &mark) {
+            prop_assert!(!seen(&event, Audience::Public).contains(&mark));
+        }
+    }
+}

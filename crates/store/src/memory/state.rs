@@ -1,0 +1,194 @@
+//! What is remembered, and the writes that have a condition.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use toolgate_engine::store::{
+    AgentRecord, Append, EntityRecord, IdempotencyRecord, KeyRecord, ProjectRecord, RunRecord, RunWrite,
+    SpaceRecord, StoreError,
+};
+use toolgate_kernel::event::{Entry, Seq};
+use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) log: HashMap<SpaceId, Vec<Arc<Entry>>>,
+    pub(super) runs: BTreeMap<RunId, RunRecord>,
+    pub(super) nodes: HashMap<NodeId, Time>,
+    pub(super) spaces: BTreeMap<SpaceId, SpaceRecord>,
+    pub(super) entities: HashMap<EntityId, EntityRecord>,
+    pub(super) agents: BTreeMap<(ProjectId, AgentName), Agent>,
+    pub(super) projects: HashMap<ProjectId, ProjectRecord>,
+    pub(super) keys: BTreeMap<KeyId, KeyRecord>,
+    pub(super) answers: HashMap<(ProjectId, String), IdempotencyRecord>,
+}
+
+impl State {
+    /// Checks every condition, then writes everything.
+    pub(super) fn append(&mut self, append: Append) -> Result<Arc<Entry>, StoreError> {
+        let Append {
+            space,
+            run,
+            events,
+            time,
+            idempotency,
+        } = append;
+        self.check_run(space, &run)?;
+        self.check_answer(idempotency.as_ref())?;
+
+        let log = self.log.entry(space).or_default();
+        let before = log.last().map_or(Seq::default(), |entry| entry.last());
+        let mut entry = Entry {
+            space,
+            run: None,
+            first: Seq(before.0 + Seq::STRIDE),
+            time,
+            events,
+        };
+        let last = entry.last();
+        match run {
+            RunWrite::None => {}
+            RunWrite::Create { mut record, space } => {
+                entry.run = Some(record.id);
+                record.version = last;
+                record.updated = time;
+                if let Some(space) = space {
+                    self.spaces.insert(space.id, without_repeats(*space));
+                }
+                self.runs.insert(record.id, *record);
+            }
+            RunWrite::Extend {
+                id,
+                status,
+                wake_at,
+                lease,
+                ..
+            } => {
+                entry.run = Some(id);
+                let record = self.runs.get_mut(&id).expect("the run was checked");
+                record.status = status;
+                record.wake_at = wake_at;
+                record.version = last;
+                record.updated = time;
+                super::leases::write(record, lease);
+            }
+        }
+        if let Some(record) = idempotency {
+            let forgotten = crate::forgotten_before(record.time);
+            self.answers.retain(|_, old| old.time >= forgotten);
+            self.answers.insert((record.project, record.key.clone()), record);
+        }
+        let entry = Arc::new(entry);
+        self.log.entry(space).or_default().push(entry.clone());
+        Ok(entry)
+    }
+
+    fn check_run(&self, space: SpaceId, run: &RunWrite) -> Result<(), StoreError> {
+        match run {
+            RunWrite::None => Ok(()),
+            RunWrite::Create { record, space } => {
+                let space_exists = space
+                    .as_ref()
+                    .is_some_and(|space| self.spaces.contains_key(&space.id));
+                let exists = space_exists || self.runs.contains_key(&record.id);
+                if exists { Err(StoreError::Exists) } else { Ok(()) }
+            }
+            RunWrite::Extend {
+                id, version, epoch, ..
+            } => {
+                let record = self.runs.get(id).ok_or(StoreError::Conflict)?;
+                let fits = record.space == space && record.version == *version && record.epoch == *epoch;
+                if fits { Ok(()) } else { Err(StoreError::Conflict) }
+            }
+        }
+    }
+
+    fn check_answer(&self, record: Option<&IdempotencyRecord>) -> Result<(), StoreError> {
+        let Some(record) = record else { return Ok(()) };
+        match self.answers.get(&(record.project, record.key.clone())) {
+            Some(old) if old.time >= crate::forgotten_before(record.time) => Err(StoreError::Exists),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(super) fn create_space(&mut self, space: SpaceRecord) -> Result<(), StoreError> {
+        if self.spaces.contains_key(&space.id) {
+            return Err(StoreError::Exists);
+        }
+        self.spaces.insert(space.id, without_repeats(space));
+        Ok(())
+    }
+
+    pub(super) fn put_entity(&mut self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {
+        let same = |old: &&mut EntityRecord| old.project == entity.project && old.subject == entity.subject;
+        if let Some(old) = self.entities.values_mut().find(same) {
+            old.kind = entity.kind;
+            old.name = entity.name;
+            old.metadata = entity.metadata;
+            return Ok(old.clone());
+        }
+        if self.entities.contains_key(&entity.id) {
+            return Err(StoreError::Exists);
+        }
+        self.entities.insert(entity.id, entity.clone());
+        Ok(entity)
+    }
+
+    pub(super) fn put_project(&mut self, project: ProjectRecord) -> Result<(), StoreError> {
+        if let Some(old) = self.projects.get_mut(&project.id) {
+            old.jwt_secret = project.jwt_secret;
+            old.jwks_url = project.jwks_url;
+            return Ok(());
+        }
+        if self.projects.values().any(|other| other.name == project.name) {
+            return Err(StoreError::Exists);
+        }
+        self.projects.insert(project.id, project);
+        Ok(())
+    }
+}
+
+fn without_repeats(mut space: SpaceRecord) -> SpaceRecord {
+    let mut members = Vec::with_capacity(space.members.len());
+    for member in space.members {
+        if !members.contains(&member) {
+            members.push(member);
+        }
+    }
+    space.members = members;
+    space
+}
+
+/// Every revision of an agent, oldest first.
+#[derive(Default)]
+pub(super) struct Agent {
+    pub(super) revisions: Vec<AgentRecord>,
+    pub(super) removed: bool,
+}
+
+impl Agent {
+    /// The newest revision, unless the agent was removed.
+    pub(super) fn newest(&self) -> Option<&AgentRecord> {
+        self.revisions.last().filter(|_| !self.removed)
+    }
+
+    pub(super) fn put(&mut self, project: ProjectId, name: &AgentName, config: Json, created: Time) -> u32 {
+        if let Some(newest) = self.newest().filter(|newest| newest.config == config) {
+            return newest.revision;
+        }
+        let revision = self.revisions.len() as u32 + 1;
+        let name = name.clone();
+        self.revisions.push(AgentRecord {
+            project,
+            name,
+            revision,
+            config,
+            created,
+        });
+        self.removed = false;
+        revision
+    }
+}

@@ -1,0 +1,103 @@
+//! Agents' configurations, every revision of them.
+
+use rusqlite::{Connection, Row, params};
+use toolgate_engine::store::AgentRecord;
+use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
+
+use super::column::{agent_name, change, first, json, rows};
+use super::fault::Fault;
+
+const NEWEST: &str = "
+    SELECT project, name, revision, config, created, removed FROM agents
+    WHERE project = ?1 AND name = ?2 ORDER BY revision DESC LIMIT 1";
+
+/// The newest revision, and whether it is removed.
+fn newest(
+    connection: &Connection,
+    project: ProjectId,
+    name: &AgentName,
+) -> Result<Option<(AgentRecord, bool)>, Fault> {
+    let of = params![project.to_bytes(), name.as_str()];
+    first(connection, NEWEST, of, |row| Ok((record(row)?, row.get(5)?)))
+}
+
+const CREATE: &str = "
+    INSERT INTO agents (project, name, revision, config, removed, created) VALUES (?1, ?2, ?3, ?4, 0, ?5)";
+
+pub(crate) fn put(
+    connection: &Connection,
+    project: ProjectId,
+    name: &AgentName,
+    config: &Json,
+    now: Time,
+) -> Result<u32, Fault> {
+    let revision = match newest(connection, project, name)? {
+        Some((newest, false)) if newest.config == *config => return Ok(newest.revision),
+        Some((newest, _)) => newest.revision + 1,
+        None => 1,
+    };
+    let row = params![
+        project.to_bytes(),
+        name.as_str(),
+        revision,
+        config.as_str(),
+        now.0
+    ];
+    change(connection, CREATE, row)?;
+    Ok(revision)
+}
+
+const REMOVE: &str = "
+    UPDATE agents SET removed = 1
+    WHERE project = ?1 AND name = ?2 AND removed = 0
+      AND revision = (SELECT max(revision) FROM agents WHERE project = ?1 AND name = ?2)";
+
+pub(crate) fn remove(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<bool, Fault> {
+    Ok(change(connection, REMOVE, params![project.to_bytes(), name.as_str()])? > 0)
+}
+
+const REVISION: &str = "
+    SELECT project, name, revision, config, created FROM agents
+    WHERE project = ?1 AND name = ?2 AND revision = ?3";
+
+pub(crate) fn get(
+    connection: &Connection,
+    project: ProjectId,
+    name: &AgentName,
+    revision: Option<u32>,
+) -> Result<Option<AgentRecord>, Fault> {
+    match revision {
+        Some(revision) => {
+            let of = params![project.to_bytes(), name.as_str(), revision];
+            first(connection, REVISION, of, record)
+        }
+        None => {
+            let newest = newest(connection, project, name)?;
+            Ok(newest.and_then(|(record, removed)| (!removed).then_some(record)))
+        }
+    }
+}
+
+pub(crate) const LIST: &str = "
+    SELECT project, name, revision, config, created FROM agents
+    WHERE project = ?1 AND removed = 0
+      AND revision = (SELECT max(revision) FROM agents AS other
+                      WHERE other.project = agents.project AND other.name = agents.name)
+    ORDER BY name";
+
+pub(crate) fn list(connection: &Connection, project: ProjectId) -> Result<Vec<AgentRecord>, Fault> {
+    rows(connection, LIST, [project.to_bytes()], record)
+}
+
+fn record(row: &Row<'_>) -> Result<AgentRecord, Fault> {
+    Ok(AgentRecord {
+        project: ProjectId::from_bytes(row.get(0)?),
+        name: agent_name(row, 1)?,
+        revision: row.get(2)?,
+        config: json(row, 3)?,
+        created: Time(row.get(4)?),
+    })
+}

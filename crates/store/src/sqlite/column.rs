@@ -1,0 +1,79 @@
+//! Kernel values in columns. Ids are bound and read as their 16 bytes, times as their milliseconds.
+
+use rusqlite::{Connection, Params, Row};
+use toolgate_engine::store::StoreError;
+use toolgate_kernel::event::Seq;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+
+use super::fault::Fault;
+
+/// The rows of a query, each read by `read`.
+pub(crate) fn rows<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    connection
+        .prepare_cached(sql)?
+        .query_and_then(params, read)?
+        .collect()
+}
+
+/// The first row of a query.
+pub(crate) fn first<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    connection
+        .prepare_cached(sql)?
+        .query_and_then(params, read)?
+        .next()
+        .transpose()
+}
+
+/// Runs a statement and tells how many rows it changed.
+pub(crate) fn change(connection: &Connection, sql: &str, params: impl Params) -> Result<usize, Fault> {
+    Ok(connection.prepare_cached(sql)?.execute(params)?)
+}
+
+/// Runs a conditional insert; `Exists` when it changed nothing.
+pub(crate) fn insert(connection: &Connection, sql: &str, params: impl Params) -> Result<(), Fault> {
+    match change(connection, sql, params)? {
+        0 => Err(StoreError::Exists.into()),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn seq(row: &Row<'_>, column: usize) -> Result<Seq, Fault> {
+    Ok(Seq(row.get::<_, i64>(column)? as u64))
+}
+
+pub(crate) fn json(row: &Row<'_>, column: usize) -> Result<Json, Fault> {
+    parse_json(row.get(column)?)
+}
+
+pub(crate) fn optional_json(row: &Row<'_>, column: usize) -> Result<Option<Json>, Fault> {
+    row.get::<_, Option<String>>(column)?.map(parse_json).transpose()
+}
+
+pub(crate) fn agent_name(row: &Row<'_>, column: usize) -> Result<AgentName, Fault> {
+    parse_agent_name(row.get(column)?)
+}
+
+pub(crate) fn optional_agent_name(row: &Row<'_>, column: usize) -> Result<Option<AgentName>, Fault> {
+    row.get::<_, Option<String>>(column)?
+        .map(parse_agent_name)
+        .transpose()
+}
+
+fn parse_json(text: String) -> Result<Json, Fault> {
+    Json::parse(text).map_err(|error| StoreError::Corrupt(error.to_string()).into())
+}
+
+fn parse_agent_name(text: String) -> Result<AgentName, Fault> {
+    AgentName::try_from(text).map_err(|error| StoreError::Corrupt(error.to_string()).into())
+}

@@ -1,0 +1,68 @@
+//! Lasting participants.
+
+use rusqlite::{Connection, Row, params};
+use toolgate_engine::store::{EntityRecord, StoreError};
+use toolgate_kernel::id::{EntityId, ProjectId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::time::Time;
+
+use super::column::{change, first, insert, optional_json};
+use super::fault::Fault;
+
+const UPDATE: &str = "
+    UPDATE entities SET kind = ?3, name = ?4, metadata = ?5 WHERE project = ?1 AND subject = ?2";
+
+const CREATE: &str = "
+    INSERT INTO entities (id, project, subject, kind, name, metadata, created)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
+
+pub(crate) fn put(connection: &Connection, entity: &EntityRecord) -> Result<EntityRecord, Fault> {
+    let project = entity.project.to_bytes();
+    let metadata = entity.metadata.as_ref().map(Json::as_str);
+    let changes = params![project, entity.subject, entity.kind, entity.name, metadata];
+    if change(connection, UPDATE, changes)? == 0 {
+        let row = params![
+            entity.id.to_bytes(),
+            project,
+            entity.subject,
+            entity.kind,
+            entity.name,
+            metadata,
+            entity.created.0,
+        ];
+        insert(connection, CREATE, row)?;
+    }
+    let stored = of(connection, entity.project, &entity.subject)?;
+    stored.ok_or_else(|| StoreError::Corrupt("an entity that was just written".into()).into())
+}
+
+const GET: &str = "
+    SELECT id, project, subject, kind, name, metadata, created FROM entities WHERE id = ?1";
+
+pub(crate) fn get(connection: &Connection, id: EntityId) -> Result<Option<EntityRecord>, Fault> {
+    first(connection, GET, [id.to_bytes()], record)
+}
+
+const OF: &str = "
+    SELECT id, project, subject, kind, name, metadata, created FROM entities
+    WHERE project = ?1 AND subject = ?2";
+
+pub(crate) fn of(
+    connection: &Connection,
+    project: ProjectId,
+    subject: &str,
+) -> Result<Option<EntityRecord>, Fault> {
+    first(connection, OF, params![project.to_bytes(), subject], record)
+}
+
+fn record(row: &Row<'_>) -> Result<EntityRecord, Fault> {
+    Ok(EntityRecord {
+        id: EntityId::from_bytes(row.get(0)?),
+        project: ProjectId::from_bytes(row.get(1)?),
+        subject: row.get(2)?,
+        kind: row.get(3)?,
+        name: row.get(4)?,
+        metadata: optional_json(row, 5)?,
+        created: Time(row.get(6)?),
+    })
+}

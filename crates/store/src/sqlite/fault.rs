@@ -1,0 +1,53 @@
+//! What goes wrong inside a transaction, and what the caller is told.
+
+use rusqlite::{Error, ErrorCode};
+use toolgate_engine::store::StoreError;
+
+/// Why a piece of work gave nothing.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The answer is no; the database is well.
+    Refused(StoreError),
+    /// A statement failed.
+    Sql(Error),
+}
+
+impl Fault {
+    /// What the caller is told when nothing of it is stored.
+    pub(crate) fn told(self) -> StoreError {
+        match self {
+            Self::Refused(why) => why,
+            Self::Sql(error) if is_corruption(&error) => StoreError::Corrupt(error.to_string()),
+            Self::Sql(error) => StoreError::Unavailable(error.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(why: StoreError) -> Self {
+        Self::Refused(why)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::ConstraintViolation) => Self::Refused(StoreError::Exists),
+            _ => Self::Sql(error),
+        }
+    }
+}
+
+fn is_corruption(error: &Error) -> bool {
+    let unreadable_file = matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    );
+    let unreadable_value = matches!(
+        error,
+        Error::FromSqlConversionFailure(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::InvalidColumnType(..)
+    );
+    unreadable_file || unreadable_value
+}

@@ -1,0 +1,39 @@
+//! One process per database. The lock belongs to the open file, so it goes with the process however it ends.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::Path;
+
+use toolgate_engine::store::StoreError;
+
+/// Held for as long as the database may be written.
+#[derive(Debug)]
+pub(crate) struct DataLock {
+    _file: File,
+}
+
+impl DataLock {
+    /// Takes the lock beside the database at `path`, or says who has it.
+    pub(crate) fn take(path: &Path) -> Result<Self, StoreError> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".lock");
+        let unavailable = |error| StoreError::Unavailable(format!("{}: {error}", beside.display()));
+        let file = private().open(&beside).map_err(unavailable)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Unavailable(format!(
+                "another toolgate process uses this data directory ({})",
+                path.display()
+            ))),
+            Err(TryLockError::Error(error)) => Err(unavailable(error)),
+        }
+    }
+}
+
+/// Opens or makes a file that only its owner may read.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}

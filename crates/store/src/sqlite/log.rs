@@ -1,0 +1,158 @@
+//! The log: one row per append, found by space and by run.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, Row, params};
+use toolgate_engine::store::{Append, LogRange, RunWrite};
+use toolgate_kernel::event::{Entry, FORMAT, Seq};
+use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::time::Time;
+
+use super::column::{change, first, rows, seq};
+use super::fault::Fault;
+use super::session::Session;
+use super::{idempotency, runs, spaces};
+use crate::text;
+
+const INSERT: &str = "
+    INSERT INTO log (space, first, last, run, time, format, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
+/// Writes everything an append asks for and gives the place of its first event. What is most likely to
+/// refuse comes first: a refusal before the first change costs nothing.
+pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Result<Seq, Fault> {
+    let connection = &session.connection;
+    let before = session.places.last(connection, append.space)?;
+    let first = Seq(before.0 + Seq::STRIDE);
+    let last = Seq(before.0 + append.events.len() as u64 * Seq::STRIDE);
+    let run = write_run(connection, append, last)?;
+    if let Some(record) = &append.idempotency {
+        idempotency::remember(connection, record)?;
+        session.answers.count(connection, record.time)?;
+    }
+    let row = params![
+        append.space.to_bytes(),
+        first.0 as i64,
+        last.0 as i64,
+        run.map(RunId::to_bytes),
+        append.time.0,
+        FORMAT,
+        events,
+    ];
+    change(connection, INSERT, row)?;
+    session.places.set(append.space, last);
+    Ok(first)
+}
+
+fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Option<RunId>, Fault> {
+    match &append.run {
+        RunWrite::None => Ok(None),
+        RunWrite::Create { record, space } => {
+            if let Some(space) = space {
+                spaces::create(connection, space)?;
+            }
+            runs::create(connection, record, last, append.time)?;
+            Ok(Some(record.id))
+        }
+        &RunWrite::Extend {
+            id,
+            version,
+            epoch,
+            status,
+            wake_at,
+            lease,
+        } => {
+            let extension = runs::Extension {
+                id,
+                space: append.space,
+                seen: version,
+                epoch,
+                status,
+                wake_at,
+                lease,
+                version: last,
+                updated: append.time,
+            };
+            runs::extend(connection, &extension)?;
+            Ok(Some(id))
+        }
+    }
+}
+
+/// Spaces whose last place is remembered.
+const PLACES_MAX: usize = 16_384;
+
+/// The last place of each space that was written lately, so that an append need not look for it.
+#[derive(Default)]
+pub(crate) struct Places(HashMap<SpaceId, Seq>);
+
+const LAST: &str = "SELECT last FROM log WHERE space = ?1 ORDER BY first DESC LIMIT 1";
+
+impl Places {
+    fn last(&self, connection: &Connection, space: SpaceId) -> Result<Seq, Fault> {
+        if let Some(&last) = self.0.get(&space) {
+            return Ok(last);
+        }
+        let stored = first(connection, LAST, [space.to_bytes()], |row| seq(row, 0))?;
+        Ok(stored.unwrap_or_default())
+    }
+
+    fn set(&mut self, space: SpaceId, last: Seq) {
+        // Starting over costs one look per space, and needs no record of who came last.
+        if self.0.len() >= PLACES_MAX {
+            self.0.clear();
+        }
+        self.0.insert(space, last);
+    }
+
+    /// After a rollback: what was set may not be so.
+    pub(crate) fn forget(&mut self) {
+        self.0.clear();
+    }
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("SELECT space, first, run, time, format, events FROM log ", $rest)
+    };
+}
+
+pub(crate) const OF_RUN: &str = select!("WHERE run = ?1 ORDER BY first");
+
+pub(crate) fn of_run(connection: &Connection, run: RunId) -> Result<Vec<Entry>, Fault> {
+    rows(connection, OF_RUN, [run.to_bytes()], entry)
+}
+
+// Starts at the last entry that begins at or before the cursor: only that one may reach over it.
+pub(crate) const OF_SPACE: &str = select!(
+    "WHERE space = ?1 AND last > ?2 AND first < ?3
+       AND first >= coalesce((SELECT max(first) FROM log WHERE space = ?1 AND first <= ?2), 0)
+     ORDER BY first LIMIT ?4"
+);
+
+pub(crate) fn of_space(
+    connection: &Connection,
+    space: SpaceId,
+    range: LogRange,
+) -> Result<Vec<Entry>, Fault> {
+    let bounded = |seq: Seq| i64::try_from(seq.0).unwrap_or(i64::MAX);
+    let after = bounded(range.after);
+    let before = range.before.map_or(i64::MAX, bounded);
+    let limit = i64::try_from(range.limit).unwrap_or(i64::MAX);
+    rows(
+        connection,
+        OF_SPACE,
+        params![space.to_bytes(), after, before, limit],
+        entry,
+    )
+}
+
+fn entry(row: &Row<'_>) -> Result<Entry, Fault> {
+    let events = row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?;
+    Ok(Entry {
+        space: SpaceId::from_bytes(row.get(0)?),
+        first: seq(row, 1)?,
+        run: row.get::<_, Option<[u8; 16]>>(2)?.map(RunId::from_bytes),
+        time: Time(row.get(3)?),
+        events: text::read(row.get(4)?, events)?,
+    })
+}

@@ -1,0 +1,51 @@
+//! Brings a database to the form this version works with. Each step is applied once, in order, all of them in
+//! one transaction; an applied step is never edited.
+
+use rusqlite::{Connection, TransactionBehavior, params};
+use sha2::{Digest, Sha256};
+use toolgate_engine::store::StoreError;
+
+use super::column::rows;
+use super::fault::Fault;
+
+/// Each leads from the version before to its own.
+const STEPS: &[(u32, &str)] = &[(1, include_str!("../../migrations/sqlite/0001_first.sql"))];
+
+const TABLE: &str = "
+    CREATE TABLE IF NOT EXISTS migrations (version INTEGER NOT NULL PRIMARY KEY, checksum BLOB NOT NULL) STRICT";
+const APPLIED: &str = "SELECT version, checksum FROM migrations ORDER BY version";
+const APPLY: &str = "INSERT INTO migrations (version, checksum) VALUES (?1, ?2)";
+
+/// Applies what is missing. Refuses a database of a newer version, or one made by other steps.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Fault> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
+    transaction.execute_batch(TABLE)?;
+    let applied = rows(&transaction, APPLIED, [], |row| {
+        Ok((row.get::<_, u32>(0)?, row.get::<_, [u8; 32]>(1)?))
+    })?;
+    for (version, checksum) in &applied {
+        verify(*version, checksum)?;
+    }
+    for (version, sql) in STEPS.iter().skip(applied.len()) {
+        transaction.execute_batch(sql)?;
+        transaction.execute(APPLY, params![version, checksum_of(sql)])?;
+    }
+    Ok(transaction.commit()?)
+}
+
+fn verify(version: u32, checksum: &[u8; 32]) -> Result<(), StoreError> {
+    match STEPS.iter().find(|(step, _)| *step == version) {
+        Some((_, sql)) if checksum_of(sql) == *checksum => Ok(()),
+        Some(_) => Err(StoreError::Corrupt(format!(
+            "migration {version} of the database is not the one this toolgate was built with"
+        ))),
+        None => Err(StoreError::Corrupt(format!(
+            "the database has version {version}, made by a newer toolgate; this one knows up to {}",
+            STEPS.len()
+        ))),
+    }
+}
+
+fn checksum_of(sql: &str) -> [u8; 32] {
+    Sha256::digest(sql).into()
+}

@@ -1,0 +1,280 @@
+//! The store in one SQLite file: one thread writes, readers read beside it.
+
+mod agents;
+mod column;
+mod entities;
+mod fault;
+mod idempotency;
+mod lock;
+mod log;
+mod migrate;
+mod projects;
+mod readers;
+mod runs;
+mod session;
+mod spaces;
+mod work;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OpenFlags};
+use toolgate_engine::store::{
+    AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
+    RunFilter, RunRecord, SpaceRecord, Store, StoreError,
+};
+use toolgate_kernel::event::Entry;
+use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
+
+use fault::Fault;
+use lock::DataLock;
+use readers::Readers;
+use session::Session;
+use writer::{Listener, Writer};
+
+/// What may be set.
+#[derive(Debug, Clone)]
+pub struct SqliteOptions {
+    /// Connections kept for reading, and long reads at once.
+    pub readers: usize,
+    /// Writes that may wait; whoever brings one more waits until there is room.
+    pub pending_max: usize,
+    /// Most writes in one commit.
+    pub batch_max: usize,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            readers: 4,
+            pending_max: 4096,
+            batch_max: 512,
+        }
+    }
+}
+
+/// A store in one SQLite file. Dropping it waits until what was accepted is on disk.
+pub struct SqliteStore {
+    readers: Arc<Readers>,
+    writer: Writer,
+    listener: Listener,
+}
+
+impl SqliteStore {
+    /// Opens or makes the database at `path`, its directory included, and brings it to this version.
+    ///
+    /// `Unavailable` when another process uses it; `Corrupt` when it was made by a newer version.
+    pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
+        let unavailable = |error| StoreError::Unavailable(format!("{}: {error}", path.display()));
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory).map_err(unavailable)?;
+        }
+        let lock = DataLock::take(path)?;
+        // Configurations with secrets are in it: SQLite's own files beside it inherit the mode.
+        lock::private().open(path).map_err(unavailable)?;
+        let session = open_session(path).map_err(Fault::told)?;
+        let listener = Listener::default();
+        Ok(Self {
+            readers: Readers::new(path, options.readers),
+            writer: Writer::start(session, lock, listener.clone(), &options)?,
+            listener,
+        })
+    }
+}
+
+/// Pages of the write-ahead log before they are moved into the database: 16 MiB.
+const CHECKPOINT_PAGES: u32 = 4096;
+/// How long to wait for a lock that somebody with another tool holds on the file.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+/// Statements kept ready per connection: more than there are.
+const STATEMENTS_KEPT: usize = 128;
+
+fn open_session(path: &Path) -> Result<Session, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    prepare(&connection)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        let why = format!(
+            "{} cannot have a write-ahead log (journal mode {mode})",
+            path.display()
+        );
+        return Err(StoreError::Unavailable(why).into());
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    migrate::migrate(&mut connection)?;
+    Session::new(connection)
+}
+
+/// What every connection needs.
+fn prepare(connection: &Connection) -> Result<(), Fault> {
+    connection.busy_timeout(BUSY_WAIT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    Ok(())
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn listen(&self, listener: Arc<dyn CommitListener>) {
+        assert!(
+            self.listener.set(listener).is_ok(),
+            "the store has a listener already"
+        );
+    }
+
+    async fn append(&self, append: Append) -> Result<Arc<Entry>, StoreError> {
+        crate::check(&append);
+        self.writer.append(append).await
+    }
+    async fn run_log(&self, run: RunId) -> Result<Vec<Entry>, StoreError> {
+        self.readers.long(move |db| log::of_run(db, run)).await
+    }
+    async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<Vec<Entry>, StoreError> {
+        self.readers.long(move |db| log::of_space(db, space, range)).await
+    }
+
+    async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.readers.short(|db| runs::get(db, run))
+    }
+    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+        self.readers
+            .long(move |db| runs::list(db, project, &filter))
+            .await
+    }
+    async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        self.readers.long(move |db| runs::claimable(db, now, limit)).await
+    }
+    async fn claim(&self, run: RunId, node: NodeId, now: Time) -> Result<Option<RunRecord>, StoreError> {
+        self.writer.write(move |db| runs::claim(db, run, node, now)).await
+    }
+    async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
+        self.writer.write(move |db| runs::release(db, run, epoch)).await
+    }
+    async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| runs::heartbeat(db, node, until))
+            .await
+    }
+    async fn next_wake(&self) -> Result<Option<Time>, StoreError> {
+        self.readers.short(runs::next_wake)
+    }
+
+    async fn create_space(&self, space: SpaceRecord) -> Result<(), StoreError> {
+        self.writer.write(move |db| spaces::create(db, &space)).await
+    }
+    async fn space(&self, space: SpaceId) -> Result<Option<SpaceRecord>, StoreError> {
+        self.readers.short(|db| spaces::get(db, space))
+    }
+    async fn spaces(
+        &self,
+        project: ProjectId,
+        member: Option<EntityId>,
+        before: Option<SpaceId>,
+        limit: usize,
+    ) -> Result<Vec<SpaceRecord>, StoreError> {
+        self.readers
+            .long(move |db| spaces::list(db, project, member, before, limit))
+            .await
+    }
+    async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| spaces::add_member(db, space, member))
+            .await
+    }
+    async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| spaces::remove_member(db, space, member))
+            .await
+    }
+
+    async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {
+        self.writer.write(move |db| entities::put(db, &entity)).await
+    }
+    async fn entity(&self, id: EntityId) -> Result<Option<EntityRecord>, StoreError> {
+        self.readers.short(|db| entities::get(db, id))
+    }
+    async fn entity_of(&self, project: ProjectId, subject: &str) -> Result<Option<EntityRecord>, StoreError> {
+        self.readers.short(|db| entities::of(db, project, subject))
+    }
+
+    async fn put_agent(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        config: Json,
+        now: Time,
+    ) -> Result<u32, StoreError> {
+        let name = name.clone();
+        self.writer
+            .write(move |db| agents::put(db, project, &name, &config, now))
+            .await
+    }
+    async fn agent(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        revision: Option<u32>,
+    ) -> Result<Option<AgentRecord>, StoreError> {
+        self.readers.short(|db| agents::get(db, project, name, revision))
+    }
+    async fn agents(&self, project: ProjectId) -> Result<Vec<AgentRecord>, StoreError> {
+        self.readers.long(move |db| agents::list(db, project)).await
+    }
+    async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
+        let name = name.clone();
+        self.writer
+            .write(move |db| agents::remove(db, project, &name))
+            .await
+    }
+
+    async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError> {
+        self.writer.write(move |db| projects::put(db, &project)).await
+    }
+    async fn project(&self, id: ProjectId) -> Result<Option<ProjectRecord>, StoreError> {
+        self.readers.short(|db| projects::get(db, id))
+    }
+    async fn project_named(&self, name: &str) -> Result<Option<ProjectRecord>, StoreError> {
+        self.readers.short(|db| projects::named(db, name))
+    }
+
+    async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError> {
+        self.writer.write(move |db| projects::put_key(db, &key)).await
+    }
+    async fn key(&self, hash: [u8; 32]) -> Result<Option<KeyRecord>, StoreError> {
+        self.readers.short(|db| projects::key(db, hash))
+    }
+    async fn keys(&self, project: ProjectId) -> Result<Vec<KeyRecord>, StoreError> {
+        self.readers.long(move |db| projects::keys(db, project)).await
+    }
+    async fn remove_key(&self, project: ProjectId, id: KeyId) -> Result<bool, StoreError> {
+        self.writer
+            .write(move |db| projects::remove_key(db, project, id))
+            .await
+    }
+
+    async fn idempotency(
+        &self,
+        project: ProjectId,
+        key: &str,
+    ) -> Result<Option<IdempotencyRecord>, StoreError> {
+        self.readers.short(|db| idempotency::get(db, project, key))
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        const PROBE: &str = "UPDATE probe SET written = written + 1";
+        self.writer
+            .write(|db| column::change(db, PROBE, []).map(drop))
+            .await
+    }
+    async fn close(&self) {
+        self.readers.close();
+        self.writer.close().await;
+    }
+}

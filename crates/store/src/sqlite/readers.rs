@@ -1,0 +1,92 @@
+//! Reading beside the writer, each reader on its own snapshot.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Semaphore;
+use toolgate_engine::store::StoreError;
+
+use super::fault::Fault;
+use super::prepare;
+
+/// Connections for reading, opened when they are needed and kept up to a number.
+pub(crate) struct Readers {
+    path: PathBuf,
+    kept_max: usize,
+    /// None once closed.
+    idle: Mutex<Option<Vec<Connection>>>,
+    long: Semaphore,
+}
+
+impl Readers {
+    pub(crate) fn new(path: &Path, kept_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            path: path.to_owned(),
+            kept_max,
+            idle: Mutex::new(Some(Vec::new())),
+            long: Semaphore::new(kept_max),
+        })
+    }
+
+    /// Reads a few rows by key, on the caller's thread: that takes less than handing it to another one.
+    pub(crate) fn short<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let connection = self.take()?;
+        // One snapshot for all statements of a read.
+        let value = connection
+            .unchecked_transaction()
+            .map_err(Fault::from)
+            .and_then(|snapshot| read(&snapshot));
+        self.keep(connection);
+        value.map_err(Fault::told)
+    }
+
+    /// Reads what may be long, on a thread that may block.
+    pub(crate) async fn long<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let _permit = self.long.acquire().await.map_err(|_| closed())?;
+        let readers = self.clone();
+        let reading = tokio::task::spawn_blocking(move || readers.short(read));
+        let panicked = |error| StoreError::Unavailable(format!("a read broke off: {error}"));
+        reading.await.map_err(panicked)?
+    }
+
+    pub(crate) fn close(&self) {
+        self.long.close();
+        self.idle.lock().expect("no reader panics with the lock").take();
+    }
+
+    fn take(&self) -> Result<Connection, StoreError> {
+        let idle = self
+            .idle
+            .lock()
+            .expect("no reader panics with the lock")
+            .as_mut()
+            .ok_or_else(closed)?
+            .pop();
+        idle.map_or_else(|| open(&self.path).map_err(Fault::told), Ok)
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.idle.lock().expect("no reader panics with the lock");
+        if let Some(idle) = idle.as_mut().filter(|idle| idle.len() < self.kept_max) {
+            idle.push(connection);
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<Connection, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".into())
+}

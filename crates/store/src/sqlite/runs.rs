@@ -1,0 +1,255 @@
+//! The rows of runs: where each stands, who drives it, when it must be looked at again.
+
+use rusqlite::{Connection, Row, ToSql, params};
+use toolgate_engine::store::{LeaseWrite, RunFilter, RunRecord, StoreError};
+use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::time::Time;
+
+use super::column::{agent_name, change, first, insert, rows, seq};
+use super::fault::Fault;
+
+const CREATE: &str = "
+    INSERT INTO runs (id, project, space, agent, revision, parent_run, parent_call, root, status, created,
+                      updated, version, wake_at, node, epoch)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+    ON CONFLICT DO NOTHING";
+
+/// Makes the row of a run whose last event stands at `version`.
+pub(crate) fn create(
+    connection: &Connection,
+    record: &RunRecord,
+    version: Seq,
+    updated: Time,
+) -> Result<(), Fault> {
+    let parent = record.parent.map(|call| (call.run.to_bytes(), call.number));
+    let row = params![
+        record.id.to_bytes(),
+        record.project.to_bytes(),
+        record.space.to_bytes(),
+        record.agent.as_str(),
+        record.revision,
+        parent.map(|(run, _)| run),
+        parent.map(|(_, number)| number),
+        record.root.to_bytes(),
+        record.status.as_str(),
+        record.created.0,
+        updated.0,
+        version.0 as i64,
+        record.wake_at.map(|at| at.0),
+        record.node.map(NodeId::to_bytes),
+        record.epoch as i64,
+    ];
+    insert(connection, CREATE, row)
+}
+
+/// What an append that extends a run says of its row.
+pub(crate) struct Extension {
+    pub(crate) id: RunId,
+    pub(crate) space: SpaceId,
+    /// What the writer has read.
+    pub(crate) seen: Seq,
+    pub(crate) epoch: u64,
+    pub(crate) status: Status,
+    pub(crate) wake_at: Option<Time>,
+    pub(crate) lease: LeaseWrite,
+    /// Place of the last event after it.
+    pub(crate) version: Seq,
+    pub(crate) updated: Time,
+}
+
+macro_rules! extend {
+    ($lease:literal) => {
+        concat!(
+            "UPDATE runs SET status = ?1, updated = ?2, version = ?3, wake_at = ?4",
+            $lease,
+            " WHERE id = ?5 AND space = ?6 AND version = ?7 AND epoch = ?8"
+        )
+    };
+}
+// Three statements, because naming `node` costs an index update even when it keeps its value.
+const EXTEND: &str = extend!("");
+const EXTEND_AND_RELEASE: &str = extend!(", node = NULL");
+const EXTEND_AND_TAKE: &str = extend!(", node = ?9, epoch = epoch + 1");
+
+/// Moves a run on; `Conflict` unless the writer has read everything and holds the lease it claims to hold.
+pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Fault> {
+    let status = to.status.as_str();
+    let version = to.version.0 as i64;
+    let wake_at = to.wake_at.map(|at| at.0);
+    let (id, space) = (to.id.to_bytes(), to.space.to_bytes());
+    let (seen, epoch) = (to.seen.0 as i64, to.epoch as i64);
+    let row = params![status, to.updated.0, version, wake_at, id, space, seen, epoch];
+    let changed = match to.lease {
+        LeaseWrite::Keep => change(connection, EXTEND, row)?,
+        LeaseWrite::Release => change(connection, EXTEND_AND_RELEASE, row)?,
+        LeaseWrite::Take(node) => {
+            let row = params![
+                status,
+                to.updated.0,
+                version,
+                wake_at,
+                id,
+                space,
+                seen,
+                epoch,
+                node.to_bytes()
+            ];
+            change(connection, EXTEND_AND_TAKE, row)?
+        }
+    };
+    match changed {
+        0 => Err(StoreError::Conflict.into()),
+        _ => Ok(()),
+    }
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, project, space, agent, revision, parent_run, parent_call, root, status, created,
+                    updated, version, wake_at, node, epoch FROM runs ",
+            $rest
+        )
+    };
+}
+
+const GET: &str = select!("WHERE id = ?1");
+
+pub(crate) fn get(connection: &Connection, run: RunId) -> Result<Option<RunRecord>, Fault> {
+    first(connection, GET, [run.to_bytes()], record)
+}
+
+fn record(row: &Row<'_>) -> Result<RunRecord, Fault> {
+    let parent = row.get::<_, Option<[u8; 16]>>(5)?;
+    let number = row.get::<_, Option<u32>>(6)?;
+    let node = row.get::<_, Option<[u8; 16]>>(13)?;
+    let epoch = row.get::<_, i64>(14)? as u64;
+    Ok(RunRecord {
+        id: RunId::from_bytes(row.get(0)?),
+        project: ProjectId::from_bytes(row.get(1)?),
+        space: SpaceId::from_bytes(row.get(2)?),
+        agent: agent_name(row, 3)?,
+        revision: row.get(4)?,
+        parent: parent.zip(number).map(|(run, number)| CallId {
+            run: RunId::from_bytes(run),
+            number,
+        }),
+        root: RunId::from_bytes(row.get(7)?),
+        status: status(row.get_ref(8)?.as_str().map_err(rusqlite::Error::from)?)?,
+        created: Time(row.get(9)?),
+        updated: Time(row.get(10)?),
+        version: seq(row, 11)?,
+        wake_at: row.get::<_, Option<i64>>(12)?.map(Time),
+        node: node.map(NodeId::from_bytes),
+        epoch,
+    })
+}
+
+fn status(text: &str) -> Result<Status, Fault> {
+    Status::parse(text).ok_or_else(|| StoreError::Corrupt(format!("a run in status {text:?}")).into())
+}
+
+/// Newest first: ids are made in the order of time.
+pub(crate) fn list(
+    connection: &Connection,
+    project: ProjectId,
+    filter: &RunFilter,
+) -> Result<Vec<RunRecord>, Fault> {
+    let project = project.to_bytes();
+    let space = filter.space.map(SpaceId::to_bytes);
+    let parent = filter.parent.map(RunId::to_bytes);
+    let before = filter.before.map(RunId::to_bytes);
+    let status = filter.status.map(Status::as_str);
+    let limit = filter.limit as i64;
+    let mut values: Vec<&dyn ToSql> = vec![&project];
+    values.extend(space.as_ref().map(|value| value as &dyn ToSql));
+    values.extend(parent.as_ref().map(|value| value as &dyn ToSql));
+    values.extend(before.as_ref().map(|value| value as &dyn ToSql));
+    values.extend(status.as_ref().map(|value| value as &dyn ToSql));
+    values.push(&limit);
+    rows(connection, &list_sql(filter), &values[..], record)
+}
+
+/// One statement per set of conditions, so that each finds its index.
+pub(crate) fn list_sql(filter: &RunFilter) -> String {
+    let conditions = [
+        (filter.space.is_some(), " AND space = ?"),
+        (filter.parent.is_some(), " AND parent_run = ?"),
+        (filter.before.is_some(), " AND id < ?"),
+        (filter.status.is_some(), " AND status = ?"),
+    ];
+    let mut sql = select!("WHERE project = ?").to_owned();
+    sql.extend(
+        conditions
+            .into_iter()
+            .filter(|(asked, _)| *asked)
+            .map(|(_, sql)| sql),
+    );
+    sql.push_str(" ORDER BY id DESC LIMIT ?");
+    sql
+}
+
+pub(crate) const CLAIMABLE: &str = "
+    SELECT id FROM runs
+    WHERE status NOT IN ('completed', 'failed', 'cancelled')
+      AND status IN ('queued', 'running', 'waiting_tool', 'waiting_approval', 'waiting_time')
+      AND node IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = runs.node AND nodes.until >= ?1)
+    UNION ALL
+    SELECT id FROM runs
+    WHERE status NOT IN ('completed', 'failed', 'cancelled')
+      AND status IN ('queued', 'running') AND node IS NULL
+    UNION ALL
+    SELECT id FROM runs
+    WHERE status NOT IN ('completed', 'failed', 'cancelled') AND status NOT IN ('queued', 'running')
+      AND wake_at IS NOT NULL AND wake_at <= ?1 AND node IS NULL
+    LIMIT ?2";
+
+pub(crate) fn claimable(connection: &Connection, now: Time, limit: usize) -> Result<Vec<RunId>, Fault> {
+    rows(connection, CLAIMABLE, params![now.0, limit as i64], |row| {
+        Ok(RunId::from_bytes(row.get(0)?))
+    })
+}
+
+pub(crate) const NEXT_WAKE: &str = "
+    SELECT wake_at FROM runs
+    WHERE wake_at IS NOT NULL AND status NOT IN ('completed', 'failed', 'cancelled')
+    ORDER BY wake_at LIMIT 1";
+
+pub(crate) fn next_wake(connection: &Connection) -> Result<Option<Time>, Fault> {
+    first(connection, NEXT_WAKE, [], |row| Ok(Time(row.get(0)?)))
+}
+
+const CLAIM: &str = "
+    UPDATE runs SET node = ?2, epoch = epoch + 1
+    WHERE id = ?1 AND status NOT IN ('completed', 'failed', 'cancelled')
+      AND (node IS NULL OR node = ?2
+           OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = runs.node AND nodes.until >= ?3))";
+
+pub(crate) fn claim(
+    connection: &Connection,
+    run: RunId,
+    node: NodeId,
+    now: Time,
+) -> Result<Option<RunRecord>, Fault> {
+    match change(connection, CLAIM, params![run.to_bytes(), node.to_bytes(), now.0])? {
+        0 => Ok(None),
+        _ => get(connection, run),
+    }
+}
+
+const RELEASE: &str = "UPDATE runs SET node = NULL WHERE id = ?1 AND epoch = ?2 AND node IS NOT NULL";
+
+pub(crate) fn release(connection: &Connection, run: RunId, epoch: u64) -> Result<(), Fault> {
+    change(connection, RELEASE, params![run.to_bytes(), epoch as i64])?;
+    Ok(())
+}
+
+const HEARTBEAT: &str = "
+    INSERT INTO nodes (id, until) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET until = excluded.until";
+
+pub(crate) fn heartbeat(connection: &Connection, node: NodeId, until: Time) -> Result<(), Fault> {
+    change(connection, HEARTBEAT, params![node.to_bytes(), until.0])?;
+    Ok(())
+}

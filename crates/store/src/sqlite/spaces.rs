@@ -1,0 +1,103 @@
+//! Spaces and their members.
+
+use rusqlite::{Connection, Row, params};
+use toolgate_engine::store::SpaceRecord;
+use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::time::Time;
+
+use super::column::{change, first, insert, optional_agent_name, optional_json, rows};
+use super::fault::Fault;
+
+const CREATE: &str = "
+    INSERT INTO spaces (id, project, title, agent, metadata, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT DO NOTHING";
+
+pub(crate) fn create(connection: &Connection, space: &SpaceRecord) -> Result<(), Fault> {
+    let row = params![
+        space.id.to_bytes(),
+        space.project.to_bytes(),
+        space.title,
+        space.agent.as_ref().map(|name| name.as_str()),
+        space.metadata.as_ref().map(Json::as_str),
+        space.created.0,
+    ];
+    insert(connection, CREATE, row)?;
+    space
+        .members
+        .iter()
+        .try_for_each(|&member| add_member(connection, space.id, member))
+}
+
+const ADD_MEMBER: &str = "
+    INSERT INTO members (space, entity, position)
+    SELECT ?1, ?2, (SELECT coalesce(max(position), 0) + 1 FROM members WHERE space = ?1)
+    FROM spaces WHERE id = ?1
+    ON CONFLICT DO NOTHING";
+
+pub(crate) fn add_member(connection: &Connection, space: SpaceId, member: EntityId) -> Result<(), Fault> {
+    change(connection, ADD_MEMBER, [space.to_bytes(), member.to_bytes()])?;
+    Ok(())
+}
+
+const REMOVE_MEMBER: &str = "DELETE FROM members WHERE space = ?1 AND entity = ?2";
+
+pub(crate) fn remove_member(connection: &Connection, space: SpaceId, member: EntityId) -> Result<(), Fault> {
+    change(connection, REMOVE_MEMBER, [space.to_bytes(), member.to_bytes()])?;
+    Ok(())
+}
+
+const GET: &str = "SELECT id, project, title, agent, metadata, created FROM spaces WHERE id = ?1";
+
+pub(crate) fn get(connection: &Connection, space: SpaceId) -> Result<Option<SpaceRecord>, Fault> {
+    first(connection, GET, [space.to_bytes()], |row| record(connection, row))
+}
+
+pub(crate) const OF_PROJECT: &str = "
+    SELECT id, project, title, agent, metadata, created FROM spaces
+    WHERE project = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
+
+pub(crate) const OF_MEMBER: &str = "
+    SELECT spaces.id, project, title, agent, metadata, created
+    FROM members JOIN spaces ON spaces.id = members.space
+    WHERE members.entity = ?1 AND members.space < ?2 AND spaces.project = ?4
+    ORDER BY members.space DESC LIMIT ?3";
+
+/// Newest first: ids are made in the order of time.
+pub(crate) fn list(
+    connection: &Connection,
+    project: ProjectId,
+    member: Option<EntityId>,
+    before: Option<SpaceId>,
+    limit: usize,
+) -> Result<Vec<SpaceRecord>, Fault> {
+    // One byte longer than an id: after all of them.
+    const PAST_EVERY_ID: [u8; 17] = [0xff; 17];
+    let before = before.map_or(PAST_EVERY_ID.to_vec(), |id| id.to_bytes().to_vec());
+    let (project, limit) = (project.to_bytes(), limit as i64);
+    let read = |row: &Row<'_>| record(connection, row);
+    match member {
+        None => rows(connection, OF_PROJECT, params![project, before, limit], read),
+        Some(member) => {
+            let values = params![member.to_bytes(), before, limit, project];
+            rows(connection, OF_MEMBER, values, read)
+        }
+    }
+}
+
+const MEMBERS: &str = "SELECT entity FROM members WHERE space = ?1 ORDER BY position";
+
+fn record(connection: &Connection, row: &Row<'_>) -> Result<SpaceRecord, Fault> {
+    let id: [u8; 16] = row.get(0)?;
+    Ok(SpaceRecord {
+        id: SpaceId::from_bytes(id),
+        project: ProjectId::from_bytes(row.get(1)?),
+        title: row.get(2)?,
+        agent: optional_agent_name(row, 3)?,
+        metadata: optional_json(row, 4)?,
+        members: rows(connection, MEMBERS, [id], |row| {
+            Ok(EntityId::from_bytes(row.get(0)?))
+        })?,
+        created: Time(row.get(5)?),
+    })
+}

@@ -1,0 +1,62 @@
+//! Tools on the gateway's side that do what a test needs.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::id::CallId;
+use toolgate_kernel::json::Json;
+
+/// Actions: `echo` gives its input back; `fail` fails; `panic` panics; `slow` waits for a permit of `gate` and
+/// gives its input back; `hang` never ends.
+pub struct FakeTools {
+    /// What `slow` waits for.
+    pub gate: Arc<Semaphore>,
+    calls: Mutex<Vec<CallId>>,
+}
+
+impl Default for FakeTools {
+    fn default() -> Self {
+        Self {
+            gate: Arc::new(Semaphore::new(0)),
+            calls: Mutex::default(),
+        }
+    }
+}
+
+impl FakeTools {
+    /// Every call so far, also the same one again.
+    pub fn calls(&self) -> Vec<CallId> {
+        self.calls.lock().expect("no panic holds the list").clone()
+    }
+}
+
+#[async_trait]
+impl ServerTools for FakeTools {
+    fn has(&self, action: &str) -> bool {
+        ["echo", "fail", "panic", "slow", "hang"].contains(&action)
+    }
+    async fn call(&self, action: &str, input: &Json, context: &CallContext) -> Result<Json, CallFailure> {
+        self.calls
+            .lock()
+            .expect("no panic holds the list")
+            .push(context.call);
+        (context.progress)(input.clone());
+        match action {
+            "fail" => Err(CallFailure {
+                code: ErrorCode::ExecutionFailed,
+                message: format!("no luck with {input:?}"),
+            }),
+            "panic" => panic!("as the test wants"),
+            "hang" => std::future::pending().await,
+            "slow" => {
+                self.gate.acquire().await.expect("gates are not closed").forget();
+                Ok(input.clone())
+            }
+            _ => Ok(input.clone()),
+        }
+    }
+}
