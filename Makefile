@@ -16,6 +16,8 @@ DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 PYTHON := $(TOOLS)/python-$(shell sha256sum scripts/requirements.txt | cut -c1-12)
 
 GATEWAY := $(CARGO_TARGET_DIR)/debug/toolgate
+# Two clones that test at once would swap each other's binary.
+LOCK := $(CARGO_TARGET_DIR)/test.lock
 
 .PHONY: help
 help: ## say what there is
@@ -27,9 +29,9 @@ run: ## start the gateway at http://127.0.0.1:8787
 
 .PHONY: test
 test: ## everything that must hold: check, all tests, the HTTP surface against its own description
-	@mkdir -p $(CACHE)
-	@flock --nonblock $(CACHE)/test.lock true || echo "waiting: another make test uses $(CACHE)"
-	@flock --close $(CACHE)/test.lock $(MAKE) --no-print-directory check tests schemathesis
+	@mkdir -p $(CARGO_TARGET_DIR)
+	@flock --nonblock $(LOCK) true || echo "waiting: another make test uses $(CARGO_TARGET_DIR)"
+	@flock --close $(LOCK) $(MAKE) --no-print-directory check tests schemathesis
 
 .PHONY: check
 check: format lint docs deny advisories-if-reachable spelling fresh ## what can be said without running anything
