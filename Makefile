@@ -1,0 +1,106 @@
+# `make help` lists what there is. Every target sets itself up: a machine with Rust, Node, make, Python 3 and
+# Debian's packages is enough. What is built or installed is kept outside the clone, so that a fresh clone
+# does not start from nothing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/toolgate
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+export TOOLS := $(CACHE)/tools
+
+# A changed version makes a new folder; what is there is not installed again.
+DENY_VERSION := 0.20.2
+DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+PYTHON := $(TOOLS)/python-$(shell sha256sum scripts/requirements.txt | cut -c1-12)
+
+GATEWAY := $(CARGO_TARGET_DIR)/debug/toolgate
+# Two clones that test at once would swap each other's binary.
+LOCK := $(CARGO_TARGET_DIR)/test.lock
+
+.PHONY: help
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## start the gateway at http://127.0.0.1:8787
+	cargo run --locked -p toolgate -- serve $(ARGS)
+
+.PHONY: test
+test: ## everything that must hold: check, all tests, the HTTP surface against its own description
+	@mkdir -p $(CARGO_TARGET_DIR)
+	@flock --nonblock $(LOCK) true || echo "waiting: another make test uses $(CARGO_TARGET_DIR)"
+	@flock --close $(LOCK) $(MAKE) --no-print-directory check tests schemathesis
+
+.PHONY: check
+check: format lint docs deny advisories-if-reachable spelling fresh ## what can be said without running anything
+
+.PHONY: format
+format: ## cargo fmt, as a question
+	cargo fmt --all --check
+	cargo fmt --manifest-path bench/Cargo.toml --check
+
+.PHONY: lint
+lint: ## clippy, warnings denied
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --manifest-path bench/Cargo.toml --all-targets -- -D warnings
+
+.PHONY: docs
+docs: ## rustdoc, warnings denied
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+.PHONY: deny
+deny: $(DENY) ## licences, sources and banned crates
+	$(DENY) --locked check licenses bans sources
+
+.PHONY: advisories
+advisories: $(DENY) ## known vulnerabilities; needs the advisory database, which is fetched
+	scripts/advisories $(DENY)
+
+.PHONY: advisories-if-reachable
+advisories-if-reachable: $(DENY)
+	scripts/advisories $(DENY) --if-reachable
+
+.PHONY: spelling
+spelling: $(PYTHON)/installed ## typos
+	$(PYTHON)/bin/typos
+
+# The test compares the kept OpenAPI document with what the handlers say, or rewrites it.
+GOLDEN := --locked -p toolgate-door-http --test it openapi::the_kept_document_is_what_the_handlers_say
+
+.PHONY: fresh
+fresh: ## generated files are what the code generates
+	cargo test $(GOLDEN) | tee /dev/stderr | grep --quiet '1 passed'
+
+.PHONY: generate
+generate: ## write the generated files anew
+	REWRITE_GOLDEN=1 cargo test $(GOLDEN)
+
+.PHONY: tests
+tests: ## cargo test
+	INSTA_UPDATE=no cargo test --locked --workspace
+
+.PHONY: schemathesis
+schemathesis: $(PYTHON)/installed ## property-based requests against /openapi.json
+	cargo build --locked -p toolgate
+	scripts/schemathesis $(GATEWAY) $(PYTHON)/bin/schemathesis
+
+.PHONY: torture
+torture: ## a thousand kills instead of a hundred
+	TOOLGATE_KILLS=1000 cargo test --locked -p toolgate --test it kill -- --nocapture
+
+.PHONY: bench
+bench: ## the gateway beside a bare relay and the AI SDK, as ratios
+	bench/run $(ARGS)
+
+# Unoptimised: it is built in half the time and used for seconds.
+$(DENY):
+	cargo install cargo-deny --version $(DENY_VERSION) --locked --debug --root $(TOOLS)/cargo-deny-$(DENY_VERSION) \
+	  --target-dir $(TOOLS)/cargo-deny-build
+	rm -rf $(TOOLS)/cargo-deny-build
+
+$(PYTHON)/installed:
+	python3 -m venv $(PYTHON)
+	$(PYTHON)/bin/pip install --quiet --disable-pip-version-check --requirement scripts/requirements.txt
+	touch $@

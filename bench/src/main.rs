@@ -1,0 +1,105 @@
+//! The bench: the gateway, a bare relay and the AI SDK in front of one model stub, driven by one load
+//! generator, cell by cell in turn, and reported as ratios.
+//!
+//! `plan` says what is measured, `protocol` how each server is spoken to, `load` how it is driven,
+//! `report` what is printed. `stub` and `relay` are servers of their own, started as child processes.
+
+mod http;
+mod load;
+mod plan;
+mod process;
+mod protocol;
+mod relay;
+mod report;
+mod server;
+mod stub;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use axum::serve::ListenerExt;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Answers chat completions at once, as the last user message says.
+    Stub { listen: SocketAddr },
+    /// Passes chat completions on to `model`, byte for byte.
+    Relay { listen: SocketAddr, model: String },
+    /// Measures the servers side by side.
+    Run(Options),
+}
+
+/// What is measured, and with what.
+#[derive(clap::Args, Clone)]
+struct Options {
+    /// The release build of the gateway.
+    #[arg(long)]
+    gateway: PathBuf,
+    /// Node, 22 or newer.
+    #[arg(long)]
+    node: PathBuf,
+    /// The AI SDK peer's `server.mjs`, with its packages installed beside it.
+    #[arg(long)]
+    aisdk: PathBuf,
+    /// Where logs and data go: on a disk, not in memory, or the gateway's syncs cost nothing.
+    #[arg(long)]
+    work: PathBuf,
+    /// Which servers, in this order.
+    #[arg(long, value_delimiter = ',', default_value = "gateway,relay,aisdk")]
+    servers: Vec<server::Kind>,
+    /// How often every cell is measured.
+    #[arg(long, default_value_t = 2)]
+    passes: u32,
+    /// How long a cell starts new runs.
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// How many runs are left waiting for their client tool.
+    #[arg(long, default_value_t = 10_000)]
+    paused: usize,
+    /// Only run each scenario once on each server and verify it.
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Args::parse().command {
+        Command::Stub { listen } => one_thread().block_on(stub::serve(listen)),
+        Command::Relay { listen, model } => {
+            tokio::runtime::Runtime::new()?.block_on(relay::serve(listen, model))
+        }
+        Command::Run(options) => {
+            let local = tokio::task::LocalSet::new();
+            let findings = one_thread().block_on(local.run_until(plan::run(&options)))?;
+            println!("{}", report::render(&findings));
+            anyhow::ensure!(
+                findings.faults().next().is_none(),
+                "some runs went wrong, see above"
+            );
+            Ok(())
+        }
+    }
+}
+
+/// Stub and load generator get by with one core each at most, so that the server keeps the rest.
+fn one_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be made")
+}
+
+/// Serves for ever, each write at once.
+async fn serve(listen: SocketAddr, router: axum::Router) -> anyhow::Result<()> {
+    let listener = tokio::net::TcpListener::bind(listen).await?.tap_io(|stream| {
+        // Only a delay is at stake; the bench would show it.
+        let _ = stream.set_nodelay(true);
+    });
+    Ok(axum::serve(listener, router).await?)
+}

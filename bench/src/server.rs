@@ -1,0 +1,160 @@
+//! The servers as child processes: started on a free port, ended when dropped.
+
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use crate::Options;
+use crate::http::Connection;
+use crate::process;
+use crate::protocol::{AGENT, KEY, Protocol, agent_config};
+
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const START_POLL: Duration = Duration::from_millis(20);
+
+/// The bench is one client in a hurry; everything else stays as it comes.
+const GATEWAY_SETTINGS: [(&str, &str); 3] = [
+    ("TOOLGATE_HTTP_RATE_PER_SECOND", "1000000"),
+    ("TOOLGATE_HTTP_RATE_BURST", "1000000"),
+    ("TOOLGATE_LOG_LEVEL", "warn"),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
+pub enum Kind {
+    Gateway,
+    Relay,
+    Aisdk,
+}
+
+impl Kind {
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway",
+            Self::Relay => "relay",
+            Self::Aisdk => "AI SDK",
+        }
+    }
+    pub fn protocol(self) -> Protocol {
+        match self {
+            Self::Gateway => Protocol::Native,
+            Self::Relay => Protocol::Completions,
+            Self::Aisdk => Protocol::UiMessages,
+        }
+    }
+}
+
+/// A server under measurement.
+pub struct Server {
+    pub kind: Kind,
+    pub process: Running,
+}
+
+impl Server {
+    /// Starts a server with an empty store in front of the model at `model`.
+    pub async fn start(kind: Kind, options: &Options, model: &str) -> anyhow::Result<Self> {
+        let address = free_address()?;
+        let mut command = match kind {
+            Kind::Gateway => {
+                let data = options.work.join(format!("data-{}", address.port()));
+                fs::create_dir_all(&data)?;
+                let mut command = Command::new(&options.gateway);
+                command.arg("serve").arg("--data").arg(data);
+                command.args(["--listen", &address.to_string()]);
+                command.envs(GATEWAY_SETTINGS).env("TOOLGATE_SECRET_KEY", KEY);
+                command
+            }
+            Kind::Relay => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.args(["relay", &address.to_string(), model]);
+                command
+            }
+            Kind::Aisdk => {
+                let mut command = Command::new(&options.node);
+                command.env("NODE_ENV", "production").arg(&options.aisdk);
+                command.args([&address.port().to_string(), model]);
+                command
+            }
+        };
+        let process = Running::start(&mut command, address, kind.title(), options).await?;
+        if kind == Kind::Gateway {
+            let mut connection = Connection::new(address, &format!("authorization: Bearer {KEY}\r\n"));
+            connection
+                .json("PUT", &format!("/v1/agents/{AGENT}"), &agent_config(model))
+                .await?;
+        }
+        Ok(Self { kind, process })
+    }
+}
+
+/// A child process that answers at an address.
+pub struct Running {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl Running {
+    pub async fn stub(options: &Options) -> anyhow::Result<Self> {
+        let address = free_address()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        Self::start(
+            command.args(["stub", &address.to_string()]),
+            address,
+            "stub",
+            options,
+        )
+        .await
+    }
+
+    async fn start(
+        command: &mut Command,
+        address: SocketAddr,
+        name: &str,
+        options: &Options,
+    ) -> anyhow::Result<Self> {
+        let path = options.work.join(format!("{name}.log"));
+        let log = File::create(&path)?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn();
+        let mut running = Self {
+            child: child.with_context(|| format!("{name} cannot be started"))?,
+            address,
+        };
+        let deadline = Instant::now() + START_TIMEOUT;
+        while Connection::new(address, "")
+            .exchange("GET", "/healthz", "", |_| {})
+            .await
+            .is_err()
+        {
+            let alive = running.child.try_wait()?.is_none() && Instant::now() < deadline;
+            anyhow::ensure!(
+                alive,
+                "{name} does not answer at {address}; see {}",
+                path.display()
+            );
+            tokio::time::sleep(START_POLL).await;
+        }
+        Ok(running)
+    }
+
+    pub fn pids(&self) -> Vec<u32> {
+        process::tree(self.child.id())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way it is gone afterwards.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_address() -> anyhow::Result<SocketAddr> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
+}
