@@ -217,7 +217,7 @@ async fn writes_until_killed_when_asked() {
 }
 
 #[tokio::test]
-async fn a_killed_process_leaves_its_lock_and_loses_nothing_it_acknowledged() {
+async fn a_killed_process_gives_up_its_lock_and_loses_nothing_it_acknowledged() {
     let scratch = Scratch::new();
     let mut child = Command::new(std::env::current_exe().expect("this test"))
         .args([
