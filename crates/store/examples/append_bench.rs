@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolgate_engine::store::{Append, Lease, LeaseWrite, RunRecord, RunWrite, SpaceRecord, Store};
+use toolgate_engine::store::{Append, LeaseWrite, RunRecord, RunWrite, SpaceRecord, Store};
 use toolgate_kernel::event::{
     EndReason, Event, FinishReason, RunFinish, RunStatus, Said, Seq, Status, StepFinish, StepStart, TextEnd,
     Usage,
@@ -134,10 +134,8 @@ fn begin(id: [u8; 16]) -> Append {
         updated: Time(1),
         version: Seq::default(),
         wake_at: None,
-        lease: Some(Lease {
-            node: NodeId::from_bytes([2; 16]),
-            epoch: 1,
-        }),
+        node: Some(NodeId::from_bytes([2; 16])),
+        epoch: 1,
     };
     let row = SpaceRecord {
         id: space,
@@ -188,7 +186,7 @@ fn finish(id: [u8; 16], version: Seq) -> Append {
         run: RunWrite::Extend {
             id: RunId::from_bytes(id),
             version,
-            epoch: Some(1),
+            epoch: 1,
             status: Status::Completed,
             wake_at: None,
             lease: LeaseWrite::Release,

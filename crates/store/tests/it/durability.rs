@@ -74,7 +74,8 @@ async fn everything_is_there_after_opening_again() {
         store.idempotency(project(1), "k").await.expect("read"),
         Some(answer("k"))
     );
-    let next = store.append(extend(&record, begun.last())).await.expect("stored");
+    let claimed = store.run(run(1)).await.expect("read").expect("the run");
+    let next = store.append(extend(&claimed, begun.last())).await.expect("stored");
     assert_eq!(next.first, Seq::durable(2));
 }
 

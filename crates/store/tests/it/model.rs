@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 use toolgate_engine::store::{
-    Append, EntityRecord, IdempotencyRecord, KeyRecord, Lease, LeaseWrite, LogRange, ProjectRecord,
-    RunFilter, RunRecord, RunWrite, SpaceRecord, Store,
+    Append, EntityRecord, IdempotencyRecord, KeyRecord, LeaseWrite, LogRange, ProjectRecord, RunFilter,
+    RunRecord, RunWrite, SpaceRecord, Store,
 };
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::CallId;
@@ -39,10 +39,12 @@ enum Call {
     Extend {
         run: u64,
         behind: bool,
-        epoch: Option<u64>,
+        /// Wrong by so much.
+        off: u64,
         status: Status,
         wake_at: Option<i64>,
-        release: bool,
+        /// Release, take or keep.
+        lease: u8,
     },
     Claim {
         run: u64,
@@ -141,9 +143,9 @@ fn call() -> impl Strategy<Value = Call> {
             |(run, space, with_space, status, wake_at, node)| Call::Create {
                 run, space, with_space, status, wake_at, node
             }),
-        6 => (1..9u64, prop::bool::weighted(0.2), of(0..4u64), status(), of(TIMES), any::<bool>()).prop_map(
-            |(run, behind, epoch, status, wake_at, release)| Call::Extend {
-                run, behind, epoch, status, wake_at, release
+        6 => (1..9u64, prop::bool::weighted(0.2), 0..2u64, status(), of(TIMES), 0..3u8).prop_map(
+            |(run, behind, off, status, wake_at, lease)| Call::Extend {
+                run, behind, off, status, wake_at, lease
             }),
         4 => (1..9u64, FEW, TIMES).prop_map(|(run, node, now)| Call::Claim { run, node, now }),
         1 => (1..9u64, 0..4u64).prop_map(|(run, epoch)| Call::Release { run, epoch }),
@@ -198,10 +200,10 @@ async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String 
         Call::Extend {
             run: id,
             behind,
-            epoch,
+            off,
             status,
             wake_at,
-            release,
+            lease,
         } => {
             let absent = run_record(run(id), space(1));
             let record = known
@@ -209,15 +211,15 @@ async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String 
                 .find(|record| record.id == run(id))
                 .unwrap_or(&absent);
             let seen = if behind { Seq(1) } else { record.version };
-            let lease = if release {
-                LeaseWrite::Release
-            } else {
-                LeaseWrite::Keep
+            let lease = match lease {
+                0 => LeaseWrite::Release,
+                1 => LeaseWrite::Take(node(1)),
+                _ => LeaseWrite::Keep,
             };
             let write = RunWrite::Extend {
                 id: run(id),
                 version: seen,
-                epoch,
+                epoch: record.epoch + off,
                 status,
                 wake_at: wake_at.map(Time),
                 lease,
@@ -342,10 +344,8 @@ fn creation(
     let record = RunRecord {
         status,
         wake_at: wake_at.map(Time),
-        lease: by.map(|by| Lease {
-            node: node(by),
-            epoch: 1,
-        }),
+        node: by.map(node),
+        epoch: u64::from(by.is_some()),
         parent: (id > 2).then(|| CallId {
             run: run(id / 2),
             number: 0,

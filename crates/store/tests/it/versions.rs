@@ -64,7 +64,7 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
     else {
         unreachable!()
     };
-    (*epoch, *status, *wake_at, *lease) = (Some(1), Status::WaitingTool, Some(Time(50)), LeaseWrite::Release);
+    (*epoch, *status, *wake_at, *lease) = (1, Status::WaitingTool, Some(Time(50)), LeaseWrite::Release);
     store.append(pause).await?;
     Ok(())
 }
@@ -99,7 +99,7 @@ async fn verify(store: &SqliteStore) -> Result<(), StoreError> {
     );
     let record = store.run(run(1)).await?.expect("the run");
     assert_eq!(
-        (record.status, record.wake_at, record.lease),
+        (record.status, record.wake_at, record.node),
         (Status::WaitingTool, Some(Time(50)), None)
     );
     assert_eq!(store.claimable(Time(50), 9).await?, [run(1)]);
@@ -107,8 +107,8 @@ async fn verify(store: &SqliteStore) -> Result<(), StoreError> {
         .claim(run(1), node(2), Time(50))
         .await?
         .expect("the lease is free");
-    assert_eq!(claimed.lease.expect("a lease").epoch, 2);
-    let next = store.append(extend(&record, record.version)).await?;
+    assert_eq!(claimed.epoch, 2);
+    let next = store.append(extend(&claimed, claimed.version)).await?;
     assert_eq!(next.first, Seq::durable(4));
     store.ready().await
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use toolgate_engine::store::{Append, Lease, LeaseWrite, RunRecord, RunWrite, Store, StoreError};
+use toolgate_engine::store::{Append, LeaseWrite, RunRecord, RunWrite, Store, StoreError};
 use toolgate_kernel::event::{Seq, Status};
-use toolgate_kernel::id::RunId;
+use toolgate_kernel::id::{NodeId, RunId};
 use toolgate_kernel::time::Time;
 
 use super::samples::{create, extend, node, run, run_record, space};
@@ -20,7 +20,7 @@ checks![
     a_zombie_cannot_write_after_the_takeover,
     a_released_lease_is_nobodys,
     a_release_of_a_lost_lease_does_nothing,
-    an_arrival_needs_no_lease,
+    an_append_may_take_the_lease,
     an_append_may_release_the_lease,
     claimable_runs_are_those_that_wait_for_somebody,
     claimable_runs_come_within_their_limit,
@@ -33,10 +33,15 @@ async fn begin(store: &Arc<dyn Store>, record: RunRecord) -> Seq {
 
 async fn epoch(store: &Arc<dyn Store>, id: RunId, by: u64, now: i64) -> Option<u64> {
     let claimed = store.claim(id, node(by), Time(now)).await.stored()?;
-    let lease = claimed.lease.expect("a claimed run has a lease");
-    assert_eq!(lease.node, node(by));
-    assert_eq!(store.run(id).await.stored(), Some(claimed));
-    Some(lease.epoch)
+    assert_eq!(claimed.node, Some(node(by)));
+    assert_eq!(store.run(id).await.stored().as_ref(), Some(&claimed));
+    Some(claimed.epoch)
+}
+
+/// Who holds a run, and how often it changed hands.
+async fn lease(store: &Arc<dyn Store>, id: RunId) -> (Option<NodeId>, u64) {
+    let record = store.run(id).await.stored().expect("the run");
+    (record.node, record.epoch)
 }
 
 fn extend_as(record: &RunRecord, version: Seq, by: u64, to: LeaseWrite) -> Append {
@@ -44,7 +49,7 @@ fn extend_as(record: &RunRecord, version: Seq, by: u64, to: LeaseWrite) -> Appen
     let RunWrite::Extend { epoch, lease, .. } = &mut append.run else {
         unreachable!()
     };
-    (*epoch, *lease) = (Some(by), to);
+    (*epoch, *lease) = (by, to);
     append
 }
 
@@ -55,7 +60,11 @@ async fn a_claim_takes_a_free_run_with_the_next_epoch(store: Arc<dyn Store>) {
     assert_eq!(epoch(&store, run(1), 1, 10).await, Some(1));
     let after = store.run(run(1)).await.stored().expect("the run");
     assert_eq!(
-        RunRecord { lease: None, ..after },
+        RunRecord {
+            node: None,
+            epoch: 0,
+            ..after
+        },
         before,
         "a claim moves nothing else"
     );
@@ -71,14 +80,7 @@ async fn a_claim_leaves_a_living_holder_alone(store: Arc<dyn Store>) {
     store.heartbeat(node(1), Time(100)).await.stored();
     assert_eq!(epoch(&store, run(1), 1, 10).await, Some(1));
     assert_eq!(epoch(&store, run(1), 2, 100).await, None);
-    let held = store.run(run(1)).await.stored().expect("the run").lease;
-    assert_eq!(
-        held,
-        Some(Lease {
-            node: node(1),
-            epoch: 1
-        })
-    );
+    assert_eq!(lease(&store, run(1)).await, (Some(node(1)), 1));
 }
 
 async fn a_claim_takes_over_when_the_heartbeat_has_ended(store: Arc<dyn Store>) {
@@ -114,10 +116,8 @@ async fn a_final_or_absent_run_cannot_be_claimed(store: Arc<dyn Store>) {
 async fn a_run_may_begin_with_its_lease(store: Arc<dyn Store>) {
     store.heartbeat(node(1), Time(100)).await.stored();
     let record = RunRecord {
-        lease: Some(Lease {
-            node: node(1),
-            epoch: 1,
-        }),
+        node: Some(node(1)),
+        epoch: 1,
         status: Status::Running,
         ..run_record(run(1), space(1))
     };
@@ -133,12 +133,6 @@ async fn a_run_may_begin_with_its_lease(store: Arc<dyn Store>) {
 async fn a_write_with_the_lease_needs_its_epoch(store: Arc<dyn Store>) {
     let record = run_record(run(1), space(1));
     let version = begin(&store, record.clone()).await;
-    refused!(
-        store
-            .append(extend_as(&record, version, 0, LeaseWrite::Keep))
-            .await,
-        StoreError::Conflict
-    );
     epoch(&store, run(1), 1, 10).await;
     epoch(&store, run(1), 1, 10).await;
     for wrong in [0, 1, 3] {
@@ -153,14 +147,7 @@ async fn a_write_with_the_lease_needs_its_epoch(store: Arc<dyn Store>) {
         .append(extend_as(&record, version, 2, LeaseWrite::Keep))
         .await
         .stored();
-    let lease = store.run(run(1)).await.stored().expect("the run").lease;
-    assert_eq!(
-        lease,
-        Some(Lease {
-            node: node(1),
-            epoch: 2
-        })
-    );
+    assert_eq!(lease(&store, run(1)).await, (Some(node(1)), 2));
     store
         .append(extend_as(&record, entry.last(), 2, LeaseWrite::Keep))
         .await
@@ -194,18 +181,16 @@ async fn a_released_lease_is_nobodys(store: Arc<dyn Store>) {
     store.heartbeat(node(1), Time(100)).await.stored();
     epoch(&store, run(1), 1, 10).await;
     store.release(run(1), 1).await.stored();
-    assert_eq!(store.run(run(1)).await.stored().expect("the run").lease, None);
-    refused!(
-        store
-            .append(extend_as(&record, version, 1, LeaseWrite::Keep))
-            .await,
-        StoreError::Conflict
-    );
+    assert_eq!(lease(&store, run(1)).await, (None, 1));
     assert_eq!(
         epoch(&store, run(1), 2, 10).await,
         Some(2),
         "epochs go on where they ended"
     );
+    let stale = store
+        .append(extend_as(&record, version, 1, LeaseWrite::Keep))
+        .await;
+    refused!(stale, StoreError::Conflict);
 }
 
 async fn a_release_of_a_lost_lease_does_nothing(store: Arc<dyn Store>) {
@@ -216,54 +201,37 @@ async fn a_release_of_a_lost_lease_does_nothing(store: Arc<dyn Store>) {
         store.release(run(1), lost).await.stored();
     }
     store.release(run(9), 1).await.stored();
-    let lease = store.run(run(1)).await.stored().expect("the run").lease;
-    assert_eq!(
-        lease,
-        Some(Lease {
-            node: node(1),
-            epoch: 2
-        })
-    );
+    assert_eq!(lease(&store, run(1)).await, (Some(node(1)), 2));
 }
 
-async fn an_arrival_needs_no_lease(store: Arc<dyn Store>) {
+async fn an_append_may_take_the_lease(store: Arc<dyn Store>) {
     let record = run_record(run(1), space(1));
     let version = begin(&store, record.clone()).await;
-    store.heartbeat(node(1), Time(100)).await.stored();
-    epoch(&store, run(1), 1, 10).await;
-    store.append(extend(&record, version)).await.stored();
-    let lease = store.run(run(1)).await.stored().expect("the run").lease;
-    assert_eq!(
-        lease,
-        Some(Lease {
-            node: node(1),
-            epoch: 1
-        }),
-        "it stays with its holder"
-    );
-    refused!(
-        store
-            .append(extend_as(&record, version, 1, LeaseWrite::Keep))
-            .await,
-        StoreError::Conflict
-    );
+    let entry = store
+        .append(extend_as(&record, version, 0, LeaseWrite::Take(node(1))))
+        .await
+        .stored();
+    assert_eq!(lease(&store, run(1)).await, (Some(node(1)), 1));
+    // A second one that has read the same epoch is too late, whatever else it has read.
+    let late = store
+        .append(extend_as(&record, entry.last(), 0, LeaseWrite::Take(node(2))))
+        .await;
+    refused!(late, StoreError::Conflict);
+    store
+        .append(extend_as(&record, entry.last(), 1, LeaseWrite::Keep))
+        .await
+        .stored();
 }
 
 async fn an_append_may_release_the_lease(store: Arc<dyn Store>) {
     let record = run_record(run(1), space(1));
     let version = begin(&store, record.clone()).await;
     epoch(&store, run(1), 1, 10).await;
-    let entry = store
+    store
         .append(extend_as(&record, version, 1, LeaseWrite::Release))
         .await
         .stored();
-    assert_eq!(store.run(run(1)).await.stored().expect("the run").lease, None);
-    refused!(
-        store
-            .append(extend_as(&record, entry.last(), 1, LeaseWrite::Keep))
-            .await,
-        StoreError::Conflict
-    );
+    assert_eq!(lease(&store, run(1)).await, (None, 1));
     assert_eq!(epoch(&store, run(1), 2, 10).await, Some(2));
 }
 
@@ -271,12 +239,7 @@ async fn claimable_runs_are_those_that_wait_for_somebody(store: Arc<dyn Store>) 
     use Status::*;
     store.heartbeat(node(1), Time(100)).await.stored();
     store.heartbeat(node(2), Time(99)).await.stored();
-    let by = |n| {
-        Some(Lease {
-            node: node(n),
-            epoch: 1,
-        })
-    };
+    let by = |n| Some(node(n));
     let cases = [
         (Queued, None, None, true),
         (Running, None, None, true),
@@ -298,13 +261,13 @@ async fn claimable_runs_are_those_that_wait_for_somebody(store: Arc<dyn Store>) 
         (Cancelled, by(2), Some(5), false),
     ];
     let mut expected = Vec::new();
-    for (n, (status, lease, wake_at, waits)) in (1..).zip(cases) {
+    for (n, (status, holder, wake_at, waits)) in (1..).zip(cases) {
         let wake_at = wake_at.map(Time);
         begin(
             &store,
             RunRecord {
                 status,
-                lease,
+                node: holder,
                 wake_at,
                 ..run_record(run(n), space(1))
             },
@@ -334,23 +297,20 @@ async fn claimable_runs_come_within_their_limit(store: Arc<dyn Store>) {
 }
 
 async fn the_next_wake_is_the_earliest_of_open_runs(store: Arc<dyn Store>) {
-    let lease = Some(Lease {
-        node: node(1),
-        epoch: 1,
-    });
+    let held = Some(node(1));
     let cases = [
         (Status::Completed, None, 1),
         (Status::WaitingTool, None, 30),
-        (Status::WaitingTime, lease, 20),
+        (Status::WaitingTime, held, 20),
         (Status::Running, None, 40),
     ];
-    for (n, (status, lease, at)) in (1..).zip(cases) {
+    for (n, (status, holder, at)) in (1..).zip(cases) {
         let wake_at = Some(Time(at));
         begin(
             &store,
             RunRecord {
                 status,
-                lease,
+                node: holder,
                 wake_at,
                 ..run_record(run(n), space(1))
             },

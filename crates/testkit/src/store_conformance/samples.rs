@@ -65,7 +65,8 @@ pub fn run_record(id: RunId, space: SpaceId) -> RunRecord {
         updated: Time(1),
         version: Seq::default(),
         wake_at: None,
-        lease: None,
+        node: None,
+        epoch: 0,
     }
 }
 
@@ -163,7 +164,7 @@ pub fn extend(record: &RunRecord, version: Seq) -> Append {
         run: RunWrite::Extend {
             id: record.id,
             version,
-            epoch: None,
+            epoch: record.epoch,
             status: Status::Running,
             wake_at: None,
             lease: LeaseWrite::Keep,
