@@ -8,6 +8,7 @@ mod idempotency;
 mod lock;
 mod log;
 mod migrate;
+mod probe;
 mod projects;
 mod readers;
 mod runs;
@@ -302,10 +303,7 @@ impl Store for SqliteStore {
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
-        const PROBE: &str = "UPDATE probe SET written = written + 1";
-        self.writer
-            .write(|db| column::change(db, PROBE, []).map(drop))
-            .await
+        self.writer.write(probe::write).await
     }
     async fn close(&self) {
         self.readers.close();
