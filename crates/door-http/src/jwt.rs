@@ -60,18 +60,19 @@ pub(crate) async fn verify(token: &str, project: &ProjectRecord, jwks: &Jwks) ->
     #[derive(Deserialize)]
     struct Said {
         sub: Option<String>,
-        exp: f64,
+        exp: Option<f64>,
     }
     let said = decode::<Said>(token, &key, &validation).map_err(told)?.claims;
-    match said.sub {
-        Some(subject) if (1..=SUBJECT_CHARS_MAX).contains(&subject.chars().count()) => Ok(Claims {
-            subject,
-            expires: Time((said.exp * 1000.0) as i64),
-        }),
-        Some(_) => Err(TokenError::Refused(format!(
+    let expires = said.exp.map(|seconds| Time((seconds * 1000.0) as i64));
+    match (said.sub, expires) {
+        (Some(subject), Some(expires)) if (1..=SUBJECT_CHARS_MAX).contains(&subject.chars().count()) => {
+            Ok(Claims { subject, expires })
+        }
+        (Some(_), Some(_)) => Err(TokenError::Refused(format!(
             "the token's sub must have 1 to {SUBJECT_CHARS_MAX} characters"
         ))),
-        None => Err(TokenError::refused("the token names nobody: sub is missing")),
+        (None, _) => Err(TokenError::refused("the token names nobody: sub is missing")),
+        (_, None) => Err(TokenError::refused("the token has no exp")),
     }
 }
 
