@@ -76,6 +76,7 @@ async fn a_token_is_believed_only_when_it_is_signed_timely_and_names_somebody() 
     );
     for (bad, why) in [
         (token(json!({ "sub": "ada", "exp": 1_000_000_000 })), "expired"),
+        (token(json!({ "sub": "ada", "exp": -1e300 })), "exp"),
         (token(json!({ "sub": "ada" })), "no exp"),
         (token(json!({ "sub": "ada", "exp": "never" })), "not valid"),
         (
@@ -180,15 +181,26 @@ async fn a_browser_may_put_its_key_and_token_in_the_address_of_a_stream_and_nowh
         token(json!({ "sub": "ada", "exp": FAR }))
     );
     let nobody = world.nobody();
+    let mut stream = nobody
+        .follow(&format!("/v1/spaces/{space}/events?{credentials}"))
+        .await;
+    assert_eq!(stream.status, StatusCode::OK);
+    world
+        .user("ada")
+        .post(&format!("/v1/spaces/{space}/messages"), json!({ "text": "hi" }))
+        .await
+        .expect(202);
+    stream.until("run-finish").await;
     nobody
         .get(&format!("/v1/spaces/{space}/events?{credentials}"))
         .await
-        .expect(200);
+        .expect(401);
     nobody
         .get(&format!("/v1/spaces/{space}?{credentials}"))
         .await
         .expect(401);
     let secret = nobody
+        .with("accept", "text/event-stream")
         .get(&format!("/v1/spaces/{space}/events?key={SECRET}"))
         .await
         .expect(401);

@@ -58,6 +58,26 @@ async fn a_body_that_cannot_be_read_is_refused_and_changes_nothing() {
         .expect(201);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    struct Never;
+    impl http_body::Body for Never {
+        type Data = bytes::Bytes;
+        type Error = std::convert::Infallible;
+        fn poll_frame(
+            self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+            std::task::Poll::Pending
+        }
+    }
+    let world = World::new().await;
+    assert_eq!(
+        sent(&world, "application/json", Body::new(Never)).await.code(408),
+        "TIMEOUT"
+    );
+}
+
 #[tokio::test]
 async fn an_id_that_is_none_is_not_found() {
     let world = World::new().await;

@@ -296,6 +296,24 @@ async fn a_user_who_was_taken_out_reads_no_further() {
     assert_eq!(stream.block().await, None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_user_whose_token_runs_out_reads_no_further() {
+    let world = World::new().await;
+    let ada = world.user_for("ada", HEARTBEAT);
+    let space = ada.post("/v1/spaces", json!({})).await.expect(201)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let mut stream = ada.follow(&format!("/v1/spaces/{space}/events")).await;
+    let mut beats = 0;
+    while stream.block().await.unwrap() == ":" {
+        beats += 1;
+    }
+    assert_eq!(beats, 2, "the token's time, and some more for clocks that differ");
+    assert_eq!(stream.block().await, None);
+    ada.get(&format!("/v1/spaces/{space}")).await.expect(401);
+}
+
 #[tokio::test]
 async fn a_gateway_that_goes_down_sends_its_readers_away_to_come_back() {
     let mut world = World::new().await;

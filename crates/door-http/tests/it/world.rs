@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_door_http::{Auth, DoorSettings, Rate, keys, router};
+use toolgate_engine::clock::Clock;
 use toolgate_engine::store::{KeyKind, ProjectRecord, Store};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
@@ -42,6 +43,7 @@ pub struct World {
     pub router: Router,
     pub store: Arc<dyn Store>,
     pub tools: Arc<FakeTools>,
+    pub clock: Arc<HeldClock>,
     pub stop: CancellationToken,
     driving: JoinHandle<()>,
 }
@@ -58,11 +60,12 @@ impl World {
     pub async fn with(change: impl FnOnce(&mut DoorSettings)) -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let tools = Arc::new(FakeTools::default());
+        let clock = Arc::new(HeldClock::new());
         let parts = Parts {
             store: store.clone(),
             model: ScriptedModel::new(by_words),
             tools: tools.clone(),
-            clock: Arc::new(HeldClock::new()),
+            clock: clock.clone(),
         };
         let engine = Engine::new(parts, engine_settings());
         let stop = CancellationToken::new();
@@ -109,6 +112,7 @@ impl World {
             router: router(engine, settings),
             store,
             tools,
+            clock,
             stop,
             driving,
         }
@@ -134,6 +138,14 @@ impl World {
             ("authorization".into(), format!("Bearer {token}")),
         ];
         Client { world: self, headers }
+    }
+    /// As a user whose token holds for so long.
+    pub fn user_for(&self, subject: &str, span: Duration) -> Client<'_> {
+        let expires = self.clock.now().after(span).0 / 1000;
+        let token = token(json!({ "sub": subject, "exp": expires }));
+        self.nobody()
+            .with("x-public-key", PUBLIC)
+            .with("authorization", &format!("Bearer {token}"))
     }
     /// As nobody.
     pub fn nobody(&self) -> Client<'_> {
@@ -363,13 +375,22 @@ pub fn token(claims: Value) -> String {
     .unwrap()
 }
 
+/// What the model gives to the tool that `hide:tool` names, and nobody says aloud.
+pub const HIDDEN: &str = "Zq7-\u{fffd}-hidden";
+
 /// The model calls what the user's words name (`call:tool={"json":1}`), otherwise it answers.
 fn by_words(ask: &toolgate_engine::model::Ask) -> Vec<Say> {
+    let words = last_words(ask);
     if let Some(results) = last_results(ask) {
+        if words.starts_with("hide:") {
+            return vec![text("done")];
+        }
         let outputs: Vec<&str> = results.iter().map(|result| result.output.as_str()).collect();
         return vec![text(format!("got {}", outputs.join(" and ")))];
     }
-    let words = last_words(ask);
+    if let Some(name) = words.strip_prefix("hide:") {
+        return vec![call(name, json!({ "hidden": HIDDEN }).to_string())];
+    }
     let calls: Vec<Say> = words
         .split_whitespace()
         .filter_map(|word| word.strip_prefix("call:"))
