@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     match commands::run(commands::Toolgate::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", format!("{error:#}").trim_end());
             ExitCode::FAILURE
         }
     }

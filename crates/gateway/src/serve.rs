@@ -190,6 +190,8 @@ fn engine(store: Arc<dyn Store>, node: NodeId, settings: &Settings) -> Engine {
         connect_timeout: vendors.connect_timeout,
         idle_timeout: vendors.idle_timeout,
         attempts: vendors.attempts,
+        pace: vendors.pace,
+        direct: vendors.direct,
     });
     let parts = Parts {
         store,

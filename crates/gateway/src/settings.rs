@@ -188,11 +188,16 @@ pub struct Vendors {
     /// Longest wait for a connection.
     #[serde(deserialize_with = "text::duration")]
     pub connect_timeout: Duration,
-    /// Longest silence in the middle of a reply.
+    /// Longest silence: before a reply begins, and in the middle of it.
     #[serde(deserialize_with = "text::duration")]
     pub idle_timeout: Duration,
     /// How often a request is tried before the first byte of a reply.
     pub attempts: u32,
+    /// How long a fast model is left alone between two reads.
+    #[serde(deserialize_with = "text::duration")]
+    pub pace: Duration,
+    /// Speak to `http://` servers without a proxy.
+    pub direct: bool,
 }
 
 impl Default for Vendors {
@@ -202,8 +207,10 @@ impl Default for Vendors {
             anthropic_key: None,
             google_key: None,
             connect_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(120),
-            attempts: 4,
+            idle_timeout: Duration::from_secs(300),
+            attempts: 3,
+            pace: Duration::from_millis(2),
+            direct: true,
         }
     }
 }

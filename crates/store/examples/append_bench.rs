@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolgate_engine::store::{Append, Lease, LeaseWrite, RunRecord, RunWrite, SpaceRecord, Store};
+use toolgate_engine::store::{Append, LeaseWrite, RunRecord, RunWrite, SpaceRecord, Store};
 use toolgate_kernel::event::{
     EndReason, Event, FinishReason, RunFinish, RunStatus, Said, Seq, Status, StepFinish, StepStart, TextEnd,
     Usage,
@@ -43,7 +43,6 @@ async fn main() {
         waits.extend(task.await.expect("a producer"));
     }
     let (took, cpu) = (started.elapsed().as_secs_f64(), cpu_time() - cpu);
-    store.close().await;
 
     waits.sort_unstable();
     let appends = waits.len();
@@ -61,6 +60,28 @@ async fn main() {
         "  p50 {:?}, p99 {:?}",
         waits[appends / 2],
         waits[appends * 99 / 100]
+    );
+    measure_reads(&*store).await;
+    store.close().await;
+}
+
+/// What it costs to read back the first run, again and again.
+async fn measure_reads(store: &dyn Store) {
+    const READS: u32 = 20_000;
+    let run = RunId::from_bytes([0; 16]);
+    let (started, cpu) = (Instant::now(), cpu_time());
+    for _ in 0..READS {
+        store.run(run).await.expect("a read").expect("the run");
+    }
+    let row = (started.elapsed() / READS, (cpu_time() - cpu) / READS);
+    let (started, cpu) = (Instant::now(), cpu_time());
+    for _ in 0..READS {
+        assert_eq!(store.run_log(run).await.expect("a read").len(), 2);
+    }
+    let log = (started.elapsed() / READS, (cpu_time() - cpu) / READS);
+    println!(
+        "  a run's row {:?} (CPU {:?}), its log {:?} (CPU {:?})",
+        row.0, row.1, log.0, log.1
     );
 }
 
@@ -113,10 +134,8 @@ fn begin(id: [u8; 16]) -> Append {
         updated: Time(1),
         version: Seq::default(),
         wake_at: None,
-        lease: Some(Lease {
-            node: NodeId::from_bytes([2; 16]),
-            epoch: 1,
-        }),
+        node: Some(NodeId::from_bytes([2; 16])),
+        epoch: 1,
     };
     let row = SpaceRecord {
         id: space,
@@ -167,7 +186,7 @@ fn finish(id: [u8; 16], version: Seq) -> Append {
         run: RunWrite::Extend {
             id: RunId::from_bytes(id),
             version,
-            epoch: Some(1),
+            epoch: 1,
             status: Status::Completed,
             wake_at: None,
             lease: LeaseWrite::Release,

@@ -15,7 +15,7 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 
 use std::time::Duration;
 
-use toolgate_engine::store::Append;
+use toolgate_engine::store::{Append, RunWrite};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::time::Time;
 
@@ -27,11 +27,16 @@ fn forgotten_before(now: Time) -> Time {
     Time(now.0.saturating_sub(ANSWER_KEPT.as_millis() as i64))
 }
 
-/// Panics over an append that breaks the seam's contract: that is a bug of the caller.
+/// Panics over an append that contradicts itself: that is a bug of the caller.
 fn check(append: &Append) {
     assert!(!append.events.is_empty(), "an append has at least one event");
     debug_assert!(
         append.events.iter().all(Event::is_durable),
         "only durable events are stored"
     );
+    if let RunWrite::Create { record, space } = &append.run {
+        let one_space =
+            record.space == append.space && space.as_ref().is_none_or(|new| new.id == append.space);
+        assert!(one_space, "a run begins in the space it is appended to");
+    }
 }

@@ -1,7 +1,9 @@
 //! What tests are made of: real parts where there are some, and scripted ones for the outside world.
 
 pub mod fake_tools;
+pub mod faulty_store;
 pub mod held_clock;
 pub mod model_script;
 pub mod model_server;
 pub mod scripted_model;
+pub mod store_conformance;

@@ -109,7 +109,7 @@ async fn a_full_disk_refuses_and_keeps_what_it_acknowledged() {
         assert_eq!(receipt, posted);
     }
     let again = api
-        .insist("/v1/runs", &body, Some("after the disk was full"))
+        .insist("/v1/runs", &body, Some("after-the-disk-was-full"))
         .await;
     accepted.push(again.text("runId"));
     accepted.push(waiting);

@@ -39,7 +39,7 @@ const SCRIPTS: &[&str] = &[
     "call:fixed input:{\"a\":\"MARKED-input-that-comes-in-fragments\"} call:ask input:{\"shown\":true} text:2",
     "call:echo input:{\"a\":\"MARKED-passed-through\"} call:ask input:{\"shown\":true} text:2",
     "call:strict input:{\"count\":\"MARKED-invalid\"} call:ask input:{\"shown\":true} text:2",
-    "call:wrong input:{} call:ask input:{\"shown\":true} text:2",
+    "call:wrong input:{\"a\":\"MARKED\"} call:ask input:{\"shown\":true} text:2",
     "call:no_such_tool input:{\"a\":\"MARKED-unknown\"} call:ask input:{\"shown\":true} text:2",
     "call:echo input:MARKED-not-json call:ask input:{\"shown\":true} text:2",
     "call:risky input:{\"a\":\"MARKED-approval\"} call:ask input:{\"shown\":true} text:2",

@@ -90,9 +90,8 @@ impl State {
         match run {
             RunWrite::None => Ok(()),
             RunWrite::Create { record, space } => {
-                let space_exists = space
-                    .as_ref()
-                    .is_some_and(|space| self.spaces.contains_key(&space.id));
+                let known = |id| self.spaces.contains_key(id) || self.log.contains_key(id);
+                let space_exists = space.as_ref().is_some_and(|space| known(&space.id));
                 let exists = space_exists || self.runs.contains_key(&record.id);
                 if exists { Err(StoreError::Exists) } else { Ok(()) }
             }

@@ -48,6 +48,11 @@ pub(crate) fn insert(connection: &Connection, sql: &str, params: impl Params) ->
     }
 }
 
+/// A limit or a place as SQL takes it: past its largest number there is nothing to cut off.
+pub(crate) fn bounded(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
 pub(crate) fn seq(row: &Row<'_>, column: usize) -> Result<Seq, Fault> {
     Ok(Seq(row.get::<_, i64>(column)? as u64))
 }

@@ -8,7 +8,7 @@ use toolgate_kernel::event::{Entry, FORMAT, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
-use super::column::{change, first, rows, seq};
+use super::column::{bounded, change, first, rows, seq};
 use super::fault::Fault;
 use super::session::Session;
 use super::{idempotency, runs, spaces};
@@ -21,9 +21,12 @@ const INSERT: &str = "
 /// refuse comes first: a refusal before the first change costs nothing.
 pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Result<Seq, Fault> {
     let connection = &session.connection;
-    let before = match creates_space(append) {
-        true => Seq::default(),
-        false => session.places.last(connection, append.space)?,
+    let before = match append.run {
+        // A space that is made here has no log: if it had, its primary key would refuse the row below.
+        RunWrite::Create { space: Some(_), .. } => Seq::default(),
+        RunWrite::None | RunWrite::Create { .. } | RunWrite::Extend { .. } => {
+            session.places.last(connection, append.space)?
+        }
     };
     let first = Seq(before.0 + Seq::STRIDE);
     let last = Seq(before.0 + append.events.len() as u64 * Seq::STRIDE);
@@ -44,13 +47,6 @@ pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Re
     change(connection, INSERT, row)?;
     session.places.set(append.space, last);
     Ok(first)
-}
-
-fn creates_space(append: &Append) -> bool {
-    match &append.run {
-        RunWrite::Create { space, .. } => space.as_ref().is_some_and(|space| space.id == append.space),
-        RunWrite::None | RunWrite::Extend { .. } => false,
-    }
 }
 
 fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Option<RunId>, Fault> {
@@ -144,10 +140,9 @@ pub(crate) fn of_space(
     space: SpaceId,
     range: LogRange,
 ) -> Result<Vec<Entry>, Fault> {
-    let bounded = |seq: Seq| i64::try_from(seq.0).unwrap_or(i64::MAX);
-    let after = bounded(range.after);
-    let before = range.before.map_or(i64::MAX, bounded);
-    let limit = i64::try_from(range.limit).unwrap_or(i64::MAX);
+    let after = bounded(range.after.0);
+    let before = range.before.map_or(i64::MAX, |before| bounded(before.0));
+    let limit = bounded(range.limit);
     rows(
         connection,
         OF_SPACE,

@@ -13,6 +13,8 @@ mod readers;
 mod runs;
 mod session;
 mod spaces;
+#[cfg(test)]
+mod tests;
 mod work;
 mod writer;
 
@@ -95,6 +97,8 @@ impl SqliteStore {
 
 /// Pages of the write-ahead log before they are moved into the database: 16 MiB.
 const CHECKPOINT_PAGES: u32 = 4096;
+/// What a burst of writes may leave of the write-ahead log on disk.
+const LOG_BYTES_KEPT: u32 = 64 << 20;
 /// How long to wait for a lock that somebody with another tool holds on the file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Statements kept ready per connection: more than there are.
@@ -114,6 +118,7 @@ fn open_session(path: &Path) -> Result<Session, Fault> {
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
     migrate::migrate(&mut connection)?;
     Session::new(connection)
 }

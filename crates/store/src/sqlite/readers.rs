@@ -35,11 +35,7 @@ impl Readers {
         read: impl FnOnce(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
         let connection = self.take()?;
-        // One snapshot for all statements of a read.
-        let value = connection
-            .unchecked_transaction()
-            .map_err(Fault::from)
-            .and_then(|snapshot| read(&snapshot));
+        let value = read(&connection);
         self.keep(connection);
         value.map_err(Fault::told)
     }

@@ -6,7 +6,7 @@ use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
-use super::column::{agent_name, change, first, insert, rows, seq};
+use super::column::{agent_name, bounded, change, first, insert, rows, seq};
 use super::fault::Fault;
 
 const CREATE: &str = "
@@ -161,7 +161,7 @@ pub(crate) fn list(
     let parent = filter.parent.map(RunId::to_bytes);
     let before = filter.before.map(RunId::to_bytes);
     let status = filter.status.map(Status::as_str);
-    let limit = filter.limit as i64;
+    let limit = bounded(filter.limit);
     let mut values: Vec<&dyn ToSql> = vec![&project];
     values.extend(space.as_ref().map(|value| value as &dyn ToSql));
     values.extend(parent.as_ref().map(|value| value as &dyn ToSql));
@@ -211,7 +211,7 @@ pub(crate) const CLAIMABLE: &str = concat!("
     LIMIT ?2");
 
 pub(crate) fn claimable(connection: &Connection, now: Time, limit: usize) -> Result<Vec<RunId>, Fault> {
-    rows(connection, CLAIMABLE, params![now.0, limit as i64], |row| {
+    rows(connection, CLAIMABLE, params![now.0, bounded(limit)], |row| {
         Ok(RunId::from_bytes(row.get(0)?))
     })
 }

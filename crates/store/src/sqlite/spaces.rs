@@ -6,7 +6,7 @@ use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
-use super::column::{change, first, insert, optional_agent_name, optional_json, rows};
+use super::column::{bounded, change, first, insert, optional_agent_name, optional_json, rows};
 use super::fault::Fault;
 
 const CREATE: &str = "
@@ -74,7 +74,7 @@ pub(crate) fn list(
     // One byte longer than an id: after all of them.
     const PAST_EVERY_ID: [u8; 17] = [0xff; 17];
     let before = before.map_or(PAST_EVERY_ID.to_vec(), |id| id.to_bytes().to_vec());
-    let (project, limit) = (project.to_bytes(), limit as i64);
+    let (project, limit) = (project.to_bytes(), bounded(limit));
     let read = |row: &Row<'_>| record(connection, row);
     match member {
         None => rows(connection, OF_PROJECT, params![project, before, limit], read),
@@ -87,6 +87,7 @@ pub(crate) fn list(
 
 const MEMBERS: &str = "SELECT entity FROM members WHERE space = ?1 ORDER BY position";
 
+// The row is read while its statement is open, so its members come from the same snapshot.
 fn record(connection: &Connection, row: &Row<'_>) -> Result<SpaceRecord, Fault> {
     let id: [u8; 16] = row.get(0)?;
     Ok(SpaceRecord {

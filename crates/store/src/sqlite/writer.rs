@@ -129,7 +129,7 @@ struct Queue {
 
 impl Queue {
     /// What to commit together; none when no more will come. While jobs come in company it waits a moment
-    /// for more, because a commit costs the same for one as for many; a lone job never waits.
+    /// for more, because a commit costs the same for one as for many; a job that comes alone goes at once.
     fn next(&mut self) -> Option<Vec<Job>> {
         let mut jobs = Vec::new();
         if self.waiting.blocking_recv_many(&mut jobs, self.batch_max) == 0 {

@@ -194,18 +194,14 @@ impl Api {
             let page = self.get(&path).await;
             assert_eq!(page.status, 200, "{page:?}");
             let items = page.body["runs"].as_array().expect("runs");
-            let ids = items
-                .iter()
-                .map(|run| run["runId"].as_str().expect("an id").to_owned());
-            let before = runs.len();
-            runs.extend(ids);
-            let Some(last) = items.last().filter(|_| runs.len() > before) else {
-                return runs;
-            };
-            path = format!(
-                "/v1/runs?limit={PAGE}&before={}",
-                last["runId"].as_str().expect("an id")
-            );
+            for run in items {
+                let id = run["id"].as_str().expect("an id").to_owned();
+                assert!(runs.insert(id), "{run} is listed twice");
+            }
+            match page.body["nextCursor"].as_str() {
+                Some(next) => path = format!("/v1/runs?limit={PAGE}&before={next}"),
+                None => return runs,
+            }
         }
     }
 }

@@ -1,0 +1,245 @@
+//! What can only be seen from inside: full disks, shared commits, query plans.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+use toolgate_engine::store::{Append, LogRange, RunFilter, RunRecord, Store, StoreError};
+use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::time::Time;
+use toolgate_testkit::store_conformance::samples::{
+    answer, create, project, run, run_record, say, space, text,
+};
+
+use super::{SqliteOptions, SqliteStore, agents, idempotency, log, projects, runs, spaces};
+
+const EVERYTHING: LogRange = LogRange {
+    after: Seq(0),
+    before: None,
+    limit: usize::MAX,
+};
+
+fn open(directory: &TempDir) -> Arc<SqliteStore> {
+    let path = directory.path().join("toolgate.db");
+    Arc::new(SqliteStore::open(&path, SqliteOptions::default()).expect("the store opens"))
+}
+
+/// Leaves room for so many more pages.
+async fn room_for(store: &SqliteStore, pages: i64) {
+    let limit = move |db: &Connection| {
+        let used: i64 = db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+        // The pragma answers with the limit, which is no rows to an update.
+        let _: i64 = db.query_row(&format!("PRAGMA max_page_count = {}", used + pages), [], |row| {
+            row.get(0)
+        })?;
+        Ok(())
+    };
+    store.writer.write(limit).await.expect("a limit");
+}
+
+fn large(n: u64) -> Append {
+    let mut append = create(run_record(run(n), space(1)));
+    append.events.push(text(&"x".repeat(100_000)));
+    append.idempotency = Some(answer(&n.to_string()));
+    append
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_what_does_not_fit_and_nothing_of_it_is_stored() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = open(&directory);
+    store.append(large(1)).await.expect("stored");
+    room_for(&store, 2).await;
+    for _ in 0..3 {
+        let outcome = store.append(large(2)).await;
+        assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+    }
+    assert_eq!(store.run(run(2)).await.expect("read"), None);
+    assert_eq!(store.idempotency(project(1), "2").await.expect("read"), None);
+    assert_eq!(
+        store.space_log(space(1), EVERYTHING).await.expect("read").len(),
+        1
+    );
+    store
+        .append(say(space(1), "small"))
+        .await
+        .expect("what fits is stored");
+    room_for(&store, 1000).await;
+    let back = store.append(large(2)).await.expect("there is room again");
+    assert_eq!(back.first, Seq::durable(4));
+}
+
+/// Holds the writer until the sender goes, so that everything sent meanwhile shares one commit.
+async fn hold(store: &Arc<SqliteStore>) -> mpsc::Sender<()> {
+    let (release, held) = mpsc::channel::<()>();
+    let (begun, holding) = tokio::sync::oneshot::channel();
+    let mut begun = Some(begun);
+    let store = store.clone();
+    tokio::spawn(async move {
+        let wait = move |_: &Connection| {
+            if let Some(begun) = begun.take() {
+                begun.send(()).expect("the test waits");
+            }
+            // An error is the release.
+            let _ = held.recv();
+            Ok(())
+        };
+        store.writer.write(wait).await
+    });
+    holding.await.expect("the writer is held");
+    release
+}
+
+#[tokio::test]
+async fn a_write_that_spoils_a_shared_commit_fails_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = open(&directory);
+    store.append(large(1)).await.expect("stored");
+    room_for(&store, 2).await;
+    let release = hold(&store).await;
+    let mut appends = tokio::task::JoinSet::new();
+    for append in [
+        say(space(2), "a"),
+        large(2),
+        say(space(2), "b"),
+        say(space(1), "c"),
+    ] {
+        let store = store.clone();
+        appends.spawn(async move { store.append(append).await.is_ok() });
+    }
+    // All four tasks have sent their append once each has run and waits.
+    tokio::task::yield_now().await;
+    drop(release);
+    let done = appends.join_all().await;
+    assert_eq!(done.into_iter().filter(|done| *done).count(), 3);
+    assert_eq!(
+        places(&store, 1).await,
+        [1, 3],
+        "what was undone gave its places back"
+    );
+    assert_eq!(
+        places(&store, 2).await,
+        [1, 2],
+        "what was undone gave its places back"
+    );
+}
+
+async fn places(store: &SqliteStore, of: u64) -> Vec<u64> {
+    let log = store.space_log(space(of), EVERYTHING).await.expect("read");
+    log.iter().map(|entry| entry.first.index()).collect()
+}
+
+#[tokio::test]
+async fn a_panicking_write_costs_nobody_else_anything_later() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = open(&directory);
+    let outcome = store
+        .writer
+        .write(|_| -> Result<(), _> { panic!("on purpose") })
+        .await;
+    assert!(matches!(outcome, Err(StoreError::Timeout)));
+    store.append(say(space(1), "after")).await.expect("stored");
+}
+
+#[tokio::test]
+async fn ten_thousand_paused_runs_are_passed_over() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = open(&directory);
+    let pause_many = |db: &Connection| {
+        for n in 1..=10_000 {
+            let record = RunRecord {
+                status: Status::WaitingTool,
+                wake_at: Some(Time(1000 + n as i64)),
+                ..run_record(run(n), space(n))
+            };
+            runs::create(db, &record, Seq::durable(1), Time(1))?;
+        }
+        Ok(())
+    };
+    store.writer.write(pause_many).await.expect("stored");
+    assert_eq!(store.next_wake().await.expect("read"), Some(Time(1001)));
+    assert_eq!(store.claimable(Time(1000), 100).await.expect("read"), []);
+    assert_eq!(
+        store.claimable(Time(1003), 100).await.expect("read"),
+        [1, 2, 3].map(run)
+    );
+    let steps = store
+        .writer
+        .write(|db| Ok(steps_of(db, runs::CLAIMABLE, (1000, 100))))
+        .await
+        .expect("counted");
+    assert!(steps < 200, "looking for work took {steps} steps");
+    let steps = store
+        .writer
+        .write(|db| Ok(steps_of(db, runs::NEXT_WAKE, ())))
+        .await
+        .expect("counted");
+    assert!(steps < 50, "looking for the next moment took {steps} steps");
+}
+
+/// How many operations of SQLite's machine a query takes: its cost without its time.
+fn steps_of(db: &Connection, sql: &str, params: impl rusqlite::Params) -> i32 {
+    let mut statement = db.prepare(sql).expect("a statement");
+    let mut rows = statement.query(params).expect("a query");
+    while rows.next().expect("a row").is_some() {}
+    drop(rows);
+    statement.get_status(rusqlite::StatementStatus::VmStep)
+}
+
+#[tokio::test]
+async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = open(&directory);
+    let mut statements: Vec<String> = [
+        runs::CLAIMABLE,
+        runs::NEXT_WAKE,
+        log::OF_RUN,
+        log::OF_SPACE,
+        spaces::OF_PROJECT,
+        spaces::OF_MEMBER,
+        agents::LIST,
+        projects::KEYS,
+        idempotency::FORGET,
+    ]
+    .map(str::to_owned)
+    .into();
+    for conditions in 0..16 {
+        let set = |bit: u8| conditions & (1 << bit) != 0;
+        statements.push(runs::list_sql(&RunFilter {
+            space: set(0).then(|| space(1)),
+            status: set(1).then_some(Status::Running),
+            parent: set(2).then(|| run(1)),
+            before: set(3).then(|| run(1)),
+            limit: 1,
+        }));
+    }
+    for sql in statements {
+        let explained = format!("EXPLAIN QUERY PLAN {sql}");
+        let plan = store
+            .writer
+            .write(move |db| Ok(plan_of(db, &explained)))
+            .await
+            .expect("a plan");
+        let scans = plan
+            .iter()
+            .any(|step| step.starts_with("SCAN") && !step.contains("USING"));
+        let sorts = plan.iter().any(|step| step.contains("TEMP B-TREE"));
+        assert!(!scans && !sorts, "{sql}\n{plan:#?}");
+    }
+}
+
+fn plan_of(db: &Connection, explained: &str) -> Vec<String> {
+    let mut statement = db.prepare(explained).expect("a statement");
+    for parameter in 1..=statement.parameter_count() {
+        statement
+            .raw_bind_parameter(parameter, rusqlite::types::Null)
+            .expect("bound");
+    }
+    let mut rows = statement.raw_query();
+    let mut plan = Vec::new();
+    while let Some(row) = rows.next().expect("a row") {
+        plan.push(row.get(3).expect("its words"));
+    }
+    plan
+}

@@ -1,0 +1,437 @@
+//! The SQLite store against the memory store: any sequence of calls gets the same answers.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::json;
+use toolgate_engine::store::{
+    Append, EntityRecord, IdempotencyRecord, KeyRecord, LeaseWrite, LogRange, ProjectRecord, RunFilter,
+    RunRecord, RunWrite, SpaceRecord, Store,
+};
+use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::id::CallId;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
+use toolgate_store::MemoryStore;
+use toolgate_testkit::store_conformance::samples::{
+    answer, create, entity, entity_record, extend, key, key_record, node, project, project_record, run,
+    run_record, say, space, space_record, text,
+};
+
+use crate::scratch::Scratch;
+
+/// One call. Numbers name things; there are few of each, so that calls meet.
+#[derive(Debug, Clone)]
+enum Call {
+    Say {
+        space: u64,
+        events: usize,
+        answer: Option<u64>,
+    },
+    Create {
+        run: u64,
+        space: u64,
+        with_space: bool,
+        status: Status,
+        wake_at: Option<i64>,
+        node: Option<u64>,
+    },
+    Extend {
+        run: u64,
+        behind: bool,
+        /// Wrong by so much.
+        off: u64,
+        status: Status,
+        wake_at: Option<i64>,
+        /// Release, take or keep.
+        lease: u8,
+    },
+    Claim {
+        run: u64,
+        node: u64,
+        now: i64,
+    },
+    Release {
+        run: u64,
+        epoch: u64,
+    },
+    Heartbeat {
+        node: u64,
+        until: i64,
+    },
+    CreateSpace {
+        space: u64,
+        project: u64,
+        members: Vec<u64>,
+    },
+    AddMember {
+        space: u64,
+        member: u64,
+    },
+    RemoveMember {
+        space: u64,
+        member: u64,
+    },
+    PutEntity {
+        entity: u64,
+        project: u64,
+        subject: u64,
+        name: u64,
+    },
+    PutAgent {
+        project: u64,
+        agent: u64,
+        config: u64,
+    },
+    RemoveAgent {
+        project: u64,
+        agent: u64,
+    },
+    PutProject {
+        project: u64,
+        name: u64,
+        secret: u64,
+    },
+    PutKey {
+        key: u64,
+        hash: u8,
+        project: u64,
+    },
+    RemoveKey {
+        key: u64,
+        project: u64,
+    },
+    Claimable {
+        now: i64,
+    },
+    Range {
+        space: u64,
+        after: u64,
+        before: Option<u64>,
+        limit: usize,
+    },
+    List {
+        space: Option<u64>,
+        status: Option<Status>,
+        parent: Option<u64>,
+        before: Option<u64>,
+        limit: usize,
+    },
+}
+
+const FEW: std::ops::Range<u64> = 1..4;
+const TIMES: std::ops::Range<i64> = 1..20;
+
+fn status() -> impl Strategy<Value = Status> {
+    use Status::*;
+    prop::sample::select(vec![
+        Queued,
+        Running,
+        WaitingTool,
+        WaitingApproval,
+        WaitingTime,
+        Completed,
+        Cancelled,
+    ])
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    use prop::option::of;
+    prop_oneof![
+        2 => (FEW, 1..4usize, of(FEW)).prop_map(|(space, events, answer)| Call::Say { space, events, answer }),
+        4 => (1..9u64, FEW, any::<bool>(), status(), of(TIMES), of(FEW)).prop_map(
+            |(run, space, with_space, status, wake_at, node)| Call::Create {
+                run, space, with_space, status, wake_at, node
+            }),
+        6 => (1..9u64, prop::bool::weighted(0.2), 0..2u64, status(), of(TIMES), 0..3u8).prop_map(
+            |(run, behind, off, status, wake_at, lease)| Call::Extend {
+                run, behind, off, status, wake_at, lease
+            }),
+        4 => (1..9u64, FEW, TIMES).prop_map(|(run, node, now)| Call::Claim { run, node, now }),
+        1 => (1..9u64, 0..4u64).prop_map(|(run, epoch)| Call::Release { run, epoch }),
+        2 => (FEW, TIMES).prop_map(|(node, until)| Call::Heartbeat { node, until }),
+        1 => (FEW, FEW, prop::collection::vec(FEW, 0..3)).prop_map(
+            |(space, project, members)| Call::CreateSpace { space, project, members }),
+        1 => (FEW, FEW).prop_map(|(space, member)| Call::AddMember { space, member }),
+        1 => (FEW, FEW).prop_map(|(space, member)| Call::RemoveMember { space, member }),
+        1 => (FEW, FEW, FEW, FEW).prop_map(
+            |(entity, project, subject, name)| Call::PutEntity { entity, project, subject, name }),
+        2 => (FEW, FEW, FEW).prop_map(|(project, agent, config)| Call::PutAgent { project, agent, config }),
+        1 => (FEW, FEW).prop_map(|(project, agent)| Call::RemoveAgent { project, agent }),
+        1 => (FEW, FEW, FEW).prop_map(|(project, name, secret)| Call::PutProject { project, name, secret }),
+        1 => (FEW, 1..4u8, FEW).prop_map(|(key, hash, project)| Call::PutKey { key, hash, project }),
+        1 => (FEW, FEW).prop_map(|(key, project)| Call::RemoveKey { key, project }),
+        1 => TIMES.prop_map(|now| Call::Claimable { now }),
+        1 => (FEW, 0..40u64, of(0..40u64), 0..5usize).prop_map(
+            |(space, after, before, limit)| Call::Range { space, after, before, limit }),
+        1 => (of(FEW), of(status()), of(1..9u64), of(1..9u64), 0..9usize).prop_map(
+            |(space, status, parent, before, limit)| Call::List { space, status, parent, before, limit }),
+    ]
+}
+
+/// Makes a call and puts what came of it into words.
+async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String {
+    macro_rules! words {
+        ($call:expr) => {
+            format!("{:?}", $call.await)
+        };
+    }
+    match call.clone() {
+        Call::Say {
+            space: at,
+            events,
+            answer: key,
+        } => {
+            let mut append = say(space(at), "words");
+            append.events.resize(events, text("more"));
+            append.idempotency = key.map(|key| answer(&key.to_string()));
+            words!(store.append(append))
+        }
+        Call::Create {
+            run: id,
+            space: at,
+            with_space,
+            status,
+            wake_at,
+            node: by,
+        } => {
+            words!(store.append(creation(id, at, with_space, status, wake_at, by)))
+        }
+        Call::Extend {
+            run: id,
+            behind,
+            off,
+            status,
+            wake_at,
+            lease,
+        } => {
+            let absent = run_record(run(id), space(1));
+            let record = known
+                .iter()
+                .find(|record| record.id == run(id))
+                .unwrap_or(&absent);
+            let seen = if behind { Seq(1) } else { record.version };
+            let lease = match lease {
+                0 => LeaseWrite::Release,
+                1 => LeaseWrite::Take(node(1)),
+                _ => LeaseWrite::Keep,
+            };
+            let write = RunWrite::Extend {
+                id: run(id),
+                version: seen,
+                epoch: record.epoch + off,
+                status,
+                wake_at: wake_at.map(Time),
+                lease,
+            };
+            words!(store.append(Append {
+                run: write,
+                ..extend(record, seen)
+            }))
+        }
+        Call::Claim {
+            run: id,
+            node: by,
+            now,
+        } => words!(store.claim(run(id), node(by), Time(now))),
+        Call::Release { run: id, epoch } => words!(store.release(run(id), epoch)),
+        Call::Heartbeat { node: by, until } => words!(store.heartbeat(node(by), Time(until))),
+        Call::CreateSpace {
+            space: id,
+            project: of,
+            members,
+        } => {
+            let members = members.into_iter().map(entity).collect();
+            words!(store.create_space(SpaceRecord {
+                project: project(of),
+                members,
+                ..space_record(space(id))
+            }))
+        }
+        Call::AddMember { space: at, member } => words!(store.add_member(space(at), entity(member))),
+        Call::RemoveMember { space: at, member } => words!(store.remove_member(space(at), entity(member))),
+        Call::PutEntity {
+            entity: id,
+            project: of,
+            subject,
+            name,
+        } => words!(store.put_entity(EntityRecord {
+            project: project(of),
+            name: Some(name.to_string()),
+            ..entity_record(entity(id), &subject.to_string())
+        })),
+        Call::PutAgent {
+            project: of,
+            agent: n,
+            config,
+        } => {
+            words!(store.put_agent(project(of), &agent(n), json!({"n": config}).into(), Time(1)))
+        }
+        Call::RemoveAgent {
+            project: of,
+            agent: n,
+        } => words!(store.remove_agent(project(of), &agent(n))),
+        Call::PutProject {
+            project: id,
+            name,
+            secret,
+        } => words!(store.put_project(ProjectRecord {
+            jwt_secret: Some(secret.to_string()),
+            ..project_record(project(id), &name.to_string())
+        })),
+        Call::PutKey {
+            key: id,
+            hash,
+            project: of,
+        } => {
+            words!(store.put_key(KeyRecord {
+                project: project(of),
+                ..key_record(key(id), hash)
+            }))
+        }
+        Call::RemoveKey { key: id, project: of } => words!(store.remove_key(project(of), key(id))),
+        Call::Claimable { now } => {
+            // In no order.
+            let mut claimable = store.claimable(Time(now), usize::MAX).await.expect("read");
+            claimable.sort_unstable();
+            format!("{claimable:?}")
+        }
+        Call::Range {
+            space: at,
+            after,
+            before,
+            limit,
+        } => {
+            // Between two durable places now and then.
+            let place = |halves: u64| Seq(halves * Seq::STRIDE / 2);
+            let range = LogRange {
+                after: place(after),
+                before: before.map(place),
+                limit,
+            };
+            words!(store.space_log(space(at), range))
+        }
+        Call::List {
+            space: at,
+            status,
+            parent,
+            before,
+            limit,
+        } => {
+            let (space, parent, before) = (at.map(space), parent.map(run), before.map(run));
+            words!(store.runs(
+                project(1),
+                RunFilter {
+                    space,
+                    status,
+                    parent,
+                    before,
+                    limit
+                }
+            ))
+        }
+    }
+}
+
+fn creation(
+    id: u64,
+    at: u64,
+    with_space: bool,
+    status: Status,
+    wake_at: Option<i64>,
+    by: Option<u64>,
+) -> Append {
+    let record = RunRecord {
+        status,
+        wake_at: wake_at.map(Time),
+        node: by.map(node),
+        epoch: u64::from(by.is_some()),
+        parent: (id > 2).then(|| CallId {
+            run: run(id / 2),
+            number: 0,
+        }),
+        root: run(1),
+        ..run_record(run(id), space(at))
+    };
+    let mut append = create(record.clone());
+    let space = with_space.then(|| Box::new(space_record(space(at))));
+    append.run = RunWrite::Create {
+        record: Box::new(record),
+        space,
+    };
+    append.idempotency = (id == 5).then(|| IdempotencyRecord {
+        request: [id as u8; 32],
+        ..answer("1")
+    });
+    append
+}
+
+fn agent(n: u64) -> AgentName {
+    format!("agent_{n}").parse().expect("a name")
+}
+
+/// Everything a store knows, in words.
+async fn everything(store: &dyn Store) -> Vec<String> {
+    let all = RunFilter {
+        limit: usize::MAX,
+        ..RunFilter::default()
+    };
+    let whole = LogRange {
+        after: Seq(0),
+        before: None,
+        limit: usize::MAX,
+    };
+    let mut known = vec![format!("{:?}", store.next_wake().await)];
+    for n in FEW {
+        known.push(format!("{:?}", store.runs(project(n), all.clone()).await));
+        known.push(format!("{:?}", store.space_log(space(n), whole).await));
+        known.push(format!("{:?}", store.space(space(n)).await));
+        known.push(format!("{:?}", store.spaces(project(n), None, None, 9).await));
+        known.push(format!(
+            "{:?}",
+            store.spaces(project(1), Some(entity(n)), None, 9).await
+        ));
+        known.push(format!("{:?}", store.entity(entity(n)).await));
+        known.push(format!("{:?}", store.agents(project(n)).await));
+        known.push(format!("{:?}", store.agent(project(n), &agent(1), Some(1)).await));
+        known.push(format!("{:?}", store.project(project(n)).await));
+        known.push(format!("{:?}", store.project_named(&n.to_string()).await));
+        known.push(format!("{:?}", store.keys(project(n)).await));
+        known.push(format!("{:?}", store.key([n as u8; 32]).await));
+        known.push(format!(
+            "{:?}",
+            store.idempotency(project(1), &n.to_string()).await
+        ));
+    }
+    for n in 1..9 {
+        known.push(format!("{:?}", store.run_log(run(n)).await));
+    }
+    known
+}
+
+async fn compare(calls: &[Call]) {
+    let scratch = Scratch::new();
+    let (model, store) = (Arc::new(MemoryStore::new()), scratch.open());
+    for call in calls {
+        let all = RunFilter {
+            limit: usize::MAX,
+            ..RunFilter::default()
+        };
+        let known = model.runs(project(1), all).await.expect("read");
+        let expected = perform(&*model, call, &known).await;
+        assert_eq!(perform(&store, call, &known).await, expected, "{call:?}");
+    }
+    let expected = everything(&*model).await;
+    assert_eq!(everything(&store).await, expected);
+    store.close().await;
+    assert_eq!(everything(&scratch.open()).await, expected, "after opening again");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #[test]
+    fn any_sequence_of_calls_gets_the_same_answers(calls in prop::collection::vec(call(), 1..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(compare(&calls));
+    }
+}

@@ -1,0 +1,209 @@
+//! Databases of every version so far, as SQL dumps in `tests/fixtures/sqlite`. They open, are brought to this
+//! version, and hold what they held.
+//!
+//! After adding a migration, run these tests once with `TOOLGATE_WRITE_FIXTURES=1` to keep a database of the
+//! new version; never write over an older one.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use toolgate_engine::store::{LeaseWrite, RunWrite, SpaceRecord, Store, StoreError};
+use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::time::Time;
+use toolgate_store::{SqliteOptions, SqliteStore};
+use toolgate_testkit::store_conformance::samples::{
+    answer, create, entity, entity_record, extend, key, key_record, node, project, project_record, run,
+    run_record, say, space, space_record,
+};
+
+use crate::scratch::Scratch;
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sqlite")
+}
+
+fn migrations() -> usize {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/sqlite");
+    std::fs::read_dir(directory).expect("the migrations").count()
+}
+
+/// Something in every table.
+async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
+    let agent = "cook".parse().expect("a name");
+    store.put_project(project_record(project(1), "main")).await?;
+    store.put_key(key_record(key(1), 1)).await?;
+    store.put_entity(entity_record(entity(1), "ada")).await?;
+    store
+        .put_agent(
+            project(1),
+            &agent,
+            serde_json::json!({"instructions": "Küche"}).into(),
+            Time(1),
+        )
+        .await?;
+    store
+        .create_space(SpaceRecord {
+            members: vec![entity(1)],
+            ..space_record(space(1))
+        })
+        .await?;
+    store.heartbeat(node(1), Time(100)).await?;
+    let mut begin = create(run_record(run(1), space(1)));
+    begin.idempotency = Some(answer("k"));
+    let begun = store.append(begin).await?;
+    store.append(say(space(1), "it's \"quoted\"")).await?;
+    store.claim(run(1), node(1), Time(1)).await?;
+    let mut pause = extend(&run_record(run(1), space(1)), begun.last());
+    let RunWrite::Extend {
+        epoch,
+        status,
+        wake_at,
+        lease,
+        ..
+    } = &mut pause.run
+    else {
+        unreachable!()
+    };
+    (*epoch, *status, *wake_at, *lease) = (1, Status::WaitingTool, Some(Time(50)), LeaseWrite::Release);
+    store.append(pause).await?;
+    Ok(())
+}
+
+/// That what `fill` wrote is there and works.
+async fn verify(store: &SqliteStore) -> Result<(), StoreError> {
+    let agent = "cook".parse().expect("a name");
+    assert_eq!(
+        store.project_named("main").await?,
+        Some(project_record(project(1), "main"))
+    );
+    assert_eq!(store.key([1; 32]).await?, Some(key_record(key(1), 1)));
+    assert_eq!(
+        store.entity_of(project(1), "ada").await?,
+        Some(entity_record(entity(1), "ada"))
+    );
+    let config = store
+        .agent(project(1), &agent, None)
+        .await?
+        .expect("the agent")
+        .config;
+    assert_eq!(config, serde_json::json!({"instructions": "Küche"}).into());
+    assert_eq!(
+        store.space(space(1)).await?.expect("the space").members,
+        [entity(1)]
+    );
+    assert_eq!(store.idempotency(project(1), "k").await?, Some(answer("k")));
+    let log = store.run_log(run(1)).await?;
+    assert_eq!(
+        log.iter().map(|entry| entry.first).collect::<Vec<_>>(),
+        [1, 3].map(Seq::durable)
+    );
+    let record = store.run(run(1)).await?.expect("the run");
+    assert_eq!(
+        (record.status, record.wake_at, record.node),
+        (Status::WaitingTool, Some(Time(50)), None)
+    );
+    assert_eq!(store.claimable(Time(50), 9).await?, [run(1)]);
+    let claimed = store
+        .claim(run(1), node(2), Time(50))
+        .await?
+        .expect("the lease is free");
+    assert_eq!(claimed.epoch, 2);
+    let next = store.append(extend(&claimed, claimed.version)).await?;
+    assert_eq!(next.first, Seq::durable(4));
+    store.ready().await
+}
+
+#[tokio::test]
+async fn a_database_of_every_version_so_far_opens() {
+    let newest = fixtures().join(format!("{:04}.sql", migrations()));
+    if std::env::var_os("TOOLGATE_WRITE_FIXTURES").is_some() && !newest.exists() {
+        let scratch = Scratch::new();
+        let store = scratch.open();
+        fill(&store).await.expect("filled");
+        store.close().await;
+        std::fs::create_dir_all(fixtures()).expect("a directory");
+        std::fs::write(&newest, dump(&scratch.path()).expect("a dump")).expect("written");
+    }
+    for version in 1..=migrations() {
+        let file = fixtures().join(format!("{version:04}.sql"));
+        let sql = std::fs::read_to_string(&file)
+            .unwrap_or_else(|error| panic!("{}: {error}; see the top of this file", file.display()));
+        let scratch = Scratch::new();
+        load(&scratch.path(), &sql);
+        verify(&scratch.open())
+            .await
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_version_is_refused() {
+    let why = refusal("INSERT INTO migrations (version, checksum) VALUES (9999, zeroblob(32))").await;
+    assert!(why.contains("version 9999, made by a newer toolgate"), "{why}");
+}
+
+#[tokio::test]
+async fn a_database_made_by_other_steps_is_refused() {
+    let why = refusal("UPDATE migrations SET checksum = zeroblob(32)").await;
+    assert!(
+        why.contains("migration 1 of the database is not the one"),
+        "{why}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.path().parent().expect("a directory")).expect("a directory");
+    std::fs::write(
+        scratch.path(),
+        "no database at all, but long enough to look at".repeat(100),
+    )
+    .expect("written");
+    let opened = SqliteStore::open(&scratch.path(), SqliteOptions::default());
+    assert!(matches!(opened, Err(StoreError::Corrupt(_))));
+}
+
+/// Why a database does not open after this change.
+async fn refusal(change: &str) -> String {
+    let scratch = Scratch::new();
+    scratch.open().close().await;
+    Connection::open(scratch.path())
+        .expect("the database")
+        .execute_batch(change)
+        .expect("changed");
+    match SqliteStore::open(&scratch.path(), SqliteOptions::default()) {
+        Err(StoreError::Corrupt(why)) => why,
+        Err(other) => panic!("another error: {other}"),
+        Ok(_) => panic!("it opened"),
+    }
+}
+
+fn load(path: &Path, sql: &str) {
+    std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+    Connection::open(path)
+        .expect("a database")
+        .execute_batch(sql)
+        .expect("the dump loads");
+}
+
+/// The database as statements that make it again.
+fn dump(path: &Path) -> rusqlite::Result<String> {
+    let database = Connection::open(path)?;
+    let texts = |sql: &str| -> rusqlite::Result<Vec<String>> {
+        database.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+    };
+    let mut statements = texts("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND type = 'table'")?;
+    for table in texts("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")? {
+        let columns = texts(&format!("SELECT name FROM pragma_table_info('{table}')"))?;
+        let quoted: Vec<_> = columns.iter().map(|column| format!("quote({column})")).collect();
+        let values = quoted.join(" || ', ' || ");
+        statements.extend(texts(&format!(
+            "SELECT 'INSERT INTO {table} VALUES (' || {values} || ')' FROM {table}"
+        ))?);
+    }
+    statements.extend(texts(
+        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND type = 'index'",
+    )?);
+    Ok(statements.join(";\n") + ";\n")
+}

@@ -1,0 +1,146 @@
+//! A store that fails on purpose, the same way for the same seed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use toolgate_engine::store::{
+    AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
+    RunFilter, RunRecord, SpaceRecord, Store, StoreError,
+};
+use toolgate_kernel::event::Entry;
+use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
+
+/// Wraps a store and fails its calls in three ways, each with the same probability: `Unavailable` and not
+/// done, `Timeout` and not done, `Timeout` although it was done. The `n`-th call's fate depends on the seed
+/// and `n` alone.
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    seed: u64,
+    per_mille: u64,
+    calls: AtomicU64,
+    calm: AtomicBool,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Done,
+    Unavailable,
+    TimedOut,
+    DoneAndTimedOut,
+}
+
+impl FaultyStore {
+    /// Each of the three failures befalls `per_mille` of a thousand calls.
+    pub fn new(inner: Arc<dyn Store>, seed: u64, per_mille: u32) -> Self {
+        Self {
+            inner,
+            seed,
+            per_mille: per_mille.into(),
+            calls: AtomicU64::new(0),
+            calm: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on every call goes through.
+    pub fn calm(&self) {
+        self.calm.store(true, Ordering::SeqCst);
+    }
+
+    fn fate(&self) -> Fate {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst);
+        if self.calm.load(Ordering::SeqCst) {
+            return Fate::Done;
+        }
+        let roll = mix(self.seed ^ mix(call)) % 1000;
+        match roll {
+            _ if roll < self.per_mille => Fate::Unavailable,
+            _ if roll < 2 * self.per_mille => Fate::TimedOut,
+            _ if roll < 3 * self.per_mille => Fate::DoneAndTimedOut,
+            _ => Fate::Done,
+        }
+    }
+
+    async fn through<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        match self.fate() {
+            Fate::Done => call.await,
+            Fate::Unavailable => Err(StoreError::Unavailable("on purpose".into())),
+            Fate::TimedOut => Err(StoreError::Timeout),
+            Fate::DoneAndTimedOut => {
+                // Whatever came of it, the caller does not learn it.
+                let _ = call.await;
+                Err(StoreError::Timeout)
+            }
+        }
+    }
+}
+
+/// Spreads a number over all 64 bits (the finaliser of SplitMix64).
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// Methods that go to the wrapped store, if fate lets them.
+macro_rules! pass_on {
+    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $answer:ty;)*) => {
+        #[async_trait]
+        impl Store for FaultyStore {
+            fn listen(&self, listener: Arc<dyn CommitListener>) {
+                self.inner.listen(listener);
+            }
+            async fn close(&self) {
+                self.inner.close().await;
+            }
+            $(async fn $name(&self $(, $argument: $type)*) -> Result<$answer, StoreError> {
+                self.through(self.inner.$name($($argument),*)).await
+            })*
+        }
+    };
+}
+
+pass_on! {
+    fn append(&self, append: Append) -> Arc<Entry>;
+    fn run_log(&self, run: RunId) -> Vec<Entry>;
+    fn space_log(&self, space: SpaceId, range: LogRange) -> Vec<Entry>;
+    fn run(&self, run: RunId) -> Option<RunRecord>;
+    fn runs(&self, project: ProjectId, filter: RunFilter) -> Vec<RunRecord>;
+    fn claimable(&self, now: Time, limit: usize) -> Vec<RunId>;
+    fn claim(&self, run: RunId, node: NodeId, now: Time) -> Option<RunRecord>;
+    fn release(&self, run: RunId, epoch: u64) -> ();
+    fn heartbeat(&self, node: NodeId, until: Time) -> ();
+    fn next_wake(&self) -> Option<Time>;
+    fn create_space(&self, space: SpaceRecord) -> ();
+    fn space(&self, space: SpaceId) -> Option<SpaceRecord>;
+    fn spaces(
+        &self,
+        project: ProjectId,
+        member: Option<EntityId>,
+        before: Option<SpaceId>,
+        limit: usize
+    ) -> Vec<SpaceRecord>;
+    fn add_member(&self, space: SpaceId, member: EntityId) -> ();
+    fn remove_member(&self, space: SpaceId, member: EntityId) -> ();
+    fn put_entity(&self, entity: EntityRecord) -> EntityRecord;
+    fn entity(&self, id: EntityId) -> Option<EntityRecord>;
+    fn entity_of(&self, project: ProjectId, subject: &str) -> Option<EntityRecord>;
+    fn put_agent(&self, project: ProjectId, name: &AgentName, config: Json, now: Time) -> u32;
+    fn agent(&self, project: ProjectId, name: &AgentName, revision: Option<u32>) -> Option<AgentRecord>;
+    fn agents(&self, project: ProjectId) -> Vec<AgentRecord>;
+    fn remove_agent(&self, project: ProjectId, name: &AgentName) -> bool;
+    fn put_project(&self, project: ProjectRecord) -> ();
+    fn project(&self, id: ProjectId) -> Option<ProjectRecord>;
+    fn project_named(&self, name: &str) -> Option<ProjectRecord>;
+    fn put_key(&self, key: KeyRecord) -> ();
+    fn key(&self, hash: [u8; 32]) -> Option<KeyRecord>;
+    fn keys(&self, project: ProjectId) -> Vec<KeyRecord>;
+    fn remove_key(&self, project: ProjectId, id: KeyId) -> bool;
+    fn idempotency(&self, project: ProjectId, key: &str) -> Option<IdempotencyRecord>;
+    fn ready(&self) -> ();
+}

@@ -1,0 +1,72 @@
+//! What every store promises: one suite that all of them pass.
+
+mod concurrency;
+mod leases;
+mod log;
+mod records;
+mod runs;
+pub mod samples;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use toolgate_engine::store::{Store, StoreError};
+
+/// Runs every check, each on a fresh store from `make`. Panics at the first promise that is broken; the
+/// name of the check is the last line printed.
+pub async fn all(make: impl AsyncFn() -> Arc<dyn Store>) {
+    for (name, check) in [
+        log::CHECKS,
+        runs::CHECKS,
+        leases::CHECKS,
+        records::CHECKS,
+        concurrency::CHECKS,
+    ]
+    .concat()
+    {
+        eprintln!("store conformance: {name}");
+        let store = make().await;
+        check(store.clone()).await;
+        store.close().await;
+    }
+}
+
+/// A promise, named as a sentence.
+type Check = (
+    &'static str,
+    fn(Arc<dyn Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+);
+
+/// A table of checks from their functions.
+macro_rules! checks {
+    ($($name:ident),* $(,)?) => {
+        pub(super) const CHECKS: &[super::Check] =
+            &[$((stringify!($name), |store| Box::pin($name(store)))),*];
+    };
+}
+use checks;
+
+/// Asserts that a store gave this kind of error.
+macro_rules! refused {
+    ($outcome:expr, $error:pat) => {{
+        let outcome = $outcome;
+        assert!(
+            matches!(outcome, Err($error)),
+            "expected {}, got {outcome:?}",
+            stringify!($error)
+        );
+    }};
+}
+use refused;
+
+/// A call that must succeed.
+trait Stored<T> {
+    fn stored(self) -> T;
+}
+
+impl<T> Stored<T> for Result<T, StoreError> {
+    #[track_caller]
+    fn stored(self) -> T {
+        self.expect("the store does what it is asked")
+    }
+}

@@ -1,0 +1,325 @@
+//! Who drives a run, and that nobody else can write as if they did.
+
+use std::sync::Arc;
+
+use toolgate_engine::store::{Append, LeaseWrite, RunRecord, RunWrite, Store, StoreError};
+use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::id::{NodeId, RunId};
+use toolgate_kernel::time::Time;
+
+use super::samples::{create, extend, node, run, run_record, space};
+use super::{Stored, checks, refused};
+
+checks![
+    a_claim_takes_a_free_run_with_the_next_epoch,
+    a_claim_leaves_a_living_holder_alone,
+    a_claim_takes_over_when_the_heartbeat_has_ended,
+    a_final_or_absent_run_cannot_be_claimed,
+    a_run_may_begin_with_its_lease,
+    a_write_with_the_lease_needs_its_epoch,
+    a_zombie_cannot_write_after_the_takeover,
+    a_released_lease_is_nobodys,
+    a_release_of_a_lost_lease_does_nothing,
+    an_append_may_take_the_lease,
+    an_append_may_release_the_lease,
+    claimable_runs_are_those_that_wait_for_somebody,
+    claimable_runs_come_within_their_limit,
+    the_next_wake_is_the_earliest_of_open_runs,
+];
+
+async fn begin(store: &Arc<dyn Store>, record: RunRecord) -> Seq {
+    store.append(create(record)).await.stored().last()
+}
+
+async fn epoch(store: &Arc<dyn Store>, id: RunId, by: u64, now: i64) -> Option<u64> {
+    let claimed = store.claim(id, node(by), Time(now)).await.stored()?;
+    assert_eq!(claimed.node, Some(node(by)));
+    assert_eq!(store.run(id).await.stored().as_ref(), Some(&claimed));
+    Some(claimed.epoch)
+}
+
+/// Who holds a run, and how often it changed hands.
+async fn lease(store: &Arc<dyn Store>, id: RunId) -> (Option<NodeId>, u64) {
+    let record = store.run(id).await.stored().expect("the run");
+    (record.node, record.epoch)
+}
+
+fn extend_as(record: &RunRecord, version: Seq, by: u64, to: LeaseWrite) -> Append {
+    let mut append = extend(record, version);
+    let RunWrite::Extend { epoch, lease, .. } = &mut append.run else {
+        unreachable!()
+    };
+    (*epoch, *lease) = (by, to);
+    append
+}
+
+async fn a_claim_takes_a_free_run_with_the_next_epoch(store: Arc<dyn Store>) {
+    begin(&store, run_record(run(1), space(1))).await;
+    store.heartbeat(node(1), Time(100)).await.stored();
+    let before = store.run(run(1)).await.stored().expect("the run");
+    assert_eq!(epoch(&store, run(1), 1, 10).await, Some(1));
+    let after = store.run(run(1)).await.stored().expect("the run");
+    assert_eq!(
+        RunRecord {
+            node: None,
+            epoch: 0,
+            ..after
+        },
+        before,
+        "a claim moves nothing else"
+    );
+    assert_eq!(
+        epoch(&store, run(1), 1, 10).await,
+        Some(2),
+        "its holder may claim it again"
+    );
+}
+
+async fn a_claim_leaves_a_living_holder_alone(store: Arc<dyn Store>) {
+    begin(&store, run_record(run(1), space(1))).await;
+    store.heartbeat(node(1), Time(100)).await.stored();
+    assert_eq!(epoch(&store, run(1), 1, 10).await, Some(1));
+    assert_eq!(epoch(&store, run(1), 2, 100).await, None);
+    assert_eq!(lease(&store, run(1)).await, (Some(node(1)), 1));
+}
+
+async fn a_claim_takes_over_when_the_heartbeat_has_ended(store: Arc<dyn Store>) {
+    begin(&store, run_record(run(1), space(1))).await;
+    store.heartbeat(node(1), Time(100)).await.stored();
+    assert_eq!(epoch(&store, run(1), 1, 10).await, Some(1));
+    assert_eq!(epoch(&store, run(1), 2, 101).await, Some(2));
+    store.heartbeat(node(2), Time(300)).await.stored();
+    assert_eq!(epoch(&store, run(1), 1, 102).await, None);
+    store.heartbeat(node(2), Time(50)).await.stored();
+    assert_eq!(
+        epoch(&store, run(1), 1, 102).await,
+        Some(3),
+        "a node may say that it ends"
+    );
+}
+
+async fn a_final_or_absent_run_cannot_be_claimed(store: Arc<dyn Store>) {
+    for (n, status) in (1..).zip([Status::Completed, Status::Failed, Status::Cancelled]) {
+        begin(
+            &store,
+            RunRecord {
+                status,
+                ..run_record(run(n), space(1))
+            },
+        )
+        .await;
+        assert_eq!(epoch(&store, run(n), 1, 10).await, None);
+    }
+    assert_eq!(epoch(&store, run(9), 1, 10).await, None);
+}
+
+async fn a_run_may_begin_with_its_lease(store: Arc<dyn Store>) {
+    store.heartbeat(node(1), Time(100)).await.stored();
+    let record = RunRecord {
+        node: Some(node(1)),
+        epoch: 1,
+        status: Status::Running,
+        ..run_record(run(1), space(1))
+    };
+    let version = begin(&store, record.clone()).await;
+    assert_eq!(store.claimable(Time(50), 9).await.stored(), []);
+    store
+        .append(extend_as(&record, version, 1, LeaseWrite::Keep))
+        .await
+        .stored();
+    assert_eq!(epoch(&store, run(1), 1, 10).await, Some(2));
+}
+
+async fn a_write_with_the_lease_needs_its_epoch(store: Arc<dyn Store>) {
+    let record = run_record(run(1), space(1));
+    let version = begin(&store, record.clone()).await;
+    epoch(&store, run(1), 1, 10).await;
+    epoch(&store, run(1), 1, 10).await;
+    for wrong in [0, 1, 3] {
+        refused!(
+            store
+                .append(extend_as(&record, version, wrong, LeaseWrite::Keep))
+                .await,
+            StoreError::Conflict
+        );
+    }
+    let entry = store
+        .append(extend_as(&record, version, 2, LeaseWrite::Keep))
+        .await
+        .stored();
+    assert_eq!(lease(&store, run(1)).await, (Some(node(1)), 2));
+    store
+        .append(extend_as(&record, entry.last(), 2, LeaseWrite::Keep))
+        .await
+        .stored();
+}
+
+async fn a_zombie_cannot_write_after_the_takeover(store: Arc<dyn Store>) {
+    let record = run_record(run(1), space(1));
+    let version = begin(&store, record.clone()).await;
+    store.heartbeat(node(1), Time(100)).await.stored();
+    epoch(&store, run(1), 1, 10).await;
+    // Node 1 stops here. Node 2 takes over before it has written anything.
+    assert_eq!(epoch(&store, run(1), 2, 101).await, Some(2));
+    for lease in [LeaseWrite::Keep, LeaseWrite::Release] {
+        refused!(
+            store.append(extend_as(&record, version, 1, lease)).await,
+            StoreError::Conflict
+        );
+    }
+    store.release(run(1), 1).await.stored();
+    store
+        .append(extend_as(&record, version, 2, LeaseWrite::Keep))
+        .await
+        .stored();
+    assert_eq!(store.run_log(run(1)).await.stored().len(), 2);
+}
+
+async fn a_released_lease_is_nobodys(store: Arc<dyn Store>) {
+    let record = run_record(run(1), space(1));
+    let version = begin(&store, record.clone()).await;
+    store.heartbeat(node(1), Time(100)).await.stored();
+    epoch(&store, run(1), 1, 10).await;
+    store.release(run(1), 1).await.stored();
+    assert_eq!(lease(&store, run(1)).await, (None, 1));
+    assert_eq!(
+        epoch(&store, run(1), 2, 10).await,
+        Some(2),
+        "epochs go on where they ended"
+    );
+    let stale = store
+        .append(extend_as(&record, version, 1, LeaseWrite::Keep))
+        .await;
+    refused!(stale, StoreError::Conflict);
+}
+
+async fn a_release_of_a_lost_lease_does_nothing(store: Arc<dyn Store>) {
+    begin(&store, run_record(run(1), space(1))).await;
+    epoch(&store, run(1), 1, 10).await;
+    epoch(&store, run(1), 1, 10).await;
+    for lost in [0, 1, 3] {
+        store.release(run(1), lost).await.stored();
+    }
+    store.release(run(9), 1).await.stored();
+    assert_eq!(lease(&store, run(1)).await, (Some(node(1)), 2));
+}
+
+async fn an_append_may_take_the_lease(store: Arc<dyn Store>) {
+    let record = run_record(run(1), space(1));
+    let version = begin(&store, record.clone()).await;
+    let entry = store
+        .append(extend_as(&record, version, 0, LeaseWrite::Take(node(1))))
+        .await
+        .stored();
+    assert_eq!(lease(&store, run(1)).await, (Some(node(1)), 1));
+    // A second one that has read the same epoch is too late, whatever else it has read.
+    let late = store
+        .append(extend_as(&record, entry.last(), 0, LeaseWrite::Take(node(2))))
+        .await;
+    refused!(late, StoreError::Conflict);
+    store
+        .append(extend_as(&record, entry.last(), 1, LeaseWrite::Keep))
+        .await
+        .stored();
+}
+
+async fn an_append_may_release_the_lease(store: Arc<dyn Store>) {
+    let record = run_record(run(1), space(1));
+    let version = begin(&store, record.clone()).await;
+    epoch(&store, run(1), 1, 10).await;
+    store
+        .append(extend_as(&record, version, 1, LeaseWrite::Release))
+        .await
+        .stored();
+    assert_eq!(lease(&store, run(1)).await, (None, 1));
+    assert_eq!(epoch(&store, run(1), 2, 10).await, Some(2));
+}
+
+async fn claimable_runs_are_those_that_wait_for_somebody(store: Arc<dyn Store>) {
+    use Status::*;
+    store.heartbeat(node(1), Time(100)).await.stored();
+    store.heartbeat(node(2), Time(99)).await.stored();
+    let by = |n| Some(node(n));
+    let cases = [
+        (Queued, None, None, true),
+        (Running, None, None, true),
+        (Queued, None, Some(500), true),
+        (WaitingTool, None, None, false),
+        (WaitingTool, None, Some(100), true),
+        (WaitingTool, None, Some(101), false),
+        (WaitingApproval, None, Some(99), true),
+        (WaitingTime, None, Some(1), true),
+        (WaitingTime, None, Some(200), false),
+        (Running, by(1), None, false),
+        (WaitingTool, by(1), Some(5), false),
+        (Running, by(2), None, true),
+        (WaitingTool, by(2), None, true),
+        (WaitingTool, by(2), Some(500), true),
+        (Queued, by(3), None, true),
+        (Completed, None, Some(5), false),
+        (Failed, by(2), None, false),
+        (Cancelled, by(2), Some(5), false),
+    ];
+    let mut expected = Vec::new();
+    for (n, (status, holder, wake_at, waits)) in (1..).zip(cases) {
+        let wake_at = wake_at.map(Time);
+        begin(
+            &store,
+            RunRecord {
+                status,
+                node: holder,
+                wake_at,
+                ..run_record(run(n), space(1))
+            },
+        )
+        .await;
+        expected.extend(waits.then_some(run(n)));
+    }
+    let mut claimable = store.claimable(Time(100), usize::MAX).await.stored();
+    claimable.sort_unstable();
+    assert_eq!(claimable, expected);
+    for id in claimable {
+        assert!(epoch(&store, id, 1, 100).await.is_some());
+    }
+    assert_eq!(
+        store.claimable(Time(100), usize::MAX).await.stored(),
+        [],
+        "all of them are driven now"
+    );
+}
+
+async fn claimable_runs_come_within_their_limit(store: Arc<dyn Store>) {
+    for n in 1..=5 {
+        begin(&store, run_record(run(n), space(n))).await;
+    }
+    assert_eq!(store.claimable(Time(1), 3).await.stored().len(), 3);
+    assert_eq!(store.claimable(Time(1), 0).await.stored(), []);
+}
+
+async fn the_next_wake_is_the_earliest_of_open_runs(store: Arc<dyn Store>) {
+    let held = Some(node(1));
+    let cases = [
+        (Status::Completed, None, 1),
+        (Status::WaitingTool, None, 30),
+        (Status::WaitingTime, held, 20),
+        (Status::Running, None, 40),
+    ];
+    for (n, (status, holder, at)) in (1..).zip(cases) {
+        let wake_at = Some(Time(at));
+        begin(
+            &store,
+            RunRecord {
+                status,
+                node: holder,
+                wake_at,
+                ..run_record(run(n), space(1))
+            },
+        )
+        .await;
+    }
+    assert_eq!(store.next_wake().await.stored(), Some(Time(20)));
+    let record = run_record(run(3), space(1));
+    let version = store.run(run(3)).await.stored().expect("the run").version;
+    store.append(extend(&record, version)).await.stored();
+    assert_eq!(store.next_wake().await.stored(), Some(Time(30)));
+}

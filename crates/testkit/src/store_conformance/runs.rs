@@ -1,0 +1,292 @@
+//! The rows of runs: how they begin, move on, and are listed.
+
+use std::sync::Arc;
+
+use toolgate_engine::store::{Append, LogRange, RunFilter, RunRecord, RunWrite, Store, StoreError};
+use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::id::{CallId, RunId};
+use toolgate_kernel::time::Time;
+
+use super::samples::{answer, create, entity, extend, project, run, run_record, say, space, space_record};
+use super::{Stored, checks, refused};
+
+checks![
+    a_new_run_has_the_version_and_time_of_its_first_append,
+    a_run_may_bring_its_space,
+    a_run_that_exists_is_refused_and_nothing_is_written,
+    a_space_that_exists_is_refused_and_nothing_is_written,
+    an_extension_moves_the_row,
+    an_extension_needs_the_version_it_has_read,
+    an_extension_needs_its_run_in_its_space,
+    a_refused_append_leaves_no_trace,
+    runs_are_listed_newest_first_in_pages,
+    a_list_keeps_to_its_filter,
+    a_list_keeps_to_its_project,
+];
+
+async fn a_new_run_has_the_version_and_time_of_its_first_append(store: Arc<dyn Store>) {
+    let record = RunRecord {
+        parent: Some(CallId {
+            run: run(7),
+            number: 3,
+        }),
+        root: run(6),
+        revision: 12,
+        status: Status::Running,
+        created: Time(5),
+        wake_at: Some(Time(-1)),
+        updated: Time(999),
+        version: Seq(999),
+        ..run_record(run(1), space(1))
+    };
+    store.append(say(space(1), "earlier")).await.stored();
+    store.append(create(record.clone())).await.stored();
+    let stored = store.run(run(1)).await.stored().expect("the run");
+    assert_eq!(
+        stored,
+        RunRecord {
+            version: Seq::durable(2),
+            updated: Time(2),
+            ..record
+        }
+    );
+}
+
+fn create_with_space(id: RunId, in_space: u64) -> Append {
+    let mut append = create(run_record(id, space(in_space)));
+    let RunWrite::Create { space: row, .. } = &mut append.run else {
+        unreachable!()
+    };
+    let mut record = space_record(space(in_space));
+    record.members = vec![entity(2), entity(1)];
+    *row = Some(Box::new(record));
+    append
+}
+
+async fn a_run_may_bring_its_space(store: Arc<dyn Store>) {
+    let entry = store.append(create_with_space(run(1), 1)).await.stored();
+    assert_eq!(entry.first, Seq::durable(1));
+    let space = store.space(space(1)).await.stored().expect("the space");
+    assert_eq!(space.members, [entity(2), entity(1)]);
+}
+
+async fn a_run_that_exists_is_refused_and_nothing_is_written(store: Arc<dyn Store>) {
+    let first = store.append(create(run_record(run(1), space(1)))).await.stored();
+    let before = store.run(run(1)).await.stored();
+    let mut again = create_with_space(run(1), 2);
+    again.idempotency = Some(answer("k"));
+    refused!(store.append(again).await, StoreError::Exists);
+    assert_eq!(store.run(run(1)).await.stored(), before);
+    assert_eq!(store.run_log(run(1)).await.stored(), [(*first).clone()]);
+    assert_eq!(store.space(space(2)).await.stored(), None);
+    assert_eq!(store.idempotency(project(1), "k").await.stored(), None);
+    let next = store.append(create_with_space(run(2), 2)).await.stored();
+    assert_eq!(next.first, Seq::durable(1));
+}
+
+async fn a_space_that_exists_is_refused_and_nothing_is_written(store: Arc<dyn Store>) {
+    store.create_space(space_record(space(1))).await.stored();
+    refused!(
+        store.append(create_with_space(run(1), 1)).await,
+        StoreError::Exists
+    );
+    assert_eq!(store.run(run(1)).await.stored(), None);
+    assert_eq!(store.run_log(run(1)).await.stored(), []);
+    assert_eq!(
+        store.space(space(1)).await.stored().expect("the space").members,
+        []
+    );
+}
+
+async fn an_extension_moves_the_row(store: Arc<dyn Store>) {
+    let record = run_record(run(1), space(1));
+    let begun = store.append(create(record.clone())).await.stored();
+    let mut append = extend(&record, begun.last());
+    let RunWrite::Extend { status, wake_at, .. } = &mut append.run else {
+        unreachable!()
+    };
+    (*status, *wake_at) = (Status::WaitingTool, Some(Time(50)));
+    let entry = store.append(append).await.stored();
+    let waiting = RunRecord {
+        status: Status::WaitingTool,
+        wake_at: Some(Time(50)),
+        updated: Time(3),
+        version: entry.last(),
+        ..record.clone()
+    };
+    assert_eq!(store.run(run(1)).await.stored(), Some(waiting.clone()));
+    let entry = store.append(extend(&record, entry.last())).await.stored();
+    let running = RunRecord {
+        status: Status::Running,
+        wake_at: None,
+        version: entry.last(),
+        ..waiting
+    };
+    assert_eq!(store.run(run(1)).await.stored(), Some(running));
+}
+
+async fn an_extension_needs_the_version_it_has_read(store: Arc<dyn Store>) {
+    let record = run_record(run(1), space(1));
+    let begun = store.append(create(record.clone())).await.stored();
+    // The space moves on without the run: that is no news for the run.
+    store.append(say(space(1), "by the way")).await.stored();
+    let moved = store.append(extend(&record, begun.last())).await.stored();
+    for stale in [begun.last(), Seq(0), Seq(moved.last().0 + 1), Seq::durable(9)] {
+        refused!(store.append(extend(&record, stale)).await, StoreError::Conflict);
+    }
+    store.append(extend(&record, moved.last())).await.stored();
+}
+
+async fn an_extension_needs_its_run_in_its_space(store: Arc<dyn Store>) {
+    let record = run_record(run(1), space(1));
+    let begun = store.append(create(record.clone())).await.stored();
+    let elsewhere = RunRecord {
+        space: space(2),
+        ..record.clone()
+    };
+    refused!(
+        store.append(extend(&elsewhere, begun.last())).await,
+        StoreError::Conflict
+    );
+    let absent = RunRecord { id: run(2), ..record };
+    refused!(
+        store.append(extend(&absent, begun.last())).await,
+        StoreError::Conflict
+    );
+}
+
+async fn a_refused_append_leaves_no_trace(store: Arc<dyn Store>) {
+    let record = run_record(run(1), space(1));
+    let begun = store.append(create(record.clone())).await.stored();
+    let before = store.run(run(1)).await.stored();
+    let mut stale = extend(&record, Seq(0));
+    stale.idempotency = Some(answer("k"));
+    refused!(store.append(stale).await, StoreError::Conflict);
+    assert_eq!(store.idempotency(project(1), "k").await.stored(), None);
+    assert_eq!(store.run(run(1)).await.stored(), before);
+    let everything = LogRange {
+        after: Seq(0),
+        before: None,
+        limit: usize::MAX,
+    };
+    assert_eq!(
+        store.space_log(space(1), everything).await.stored(),
+        [(*begun).clone()]
+    );
+    let next = store.append(extend(&record, begun.last())).await.stored();
+    assert_eq!(next.first.index(), begun.last().index() + 1);
+}
+
+const ALL: RunFilter = RunFilter {
+    space: None,
+    status: None,
+    parent: None,
+    before: None,
+    limit: usize::MAX,
+};
+
+async fn ids(store: &Arc<dyn Store>, filter: RunFilter) -> Vec<RunId> {
+    store
+        .runs(project(1), filter)
+        .await
+        .stored()
+        .into_iter()
+        .map(|record| record.id)
+        .collect()
+}
+
+async fn runs_are_listed_newest_first_in_pages(store: Arc<dyn Store>) {
+    for n in [3, 1, 5, 2, 4] {
+        store.append(create(run_record(run(n), space(n)))).await.stored();
+    }
+    assert_eq!(ids(&store, ALL).await, [5, 4, 3, 2, 1].map(run));
+    let page = async |before| {
+        ids(
+            &store,
+            RunFilter {
+                before,
+                limit: 2,
+                ..ALL
+            },
+        )
+        .await
+    };
+    assert_eq!(page(None).await, [run(5), run(4)]);
+    assert_eq!(page(Some(run(4))).await, [run(3), run(2)]);
+    assert_eq!(page(Some(run(2))).await, [run(1)]);
+    assert_eq!(page(Some(run(1))).await, []);
+    assert_eq!(ids(&store, RunFilter { limit: 0, ..ALL }).await, []);
+}
+
+async fn a_list_keeps_to_its_filter(store: Arc<dyn Store>) {
+    for n in 1..=8 {
+        let record = RunRecord {
+            status: if n % 2 == 0 {
+                Status::WaitingTool
+            } else {
+                Status::Completed
+            },
+            parent: (n > 4).then_some(CallId {
+                run: run(1),
+                number: n as u32,
+            }),
+            ..run_record(run(n), space(n % 3))
+        };
+        store.append(create(record)).await.stored();
+    }
+    let (space, parent) = (Some(space(2)), Some(run(1)));
+    let status = Some(Status::WaitingTool);
+    assert_eq!(ids(&store, RunFilter { space, ..ALL }).await, [8, 5, 2].map(run));
+    assert_eq!(
+        ids(&store, RunFilter { status, ..ALL }).await,
+        [8, 6, 4, 2].map(run)
+    );
+    assert_eq!(
+        ids(&store, RunFilter { parent, ..ALL }).await,
+        [8, 7, 6, 5].map(run)
+    );
+    assert_eq!(
+        ids(&store, RunFilter { space, status, ..ALL }).await,
+        [8, 2].map(run)
+    );
+    let all = RunFilter {
+        space,
+        status,
+        parent,
+        before: Some(run(9)),
+        limit: 5,
+    };
+    assert_eq!(ids(&store, all).await, [run(8)]);
+    assert_eq!(
+        ids(
+            &store,
+            RunFilter {
+                parent: Some(run(2)),
+                ..ALL
+            }
+        )
+        .await,
+        []
+    );
+}
+
+async fn a_list_keeps_to_its_project(store: Arc<dyn Store>) {
+    let theirs = RunRecord {
+        project: project(2),
+        ..run_record(run(2), space(1))
+    };
+    store.append(create(run_record(run(1), space(1)))).await.stored();
+    store.append(create(theirs)).await.stored();
+    assert_eq!(ids(&store, ALL).await, [run(1)]);
+    let of_space = RunFilter {
+        space: Some(space(1)),
+        ..ALL
+    };
+    assert_eq!(ids(&store, of_space.clone()).await, [run(1)]);
+    let theirs = store.runs(project(2), of_space).await.stored();
+    assert_eq!(
+        theirs.iter().map(|record| record.id).collect::<Vec<_>>(),
+        [run(2)]
+    );
+    assert_eq!(store.runs(project(3), ALL).await.stored(), []);
+}
