@@ -62,7 +62,7 @@ impl Streams {
 }
 
 /// Whether the client asks for a stream of events.
-fn accepts_events(headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
     let accepts = headers
         .get_all(ACCEPT)
         .iter()

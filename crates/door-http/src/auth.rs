@@ -13,6 +13,7 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::view::Audience;
 use uuid::Uuid;
 
+use crate::answer::accepts_events;
 use crate::jwt::{TokenError, verify};
 use crate::problem::Refusal;
 use crate::query::Query;
@@ -85,7 +86,9 @@ impl FromRequestParts<Shared> for Reader {
     type Rejection = Refusal;
     async fn from_request_parts(parts: &mut Parts, door: &Shared) -> Result<Self, Refusal> {
         let credentials = match Credentials::from_headers(&parts.headers)? {
-            Credentials::None => Credentials::from_query(&Query::of(&parts.uri)?)?,
+            Credentials::None if accepts_events(&parts.headers) => {
+                Credentials::from_query(&Query::of(&parts.uri)?)?
+            }
             given => given,
         };
         door.identify(credentials).await.map(Self)
@@ -223,7 +226,7 @@ impl Door {
     }
 
     async fn user(&self, project: &ProjectRecord, token: &str) -> Result<User, Refusal> {
-        let claims = verify(token, project, &self.jwks)
+        let claims = verify(token, project, &self.jwks, self.engine.clock().now())
             .await
             .map_err(|error| match error {
                 TokenError::Refused(detail) => Refusal::unauthenticated(detail),

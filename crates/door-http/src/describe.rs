@@ -40,6 +40,7 @@ pub(crate) fn document(api: OpenApi) -> String {
     document["components"]["responses"] = REFUSALS.iter().map(refusal).collect();
     if let Value::Object(schemas) = &mut document["components"]["schemas"] {
         schemas.extend(events::schemas());
+        schemas.insert("NewClientTool".into(), client_tool());
         schemas.insert("Problem".into(), schema_of::<ProblemBody>());
         schemas.insert("Fault".into(), schema_of::<FaultBody>());
     }
@@ -62,6 +63,37 @@ pub(crate) fn document(api: OpenApi) -> String {
     let mut text = serde_json::to_string_pretty(&document).expect("a value is JSON");
     text.push('\n');
     text
+}
+
+/// A definition that comes with a request; the kernel reads it.
+fn client_tool() -> Value {
+    let schema = |words: &str| json!({ "type": "object", "description": words });
+    let plain = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,63}$" },
+            "description": { "type": "string", "minLength": 1, "maxLength": 1024 },
+            "parameters": schema("JSON Schema of the input: of type object, at most 5 levels, 20 properties each, no `$ref`."),
+            "inputSchema": schema("The same as `parameters`."),
+            "outputSchema": schema("JSON Schema of the output, within the same bounds."),
+            "timeout": {
+                "type": ["number", "string"],
+                "description": "How long an answer may take: seconds, or a text such as `30s` or `10m`.",
+            },
+            "strict": { "description": "OpenAI's; changes nothing." },
+        },
+        "required": ["name", "description"],
+        "additionalProperties": false,
+    });
+    json!({
+        "description": "A tool that the caller executes itself; also in OpenAI's form.",
+        "oneOf": [plain, {
+            "type": "object",
+            "properties": { "type": { "type": "string", "enum": ["function"] }, "function": plain },
+            "required": ["type", "function"],
+            "additionalProperties": false,
+        }],
+    })
 }
 
 fn operations(item: &mut Value) -> impl Iterator<Item = &mut Value> {

@@ -15,7 +15,6 @@ mod events;
 mod jwks;
 mod jwt;
 pub mod keys;
-mod pending;
 mod problem;
 mod query;
 mod rate;

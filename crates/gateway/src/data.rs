@@ -33,6 +33,28 @@ impl DataDir {
         self.path.join("toolgate.db")
     }
 
+    /// Writes down which process works on this directory, for people who look for it.
+    pub fn sign(&self) {
+        // Nothing depends on it, and a full disk must not keep the gateway from starting.
+        let _ = std::fs::write(self.pid_file(), format!("{}\n", std::process::id()));
+    }
+
+    /// Takes the signature back at an orderly end.
+    pub fn unsign(&self) {
+        // Whoever reads a number that is left over finds no such process.
+        let _ = std::fs::remove_file(self.pid_file());
+    }
+
+    /// The process that signed last.
+    pub fn signed_by(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.pid_file()).ok()?;
+        Some(text.trim().to_owned()).filter(|pid| !pid.is_empty())
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.path.join("pid")
+    }
+
     /// The node that works on this directory: the same one after a restart, so that it takes up its own runs
     /// at once. Called by the process that has the database to itself.
     pub fn node(&self) -> anyhow::Result<NodeId> {

@@ -63,6 +63,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     }
     let data = DataDir::open(&settings.data)?;
     let store: Arc<dyn Store> = Arc::new(open_store(&data)?);
+    data.sign();
     let engine = engine(store.clone(), data.node()?, settings);
     let url = url(address);
     println!(
@@ -122,6 +123,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     if tokio::time::timeout(STORE_CLOSE, store.close()).await.is_err() {
         tracing::warn!("the store did not close in time; what was acknowledged is stored");
     }
+    data.unsign();
     tracing::info!("stopped");
     Ok(())
 }
@@ -174,8 +176,12 @@ fn url(address: SocketAddr) -> String {
 fn open_store(data: &DataDir) -> anyhow::Result<SqliteStore> {
     let database = data.database();
     SqliteStore::open(&database, SqliteOptions::default()).with_context(|| {
+        let whom = match data.signed_by() {
+            Some(pid) => format!("stop process {pid} if it is still there"),
+            None => "see that this user may write to it".into(),
+        };
         format!(
-            "cannot open {}; stop whatever uses it, or choose another directory with --data",
+            "cannot open {}; {whom}, or choose another directory with --data",
             database.display()
         )
     })

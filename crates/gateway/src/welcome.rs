@@ -48,10 +48,14 @@ impl fmt::Display for Welcome<'_> {
         };
         writeln!(out, "\nConsole\n  {url}/#key={key}")?;
         writeln!(out, "\nFirst message")?;
-        writeln!(out, "  curl {url}/v1/runs -H 'authorization: Bearer {key}' \\")?;
+        writeln!(out, "  curl -N {url}/v1/runs -H 'authorization: Bearer {key}' \\")?;
         writeln!(
             out,
-            "    -H 'content-type: application/json' -d '{{\"message\": \"Where is my order A-1042?\"}}'"
+            "    -H 'content-type: application/json' -H 'accept: text/event-stream' \\"
+        )?;
+        writeln!(
+            out,
+            "    -d '{{\"message\": \"Use lookup_order for my order A-1042.\"}}'"
         )
     }
 }

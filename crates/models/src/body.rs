@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::Version;
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
+use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::direct::{Connection, Pool};
@@ -66,7 +67,7 @@ impl<'c> Body<'c> {
     /// Waits for bytes and takes all that are there; `false` when there will be no more.
     pub(crate) async fn read(&mut self, mut take: impl FnMut(&[u8])) -> Result<bool, Cut> {
         let mut taken = 0;
-        let more = poll_fn(|context| {
+        let frames = poll_fn(|context| {
             while taken < READ_BYTES_MAX && !self.broken {
                 match self.poll_frame(context) {
                     Poll::Ready(Some(Ok(frame))) => {
@@ -82,8 +83,9 @@ impl<'c> Body<'c> {
                 }
             }
             Poll::Ready(if taken == 0 { Err(Cut) } else { Ok(true) })
-        })
-        .await?;
+        });
+        // The runtime's own limit would cut a read after a few dozen words.
+        let more = unconstrained(frames).await?;
         if !more && let Some((connection, pool)) = self.connection.take() {
             pool.put(connection);
         }

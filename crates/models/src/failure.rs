@@ -139,10 +139,10 @@ pub(crate) fn refused(
         #[serde(borrow)]
         error: &'a RawValue,
     }
-    let error = serde_json::from_slice::<Body<'_>>(body)
-        .ok()
-        .or_else(|| serde_json::from_slice::<First<Body<'_>>>(body).ok()?.0)
-        .map(|body| VendorError::read(body.error));
+    // Google may wrap it in a list; a list is tried first because serde reads one as a struct, too.
+    let error = serde_json::from_slice::<First<Body<'_>>>(body)
+        .map_or_else(|_| serde_json::from_slice::<Body<'_>>(body).ok(), |list| list.0);
+    let error = error.map(|body| VendorError::read(body.error));
     if status.is_success() {
         return error.map_or_else(
             || {

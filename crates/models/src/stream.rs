@@ -56,17 +56,23 @@ impl<'s, D: Dialect> Reading<'s, D> {
         if self.bytes > STREAM_BYTES_MAX {
             return Err(permanent("the model's stream does not end"));
         }
+        let over = self.take_events();
+        // What came before an error is shown, wherever the network cut the stream.
+        self.reply.flush()?;
+        if over? { self.end().map(Some) } else { Ok(None) }
+    }
+
+    fn take_events(&mut self) -> Result<bool, ModelError> {
         while let Some(data) = self
             .decoder
             .next()
             .map_err(|_| permanent("the model sent too long an event"))?
         {
             if self.dialect.event(data, &mut self.reply)? {
-                return self.end().map(Some);
+                return Ok(true);
             }
         }
-        self.reply.flush()?;
-        Ok(None)
+        Ok(false)
     }
 
     /// The ending when no more bytes come.

@@ -145,6 +145,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("reason", Text, MAYBE),
             ("input", Any, MAYBE),
             ("by", A("EntityId"), MAYBE),
+            ("expired", Flag, MAYBE),
             ("deadline", A("Time"), MAYBE),
         ],
     ),

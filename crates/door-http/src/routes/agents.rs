@@ -1,10 +1,10 @@
 //! Agents: configurations with revisions. For backends only.
 
-use crate::pending::redact;
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
 use toolgate_engine::store::AgentRecord;
+use toolgate_kernel::agent::redact;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;

@@ -208,14 +208,10 @@ async fn say(
     done: StatusCode,
     streams: Streams,
 ) -> Result<Response, Refusal> {
-    let new_space = post.space.is_none();
     let (posted, following) = match streams {
         Streams::No => (door.engine.post(post).await?, None),
         Streams::UntilEnd | Streams::UntilPause => door.engine.post_and_follow(post).await?,
     };
-    if let (true, Some(entity)) = (new_space, who.entity()) {
-        door.engine.store().add_member(posted.space_id, entity).await?;
-    }
     if let Some(run) = posted.run_id {
         door.remember(who.project, run, posted.space_id);
     }

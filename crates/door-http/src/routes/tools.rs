@@ -1,6 +1,5 @@
 //! Tools: which there are, and whether a definition is sound.
 
-use crate::pending::{ClientToolLimits, client_tools};
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
@@ -8,7 +7,7 @@ use serde_json::value::RawValue;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
-use toolgate_kernel::tool::{ClientTool, Placement};
+use toolgate_kernel::tool::{ClientTool, ClientToolLimits, Placement, client_tools};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -19,6 +18,7 @@ use crate::body::Body;
 use crate::describe::{BadBody, BadQuery, Refused};
 use crate::problem::Refusal;
 use crate::query::Query;
+use crate::schema::Any;
 use crate::wire::{At, Wire, component, wire};
 use crate::{Shared, schema};
 
@@ -40,28 +40,31 @@ impl Wire for ClientTools {
         ))
     }
     fn schema() -> RefOr<Schema> {
-        ArrayBuilder::new().items(component("ClientTool")).into()
+        let max = ClientToolLimits::default().tools;
+        ArrayBuilder::new()
+            .items(component("NewClientTool"))
+            .max_items(Some(max))
+            .into()
     }
     fn components(components: &mut Vec<(String, RefOr<Schema>)>) {
+        components.push(("NewClientTool".into(), <Any as PartialSchema>::schema()));
         components.push(("ClientTool".into(), <ClientToolBody as PartialSchema>::schema()));
     }
 }
 
-/// A tool that the caller executes itself.
+/// A tool that the caller of a run executes itself.
 #[derive(ToSchema)]
 #[schema(as = ClientTool, rename_all = "camelCase")]
-#[expect(dead_code, reason = "describes what the kernel checks")]
+#[expect(dead_code, reason = "describes what the kernel keeps")]
 pub(crate) struct ClientToolBody {
     /// What the model calls it.
-    #[schema(pattern = "^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
     name: String,
     /// What the model is told.
-    #[schema(min_length = 1, max_length = 1024)]
     description: String,
-    /// JSON Schema of the input: of type object, in the client profile.
+    /// JSON Schema of the input.
     #[schema(value_type = Object)]
     parameters: Value,
-    /// JSON Schema of the output, in the client profile.
+    /// JSON Schema of the output.
     #[schema(value_type = Option<Object>)]
     output_schema: Option<Value>,
     /// Deadline of an answer, in milliseconds.

@@ -1,3 +1,15 @@
 //! The door, from outside.
 
+mod agents;
+mod approvals;
+mod auth;
+mod bodies;
+mod contract;
+mod jwks;
+mod messages;
 mod openapi;
+mod results;
+mod spaces;
+mod streams;
+mod views;
+mod world;

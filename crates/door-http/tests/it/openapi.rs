@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::contract;
+
 /// Set to anything, this makes the test write the document instead of comparing it.
 const REWRITE: &str = "REWRITE_GOLDEN";
 
@@ -65,4 +67,18 @@ fn every_operation_has_a_name_of_its_own_and_tells_its_refusals() {
         }
     }
     assert!(names.len() > 25);
+}
+
+#[test]
+fn every_stored_event_is_told() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/tests/samples");
+    let text =
+        std::fs::read_to_string(samples.join(format!("v{}.jsonl", toolgate_kernel::event::FORMAT))).unwrap();
+    for line in text.lines() {
+        let mut event: Value = serde_json::from_str(line).unwrap();
+        event["seq"] = 1.into();
+        event["spaceId"] = "space_00000000000000000000000000".into();
+        event["time"] = "2026-01-01T00:00:00.000Z".into();
+        contract::check_event(&event);
+    }
 }

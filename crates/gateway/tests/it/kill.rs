@@ -42,10 +42,11 @@ async fn what_was_acknowledged_survives_every_kill() {
     let mut gateway = gateway(&models).await;
     let stop = Arc::new(AtomicBool::new(false));
 
+    let api = gateway.api();
     let mut clients = JoinSet::new();
     for name in 0..CLIENTS {
         let client = Client {
-            api: gateway.api(),
+            api: api.clone(),
             random: random.fork(),
             name,
             asked: 0,
@@ -70,14 +71,18 @@ async fn what_was_acknowledged_survives_every_kill() {
     let ledgers = soon("the last run of every client", clients.join_all()).await;
     let ledger = Ledger::joined(ledgers);
     eprintln!(
-        "kill: {kills} kills, {} runs, {} facts, {} requests to the model, {:?} per restart",
+        "kill: {kills} kills, {} runs, {} facts, {} requests sent again, {} to the model, {:?} per restart",
         ledger.runs.len(),
         ledger.facts.len(),
+        api.sent_again(),
         models.requests(),
         downtime / u32::try_from(kills.max(1)).expect("not so many"),
     );
-    assert!(ledger.runs.len() as u64 > CLIENTS, "the load was no load");
-    ledger.verify(&gateway.api(), &models).await;
+    assert!(
+        ledger.runs.len() as u64 > CLIENTS && api.sent_again() > 0,
+        "the load was no load"
+    );
+    ledger.verify(&api, &models).await;
 }
 
 /// A client that starts runs one after the other and does what they ask of it.

@@ -164,16 +164,20 @@ async fn the_first_start_prints_working_keys_and_the_second_prints_none() {
     );
     word("pk_");
 
-    // What it tells the newcomer to send works, and the demo model answers.
+    // What it tells the newcomer to send works, and shows a tool at work.
     let api = api.with_key(&key);
-    let started = api
-        .post("/v1/runs", &json!({"message": "Hello! What can you do?"}))
-        .await;
+    let (_, sent) = printed.split_once("-d '").expect("a message");
+    let (sent, _) = sent.split_once('\'').expect("its end");
+    let started = api.post("/v1/runs", &serde_json::from_str(sent).unwrap()).await;
     assert!(started.is_success(), "{started:?}");
     let log = api.finished(&started.text("runId")).await;
     assert!(
+        log.iter().any(|event| event.kind == "tool-output-available"),
+        "{log:#?}"
+    );
+    assert!(
         log.iter()
-            .any(|event| event.kind == "text-end" && !event.text("text").is_empty()),
+            .any(|event| event.kind == "text-end" && event.text("text").contains("demo")),
         "{log:#?}"
     );
     assert_eq!(log.last().unwrap().data["status"], "completed");
@@ -190,7 +194,12 @@ async fn the_first_start_prints_working_keys_and_the_second_prints_none() {
 
     // One gateway at a time.
     let told = refused_data(&data);
-    assert!(told.contains("--data"), "{told}");
+    let pid = std::fs::read_to_string(data.join("pid")).unwrap();
+    assert_eq!(pid.trim(), second.child.id().to_string());
+    assert!(
+        told.contains("--data") && told.contains(&format!("process {}", pid.trim())),
+        "{told}"
+    );
 }
 
 fn refused_data(data: &Path) -> String {
@@ -198,6 +207,40 @@ fn refused_data(data: &Path) -> String {
         &["--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()],
         &[],
     )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newcomer_without_a_key_meets_a_client_tool_and_an_approval() {
+    let gateway = Gateway::start(&[]).await;
+    let api = gateway.api();
+    let say = async |words: &str| {
+        let started = api.post("/v1/runs", &json!({"message": words})).await;
+        assert!(started.is_success(), "{started:?}");
+        started.text("runId")
+    };
+    let run = say("use ask_user to ask me for my favourite colour").await;
+    let offer = api.follow(&run, 0).await.offer().await;
+    assert_eq!(api.result(&run, offer.call(), &json!("blue")).await.status, 200);
+    let log = api.finished(&run).await;
+    assert!(
+        log.iter()
+            .any(|event| event.kind == "text-end" && event.text("text").contains("blue")),
+        "{log:#?}"
+    );
+
+    let run = say("use send_email").await;
+    let mut stream = api.follow(&run, 0).await;
+    let asked = stream
+        .until("a question", |event| event.kind == "tool-approval-request")
+        .await;
+    let path = format!("/v1/approvals/{}", asked.text("approvalId"));
+    assert_eq!(api.post(&path, &json!({"approved": true})).await.status, 200);
+    let log = api.finished(&run).await;
+    assert!(
+        log.iter().any(|event| event.kind == "tool-output-available"),
+        "{log:#?}"
+    );
+    assert_eq!(log.last().unwrap().data["status"], "completed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

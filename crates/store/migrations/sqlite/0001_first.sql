@@ -116,9 +116,10 @@ CREATE TABLE idempotency (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_by_time ON idempotency (time);
 
--- The readiness check writes here, to see that a write is taken.
+-- The readiness check writes here, to see that a write of some size is taken.
 CREATE TABLE probe (
     id      INTEGER NOT NULL PRIMARY KEY,
-    written INTEGER NOT NULL
+    written INTEGER NOT NULL,
+    filling BLOB    NOT NULL
 ) STRICT;
-INSERT INTO probe (id, written) VALUES (1, 0);
+INSERT INTO probe (id, written, filling) VALUES (1, 0, x'');

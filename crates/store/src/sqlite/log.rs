@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Params, Row, params};
 use toolgate_engine::store::{Append, LogRange, RunWrite};
 use toolgate_kernel::event::{Entry, FORMAT, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
-use super::column::{bounded, change, first, rows, seq};
+use super::column::{bounded, change, first, seq};
 use super::fault::Fault;
 use super::session::Session;
 use super::{idempotency, runs, spaces};
@@ -122,10 +122,28 @@ macro_rules! select {
     };
 }
 
-pub(crate) const OF_RUN: &str = select!("WHERE run = ?1 ORDER BY first");
+/// Part of a log.
+pub(crate) struct Part {
+    pub(crate) entries: Vec<Entry>,
+    /// There may be more: reading stopped because it had read enough.
+    pub(crate) cut: bool,
+}
 
-pub(crate) fn of_run(connection: &Connection, run: RunId) -> Result<Vec<Entry>, Fault> {
-    rows(connection, OF_RUN, [run.to_bytes()], entry)
+pub(crate) const OF_RUN: &str = select!("WHERE run = ?1 AND first > ?2 ORDER BY first");
+
+/// The log of a run after `after`, until about `bytes_max` are read.
+pub(crate) fn of_run(
+    connection: &Connection,
+    run: RunId,
+    after: Seq,
+    bytes_max: usize,
+) -> Result<Part, Fault> {
+    part(
+        connection,
+        OF_RUN,
+        params![run.to_bytes(), bounded(after.0)],
+        bytes_max,
+    )
 }
 
 // Starts at the last entry that begins at or before the cursor: only that one may reach over it.
@@ -135,24 +153,35 @@ pub(crate) const OF_SPACE: &str = select!(
      ORDER BY first LIMIT ?4"
 );
 
+/// The log of a space within `range`, until about `bytes_max` are read.
 pub(crate) fn of_space(
     connection: &Connection,
     space: SpaceId,
     range: LogRange,
-) -> Result<Vec<Entry>, Fault> {
+    bytes_max: usize,
+) -> Result<Part, Fault> {
     let after = bounded(range.after.0);
     let before = range.before.map_or(i64::MAX, |before| bounded(before.0));
-    let limit = bounded(range.limit);
-    rows(
-        connection,
-        OF_SPACE,
-        params![space.to_bytes(), after, before, limit],
-        entry,
-    )
+    let row = params![space.to_bytes(), after, before, bounded(range.limit)];
+    part(connection, OF_SPACE, row, bytes_max)
 }
 
-fn entry(row: &Row<'_>) -> Result<Entry, Fault> {
-    let events = row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?;
+fn part(connection: &Connection, sql: &str, params: impl Params, bytes_max: usize) -> Result<Part, Fault> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    while bytes < bytes_max {
+        let Some(row) = rows.next()? else {
+            return Ok(Part { entries, cut: false });
+        };
+        let events = row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?;
+        bytes += events.len();
+        entries.push(entry(row, events)?);
+    }
+    Ok(Part { entries, cut: true })
+}
+
+fn entry(row: &Row<'_>, events: &str) -> Result<Entry, Fault> {
     Ok(Entry {
         space: SpaceId::from_bytes(row.get(0)?),
         first: seq(row, 1)?,

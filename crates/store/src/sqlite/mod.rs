@@ -8,6 +8,7 @@ mod idempotency;
 mod lock;
 mod log;
 mod migrate;
+mod probe;
 mod projects;
 mod readers;
 mod runs;
@@ -29,7 +30,7 @@ use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
     RunFilter, RunRecord, SpaceRecord, Store, StoreError,
 };
-use toolgate_kernel::event::Entry;
+use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
@@ -38,6 +39,7 @@ use toolgate_kernel::time::Time;
 use crate::listeners::Listeners;
 use fault::Fault;
 use lock::DataLock;
+use log::Part;
 use readers::Readers;
 use session::Session;
 use writer::Writer;
@@ -95,6 +97,9 @@ impl SqliteStore {
     }
 }
 
+/// Bytes of a log that are read on the caller's thread. Most logs are shorter, and handing one to another
+/// thread costs three times as much as reading it.
+const READ_AT_ONCE: usize = 32 << 10;
 /// Pages of the write-ahead log before they are moved into the database: 16 MiB.
 const CHECKPOINT_PAGES: u32 = 4096;
 /// What a burst of writes may leave of the write-ahead log on disk.
@@ -143,10 +148,29 @@ impl Store for SqliteStore {
         self.writer.append(append).await
     }
     async fn run_log(&self, run: RunId) -> Result<Vec<Entry>, StoreError> {
-        self.readers.long(move |db| log::of_run(db, run)).await
+        let start = |db: &Connection| log::of_run(db, run, Seq::default(), READ_AT_ONCE);
+        let Part { mut entries, cut } = self.readers.short(start)?;
+        if let Some(last) = entries.last().filter(|_| cut) {
+            let after = last.first;
+            let rest = move |db: &Connection| log::of_run(db, run, after, usize::MAX);
+            entries.extend(self.readers.long(rest).await?.entries);
+        }
+        Ok(entries)
     }
     async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<Vec<Entry>, StoreError> {
-        self.readers.long(move |db| log::of_space(db, space, range)).await
+        let start = |db: &Connection| log::of_space(db, space, range, READ_AT_ONCE);
+        let Part { mut entries, cut } = self.readers.short(start)?;
+        if let Some(last) = entries.last().filter(|_| cut) {
+            let (after, limit) = (last.last(), range.limit - entries.len());
+            let range = LogRange {
+                after,
+                limit,
+                ..range
+            };
+            let rest = move |db: &Connection| log::of_space(db, space, range, usize::MAX);
+            entries.extend(self.readers.long(rest).await?.entries);
+        }
+        Ok(entries)
     }
 
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -277,10 +301,7 @@ impl Store for SqliteStore {
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
-        const PROBE: &str = "UPDATE probe SET written = written + 1";
-        self.writer
-            .write(|db| column::change(db, PROBE, []).map(drop))
-            .await
+        self.writer.write(probe::write).await
     }
     async fn close(&self) {
         self.readers.close();

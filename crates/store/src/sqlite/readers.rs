@@ -29,7 +29,7 @@ impl Readers {
         })
     }
 
-    /// Reads a few rows by key, on the caller's thread: that takes less than handing it to another one.
+    /// Reads what is surely short, on the caller's thread: that costs less than handing it to another one.
     pub(crate) fn short<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, Fault>,

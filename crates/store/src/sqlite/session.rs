@@ -2,7 +2,6 @@
 
 use rusqlite::Connection;
 
-use super::column::change;
 use super::fault::Fault;
 use super::idempotency::{self, Answers};
 use super::log::Places;
@@ -27,12 +26,15 @@ impl Session {
         })
     }
 
-    pub(crate) fn begin(&self) -> Result<(), Fault> {
-        change(&self.connection, "BEGIN IMMEDIATE", []).map(drop)
+    pub(crate) fn begin(&self) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached("BEGIN IMMEDIATE")?
+            .execute([])
+            .map(drop)
     }
 
-    pub(crate) fn commit(&self) -> Result<(), Fault> {
-        change(&self.connection, "COMMIT", []).map(drop)
+    pub(crate) fn commit(&self) -> rusqlite::Result<()> {
+        self.connection.prepare_cached("COMMIT")?.execute([]).map(drop)
     }
 
     /// Undoes the transaction, if one is open, and forgets what may have come from it.
@@ -41,9 +43,9 @@ impl Session {
         if self.connection.is_autocommit() {
             return;
         }
-        if let Err(fault) = change(&self.connection, "ROLLBACK", []) {
+        if let Err(error) = self.connection.execute("ROLLBACK", []) {
             // The next BEGIN fails as well then, and its callers are told.
-            tracing::error!(?fault, "a transaction could not be rolled back");
+            tracing::error!(%error, "a transaction could not be rolled back");
         }
     }
 }

@@ -65,7 +65,10 @@ async fn a_full_disk_refuses_what_does_not_fit_and_nothing_of_it_is_stored() {
         .append(say(space(1), "small"))
         .await
         .expect("what fits is stored");
+    let ready = store.ready().await;
+    assert!(matches!(ready, Err(StoreError::Unavailable(_))), "{ready:?}");
     room_for(&store, 1000).await;
+    store.ready().await.expect("there is room again");
     let back = store.append(large(2)).await.expect("there is room again");
     assert_eq!(back.first, Seq::durable(4));
 }

@@ -195,9 +195,10 @@ impl Committer {
 
     /// One transaction. A work that refuses before it changes anything leaves the others alone.
     fn transact(&mut self, works: &mut [Box<dyn Work>]) -> Result<Vec<Result<(), StoreError>>, Failure> {
-        let undone = |fault: Fault| Failure::Undone(fault.told().to_string());
         let started = Instant::now();
-        self.session.begin().map_err(undone)?;
+        self.session
+            .begin()
+            .map_err(|error| Failure::Undone(error.to_string()))?;
         let mut outcomes = Vec::with_capacity(works.len());
         for work in works.iter_mut() {
             let changes = self.session.connection.total_changes();
@@ -208,12 +209,12 @@ impl Committer {
             };
             outcomes.push(outcome);
         }
-        self.session.commit().map_err(|fault| match fault {
-            Fault::Sql(error) if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) => {
-                Failure::Unknown(error.to_string())
-            }
-            fault => undone(fault),
-        })?;
+        self.session
+            .commit()
+            .map_err(|error| match error.sqlite_error_code() {
+                Some(ErrorCode::SystemIoFailure) => Failure::Unknown(error.to_string()),
+                _ => Failure::Undone(error.to_string()),
+            })?;
         metrics::histogram!("toolgate_store_commit_seconds").record(started.elapsed());
         metrics::histogram!("toolgate_store_commit_writes").record(works.len() as f64);
         Ok(outcomes)

@@ -18,6 +18,7 @@ checks![
     a_run_log_holds_that_run_alone,
     a_range_begins_after_its_cursor,
     a_range_ends_before_its_end_and_within_its_limit,
+    a_long_log_is_read_whole,
     what_was_never_written_is_empty,
 ];
 
@@ -172,6 +173,27 @@ async fn a_range_ends_before_its_end_and_within_its_limit(store: Arc<dyn Store>)
     let limit = async |limit| firsts(&store, LogRange { limit, ..EVERYTHING }).await;
     assert_eq!(limit(0).await, [0; 0]);
     assert_eq!(limit(2).await, [1, 4]);
+}
+
+async fn a_long_log_is_read_whole(store: Arc<dyn Store>) {
+    const ENTRIES: u64 = 40;
+    let record = run_record(run(1), space(1));
+    let mut version = store.append(create(record.clone())).await.stored().last();
+    for _ in 1..ENTRIES {
+        let mut append = extend(&record, version);
+        append.events.push(text(&"x".repeat(5000)));
+        version = store.append(append).await.stored().last();
+    }
+    let whole = store.run_log(run(1)).await.stored();
+    assert_eq!(whole.len() as u64, ENTRIES);
+    assert_eq!(whole.last().map(Entry::last), Some(version));
+    assert_eq!(store.space_log(space(1), EVERYTHING).await.stored(), whole);
+    let within = LogRange {
+        after: Seq::durable(2),
+        limit: 30,
+        ..EVERYTHING
+    };
+    assert_eq!(store.space_log(space(1), within).await.stored(), whole[1..31]);
 }
 
 async fn what_was_never_written_is_empty(store: Arc<dyn Store>) {

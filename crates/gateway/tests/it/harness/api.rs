@@ -1,6 +1,8 @@
 //! A client of the HTTP door.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -16,6 +18,7 @@ pub struct Api {
     http: Client,
     base: String,
     headers: Vec<(&'static str, String)>,
+    sent_again: Arc<AtomicU64>,
 }
 
 /// What a request was answered.
@@ -47,6 +50,7 @@ impl Api {
             http,
             base: format!("http://127.0.0.1:{port}"),
             headers: vec![("authorization", format!("Bearer {SECRET_KEY}"))],
+            sent_again: Arc::default(),
         }
     }
 
@@ -122,11 +126,19 @@ impl Api {
             loop {
                 match attempt().await {
                     Ok(answer) if answer.status != 503 => return answer,
-                    Ok(_) | Err(_) => tokio::time::sleep(LOOK).await,
+                    Ok(_) | Err(_) => {
+                        self.sent_again.fetch_add(1, Ordering::Relaxed);
+                        tokio::time::sleep(LOOK).await;
+                    }
                 }
             }
         };
         soon(&format!("an answer to POST {path}"), until_answered).await
+    }
+
+    /// How many requests were not answered and sent again, by this client and its clones.
+    pub fn sent_again(&self) -> u64 {
+        self.sent_again.load(Ordering::Relaxed)
     }
 
     /// Starts a run of the agent `worker` that follows `script`; gives the answer's body.

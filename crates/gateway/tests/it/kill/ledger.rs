@@ -65,11 +65,9 @@ impl Ledger {
     /// Compares everything with what the gateway has stored and what the model was shown.
     pub async fn verify(&self, api: &Api, models: &ModelServer) {
         let known: BTreeSet<String> = self.runs.iter().map(|facts| facts.run.clone()).collect();
-        assert_eq!(
-            api.runs().await,
-            known,
-            "a run was lost, or one was started twice"
-        );
+        let stored = api.runs().await;
+        let differ: Vec<&String> = stored.symmetric_difference(&known).collect();
+        assert!(differ.is_empty(), "lost, or started twice: {differ:?}");
         let mut logs = BTreeMap::new();
         for facts in &self.runs {
             let log = api.list(&format!("/v1/runs/{}/events", facts.run)).await;

@@ -1,0 +1,168 @@
+//! Agents.
+
+use http::Method;
+use serde_json::json;
+
+use crate::world::{World, agent};
+
+#[tokio::test]
+async fn an_agent_is_made_changed_and_removed_and_keeps_its_revisions() {
+    let world = World::new().await;
+    let backend = world.backend();
+    let config = |words: &str| json!({ "instructions": words, "model": { "provider": "demo" } });
+    let told = backend.put("/v1/agents/guide", config("one")).await.expect(201);
+    assert_eq!((&told["name"], &told["revision"]), (&json!("guide"), &json!(1)));
+    assert_eq!(
+        backend.put("/v1/agents/guide", config("one")).await.expect(200)["revision"],
+        1
+    );
+    assert_eq!(
+        backend.put("/v1/agents/guide", config("two")).await.expect(200)["revision"],
+        2
+    );
+    assert_eq!(
+        backend.get("/v1/agents/guide").await.expect(200)["config"]["instructions"],
+        "two"
+    );
+    let first = backend.get("/v1/agents/guide/revisions/1").await.expect(200);
+    assert_eq!(first["config"]["instructions"], "one");
+    backend.get("/v1/agents/guide/revisions/3").await.expect(404);
+    backend.get("/v1/agents/guide/revisions/x").await.expect(404);
+    let names = |told: serde_json::Value| {
+        let agents = told["agents"].as_array().unwrap().clone();
+        agents
+            .iter()
+            .map(|agent| agent["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(backend.get("/v1/agents").await.expect(200)),
+        ["default", "guide"]
+    );
+    backend.delete("/v1/agents/guide").await.expect(204);
+    backend.get("/v1/agents/guide").await.expect(404);
+    backend.delete("/v1/agents/guide").await.expect(404);
+    backend.get("/v1/agents/guide/revisions/2").await.expect(200);
+    assert_eq!(
+        world
+            .stranger()
+            .get("/v1/agents/guide/revisions/2")
+            .await
+            .code(404),
+        "NOT_FOUND"
+    );
+}
+
+#[tokio::test]
+async fn everything_that_is_wrong_with_a_configuration_is_told_at_once() {
+    let world = World::new().await;
+    let config = json!({ "instructions": 5, "model": { "provider": "nobody" }, "lop": {} });
+    let told = world.backend().put("/v1/agents/guide", config).await.expect(422);
+    assert!(told["errors"].as_array().unwrap().len() >= 3, "{told}");
+    assert!(
+        told["errors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|error| error["pointer"] == "/model/provider"),
+        "{told}"
+    );
+    world.backend().get("/v1/agents/guide").await.expect(404);
+    let told = world
+        .backend()
+        .put("/v1/agents/9lives", agent())
+        .await
+        .expect(422);
+    assert!(told["detail"].as_str().unwrap().contains("is not a name"));
+    world
+        .backend()
+        .put("/v1/agents/guide", json!([]))
+        .await
+        .expect(422);
+}
+
+#[tokio::test]
+async fn a_configuration_is_shown_without_its_secrets() {
+    let world = World::new().await;
+    for path in [
+        "/v1/agents",
+        "/v1/agents/default",
+        "/v1/agents/default/revisions/1",
+    ] {
+        let told = world.backend().get(path).await.expect(200);
+        assert!(!told.to_string().contains("hush-hush"), "{told}");
+    }
+    let put = world.backend().put("/v1/agents/copy", agent()).await.expect(201);
+    assert!(!put.to_string().contains("hush-hush"), "{put}");
+}
+
+#[tokio::test]
+async fn tools_are_listed_in_full_for_backends_and_by_name_for_users() {
+    let world = World::new().await;
+    let told = world.backend().get("/v1/tools").await.expect(200);
+    let tools = told["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), agent()["tools"].as_array().unwrap().len());
+    assert!(
+        tools
+            .iter()
+            .any(|tool| tool["name"] == "mirror" && tool["placement"] == "server")
+    );
+    assert_eq!(tools[0]["parameters"]["type"], "object");
+    world.backend().get("/v1/tools?agent=no%20name").await.expect(400);
+
+    let told = world.user("ada").get("/v1/tools").await.expect(200);
+    let seen: Vec<_> = told["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| &tool["name"])
+        .collect();
+    assert_eq!(seen, ["ask", "guarded_ask"]);
+    assert!(told["tools"][0].get("parameters").is_none());
+}
+
+#[tokio::test]
+async fn definitions_are_checked_without_being_used() {
+    let world = World::new().await;
+    let good = json!({ "name": "beep", "description": "Beeps.", "parameters": { "type": "object", "properties": {} } });
+    let told = world
+        .user("ada")
+        .post("/v1/tools/validate", json!({ "tools": [good] }))
+        .await
+        .expect(200);
+    assert_eq!(told, json!({ "valid": true, "errors": [] }));
+    let bad = json!({ "name": "no good", "description": "", "parameters": { "type": "string" } });
+    let told = world
+        .user("ada")
+        .post("/v1/tools/validate", json!({ "tools": [good, bad] }))
+        .await
+        .expect(200);
+    assert_eq!(told["valid"], false);
+    assert!(told["errors"].as_array().unwrap().len() >= 3, "{told}");
+    assert!(
+        told["errors"][0]["pointer"]
+            .as_str()
+            .unwrap()
+            .starts_with("/tools/1"),
+        "{told}"
+    );
+    world
+        .user("ada")
+        .post("/v1/tools/validate", json!({}))
+        .await
+        .expect(422);
+}
+
+#[tokio::test]
+async fn what_may_not_be_done_here_says_what_may() {
+    let world = World::new().await;
+    let told = world
+        .backend()
+        .send(Method::PATCH, "/v1/agents/default", axum::body::Body::empty())
+        .await;
+    for method in ["GET", "PUT", "DELETE"] {
+        assert!(told.header("allow").contains(method), "{}", told.header("allow"));
+    }
+    assert_eq!(told.code(405), "METHOD_NOT_ALLOWED");
+    assert_eq!(world.backend().get("/v2/agents").await.code(404), "NOT_FOUND");
+}

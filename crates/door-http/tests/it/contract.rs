@@ -1,0 +1,104 @@
+//! Every answer that a test sees is held against the OpenAPI document: the status must be told there, and the
+//! body must fit.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use http::{Method, StatusCode};
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+static DOCUMENT: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(&toolgate_door_http::openapi()).unwrap());
+
+/// Refusals that any address gives and no operation tells.
+const UNTOLD: [StatusCode; 2] = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_FOUND];
+
+pub fn check(method: &Method, path: &str, status: StatusCode, kind: &str, body: &Value) {
+    let Some(operation) = operation(method, path) else {
+        assert!(
+            UNTOLD.contains(&status),
+            "{method} {path} is not in the document and gave {status}"
+        );
+        return fits(&json!({ "$ref": "#/components/schemas/Problem" }), body);
+    };
+    let response = &operation["responses"][status.as_str()];
+    let response = match response["$ref"].as_str() {
+        Some(reference) => DOCUMENT.pointer(&reference[1..]).unwrap(),
+        None => response,
+    };
+    assert!(
+        !response.is_null(),
+        "{method} {path} does not tell {status}: {body}"
+    );
+    let Some(content) = response["content"].as_object() else {
+        assert_eq!(body, "", "{method} {path} {status} tells no body");
+        return;
+    };
+    let media = kind.split(';').next().unwrap();
+    let told = content.get(media);
+    let told = told.unwrap_or_else(|| panic!("{method} {path} {status} does not tell {media}"));
+    fits(&told["schema"], body);
+}
+
+/// An event fits its description, and has no member that the description does not tell.
+pub fn check_event(data: &Value) {
+    fits(&json!({ "$ref": "#/components/schemas/Event" }), data);
+    let kind = data["type"].as_str().unwrap();
+    let schemas = DOCUMENT["components"]["schemas"].as_object().unwrap();
+    let told = schemas
+        .values()
+        .find(|schema| schema["properties"]["type"]["enum"] == json!([kind]));
+    let told = &told.unwrap_or_else(|| panic!("{kind} is not told"))["properties"];
+    for member in data.as_object().unwrap().keys() {
+        assert!(told.get(member).is_some(), "{member} of {kind} is not told");
+    }
+}
+
+/// Whether a request body fits what the document says of the operation.
+pub fn takes(method: &Method, path: &str, body: &Value) -> bool {
+    let operation = operation(method, path).unwrap();
+    validator(&operation["requestBody"]["content"]["application/json"]["schema"]).is_valid(body)
+}
+
+fn operation(method: &Method, path: &str) -> Option<&'static Value> {
+    let path = path.split('?').next().unwrap();
+    let same = |template: &str| {
+        let (mut given, mut told) = (path.split('/'), template.split('/'));
+        let all = given
+            .by_ref()
+            .zip(told.by_ref())
+            .all(|(given, told)| given == told || told.starts_with('{'));
+        all && given.next().is_none()
+            && told.next().is_none()
+            && path.matches('/').count() == template.matches('/').count()
+    };
+    let paths = DOCUMENT["paths"].as_object().unwrap();
+    let exact = paths.get(path);
+    let item = exact.or_else(|| {
+        paths
+            .iter()
+            .find(|(template, _)| same(template))
+            .map(|(_, item)| item)
+    })?;
+    item.get(method.as_str().to_lowercase())
+}
+
+fn fits(schema: &Value, body: &Value) {
+    let errors: Vec<String> = validator(schema)
+        .iter_errors(body)
+        .map(|e| format!("{} {e}", e.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{body} does not fit {schema}: {errors:?}");
+}
+
+fn validator(schema: &Value) -> Arc<Validator> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap();
+    let compile = || {
+        let mut whole = schema.clone();
+        whole["components"] = DOCUMENT["components"].clone();
+        Arc::new(jsonschema::draft202012::new(&whole).unwrap())
+    };
+    known.entry(schema.to_string()).or_insert_with(compile).clone()
+}

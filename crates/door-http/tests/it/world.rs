@@ -1,0 +1,461 @@
+//! A door with an engine behind it, asked the way a client asks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use jsonwebtoken::{EncodingKey, Header, encode};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolgate_door_http::{Auth, DoorSettings, Rate, keys, router};
+use toolgate_engine::clock::Clock;
+use toolgate_engine::store::{KeyKind, ProjectRecord, Store};
+use toolgate_engine::{Engine, Parts, Settings};
+use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
+use toolgate_kernel::id::{NodeId, ProjectId};
+use toolgate_kernel::time::Time;
+use toolgate_store::MemoryStore;
+use toolgate_testkit::fake_tools::FakeTools;
+use toolgate_testkit::held_clock::HeldClock;
+use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
+use tower::ServiceExt;
+use uuid::Uuid;
+
+use crate::contract;
+
+pub const SECRET: &str = "sk_0123456789abcdef";
+pub const PUBLIC: &str = "pk_0123456789abcdef";
+/// The keys of another project.
+pub const OTHER_SECRET: &str = "sk_other0123456789";
+pub const OTHER_PUBLIC: &str = "pk_other0123456789";
+pub const JWT_SECRET: &str = "what signs the tokens of the test project";
+/// Long after any test.
+pub const FAR: u64 = 4_000_000_000;
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// A gateway without a socket.
+pub struct World {
+    pub router: Router,
+    pub store: Arc<dyn Store>,
+    pub tools: Arc<FakeTools>,
+    pub clock: Arc<HeldClock>,
+    pub stop: CancellationToken,
+    driving: JoinHandle<()>,
+}
+
+pub fn project(number: u128) -> ProjectId {
+    ProjectId::new(Uuid::from_u128(number))
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with(|_| ()).await
+    }
+
+    pub async fn with(change: impl FnOnce(&mut DoorSettings)) -> Self {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let tools = Arc::new(FakeTools::default());
+        let clock = Arc::new(HeldClock::new());
+        let parts = Parts {
+            store: store.clone(),
+            model: ScriptedModel::new(by_words),
+            tools: tools.clone(),
+            clock: clock.clone(),
+        };
+        let engine = Engine::new(parts, engine_settings());
+        let stop = CancellationToken::new();
+        let mut settings = DoorSettings {
+            auth: Auth::Keys,
+            body_bytes_max: BODY_BYTES_MAX,
+            heartbeat: HEARTBEAT,
+            rate: Rate {
+                per_second: 10_000,
+                burst: 10_000,
+            },
+            metrics: Arc::new(|| "toolgate_up 1\n".into()),
+            origins: vec!["https://app.example".into()],
+            stop: stop.clone(),
+        };
+        change(&mut settings);
+        for (number, name, secret, public) in [
+            (1, "test", SECRET, PUBLIC),
+            (2, "other", OTHER_SECRET, OTHER_PUBLIC),
+        ] {
+            let id = project(number);
+            let record = ProjectRecord {
+                id,
+                name: name.into(),
+                jwt_secret: Some(JWT_SECRET.into()),
+                jwks_url: None,
+                created: Time(0),
+            };
+            store.put_project(record).await.unwrap();
+            for (key, kind) in [(secret, KeyKind::Secret), (public, KeyKind::Public)] {
+                store
+                    .put_key(keys::record(key, id, kind, Time(0)).unwrap())
+                    .await
+                    .unwrap();
+            }
+            engine
+                .put_agent(id, &"default".parse().unwrap(), agent().into())
+                .await
+                .unwrap();
+        }
+        let (driving, halt) = (engine.clone(), stop.clone());
+        let driving = tokio::spawn(async move { driving.drive(halt).await });
+        Self {
+            router: router(engine, settings),
+            store,
+            tools,
+            clock,
+            stop,
+            driving,
+        }
+    }
+
+    /// Waits until the engine has stopped.
+    pub async fn stopped(&mut self) {
+        (&mut self.driving).await.unwrap();
+    }
+
+    /// As the test project's backend.
+    pub fn backend(&self) -> Client<'_> {
+        Client {
+            world: self,
+            headers: vec![("authorization".into(), format!("Bearer {SECRET}"))],
+        }
+    }
+    /// As a user of the test project.
+    pub fn user(&self, subject: &str) -> Client<'_> {
+        let token = token(json!({ "sub": subject, "exp": FAR }));
+        let headers = vec![
+            ("x-public-key".into(), PUBLIC.into()),
+            ("authorization".into(), format!("Bearer {token}")),
+        ];
+        Client { world: self, headers }
+    }
+    /// As a user whose token holds for so long.
+    pub fn user_for(&self, subject: &str, span: Duration) -> Client<'_> {
+        let expires = self.clock.now().after(span).0 / 1000;
+        let token = token(json!({ "sub": subject, "exp": expires }));
+        self.nobody()
+            .with("x-public-key", PUBLIC)
+            .with("authorization", &format!("Bearer {token}"))
+    }
+    /// As nobody.
+    pub fn nobody(&self) -> Client<'_> {
+        Client {
+            world: self,
+            headers: Vec::new(),
+        }
+    }
+    /// As another project's backend.
+    pub fn stranger(&self) -> Client<'_> {
+        Client {
+            world: self,
+            headers: vec![("authorization".into(), format!("Bearer {OTHER_SECRET}"))],
+        }
+    }
+}
+
+/// Somebody who asks.
+#[derive(Clone)]
+pub struct Client<'w> {
+    world: &'w World,
+    headers: Vec<(String, String)>,
+}
+
+/// What they were told.
+pub struct Told {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+impl Told {
+    /// The body of an answer with this status.
+    pub fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.body);
+        self.body
+    }
+    /// The code of a refusal with this status.
+    pub fn code(self, status: u16) -> String {
+        self.expect(status)["code"].as_str().unwrap().to_owned()
+    }
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl Client<'_> {
+    pub fn with(&self, name: &str, value: &str) -> Self {
+        let mut client = self.clone();
+        client.headers.push((name.into(), value.into()));
+        client
+    }
+    pub async fn get(&self, path: &str) -> Told {
+        self.send(Method::GET, path, Body::empty()).await
+    }
+    pub async fn delete(&self, path: &str) -> Told {
+        self.send(Method::DELETE, path, Body::empty()).await
+    }
+    pub async fn post(&self, path: &str, body: Value) -> Told {
+        self.json(Method::POST, path, body).await
+    }
+    pub async fn put(&self, path: &str, body: Value) -> Told {
+        self.json(Method::PUT, path, body).await
+    }
+    async fn json(&self, method: Method, path: &str, body: Value) -> Told {
+        self.with("content-type", "application/json")
+            .send(method, path, Body::from(body.to_string()))
+            .await
+    }
+    /// Asks, and holds the answer against the OpenAPI document.
+    pub async fn send(&self, method: Method, path: &str, body: Body) -> Told {
+        let response = self.raw(method.clone(), path, body).await;
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let kind = parts
+            .headers
+            .get("content-type")
+            .map_or("", |value| value.to_str().unwrap())
+            .to_owned();
+        let body = match kind.ends_with("json") {
+            true => serde_json::from_slice(&bytes).unwrap(),
+            false => String::from_utf8(bytes.to_vec()).unwrap().into(),
+        };
+        contract::check(&method, path, parts.status, &kind, &body);
+        Told {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+        }
+    }
+    pub async fn raw(&self, method: Method, path: &str, body: Body) -> http::Response<Body> {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        self.world
+            .router
+            .clone()
+            .oneshot(request.body(body).unwrap())
+            .await
+            .unwrap()
+    }
+    /// Asks for a stream.
+    pub async fn follow(&self, path: &str) -> Stream {
+        let client = self.with("accept", "text/event-stream");
+        Stream::of(client.raw(Method::GET, path, Body::empty()).await)
+    }
+    /// Says something and follows what comes of it.
+    pub async fn say(&self, path: &str, body: Value) -> Stream {
+        let client = self
+            .with("accept", "text/event-stream")
+            .with("content-type", "application/json");
+        Stream::of(client.raw(Method::POST, path, Body::from(body.to_string())).await)
+    }
+    /// Starts a run and waits until it ends or waits; gives its events.
+    pub async fn run(&self, words: &str) -> Vec<Sent> {
+        self.say("/v1/runs", json!({ "text": words })).await.rest().await
+    }
+}
+
+/// An event stream.
+pub struct Stream {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    body: Body,
+    text: String,
+}
+
+/// One event as it was sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sent {
+    pub id: u64,
+    pub kind: String,
+    pub data: Value,
+}
+
+impl Stream {
+    fn of(response: http::Response<Body>) -> Self {
+        let (parts, body) = response.into_parts();
+        Self {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+            text: String::new(),
+        }
+    }
+    /// The next block of lines: an event, or a comment.
+    pub async fn block(&mut self) -> Option<String> {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let block = block.to_owned();
+                self.text = rest.to_owned();
+                return Some(block);
+            }
+            let frame = self.body.frame().await?.unwrap().into_data().unwrap();
+            self.text.push_str(std::str::from_utf8(&frame).unwrap());
+        }
+    }
+    /// The next event.
+    pub async fn event(&mut self) -> Option<Sent> {
+        loop {
+            let block = self.block().await?;
+            if let Some(sent) = Sent::parse(&block) {
+                return Some(sent);
+            }
+        }
+    }
+    /// Events up to one of this kind.
+    pub async fn until(&mut self, kind: &str) -> Vec<Sent> {
+        let mut events = Vec::new();
+        while let Some(event) = self.event().await {
+            events.push(event);
+            if events.last().is_some_and(|event| event.kind == kind) {
+                return events;
+            }
+        }
+        panic!("the stream ended before {kind}: {events:#?}")
+    }
+    /// Everything up to the end.
+    pub async fn rest(mut self) -> Vec<Sent> {
+        assert_eq!(self.status, StatusCode::OK);
+        let mut events = Vec::new();
+        while let Some(event) = self.event().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+impl Sent {
+    fn parse(block: &str) -> Option<Self> {
+        let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+        let data: Value = serde_json::from_str(field("data: ")?).unwrap();
+        contract::check_event(&data);
+        Some(Self {
+            id: field("id: ")?.parse().unwrap(),
+            kind: field("event: ")?.into(),
+            data,
+        })
+    }
+}
+
+pub fn kinds(events: &[Sent]) -> Vec<&str> {
+    events.iter().map(|event| event.kind.as_str()).collect()
+}
+
+/// The value of a member in the first event of a kind.
+pub fn of(events: &[Sent], kind: &str, member: &str) -> String {
+    let event = events.iter().find(|event| event.kind == kind);
+    let event = event.unwrap_or_else(|| panic!("no {kind} in {:?}", kinds(events)));
+    event.data[member].as_str().unwrap().to_owned()
+}
+
+/// The call or question of another number in the same run.
+pub fn numbered(id: &str, number: u32) -> String {
+    let (run, _) = id.rsplit_once('_').unwrap();
+    format!("{run}_{number}")
+}
+
+/// A token of the test project.
+pub fn token(claims: Value) -> String {
+    encode(
+        &Header::default(),
+        &claims,
+        &EncodingKey::from_secret(JWT_SECRET.as_bytes()),
+    )
+    .unwrap()
+}
+
+/// What the model gives to the tool that `hide:tool` names, and nobody says aloud.
+pub const HIDDEN: &str = "Zq7-\u{fffd}-hidden";
+
+/// The model calls what the user's words name (`call:tool={"json":1}`), otherwise it answers.
+fn by_words(ask: &toolgate_engine::model::Ask) -> Vec<Say> {
+    let words = last_words(ask);
+    if let Some(results) = last_results(ask) {
+        if words.starts_with("hide:") {
+            return vec![text("done")];
+        }
+        let outputs: Vec<&str> = results.iter().map(|result| result.output.as_str()).collect();
+        return vec![text(format!("got {}", outputs.join(" and ")))];
+    }
+    if let Some(name) = words.strip_prefix("hide:") {
+        return vec![call(name, json!({ "hidden": HIDDEN }).to_string())];
+    }
+    let calls: Vec<Say> = words
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("call:"))
+        .map(|wanted| {
+            let (name, input) = wanted.split_once('=').unwrap_or((wanted, "{}"));
+            call(name, input)
+        })
+        .collect();
+    if calls.is_empty() {
+        vec![text("you said "), text(words)]
+    } else {
+        calls
+    }
+}
+
+/// An agent with tools of each kind.
+pub fn agent() -> Value {
+    let tool = |name: &str, more: Value| {
+        let mut tool = json!({
+            "name": name, "description": "for tests", "executionType": "basic",
+            "parameters": {"type": "object"},
+        });
+        tool.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        tool
+    };
+    json!({
+        "instructions": "Do as the test says.",
+        "model": {"provider": "demo", "apiKey": "hush-hush"},
+        "tools": [
+            tool("ask", json!({"outputSchema": {"type": "object"}})),
+            tool("mirror", json!({"execution": {"mode": "pass-through"}})),
+            tool("open_mirror", json!({"execution": {"mode": "pass-through"}, "visibility": "public"})),
+            tool("guarded", json!({"execution": {"mode": "pass-through"}, "approval": "always",
+                "parameters": {"type": "object", "properties": {"to": {"type": "string"}}}})),
+            tool("guarded_ask", json!({"approval": "always"})),
+            tool("fail", json!({"executionType": "prebuilt", "execution": {"action": "fail"}})),
+            tool("slow", json!({"executionType": "prebuilt", "execution": {"action": "slow"}})),
+        ],
+    })
+}
+
+fn engine_settings() -> Settings {
+    let name = ModelName {
+        provider: Provider::Demo,
+        name: "demo".into(),
+    };
+    let default_model = ModelSpec {
+        name,
+        base_url: None,
+        api_key: None,
+        temperature: None,
+        top_p: None,
+        max_output_tokens: None,
+        reasoning_tokens: None,
+    };
+    Settings {
+        node: NodeId::new(Uuid::from_u128(1)),
+        default_model,
+        runs_active_max: 1_000,
+        parallel_calls: 8,
+        reader_backlog: 1_000,
+        drain: Duration::from_secs(1),
+        node_lease: Duration::from_secs(15),
+        always_evict: false,
+    }
+}

@@ -1,0 +1,12 @@
+//! What the models promise, seen from outside: recorded and scripted streams in, pieces of a reply out.
+
+mod asking;
+mod demo;
+mod dialects;
+mod limits;
+mod recorded;
+mod requests;
+mod sse;
+mod stand_in;
+mod trace;
+mod transport;
