@@ -174,6 +174,8 @@ impl RunBody {
                 run.take(&seen);
             }
         }
+        // Without a deadline nobody may execute it yet: a person has to decide first.
+        run.pending.calls.retain(|call| call.deadline.is_some());
         run
     }
 

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{mpsc, oneshot};
-use toolgate_kernel::event::{Event, ToolProgress};
+use toolgate_kernel::call::{CallState, ErrorCode};
+use toolgate_kernel::event::{Event, ToolProgress, ToolRef};
 use toolgate_kernel::id::{ApprovalId, CallId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::run::{Arrival, Rejected, Run};
+use toolgate_kernel::tool::Placement;
 
 use crate::driver::Driver;
 use crate::intake::IntakeError;
@@ -61,9 +63,6 @@ pub(crate) enum Fate<'a> {
 impl Active {
     pub fn count(&self) -> usize {
         self.lock().len()
-    }
-    pub fn contains(&self, run: RunId) -> bool {
-        self.lock().contains_key(&run)
     }
     /// Makes room for a run that begins in memory.
     pub fn admit(&self, run: RunId) -> mpsc::Receiver<Letter> {
@@ -139,15 +138,13 @@ impl Inner {
         progress: Json,
     ) -> Result<(), IntakeError> {
         let tool = self
-            .deliver(call.run, Arrival::Tick, move |run| {
-                run.call(call).map(|call| call.tool.clone())
-            })
-            .await?;
+            .deliver(call.run, Arrival::Tick, move |run| Some(open_tool(run, call)))
+            .await??;
         let (sender, answer) = oneshot::channel();
         let respond: Responder = Box::new(move |fate| {
-            let open = matches!(&fate, Fate::Taken(_));
+            let shown = matches!(&fate, Fate::Taken(_));
             // As above.
-            let _ = sender.send(open);
+            let _ = sender.send(shown);
         });
         let event = ToolProgress::of(&tool, Some(progress)).into();
         self.send(
@@ -160,7 +157,9 @@ impl Inner {
         .await;
         match answer.await {
             Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(IntakeError::Unknown("open call")),
+            Ok(false) | Err(_) => Err(IntakeError::Busy(
+                "the run cannot be reached now; try again".into(),
+            )),
         }
     }
 
@@ -189,6 +188,20 @@ impl Inner {
             vacant.insert(sender);
             self.tasks.spawn(Driver::wake(self.clone(), run, receiver));
         }
+    }
+}
+
+/// The tool of a client call that is open.
+fn open_tool(run: &Run, id: CallId) -> Result<ToolRef, IntakeError> {
+    let call = run.call(id).ok_or(IntakeError::Unknown("call"))?;
+    match (&call.state, call.tool.placement) {
+        (CallState::Open { .. }, Placement::Client) => Ok(call.tool.clone()),
+        (CallState::AwaitsApproval { .. }, Placement::Client) => Err(IntakeError::NotApproved),
+        (CallState::Settled(_), Placement::Client) => Err(IntakeError::Gone {
+            code: ErrorCode::Unavailable,
+            message: "the call has ended".into(),
+        }),
+        _ => Err(IntakeError::NotAClientCall),
     }
 }
 

@@ -7,6 +7,7 @@ mod settle;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -45,6 +46,8 @@ pub(crate) struct Driver {
     /// Whether the lease is ours.
     held: bool,
     letters: mpsc::Receiver<Letter>,
+    /// Another node holds the lease.
+    elsewhere: bool,
     /// Results that came before the call they answer was whole.
     early: Vec<Pending>,
     driving: Arc<Driving>,
@@ -55,6 +58,7 @@ pub(crate) struct Driver {
     /// Calls that run here now.
     running: HashSet<CallId>,
     under_way: FuturesUnordered<BoxFuture<'static, Done>>,
+    seat: Seat,
 }
 
 /// What a driver needs to know of a run that begins in memory.
@@ -69,6 +73,7 @@ pub(crate) struct Begun {
     pub letters: mpsc::Receiver<Letter>,
     pub driving: Driving,
     pub history: Option<Arc<[Arc<Turn>]>>,
+    pub seat: Seat,
 }
 
 /// An arrival on its way into the log.
@@ -93,6 +98,8 @@ impl Pending {
 pub(crate) enum Done {
     /// The model.
     Replied {
+        step: u32,
+        failures: u32,
         parts: Vec<ReplyPart>,
         ending: Result<Ending, ModelError>,
     },
@@ -117,6 +124,7 @@ impl Driver {
             letters,
             driving,
             history,
+            seat,
         } = begun;
         let driver = Self {
             inner,
@@ -131,12 +139,14 @@ impl Driver {
             epoch: 1,
             held: true,
             letters,
+            elsewhere: false,
             early: Vec::new(),
             driving: Arc::new(driving),
             history,
             asking: false,
             running: HashSet::new(),
             under_way: FuturesUnordered::new(),
+            seat,
         };
         driver.drive(Vec::new()).boxed()
     }
@@ -147,13 +157,19 @@ impl Driver {
     }
 
     async fn wake_up(inner: Arc<Inner>, id: RunId, letters: mpsc::Receiver<Letter>) {
-        match Self::load(inner.clone(), id, letters).await {
+        let seat = Seat::new(inner.clone(), id);
+        match Self::load(inner, id, letters, seat).await {
             Ok((driver, pending)) => driver.drive(pending).await,
-            Err(load::Unloaded { mut letters, why }) => {
-                if let load::Why::Store(_) = &why {
-                    inner.adrift(id);
+            Err(load::Unloaded {
+                mut letters,
+                why,
+                mut seat,
+            }) => {
+                match &why {
+                    load::Why::Store(error) => tracing::error!(run = %id, %error, "a run cannot be read"),
+                    load::Why::NoRun | load::Why::Elsewhere => seat.rise(),
                 }
-                inner.active.remove(id);
+                drop(seat);
                 letters.close();
                 while let Some(letter) = letters.recv().await {
                     (letter.respond)(why.fate());
@@ -165,10 +181,10 @@ impl Driver {
     async fn drive(mut self, mut pending: Vec<Pending>) {
         loop {
             if !pending.is_empty() && self.settle(std::mem::take(&mut pending)).await.is_err() {
-                return self.abandon();
+                return;
             }
             if self.perform().await.is_err() {
-                return self.abandon();
+                return;
             }
             if self.under_way.is_empty() {
                 match self.inner.active.leave(self.id, &mut self.letters) {
@@ -178,14 +194,13 @@ impl Driver {
                 continue;
             }
             let halt = self.inner.halt.clone();
+            let deadline = self.next_deadline();
             tokio::select! {
                 biased;
-                () = halt.cancelled() => {
-                    self.inner.active.remove(self.id);
-                    return self.depart().await;
-                }
+                () = halt.cancelled() => return self.depart().await,
                 Some(letter) = self.letters.recv() => pending = self.open(letter),
                 Some(done) = self.under_way.next() => pending = vec![Pending::own(self.arrival_of(done))],
+                () = deadline => pending = vec![Pending::own(Arrival::Tick)],
             }
         }
     }
@@ -224,11 +239,23 @@ impl Driver {
 
     fn arrival_of(&mut self, done: Done) -> Arrival {
         match done {
-            Done::Replied { parts, ending } => {
+            Done::Replied {
+                step,
+                failures,
+                parts,
+                ending,
+            } => {
                 self.asking = false;
                 match ending {
-                    Ok(Ending { reason, usage }) => Arrival::Reply(Reply { parts, reason, usage }),
+                    Ok(Ending { reason, usage }) => Arrival::Reply(Reply {
+                        step,
+                        parts,
+                        reason,
+                        usage,
+                    }),
                     Err(error) => Arrival::Broke {
+                        step,
+                        failures,
                         retryable: error.kind == ModelErrorKind::Retryable,
                         retry_after: error.retry_after,
                         error: error.message,
@@ -259,7 +286,11 @@ impl Driver {
         let mut calls = Vec::new();
         for due in due {
             match due {
-                Due::Ask { step, not_before } if !self.asking => ask = Some((step, not_before)),
+                Due::Ask {
+                    step,
+                    failures,
+                    not_before,
+                } if !self.asking => ask = Some((step, failures, not_before)),
                 Due::Call(call) if !self.running.contains(&call.tool.call) => {
                     if self.running.len() + calls.len() < self.inner.settings.parallel_calls {
                         calls.push(call.clone());
@@ -268,10 +299,10 @@ impl Driver {
                 Due::Ask { .. } | Due::Call(_) => {}
             }
         }
-        if let Some((step, not_before)) = ask {
+        if let Some((step, failures, not_before)) = ask {
             let history = self.history().await?;
             self.asking = true;
-            self.under_way.push(self.ask(step, not_before, history));
+            self.under_way.push(self.ask(step, failures, not_before, history));
         }
         for call in calls {
             self.running.insert(call.tool.call);
@@ -280,20 +311,61 @@ impl Driver {
         Ok(())
     }
 
+    /// Ends when something of the run is past its deadline; never, when nothing is to expire.
+    fn next_deadline(&self) -> impl Future<Output = ()> + 'static {
+        // A moment later, so that a clock of milliseconds has reached it.
+        const AFTER: Duration = Duration::from_millis(1);
+        let wait = self
+            .run
+            .wake_at()
+            .map(|moment| moment.since(self.inner.clock.now()) + AFTER);
+        async move {
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     /// Leaves a run that waits, or that another start will take up.
-    async fn depart(self) {
+    async fn depart(mut self) {
         self.driving.forget(self.id);
         if self.held {
             // Lost or not, the lease ends with this process at the latest.
             let _ = self.inner.store.release(self.id, self.epoch).await;
         }
-        self.inner.look.notify_one();
+        self.seat.rise();
     }
+}
 
-    /// Leaves a run that the store would not take: it is looked at again soon.
-    fn abandon(self) {
-        self.driving.forget(self.id);
-        self.inner.adrift(self.id);
+/// A run's place in memory. Given up without a word, the run is looked at again soon: whatever happened to its
+/// task, it does not stay behind.
+pub(crate) struct Seat {
+    inner: Arc<Inner>,
+    id: RunId,
+    risen: bool,
+}
+
+impl Seat {
+    pub fn new(inner: Arc<Inner>, id: RunId) -> Self {
+        Self {
+            inner,
+            id,
+            risen: false,
+        }
+    }
+    /// Gives the place up in order.
+    pub fn rise(&mut self) {
+        self.risen = true;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
         self.inner.active.remove(self.id);
+        if !self.risen {
+            self.inner.adrift(self.id);
+        }
+        self.inner.room();
     }
 }

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolgate_kernel::agent::ModelSpec;
@@ -99,8 +100,10 @@ struct Inner {
     look: Notify,
     /// The earliest deadline known here, in milliseconds.
     next_wake: AtomicI64,
-    /// Runs that the store would not take.
-    adrift: Mutex<Vec<RunId>>,
+    /// Runs to be looked at again, and when.
+    adrift: Mutex<Vec<(RunId, Instant)>>,
+    /// A run waits for room.
+    queued: AtomicBool,
     /// Nothing new is begun.
     stopping: AtomicBool,
     /// What is still under way is dropped.
@@ -132,6 +135,7 @@ impl Engine {
             look: Notify::new(),
             next_wake: AtomicI64::new(i64::MAX),
             adrift: Mutex::new(Vec::new()),
+            queued: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             halt: CancellationToken::new(),
         };

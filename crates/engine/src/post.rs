@@ -12,7 +12,7 @@ use toolgate_kernel::tool::ClientTool;
 use uuid::Uuid;
 
 use crate::agents::{Compiled, Kit};
-use crate::driver::{Begun, Driver};
+use crate::driver::{Begun, Driver, Seat};
 use crate::feed::Subscription;
 use crate::intake::{Answer, IntakeError, Post, PostError, Posted};
 use crate::store::{Append, IdempotencyRecord, RunFilter, RunRecord, RunWrite, SpaceRecord, StoreError};
@@ -122,6 +122,10 @@ impl Inner {
             Answer::Default => record.agent.unwrap_or_else(default_agent),
         };
         let _turn = self.spaces.lock(space).await;
+        // The same request may have come just before.
+        if let Some(posted) = self.answered_before(&post).await? {
+            return Ok(posted);
+        }
         if let Some(posted) = self.join_run(space, &name, &post).await? {
             return Ok(posted);
         }
@@ -240,6 +244,7 @@ impl Inner {
                 repeated: false,
             })),
             Err(IntakeError::Ended(_)) => Ok(None),
+            Err(IntakeError::Store(StoreError::Exists)) => self.answered_before(post).await,
             Err(IntakeError::Store(error)) => Err(error.into()),
             Err(other) => Err(PostError::Busy(other.to_string())),
         }
@@ -251,7 +256,7 @@ impl Inner {
         let idempotency = self.remember(&post, space, None);
         let events = vec![
             Said {
-                message: post.message,
+                message: post.message.clone(),
             }
             .into(),
         ];
@@ -262,7 +267,15 @@ impl Inner {
             time: self.clock.now(),
             idempotency,
         };
-        let entry = self.store.append(append).await?;
+        let entry = match self.store.append(append).await {
+            Err(StoreError::Exists) => {
+                return self
+                    .answered_before(&post)
+                    .await?
+                    .ok_or(PostError::Store(StoreError::Exists));
+            }
+            other => other?,
+        };
         let seq = just_before(&entry);
         Ok(Posted {
             message_id,
@@ -285,6 +298,7 @@ impl Inner {
             message,
         } = child;
         if self.store.run(id).await?.is_some() {
+            self.summon(id);
             return Ok(true);
         }
         let Some(agent) = self.compiled(project, &agent, None).await? else {
@@ -350,7 +364,8 @@ impl Inner {
         };
         let mut run = Run::new(id, agent.agent.clone(), kit.toolbox.clone());
         let mut events = run.start(start, message, now);
-        let room = self.active.count() < self.settings.runs_active_max;
+        // A child never waits for room that its own parent takes.
+        let room = parent.is_some() || self.active.count() < self.settings.runs_active_max;
         if room {
             events.extend(run.take(Arrival::Begin, now).expect("a new run can begin"));
         }
@@ -372,7 +387,8 @@ impl Inner {
         };
         // Whoever follows the space sees the run from its first event.
         let driving = self.feed.drive(space);
-        let letters = room.then(|| self.active.admit(id));
+        // Given up when this future is: what the store does all the same is found later.
+        let place = room.then(|| (self.active.admit(id), Seat::new(self.clone(), id)));
         let history = new_space.is_some().then(|| Vec::new().into());
         let write = RunWrite::Create {
             record: Box::new(record),
@@ -385,16 +401,10 @@ impl Inner {
             time: now,
             idempotency,
         };
-        let entry = match self.create(append, id).await {
-            Ok(entry) => entry,
-            Err(error) => {
-                self.active.remove(id);
-                return Err(error);
-            }
-        };
+        let entry = self.create(append, id).await?;
         self.count(&entry);
-        let Some(letters) = letters else {
-            self.look.notify_one();
+        let Some((letters, seat)) = place else {
+            self.wait_for_room();
             return Ok(entry);
         };
         let (first, version) = (entry.first, entry.last());
@@ -409,6 +419,7 @@ impl Inner {
             letters,
             driving,
             history,
+            seat,
         };
         self.tasks.spawn(Driver::begin(self.clone(), begun));
         Ok(entry)

@@ -1,13 +1,13 @@
 //! What nobody asks for: the heartbeat, deadlines, and runs that nobody drives.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::event::{Entry, Event};
 use toolgate_kernel::id::RunId;
-use toolgate_kernel::run::Arrival;
 use toolgate_kernel::time::Time;
 
 use crate::store::StoreError;
@@ -25,8 +25,8 @@ impl Engine {
     /// Heartbeat, recovery, timers, runs: until `stop` fires, then until what is under way is safe.
     pub async fn drive(&self, stop: CancellationToken) {
         let inner = &self.inner;
+        inner.take_up(&stop).await;
         let beating = inner.tasks.spawn(beat(inner.clone()));
-        inner.take_up().await;
         loop {
             let pause = inner.pause();
             tokio::select! {
@@ -64,45 +64,68 @@ impl Inner {
         }
     }
 
-    /// The store would not take a run: it is looked at again soon.
+    /// A run's task ended before its work: it is looked at again soon, and never at once.
     pub(crate) fn adrift(&self, run: RunId) {
-        self.adrift.lock().expect("no panic holds the list").push(run);
+        self.lock_adrift().push((run, Instant::now() + ADRIFT_FOR));
         self.look.notify_one();
     }
 
-    fn pause(&self) -> Duration {
-        let waiting = !self.adrift.lock().expect("no panic holds the list").is_empty();
-        let longest = if waiting { ADRIFT_FOR } else { SCAN_EVERY };
-        let next = Time(self.next_wake.load(Ordering::SeqCst));
-        // A moment past the deadline, so that a clock of milliseconds has reached it.
-        (next.since(self.clock.now()) + Duration::from_millis(1)).min(longest)
+    fn lock_adrift(&self) -> MutexGuard<'_, Vec<(RunId, Instant)>> {
+        self.adrift.lock().expect("no panic holds the list")
     }
 
-    /// At the start: every run that the last process of this node left behind.
-    async fn take_up(self: &Arc<Self>) {
-        let left = async {
-            self.store.heartbeat(self.settings.node, Time(0)).await?;
-            let left = self.store.claimable(self.clock.now(), usize::MAX).await?;
-            self.store.heartbeat(self.settings.node, self.lease_end()).await?;
-            Ok::<_, StoreError>(left)
-        };
-        match left.await {
-            Ok(left) => {
-                if !left.is_empty() {
-                    tracing::info!(runs = left.len(), "taking up runs where they were left");
+    /// A run waits for room.
+    pub(crate) fn wait_for_room(&self) {
+        self.queued.store(true, Ordering::SeqCst);
+    }
+
+    /// There is room for one more, for whoever waits for it.
+    pub(crate) fn room(&self) {
+        if self.queued.swap(false, Ordering::SeqCst) || self.is_stopping() {
+            self.look.notify_one();
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let soonest = self.lock_adrift().iter().map(|(_, when)| *when).min();
+        let longest = soonest.map_or(SCAN_EVERY, |when| when.saturating_duration_since(Instant::now()));
+        let next = Time(self.next_wake.load(Ordering::SeqCst));
+        // A moment past the deadline, so that a clock of milliseconds has reached it.
+        (next.since(self.clock.now()) + Duration::from_millis(1))
+            .min(longest)
+            .min(SCAN_EVERY)
+    }
+
+    /// At the start: every run that the last process of this node left behind. Only now can they be told from
+    /// those of this process, so the store is asked until it answers.
+    async fn take_up(self: &Arc<Self>, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            let left = async {
+                self.store.heartbeat(self.settings.node, Time(0)).await?;
+                let left = self.store.claimable(self.clock.now(), usize::MAX).await?;
+                self.store.heartbeat(self.settings.node, self.lease_end()).await?;
+                Ok::<_, StoreError>(left)
+            };
+            match left.await {
+                Ok(left) => {
+                    if !left.is_empty() {
+                        tracing::info!(runs = left.len(), "taking up runs where they were left");
+                    }
+                    return left.into_iter().for_each(|run| self.summon(run));
                 }
-                self.look_at(left);
+                Err(error) => tracing::error!(%error, "the store does not tell which runs were left"),
             }
-            Err(error) => tracing::error!(%error, "the store does not tell which runs were left"),
+            tokio::time::sleep(ADRIFT_FOR).await;
         }
     }
 
     /// Looks at runs that nobody drives: those past a deadline, those of a node that died, those that wait
     /// for room.
     async fn scan(self: &Arc<Self>) {
-        for run in std::mem::take(&mut *self.adrift.lock().expect("no panic holds the list")) {
-            self.summon(run);
-        }
+        let now = Instant::now();
+        let (due, later): (Vec<_>, Vec<_>) = self.lock_adrift().drain(..).partition(|(_, when)| *when <= now);
+        self.lock_adrift().extend(later);
+        due.into_iter().for_each(|(run, _)| self.summon(run));
         self.next_wake.store(i64::MAX, Ordering::SeqCst);
         let found = async {
             let left = self.store.claimable(self.clock.now(), SCAN_RUNS).await?;
@@ -110,28 +133,12 @@ impl Inner {
         };
         match found.await {
             Ok((left, next)) => {
-                self.look_at(left);
+                left.into_iter().for_each(|run| self.summon(run));
                 let next = next.filter(|next| *next > self.clock.now());
                 self.next_wake
                     .fetch_min(next.map_or(i64::MAX, |next| next.0), Ordering::SeqCst);
             }
             Err(error) => tracing::warn!(%error, "the store does not tell which runs are due"),
-        }
-    }
-
-    fn look_at(self: &Arc<Self>, runs: Vec<RunId>) {
-        for run in runs {
-            if self.active.count() >= self.settings.runs_active_max {
-                return;
-            }
-            if self.active.contains(run) {
-                continue;
-            }
-            let inner = self.clone();
-            self.tasks.spawn(async move {
-                // Whatever it says, the run has been looked at.
-                let _ = inner.deliver(run, Arrival::Tick, |_| Some(())).await;
-            });
         }
     }
 

@@ -77,6 +77,8 @@ pub struct Call {
     pub input: Json,
     /// What the vendor wants back with it.
     pub signature: Option<String>,
+    /// A person was asked whether it may run.
+    pub asked: bool,
     /// Where it stands.
     pub state: CallState,
 }

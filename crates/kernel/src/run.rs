@@ -106,6 +106,10 @@ pub enum Arrival {
     Reply(Reply),
     /// The model did not.
     Broke {
+        /// In which step.
+        step: u32,
+        /// How often that step had failed before.
+        failures: u32,
         /// Why.
         error: String,
         /// Whether asking again may help.
@@ -168,6 +172,8 @@ pub enum Arrival {
 /// A whole reply of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
+    /// To which step: a reply that was taken before is not taken for the next one.
+    pub step: u32,
     /// What it said, in order. Calls are numbered by their order here.
     pub parts: Vec<ReplyPart>,
     /// Why it stopped.
@@ -245,6 +251,8 @@ pub enum Due<'a> {
     Ask {
         /// For this step.
         step: u32,
+        /// How often it has failed.
+        failures: u32,
         /// Not before this moment.
         not_before: Option<Time>,
     },
@@ -327,9 +335,10 @@ impl Run {
     pub fn due(&self) -> Vec<Due<'_>> {
         match &self.phase {
             Phase::Queued | Phase::Ended(_) => Vec::new(),
-            Phase::Asking { not_before, .. } => {
+            Phase::Asking { failures, not_before } => {
                 vec![Due::Ask {
                     step: self.step,
+                    failures: *failures,
                     not_before: *not_before,
                 }]
             }

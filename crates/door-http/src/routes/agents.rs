@@ -151,7 +151,7 @@ pub(crate) async fn remove(
     Backend(project): Backend,
     At(name): At<AgentName>,
 ) -> Result<StatusCode, Refusal> {
-    match door.engine.store().remove_agent(project, &name).await? {
+    match door.engine.remove_agent(project, &name).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(Refusal::not_found("agent")),
     }

@@ -131,7 +131,7 @@ pub(crate) async fn post(
     if who.user.is_some() {
         door.reach_space(&who, space).await?;
     }
-    let idempotency = request.idempotency(&who, &body.bytes);
+    let idempotency = request.idempotency(&who, &body.bytes, body.value.message_id);
     let body = body.value;
     let said = Said::of(body.text, body.content, body.parts, body.message);
     let answer = match (body.respond, body.agent) {
@@ -174,7 +174,7 @@ pub(crate) async fn start(
     body: Body<StartRun>,
 ) -> Result<Response, Refusal> {
     let streams = Streams::asked(&request.headers, &query)?;
-    let idempotency = request.idempotency(&who, &body.bytes);
+    let idempotency = request.idempotency(&who, &body.bytes, body.value.message_id);
     let body = body.value;
     let space = match (body.space, body.space_id) {
         (Some(one), Some(other)) if one != other => {
@@ -269,8 +269,14 @@ pub(crate) struct Repeatable {
 impl Repeatable {
     /// The key under which the answer is remembered, and the hash of what was asked. Users of one project
     /// choose their keys apart from each other.
-    fn idempotency(&self, who: &Principal, body: &[u8]) -> Option<(String, [u8; 32])> {
-        let key = self.key.as_ref()?;
+    fn idempotency(
+        &self,
+        who: &Principal,
+        body: &[u8],
+        message: Option<MessageId>,
+    ) -> Option<(String, [u8; 32])> {
+        // A message whose id the sender chose is the same message however often it comes.
+        let key = self.key.clone().or_else(|| message.map(|id| id.to_string()))?;
         let whose = who.entity().map_or("backend".into(), |entity| entity.to_string());
         let request = Sha256::new()
             .chain_update(self.method.as_str())

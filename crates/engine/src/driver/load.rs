@@ -12,7 +12,7 @@ use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::{Arrival, Run};
 
-use super::{Adrift, Driver, Pending};
+use super::{Adrift, Driver, Pending, Seat};
 use crate::Inner;
 use crate::agents::Kit;
 use crate::deliver::{Fate, Letter};
@@ -31,6 +31,7 @@ const READ_DELAY: Duration = Duration::from_millis(10);
 pub(super) struct Unloaded {
     pub letters: mpsc::Receiver<Letter>,
     pub why: Why,
+    pub seat: Seat,
 }
 
 pub(super) enum Why {
@@ -69,6 +70,7 @@ impl Driver {
         inner: Arc<Inner>,
         id: RunId,
         letters: mpsc::Receiver<Letter>,
+        seat: Seat,
     ) -> Result<(Self, Vec<Pending>), Unloaded> {
         let driving = match patient(|| inner.store.run(id)).await {
             Ok(Some(record)) => inner.feed.drive(record.space),
@@ -76,18 +78,20 @@ impl Driver {
                 return Err(Unloaded {
                     letters,
                     why: Why::NoRun,
+                    seat,
                 });
             }
             Err(error) => {
                 return Err(Unloaded {
                     letters,
                     why: error.into(),
+                    seat,
                 });
             }
         };
         let (loaded, pending) = match claim_and_read(&inner, id).await {
             Ok(loaded) => loaded,
-            Err(why) => return Err(Unloaded { letters, why }),
+            Err(why) => return Err(Unloaded { letters, why, seat }),
         };
         let Loaded {
             record,
@@ -107,12 +111,14 @@ impl Driver {
             epoch: record.epoch,
             held: record.node == Some(inner.settings.node),
             letters,
+            elsewhere: false,
             early: Vec::new(),
             driving: Arc::new(driving),
             history: None,
             asking: false,
             running: HashSet::new(),
             under_way: FuturesUnordered::new(),
+            seat,
             inner,
         };
         if !driver.driving.knows_place() {
@@ -122,6 +128,7 @@ impl Driver {
                     return Err(Unloaded {
                         letters: driver.letters,
                         why: error.into(),
+                        seat: driver.seat,
                     });
                 }
             }
@@ -146,7 +153,9 @@ impl Driver {
         self.first = first;
         self.version = record.version;
         self.epoch = record.epoch;
-        self.held = record.node == Some(self.inner.settings.node);
+        let node = self.inner.settings.node;
+        self.held = record.node == Some(node);
+        self.elsewhere = record.node.is_some_and(|holder| holder != node);
         Ok(())
     }
 
@@ -170,10 +179,11 @@ impl Driver {
             let whole = page.len() < PAGE_ENTRIES;
             after = page.last().map_or(after, Entry::last);
             entries.extend(page);
-            if whole || entries.len() >= HISTORY_ENTRIES_MAX {
+            if whole {
                 break;
             }
         }
+        entries.drain(..entries.len().saturating_sub(HISTORY_ENTRIES_MAX));
         let turns: Arc<[Arc<Turn>]> = history::before(self.id, &self.run.agent().name, &entries).into();
         self.history = Some(turns.clone());
         Ok(turns)
@@ -199,23 +209,29 @@ async fn tail(inner: &Inner, space: SpaceId, mut last: Seq) -> Result<Seq, Store
 async fn claim_and_read(inner: &Inner, id: RunId) -> Result<(Loaded, Vec<Pending>), Why> {
     let record = patient(|| inner.store.run(id)).await?.ok_or(Why::NoRun)?;
     let loaded = patient(|| read(inner, record.clone())).await?;
-    let driven = record.node.is_some();
-    let idle = loaded.run.due().is_empty() && loaded.run.status() != Status::Queued;
-    if record.status.is_final() || (idle && !driven) {
-        return Ok((loaded, Vec::new()));
-    }
     let now = inner.clock.now();
+    let queued = loaded.run.status() == Status::Queued;
+    let idle = loaded.run.due().is_empty() && !queued;
+    let orphaned = !record.status.is_final() && parent_has_ended(inner, &record).await?;
+    let mut arrivals = Vec::new();
+    arrivals.extend(orphaned.then_some(Arrival::Cancel));
+    if record.status.is_final() || (idle && record.node.is_none()) {
+        if loaded.run.wake_at().is_some_and(|moment| moment <= now) {
+            arrivals.push(Arrival::Tick);
+        }
+        return Ok((loaded, arrivals.into_iter().map(Pending::own).collect()));
+    }
+    if queued && record.parent.is_none() && inner.active.count() > inner.settings.runs_active_max {
+        inner.wait_for_room();
+        return Err(Why::Elsewhere);
+    }
     let claimed = patient(|| inner.store.claim(id, inner.settings.node, now))
         .await?
         .ok_or(Why::Elsewhere)?;
     let loaded = patient(|| read(inner, claimed.clone())).await?;
-    let mut arrivals = Vec::new();
     match loaded.run.status() {
-        Status::Queued => arrivals.push(Arrival::Begin),
-        _ => arrivals.extend([Arrival::Recovered, Arrival::Tick]),
-    }
-    if parent_has_ended(inner, &claimed).await? {
-        arrivals.push(Arrival::Cancel);
+        Status::Queued => arrivals.insert(0, Arrival::Begin),
+        _ => arrivals.insert(0, Arrival::Recovered),
     }
     Ok((loaded, arrivals.into_iter().map(Pending::own).collect()))
 }

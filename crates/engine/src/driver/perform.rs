@@ -19,7 +19,7 @@ use tracing::Instrument;
 
 use super::{Done, Driver};
 use crate::feed::{End, Scope};
-use crate::model::Ask;
+use crate::model::{Ask, ModelError, ModelErrorKind};
 use crate::post::ChildStart;
 use crate::reply::Gathering;
 use crate::tools::CallContext;
@@ -30,6 +30,7 @@ impl Driver {
     pub(crate) fn ask(
         &self,
         step: u32,
+        failures: u32,
         not_before: Option<Time>,
         history: Arc<[Arc<Turn>]>,
     ) -> BoxFuture<'static, Done> {
@@ -67,13 +68,23 @@ impl Driver {
             {
                 tokio::time::sleep(wait).await;
             }
-            let ending = inner.model.reply(&ask, &mut gathering).await;
+            let replying = AssertUnwindSafe(inner.model.reply(&ask, &mut gathering)).catch_unwind();
+            let ending = replying.await.unwrap_or_else(|_| {
+                let message = "the model's adapter broke down".to_owned();
+                Err(ModelError {
+                    message,
+                    kind: ModelErrorKind::Retryable,
+                    retry_after: None,
+                })
+            });
             if let Ok(ending) = &ending {
                 let span = tracing::Span::current();
                 span.record("gen_ai.usage.input_tokens", ending.usage.input_tokens);
                 span.record("gen_ai.usage.output_tokens", ending.usage.output_tokens);
             }
             Done::Replied {
+                step,
+                failures,
                 parts: gathering.into_parts(),
                 ending,
             }

@@ -20,18 +20,42 @@ use crate::store::{Append, LeaseWrite, RunWrite, StoreError};
 
 /// How often a write is tried before the run is left for later.
 const WRITE_ATTEMPTS: u32 = 8;
+/// Results that may wait for the step that announces their calls.
+const EARLY_MAX: usize = 256;
 /// The first wait before a write is tried again; doubles each time.
 const WRITE_DELAY: Duration = Duration::from_millis(10);
 
 impl Driver {
     /// Takes what arrived, stores what it caused, and answers. The run is as its log when this returns.
-    pub(super) async fn settle(&mut self, arrived: Vec<Pending>) -> Result<(), Adrift> {
-        let mut pending = std::mem::take(&mut self.early);
-        pending.extend(arrived);
+    pub(super) async fn settle(&mut self, mut pending: Vec<Pending>) -> Result<(), Adrift> {
+        // What came early comes after what may announce its call.
+        pending.append(&mut self.early);
         let children = self.children();
+        let known = self.version;
         let mut delay = WRITE_DELAY;
+        // After a failed write the run is ahead of its log: nothing is taken before it has been read again.
+        let mut stale = false;
         for attempt in 1..=WRITE_ATTEMPTS {
-            match self.try_settle(&mut pending).await {
+            let tried = match stale {
+                true => self.reload().await,
+                false => Ok(()),
+            };
+            if stale && tried.is_ok() {
+                if self.elsewhere {
+                    respond_all(pending, || Fate::Busy);
+                    return Err(Adrift);
+                }
+                if self.version != known {
+                    // The take-over was stored: a second one would take back what the first began.
+                    pending.retain(|one| !matches!(one.arrival, Arrival::Recovered));
+                }
+            }
+            let tried = match tried {
+                Ok(()) => self.try_settle(&mut pending).await,
+                Err(error) => Err(error),
+            };
+            stale = true;
+            match tried {
                 Ok(verdicts) => {
                     if self.run.status() == Status::Cancelled {
                         cancel_all(self.inner.clone(), children).await;
@@ -41,24 +65,23 @@ impl Driver {
                 }
                 Err(error) if attempt == WRITE_ATTEMPTS => {
                     tracing::error!(run = %self.id, %error, "the store does not take a run's events");
-                    for Pending { respond, .. } in pending {
-                        if let Some(respond) = respond {
-                            respond(Fate::Failed(StoreError::Unavailable(error.to_string())));
-                        }
-                    }
+                    respond_all(pending, || {
+                        Fate::Failed(StoreError::Unavailable(error.to_string()))
+                    });
                     return Err(Adrift);
                 }
                 Err(StoreError::Conflict) => {}
+                // The same request was faster by another way: it has its answer there.
+                Err(StoreError::Exists) => {
+                    let (known, rest) = pending.into_iter().partition(|one| one.idempotency.is_some());
+                    pending = rest;
+                    respond_all(known, || Fate::Failed(StoreError::Exists));
+                }
                 Err(error) => {
                     tracing::warn!(run = %self.id, %error, attempt, "a write failed; the run is read again");
                     tokio::time::sleep(delay).await;
                     delay *= 2;
                 }
-            }
-            // An error here shows in the next attempt: the run is still ahead of its log then, and the
-            // version does not fit.
-            if let Err(error) = self.reload().await {
-                tracing::warn!(run = %self.id, %error, "a run cannot be read again yet");
             }
         }
         Err(Adrift)
@@ -69,6 +92,10 @@ impl Driver {
         let mut events = Vec::new();
         let mut verdicts = Vec::with_capacity(pending.len());
         let mut idempotency = None;
+        if self.run.wake_at().is_some_and(|moment| moment <= now) {
+            // What is past its deadline is over before anything else is taken.
+            events.extend(self.run.take(Arrival::Tick, now).unwrap_or_default());
+        }
         for one in pending.iter() {
             match self.run.take(one.arrival.clone(), now) {
                 Ok(caused) => {
@@ -115,7 +142,7 @@ impl Driver {
                     outcome: Outcome::Output(output),
                 })
             };
-            let fresh = call.state == CallState::Ready;
+            let fresh = call.state == CallState::Ready && !self.inner.is_stopping();
             match &tool.execution {
                 Execution::Static(value) => output(value.clone()),
                 Execution::PassThrough => output(call.input.clone()),
@@ -176,6 +203,9 @@ impl Driver {
         for (one, verdict) in pending.into_iter().zip(verdicts) {
             match (verdict, one.respond) {
                 // Kept until the step is whole: the call it answers may be announced then.
+                (Some(Rejected::NotYet), Some(respond)) if self.early.len() >= EARLY_MAX => {
+                    respond(Fate::Busy)
+                }
                 (Some(Rejected::NotYet), respond @ Some(_)) => {
                     self.early.push(Pending {
                         arrival: one.arrival,
@@ -203,10 +233,20 @@ impl Driver {
     }
 }
 
+fn respond_all<'a>(pending: Vec<Pending>, fate: impl Fn() -> Fate<'a>) {
+    pending
+        .into_iter()
+        .filter_map(|one| one.respond)
+        .for_each(|respond| respond(fate()));
+}
+
+/// Cancels runs that execute calls of one that was cancelled. One that cannot be reached now is cancelled when
+/// it is next looked at: its parent has ended.
 async fn cancel_all(inner: Arc<Inner>, children: Vec<RunId>) {
     for child in children {
         if let Err(error) = inner.cancel(child).await {
             tracing::warn!(run = %child, %error, "a child run could not be cancelled now");
+            inner.adrift(child);
         }
     }
 }

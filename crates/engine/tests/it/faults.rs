@@ -105,7 +105,7 @@ async fn every_promise_holds_when_runs_never_stay_in_memory() {
 
 #[tokio::test(start_paused = true)]
 async fn every_promise_holds_when_one_store_call_in_thirty_fails() {
-    for seed in 0..20 {
+    for seed in 0..60 {
         let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let store = Arc::new(FaultyStore::new(inner, seed, 10));
         many(

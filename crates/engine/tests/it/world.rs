@@ -29,7 +29,6 @@ pub struct World {
     pub tools: Arc<FakeTools>,
     pub clock: Arc<HeldClock>,
     pub project: ProjectId,
-    pub node: NodeId,
     stop: CancellationToken,
     driving: Option<JoinHandle<()>>,
 }
@@ -190,7 +189,6 @@ impl World {
             tools,
             clock,
             project: project(),
-            node,
             stop,
             driving: None,
         }

@@ -2,7 +2,7 @@
 
 use super::pipeline::{Fate, release, sentences};
 use super::{Rejected, Run, Verdict};
-use crate::call::{Call, CallState};
+use crate::call::{Call, CallState, Settled};
 use crate::event::{Event, ToolApprovalResponse, ToolOutputDenied};
 use crate::id::{ApprovalId, CallId, EntityId};
 use crate::problem::Problem;
@@ -59,9 +59,21 @@ impl Run {
             (CallState::AwaitsApproval { .. }, _) => Ok(call),
             (_, Some(record)) if record.answered && record.verdict == *verdict => Err(Rejected::Repeated),
             (_, Some(record)) if record.answered => Err(Rejected::Different),
-            (CallState::Settled(settled), _) => Err(super::take::gone(settled)),
+            // Whatever else became of it is told only of calls that a person was asked about.
+            (CallState::Settled(settled), _) if call.asked => Err(ended(call, settled)),
             _ => Err(Rejected::Unknown),
         }
+    }
+}
+
+/// Why the question is void. What a hidden tool said of itself stays hidden.
+fn ended(call: &Call, settled: &Settled) -> Rejected {
+    match super::take::gone(settled) {
+        Rejected::Gone { code, .. } if call.tool.is_hidden() => Rejected::Gone {
+            code,
+            message: "the call has ended".into(),
+        },
+        other => other,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::id::{ApprovalId, CallId};
 use crate::json::Json;
 use crate::problem::Problem;
 use crate::time::Time;
-use crate::tool::{Approval, Execution, Placement, Tool};
+use crate::tool::{Execution, Placement, Tool};
 
 /// What the pipeline says of a call.
 pub(super) struct Admission {
@@ -117,12 +117,7 @@ impl Run {
                 format!("agents may call agents {} deep", limits.depth),
             ));
         }
-        let asks = match &tool.approval {
-            Approval::Never => false,
-            Approval::Always => true,
-            Approval::When(rule) => rule.check(value).is_empty(),
-        };
-        Ok(match asks {
+        Ok(match tool.approval.needed(value) {
             true => Fate::Ask {
                 approval: ApprovalId {
                     run: call.run,

@@ -97,13 +97,13 @@ impl Run {
                 };
             }
             Event::ToolInputAvailable(e) => self.announce(e),
-            Event::ToolApprovalRequest(e) => self.set(
-                e.tool_call_id,
-                CallState::AwaitsApproval {
-                    approval: e.approval_id,
-                    expires_at: e.expires_at,
-                },
-            ),
+            Event::ToolApprovalRequest(e) => {
+                let (approval, expires_at) = (e.approval_id, e.expires_at);
+                self.set(e.tool_call_id, CallState::AwaitsApproval { approval, expires_at });
+                if let Some(call) = self.calls.get_mut(e.tool_call_id.number as usize) {
+                    call.asked = true;
+                }
+            }
             Event::ToolApprovalResponse(e) => self.note_decision(e, seq, time),
             Event::ToolExecuting(e) => match &e.claim {
                 Some(claim) => self.hold(e.tool_call_id, Some(claim.clone())),
@@ -196,6 +196,7 @@ impl Run {
             definition: self.tools.get(e.tool_name.as_ref()).cloned(),
             input: e.input.clone().unwrap_or_else(Json::null),
             signature: e.signature.clone(),
+            asked: false,
             state,
         });
     }

@@ -102,12 +102,22 @@ impl Log<'_> {
             (Arrival::Reply(reply), None) => self.reply(reply),
             (
                 Arrival::Broke {
+                    step,
+                    failures,
                     error,
                     retryable,
                     retry_after,
                 },
                 None,
-            ) => self.broke(error, retryable, retry_after),
+            ) => {
+                let asked =
+                    matches!(self.run.phase, Phase::Asking { failures: seen, .. } if seen == failures);
+                if step != self.run.step || !asked {
+                    return Err(Rejected::OutOfTurn);
+                }
+                self.broke(failures, error, retryable, retry_after);
+                Ok(())
+            }
             (Arrival::Started { call, child }, None) => {
                 let known = self.run.call(call).ok_or(Rejected::Unknown)?;
                 if known.state != CallState::Ready {
@@ -149,7 +159,7 @@ impl Log<'_> {
     }
 
     fn reply(&mut self, reply: Reply) -> Result<(), Rejected> {
-        if !matches!(self.run.phase, Phase::Asking { .. }) {
+        if reply.step != self.run.step || !matches!(self.run.phase, Phase::Asking { .. }) {
             return Err(Rejected::OutOfTurn);
         }
         let mut in_step = 0;
@@ -257,19 +267,10 @@ impl Log<'_> {
         });
     }
 
-    fn broke(
-        &mut self,
-        error: String,
-        retryable: bool,
-        retry_after: Option<Duration>,
-    ) -> Result<(), Rejected> {
-        let Phase::Asking { failures, .. } = self.run.phase else {
-            return Err(Rejected::OutOfTurn);
-        };
+    fn broke(&mut self, failures: u32, error: String, retryable: bool, retry_after: Option<Duration>) {
         let attempt = failures + 1;
         if !retryable || attempt >= self.run.agent.limits.attempts {
-            self.finish(Status::Failed, EndReason::ModelError, Some(error));
-            return Ok(());
+            return self.finish(Status::Failed, EndReason::ModelError, Some(error));
         }
         let backoff = RETRY_DELAY_FIRST.saturating_mul(1 << failures.min(16));
         let wait = retry_after.unwrap_or(backoff).min(RETRY_DELAY_MAX);
@@ -280,7 +281,6 @@ impl Log<'_> {
             error: Some(error),
             not_before,
         });
-        Ok(())
     }
 
     /// The gateway's side executed a call.
@@ -302,10 +302,7 @@ impl Log<'_> {
 
     /// A client says that it executed a call: the intake contract.
     fn result(&mut self, id: CallId, outcome: Outcome) -> Result<(), Rejected> {
-        let call = self.find(id)?;
-        if call.tool.placement != Placement::Client {
-            return Err(Rejected::NotAClientCall);
-        }
+        let call = self.find_client_call(id)?;
         match &call.state {
             CallState::Open { .. } => {}
             CallState::AwaitsApproval { .. } => return Err(Rejected::NotApproved),
@@ -323,14 +320,12 @@ impl Log<'_> {
     }
 
     fn claim(&mut self, id: CallId, claim: Claim) -> Result<(), Rejected> {
-        let call = self.find(id)?;
+        let call = self.find_client_call(id)?;
         let held = match &call.state {
-            CallState::Open { claim, .. } if call.tool.placement == Placement::Client => claim,
+            CallState::Open { claim, .. } => claim,
             CallState::AwaitsApproval { .. } => return Err(Rejected::NotApproved),
             CallState::Settled(settled) => return Err(gone(settled)),
-            CallState::Open { .. } | CallState::Ready | CallState::Executing { .. } => {
-                return Err(Rejected::NotAClientCall);
-            }
+            CallState::Ready | CallState::Executing { .. } => return Err(Rejected::OutOfTurn),
         };
         match held {
             Some(other) if other.holder != claim.holder && other.until > self.now => {
@@ -347,7 +342,7 @@ impl Log<'_> {
     }
 
     fn release(&mut self, id: CallId, holder: &str) -> Result<(), Rejected> {
-        let call = self.find(id)?;
+        let call = self.find_client_call(id)?;
         match &call.state {
             CallState::Open {
                 claim: Some(claim), ..
@@ -363,6 +358,15 @@ impl Log<'_> {
             CallState::AwaitsApproval { .. } | CallState::Ready | CallState::Executing { .. } => {
                 Err(Rejected::NotAClientCall)
             }
+        }
+    }
+
+    /// A client call that a client names; of any other it learns nothing.
+    fn find_client_call(&self, id: CallId) -> Result<&Call, Rejected> {
+        let call = self.find(id)?;
+        match call.tool.placement {
+            Placement::Client => Ok(call),
+            Placement::Server | Placement::Plugin | Placement::Mcp => Err(Rejected::NotAClientCall),
         }
     }
 

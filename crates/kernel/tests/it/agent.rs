@@ -90,7 +90,7 @@ fn the_seeds_example_is_read_when_its_actions_are_there() {
     );
     assert_eq!(agent.limits.steps, 10);
     assert_eq!(agent.tool_choice, ToolChoice::Auto);
-    let goals = &agent.tools[&"setGoals".parse().unwrap()];
+    let goals = &agent.tools["setGoals"];
     let action = "setGoals".to_owned();
     assert_eq!(goals.execution, Execution::Prebuilt { action });
     assert_eq!(

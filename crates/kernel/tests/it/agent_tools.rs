@@ -251,10 +251,7 @@ fn a_timeout_is_seconds_or_a_text_with_a_unit() {
 fn names_are_unique_and_prerequisites_lead_somewhere() {
     let named = |name: &str, before: &[&str]| tool(json!({ "name": name, "prerequisites": before }));
     let agent = read(json!({ "tools": [named("a", &["b"]), named("b", &["c"]), named("c", &[])] }));
-    assert_eq!(
-        agent.tools[&"a".parse().unwrap()].prerequisites,
-        ["b".parse().unwrap()]
-    );
+    assert_eq!(agent.tools["a"].prerequisites, ["b".parse().unwrap()]);
     check(
         json!({ "tools": [named("a", &[]), named("b", &[]), named("a", &[])] }),
         &["/tools/2/name two tools are named \"a\""],

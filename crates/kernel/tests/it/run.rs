@@ -111,7 +111,16 @@ impl Story {
         self.log.push(entry);
     }
 
-    fn take(&mut self, arrival: Arrival) -> Result<Vec<Event>, Rejected> {
+    fn take(&mut self, mut arrival: Arrival) -> Result<Vec<Event>, Rejected> {
+        if let Arrival::Reply(reply) = &mut arrival {
+            reply.step = self.run.step();
+        }
+        if let Arrival::Broke { step, failures, .. } = &mut arrival {
+            *step = self.run.step();
+            if let Some(Due::Ask { failures: seen, .. }) = self.run.due().first() {
+                *failures = *seen;
+            }
+        }
         let before = format!("{:?}", self.run);
         match self.run.take(arrival, self.now) {
             Ok(events) => {
@@ -212,6 +221,7 @@ fn words(text: &str) -> Reply {
         text: text.into(),
     }];
     Reply {
+        step: 0,
         parts,
         reason: FinishReason::Stop,
         usage: Usage {
@@ -229,6 +239,7 @@ fn asks_for(calls: &[(&str, &str)]) -> Reply {
         signature: None,
     };
     Reply {
+        step: 0,
         parts: calls.iter().map(part).collect(),
         reason: FinishReason::ToolCalls,
         usage: Usage::default(),
@@ -308,6 +319,8 @@ fn steps_end_at_the_limit_and_a_new_message_gives_new_ones() {
 fn a_step_that_breaks_is_tried_again_and_then_given_up() {
     let mut story = Story::begin(&test_agent());
     let broke = || Arrival::Broke {
+        step: 0,
+        failures: 0,
         error: "cut".into(),
         retryable: true,
         retry_after: None,
@@ -318,6 +331,62 @@ fn a_step_that_breaks_is_tried_again_and_then_given_up() {
     }
     story.take(broke()).unwrap();
     assert_eq!(story.run.status(), Status::Failed);
+}
+
+#[test]
+fn a_reply_that_was_taken_is_not_taken_for_the_next_step() {
+    let mut story = Story::begin(&test_agent());
+    let first = Reply {
+        step: 1,
+        ..asks_for(&[("nothing", "{}")])
+    };
+    story.run.take(Arrival::Reply(first.clone()), START).unwrap();
+    assert_eq!(story.run.step(), 2);
+    assert_eq!(
+        story.run.take(Arrival::Reply(first), START),
+        Err(Rejected::OutOfTurn)
+    );
+}
+
+#[test]
+fn of_a_tool_on_the_gateways_side_a_client_learns_nothing() {
+    let mut story = Story::begin(&test_agent());
+    story
+        .take(Arrival::Reply(asks_for(&[("server", "{}"), ("client", "{}")])))
+        .unwrap();
+    let call = story.run.calls()[0].tool.call;
+    let outcome = Outcome::error(ErrorCode::ExecutionFailed, "inner words");
+    story
+        .take(Arrival::Output {
+            call,
+            outcome: outcome.clone(),
+        })
+        .unwrap();
+    let claim = Claim {
+        holder: "h".into(),
+        until: START,
+    };
+    let arrivals = [
+        Arrival::Claim { call, claim },
+        Arrival::Release {
+            call,
+            holder: "h".into(),
+        },
+        Arrival::Result { call, outcome },
+    ];
+    for arrival in arrivals {
+        assert_eq!(story.take(arrival), Err(Rejected::NotAClientCall));
+    }
+    let approval = ApprovalId {
+        run: call.run,
+        number: call.number,
+    };
+    let decide = Arrival::Decide {
+        approval,
+        verdict: Verdict::Deny(None),
+        by: None,
+    };
+    assert_eq!(story.take(decide), Err(Rejected::Unknown));
 }
 
 #[test]
@@ -380,6 +449,8 @@ impl Move {
             }
             Self::Words => Arrival::Reply(words("hi")),
             Self::Broke(retryable) => Arrival::Broke {
+                step: 0,
+                failures: 0,
                 error: "cut".into(),
                 retryable: *retryable,
                 retry_after: None,

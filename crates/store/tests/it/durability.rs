@@ -75,7 +75,10 @@ async fn everything_is_there_after_opening_again() {
         Some(answer("k"))
     );
     let claimed = store.run(run(1)).await.expect("read").expect("the run");
-    let next = store.append(extend(&claimed, begun.last())).await.expect("stored");
+    let next = store
+        .append(extend(&claimed, begun.last()))
+        .await
+        .expect("stored");
     assert_eq!(next.first, Seq::durable(2));
 }
 
