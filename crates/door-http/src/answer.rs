@@ -1,10 +1,13 @@
 //! What a request is answered with when it is done.
 
+use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 
+use crate::Shared;
 use crate::problem::Refusal;
 use crate::query::Query;
 
@@ -42,22 +45,38 @@ pub(crate) enum Streams {
 }
 
 impl Streams {
-    /// For a request that says something: what follows, until somebody has to say something again.
-    pub fn asked(headers: &HeaderMap, query: &Query) -> Result<Self, Refusal> {
-        Self::of(headers, query, Self::UntilPause)
-    }
-    /// For a request that reads: all that follows.
-    pub fn read(headers: &HeaderMap, query: &Query) -> Result<Self, Refusal> {
-        Self::of(headers, query, Self::UntilEnd)
-    }
-    fn of(headers: &HeaderMap, query: &Query, default: Self) -> Result<Self, Refusal> {
-        let until = match query.text("until") {
+    fn of(parts: &Parts, default: Self) -> Result<Self, Refusal> {
+        let until = match Query::of(&parts.uri)?.text("until") {
             None => default,
             Some("end") => Self::UntilEnd,
             Some("pause") => Self::UntilPause,
             Some(_) => return Err(Refusal::malformed("query until: must be one of end pause")),
         };
-        Ok(if accepts_events(headers) { until } else { Self::No })
+        Ok(if accepts_events(&parts.headers) {
+            until
+        } else {
+            Self::No
+        })
+    }
+}
+
+/// How a request that says something is answered: with what follows, until somebody has to say something again.
+pub(crate) struct Saying(pub Streams);
+
+impl FromRequestParts<Shared> for Saying {
+    type Rejection = Refusal;
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Refusal> {
+        Streams::of(parts, Streams::UntilPause).map(Self)
+    }
+}
+
+/// How a request that reads is answered: with all that follows.
+pub(crate) struct Reading(pub Streams);
+
+impl FromRequestParts<Shared> for Reading {
+    type Rejection = Refusal;
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Refusal> {
+        Streams::of(parts, Streams::UntilEnd).map(Self)
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) struct Reader(pub Principal);
 impl FromRequestParts<Shared> for Principal {
     type Rejection = Refusal;
     async fn from_request_parts(parts: &mut Parts, door: &Shared) -> Result<Self, Refusal> {
-        door.identify(Credentials::from_headers(&parts.headers)?).await
+        door.identify(|| Credentials::from_headers(&parts.headers)).await
     }
 }
 impl FromRequestParts<Shared> for Backend {
@@ -85,11 +85,11 @@ impl FromRequestParts<Shared> for Backend {
 impl FromRequestParts<Shared> for Reader {
     type Rejection = Refusal;
     async fn from_request_parts(parts: &mut Parts, door: &Shared) -> Result<Self, Refusal> {
-        let credentials = match Credentials::from_headers(&parts.headers)? {
+        let credentials = || match Credentials::from_headers(&parts.headers)? {
             Credentials::None if accepts_events(&parts.headers) => {
-                Credentials::from_query(&Query::of(&parts.uri)?)?
+                Credentials::from_query(&Query::of(&parts.uri)?)
             }
-            given => given,
+            given => Ok(given),
         };
         door.identify(credentials).await.map(Self)
     }
@@ -163,11 +163,14 @@ pub(crate) struct KnownKey {
 }
 
 impl Door {
-    async fn identify(&self, credentials: Credentials) -> Result<Principal, Refusal> {
+    async fn identify(
+        &self,
+        credentials: impl FnOnce() -> Result<Credentials, Refusal>,
+    ) -> Result<Principal, Refusal> {
         if let Auth::Open(project) = self.settings.auth {
             return Ok(Principal { project, user: None });
         }
-        let (key, who) = match credentials {
+        let (key, who) = match credentials()? {
             Credentials::None => {
                 return Err(Refusal::unauthenticated(
                     "send authorization: Bearer sk_…, or x-public-key: pk_… with authorization: Bearer <JWT>",

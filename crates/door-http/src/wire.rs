@@ -13,7 +13,7 @@ use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
 };
 
-pub(crate) use object::{Members, component, described, exactly_one, wire, words};
+pub(crate) use object::{Members, chosen, component, described, wire, words};
 
 /// A part of a request body.
 pub(crate) trait Wire: Sized {

@@ -198,6 +198,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
 pub(crate) fn schemas() -> Map<String, Value> {
     let mut schemas = Map::new();
     let mut names = Vec::new();
+    let mut mapping = Map::new();
     for (kind, tool, own) in EVENTS {
         let name = component_name(kind);
         let mut members = vec![("type", Words(std::slice::from_ref(kind)), ALWAYS)];
@@ -205,14 +206,16 @@ pub(crate) fn schemas() -> Map<String, Value> {
         members.extend(*own);
         members.extend(COMMON);
         schemas.insert(name.clone(), object(&members));
-        names.push(json!({ "$ref": format!("#/components/schemas/{name}") }));
+        let place = format!("#/components/schemas/{name}");
+        mapping.insert((*kind).to_owned(), place.clone().into());
+        names.push(json!({ "$ref": place }));
     }
     schemas.insert(
         "Event".into(),
         json!({
             "description": "Something that happened in a run or a space. A type that you do not know is to be skipped.",
             "oneOf": names,
-            "discriminator": { "propertyName": "type" },
+            "discriminator": { "propertyName": "type", "mapping": mapping },
         }),
     );
     schemas.insert("Message".into(), message());

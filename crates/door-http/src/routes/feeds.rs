@@ -1,14 +1,15 @@
 //! Events of a space or a run: as a stream, or as a list of what is stored.
 
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::request::Parts;
+use http::{HeaderName, StatusCode};
 use toolgate_engine::store::LogRange;
 use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::view::{Audience, view};
 
-use crate::answer::{Streams, json};
+use crate::answer::{Reading, Streams, json};
 use crate::auth::Reader;
 use crate::describe::{BadQuery, EventPage, Missing, Refused};
 use crate::events::{Tail, write_json};
@@ -43,13 +44,13 @@ pub(crate) async fn space(
     State(door): State<Shared>,
     Reader(who): Reader,
     At(space): At<SpaceId>,
+    Cursor(after): Cursor,
+    Reading(streams): Reading,
     query: Query,
-    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let after = cursor(&query, &headers)?;
     let limit = query.limit()?;
     door.reach_space(&who, space).await?;
-    if Streams::read(&headers, &query)? != Streams::No {
+    if streams != Streams::No {
         let follow = Follow {
             who,
             run: None,
@@ -94,12 +95,11 @@ pub(crate) async fn run(
     State(door): State<Shared>,
     Reader(who): Reader,
     At(run): At<RunId>,
+    Cursor(after): Cursor,
+    Reading(streams): Reading,
     query: Query,
-    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let after = cursor(&query, &headers)?;
     let limit = query.limit()?;
-    let streams = Streams::read(&headers, &query)?;
     let record = door.run(&who, run).await?;
     let until = match streams {
         Streams::No => {
@@ -125,12 +125,18 @@ pub(crate) async fn run(
 }
 
 /// From where on: what a browser sends when it comes back wins over the address it came with first.
-fn cursor(query: &Query, headers: &HeaderMap) -> Result<Seq, Refusal> {
-    if let Some(value) = headers.get(LAST_EVENT_ID) {
-        return seq(value.to_str().unwrap_or_default(), "last-event-id");
+pub(crate) struct Cursor(Seq);
+
+impl FromRequestParts<Shared> for Cursor {
+    type Rejection = Refusal;
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Refusal> {
+        if let Some(value) = parts.headers.get(LAST_EVENT_ID) {
+            return seq(value.to_str().unwrap_or_default(), "last-event-id").map(Self);
+        }
+        let query = Query::of(&parts.uri)?;
+        let given = query.seq("lastEventId")?.or(query.seq("after")?);
+        Ok(Self(given.unwrap_or_default()))
     }
-    let given = query.seq("lastEventId")?;
-    Ok(given.or(query.seq("after")?).unwrap_or_default())
 }
 
 /// A page of stored events, as `audience` may see them.

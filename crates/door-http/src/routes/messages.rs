@@ -3,25 +3,24 @@
 use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts as RequestParts;
-use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use toolgate_engine::intake::{Answer as Answers, Post};
 use toolgate_kernel::id::{MessageId, SpaceId};
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
-use toolgate_kernel::problem::Problem;
 use toolgate_kernel::tool::ClientTool;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::message::{MessageObject, Parts, Said};
-use crate::answer::{Answer, Streams};
+use crate::answer::{Answer, Saying, Streams};
 use crate::auth::Principal;
 use crate::body::Body;
 use crate::describe::{BadBody, Missing, Refused};
 use crate::problem::Refusal;
-use crate::query::{At, Query};
+use crate::query::At;
 use crate::stream::{Follow, Mark, Until};
 use crate::wire::{AnyObject, TextOr, Words, wire};
 use crate::{Shared, schema};
@@ -82,6 +81,7 @@ wire! {
         metadata "metadata": Option<AnyObject>,
     }
     exactly one of [text "text", content "content", parts "parts", message "message"]
+    at most one of [space "space", space_id "spaceId"]
 }
 
 /// The message is stored.
@@ -123,17 +123,17 @@ pub(crate) async fn post(
     State(door): State<Shared>,
     who: Principal,
     At(space): At<SpaceId>,
-    query: Query,
+    Saying(streams): Saying,
     request: Repeatable,
     body: Body<PostMessage>,
 ) -> Result<Response, Refusal> {
-    let streams = Streams::asked(&request.headers, &query)?;
     if who.user.is_some() {
         door.reach_space(&who, space).await?;
     }
-    let idempotency = request.idempotency(&who, &body.bytes, body.value.message_id);
-    let body = body.value;
-    let said = Said::of(body.text, body.content, body.parts, body.message);
+    let Body { value: body, bytes } = body;
+    let message = Said::of(body.text, body.content, body.parts, body.message);
+    let message = message.with(body.message_id, body.metadata);
+    let idempotency = request.idempotency(&who, &bytes, message.message_id);
     let answer = match (body.respond, body.agent) {
         (Some(false), _) => Answers::None,
         (_, Some(agent)) => Answers::Agent(agent),
@@ -142,7 +142,7 @@ pub(crate) async fn post(
     let post = Post {
         project: who.project,
         space: Some(space),
-        message: said.message(&who, body.message_id, body.metadata),
+        message: message.by(&who),
         answer,
         client_tools: checked(body.client_tools)?,
         idempotency,
@@ -169,30 +169,22 @@ pub(crate) async fn post(
 pub(crate) async fn start(
     State(door): State<Shared>,
     who: Principal,
-    query: Query,
+    Saying(streams): Saying,
     request: Repeatable,
     body: Body<StartRun>,
 ) -> Result<Response, Refusal> {
-    let streams = Streams::asked(&request.headers, &query)?;
-    let idempotency = request.idempotency(&who, &body.bytes, body.value.message_id);
-    let body = body.value;
-    let space = match (body.space, body.space_id) {
-        (Some(one), Some(other)) if one != other => {
-            return Err(Refusal::invalid(vec![Problem::new(
-                "/spaceId",
-                "is another space than /space",
-            )]));
-        }
-        (one, other) => one.or(other),
-    };
+    let Body { value: body, bytes } = body;
+    let message = Said::of(body.text, body.content, body.parts, body.message);
+    let message = message.with(body.message_id, body.metadata);
+    let idempotency = request.idempotency(&who, &bytes, message.message_id);
+    let space = body.space.or(body.space_id);
     if let (Some(space), Some(_)) = (space, who.user) {
         door.reach_space(&who, space).await?;
     }
-    let said = Said::of(body.text, body.content, body.parts, body.message);
     let post = Post {
         project: who.project,
         space,
-        message: said.message(&who, body.message_id, body.metadata),
+        message: message.by(&who),
         answer: body.agent.map_or(Answers::Default, Answers::Agent),
         client_tools: checked(body.client_tools)?,
         idempotency,
@@ -245,61 +237,62 @@ fn checked(tools: Option<ClientTools>) -> Result<Vec<ClientTool>, Refusal> {
 }
 
 impl Said {
-    fn message(self, who: &Principal, id: Option<MessageId>, metadata: Option<AnyObject>) -> Message {
+    /// What stands beside the message counts where the message itself says nothing.
+    fn with(self, id: Option<MessageId>, metadata: Option<AnyObject>) -> Self {
+        Self {
+            message_id: self.message_id.or(id),
+            metadata: self.metadata.or(metadata.map(|metadata| metadata.0)),
+            ..self
+        }
+    }
+    fn by(self, who: &Principal) -> Message {
         Message {
-            message_id: self
-                .message_id
-                .or(id)
-                .unwrap_or_else(|| MessageId::new(Uuid::now_v7())),
+            message_id: self.message_id.unwrap_or_else(|| MessageId::new(Uuid::now_v7())),
             from: who.entity(),
             parts: self.parts,
-            metadata: self.metadata.or(metadata.map(|metadata| metadata.0)),
+            metadata: self.metadata,
         }
     }
 }
 
-/// What a request is apart from its body.
+/// A request that may come again.
 pub(crate) struct Repeatable {
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
+    /// What the client calls it.
     key: Option<String>,
+    /// The hash of all but its body.
+    request: Sha256,
 }
 
 impl Repeatable {
     /// The key under which the answer is remembered, and the hash of what was asked. Users of one project
     /// choose their keys apart from each other.
     fn idempotency(
-        &self,
+        self,
         who: &Principal,
         body: &[u8],
         message: Option<MessageId>,
     ) -> Option<(String, [u8; 32])> {
         // A message whose id the sender chose is the same message however often it comes.
-        let key = self.key.clone().or_else(|| message.map(|id| id.to_string()))?;
+        let key = self.key.or_else(|| message.map(|id| id.to_string()))?;
         let whose = who.entity().map_or("backend".into(), |entity| entity.to_string());
-        let request = Sha256::new()
-            .chain_update(self.method.as_str())
-            .chain_update([0])
-            .chain_update(self.uri.path())
-            .chain_update([0])
-            .chain_update(body);
-        Some((format!("{whose}:{key}"), request.finalize().into()))
+        Some((
+            format!("{whose}:{key}"),
+            self.request.chain_update(body).finalize().into(),
+        ))
     }
 }
 
 impl FromRequestParts<Shared> for Repeatable {
     type Rejection = Refusal;
     async fn from_request_parts(parts: &mut RequestParts, _: &Shared) -> Result<Self, Refusal> {
-        let RequestParts {
-            method, uri, headers, ..
-        } = parts;
-        let key = idempotency_key(headers)?;
+        let request = Sha256::new()
+            .chain_update(parts.method.as_str())
+            .chain_update([0])
+            .chain_update(parts.uri.path())
+            .chain_update([0]);
         Ok(Self {
-            method: method.clone(),
-            uri: uri.clone(),
-            headers: headers.clone(),
-            key,
+            key: idempotency_key(&parts.headers)?,
+            request,
         })
     }
 }

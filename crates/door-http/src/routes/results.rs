@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use toolgate_engine::intake::{Receipt, Submission};
@@ -15,12 +15,12 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::answer::{Answer, Streams, ok};
+use crate::answer::{Answer, Saying, Streams, ok};
 use crate::auth::Principal;
 use crate::body::Body;
 use crate::describe::{BadBody, Missing, Refused, Settled};
 use crate::problem::{ProblemBody, Refusal};
-use crate::query::{At, Query};
+use crate::query::At;
 use crate::stream::{Follow, Mark, Until};
 use crate::wire::{At as Place, List, Members, Text, TextOr, Wire, Words, wire};
 use crate::{Shared, schema};
@@ -199,8 +199,7 @@ pub(crate) async fn to_run(
     State(door): State<Shared>,
     who: Principal,
     At(run): At<RunId>,
-    query: Query,
-    headers: HeaderMap,
+    Saying(streams): Saying,
     body: Body<ToolResults>,
 ) -> Result<Response, Refusal> {
     let space = door.reach_run(&who, run, "run").await?;
@@ -209,7 +208,7 @@ pub(crate) async fn to_run(
         space,
         run: Some(run),
     };
-    take(&door, within, &query, &headers, body.value).await
+    take(&door, within, streams, body.value).await
 }
 
 /// Takes results of client calls of a space's runs; as for a run.
@@ -233,23 +232,16 @@ pub(crate) async fn to_space(
     State(door): State<Shared>,
     who: Principal,
     At(space): At<SpaceId>,
-    query: Query,
-    headers: HeaderMap,
+    Saying(streams): Saying,
     body: Body<ToolResults>,
 ) -> Result<Response, Refusal> {
     door.reach_space(&who, space).await?;
-    take(
-        &door,
-        Within {
-            who,
-            space,
-            run: None,
-        },
-        &query,
-        &headers,
-        body.value,
-    )
-    .await
+    let within = Within {
+        who,
+        space,
+        run: None,
+    };
+    take(&door, within, streams, body.value).await
 }
 
 /// Where the calls must be. Whoever asks may reach it.
@@ -262,11 +254,9 @@ struct Within {
 async fn take(
     door: &Shared,
     within: Within,
-    query: &Query,
-    headers: &HeaderMap,
+    streams: Streams,
     results: ToolResults,
 ) -> Result<Response, Refusal> {
-    let streams = Streams::asked(headers, query)?;
     match (results, streams) {
         (ToolResults::One(one), Streams::No) => {
             let (call, submission) = checked(door, &within, *one).await?;

@@ -8,7 +8,7 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use toolgate_kernel::problem::Problem;
 use utoipa::openapi::schema::{
-    AllOfBuilder, AnyOfBuilder, ArrayBuilder, Object, ObjectBuilder, OneOfBuilder, Schema,
+    AllOfBuilder, AnyOfBuilder, ArrayBuilder, Object, ObjectBuilder, OneOfBuilder, Schema, Type,
 };
 use utoipa::openapi::{Ref, RefOr};
 
@@ -117,12 +117,13 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Adds to an object's description that exactly one of these members is given.
-pub(crate) fn exactly_one(object: Object, groups: &[&[&str]]) -> Schema {
-    if groups.is_empty() {
+/// Adds to an object's description that exactly one of each of these members is given, and at most one of
+/// each of those pairs.
+pub(crate) fn chosen(object: Object, one: &[&[&str]], few: &[[&str; 2]]) -> Schema {
+    if one.is_empty() && few.is_empty() {
         return object.into();
     }
-    let choice = |names: &&[&str]| {
+    let exactly = |names: &&[&str]| {
         names.iter().fold(OneOfBuilder::new(), |choice, name| {
             // An optional member is described as "this, or null": here it has to be this.
             let given = match &object.properties[*name] {
@@ -132,8 +133,16 @@ pub(crate) fn exactly_one(object: Object, groups: &[&[&str]]) -> Schema {
             choice.item(ObjectBuilder::new().required(*name).property(*name, given))
         })
     };
+    let at_most = |pair: &[&str; 2]| {
+        let left_out =
+            |name| ObjectBuilder::new().property(name, ObjectBuilder::new().schema_type(Type::Null));
+        AnyOfBuilder::new()
+            .item(left_out(pair[0]))
+            .item(left_out(pair[1]))
+    };
     let all = AllOfBuilder::new().item(object.clone());
-    groups.iter().map(choice).fold(all, AllOfBuilder::item).into()
+    let all = one.iter().map(exactly).fold(all, AllOfBuilder::item);
+    few.iter().map(at_most).fold(all, AllOfBuilder::item).into()
 }
 
 /// A member's description with its words.
@@ -161,7 +170,9 @@ pub(crate) fn component(name: &str) -> RefOr<Schema> {
 macro_rules! wire {
     ($(#[doc = $doc:literal])* $name:ident {
         $( $(#[doc = $fdoc:literal])* $field:ident $wire:literal : $ty:ty ),* $(,)?
-    } $( exactly one of [$($one:ident $one_wire:literal),*] )*) => {
+    }
+    $( exactly one of [$($one:ident $one_wire:literal),*] )*
+    $( at most one of [$($few:ident $few_wire:literal),*] )*) => {
         $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq)]
         pub(crate) struct $name { $( $(#[doc = $fdoc])* pub $field: $ty, )* }
@@ -181,6 +192,12 @@ macro_rules! wire {
                     let given = [$( !matches!($one, Some(None)) ),*].iter().filter(|given| **given).count();
                     if given != 1 {
                         problems.push(at.problem(concat!("give exactly one of", $(" ", $one_wire),*)));
+                    }
+                )*
+                $(
+                    let given = [$( !matches!($few, Some(None)) ),*].iter().filter(|given| **given).count();
+                    if given > 1 {
+                        problems.push(at.problem(concat!("give at most one of", $(" ", $few_wire),*)));
                     }
                 )*
                 if problems.len() > before {
@@ -209,7 +226,8 @@ macro_rules! wire {
                     let object = object.property($wire, schema);
                     let object = if <$ty as Wire>::OPTIONAL { object } else { object.required($wire) };
                 )*
-                $crate::wire::exactly_one(object.build(), &[$( &[$($one_wire),*] ),*]).into()
+                let (one, few) = ([$( [$($one_wire),*].as_slice() ),*], [$( [$($few_wire),*] ),*]);
+                $crate::wire::chosen(object.build(), &one, &few).into()
             }
         }
         impl utoipa::ToSchema for $name {

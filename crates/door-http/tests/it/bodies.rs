@@ -183,6 +183,7 @@ fn body() -> impl Strategy<Value = Value> {
         "messageId",
         "agent",
         "space",
+        "spaceId",
         "metadata",
         "respond",
         "odd",
@@ -199,6 +200,7 @@ fn body() -> impl Strategy<Value = Value> {
         Just(json!({ "content": [] })),
         Just(json!("default")),
         Just(json!("msg_00000000000000000000000001")),
+        Just(json!("space_00000000000000000000000001")),
     ];
     let members = prop::collection::btree_map(name, value, 0..4);
     members.prop_map(|members| json!(members))

@@ -177,7 +177,7 @@ async fn a_run_without_a_space_gets_one_that_its_user_is_in() {
     let other = json!({ "text": "a", "space": space, "spaceId": "space_00000000000000000000000000" });
     assert_eq!(
         world.user("ada").post("/v1/runs", other).await.expect(422)["errors"][0]["pointer"],
-        "/spaceId"
+        ""
     );
 }
 
@@ -204,6 +204,27 @@ async fn a_request_with_the_same_key_is_done_once() {
     );
     ask("ada", "no good", "hello").await.expect(400);
     ask("ada", &"x".repeat(256), "hello").await.expect(400);
+}
+
+#[tokio::test]
+async fn a_message_whose_id_the_sender_chose_is_the_same_message_again() {
+    let world = World::new().await;
+    let ada = world.user("ada");
+    let id = "msg_00000000000000000000000007";
+    let bodies = [
+        json!({ "text": "hello", "messageId": id }),
+        json!({ "message": { "text": "hello", "messageId": "msg_00000000000000000000000008" } }),
+    ];
+    for body in bodies {
+        let first = ada.post("/v1/runs", body.clone()).await.expect(201);
+        assert_eq!(
+            ada.post("/v1/runs", body.clone()).await.expect(201)["runId"],
+            first["runId"]
+        );
+        let again = ada.say("/v1/runs", body).await.rest().await;
+        assert_eq!(of(&again, "text-end", "text"), "you said hello");
+        assert_eq!(again[0].data["runId"], first["runId"]);
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{HEARTBEAT, World, kinds, of};
+use crate::world::{HEARTBEAT, Sent, World, kinds, of};
 
 #[tokio::test]
 async fn a_run_is_streamed_from_its_start_to_its_end() {
@@ -312,6 +312,49 @@ async fn a_user_whose_token_runs_out_reads_no_further() {
     assert_eq!(beats, 2, "the token's time, and some more for clocks that differ");
     assert_eq!(stream.block().await, None);
     ada.get(&format!("/v1/spaces/{space}")).await.expect(401);
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_keep_up_is_cut_and_misses_nothing_when_it_comes_back() {
+    let world = World::with_backlog(4).await;
+    let ada = world.user("ada");
+    let space = ada.post("/v1/spaces", json!({})).await.expect(201)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let path = format!("/v1/spaces/{space}/events");
+    let mut slow = ada.follow(&path).await;
+    for words in ["one", "two", "three"] {
+        ada.say(&format!("/v1/spaces/{space}/messages"), json!({ "text": words }))
+            .await
+            .rest()
+            .await;
+    }
+    let mut read = Vec::new();
+    let mut last = String::new();
+    while let Some(block) = slow.block().await {
+        read.extend(Sent::parse(&block));
+        last = block;
+    }
+    assert!(last.contains("too slow"), "{last}");
+    let cursor = read.last().map_or(0, |event| event.id);
+    let told = ada.get(&format!("{path}?limit=500")).await.expect(200);
+    let stored: Vec<u64> = told["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["seq"].as_u64().unwrap())
+        .collect();
+    let mut again = ada.follow(&format!("{path}?after={cursor}")).await;
+    while read.last().is_none_or(|event| event.id < *stored.last().unwrap()) {
+        read.extend(again.event().await);
+    }
+    let durable: Vec<u64> = read
+        .iter()
+        .map(|event| event.id)
+        .filter(|id| stored.contains(id))
+        .collect();
+    assert_eq!(durable, stored);
 }
 
 #[tokio::test]

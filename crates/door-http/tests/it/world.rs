@@ -58,6 +58,19 @@ impl World {
     }
 
     pub async fn with(change: impl FnOnce(&mut DoorSettings)) -> Self {
+        Self::made(engine_settings(), change).await
+    }
+
+    /// One whose readers are cut when they lag so many batches behind.
+    pub async fn with_backlog(reader_backlog: usize) -> Self {
+        let settings = Settings {
+            reader_backlog,
+            ..engine_settings()
+        };
+        Self::made(settings, |_| ()).await
+    }
+
+    async fn made(engine_settings: Settings, change: impl FnOnce(&mut DoorSettings)) -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let tools = Arc::new(FakeTools::default());
         let clock = Arc::new(HeldClock::new());
@@ -67,7 +80,7 @@ impl World {
             tools: tools.clone(),
             clock: clock.clone(),
         };
-        let engine = Engine::new(parts, engine_settings());
+        let engine = Engine::new(parts, engine_settings);
         let stop = CancellationToken::new();
         let mut settings = DoorSettings {
             auth: Auth::Keys,
@@ -336,7 +349,7 @@ impl Stream {
 }
 
 impl Sent {
-    fn parse(block: &str) -> Option<Self> {
+    pub fn parse(block: &str) -> Option<Self> {
         let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
         let data: Value = serde_json::from_str(field("data: ")?).unwrap();
         contract::check_event(&data);
