@@ -43,7 +43,7 @@ impl Decoder {
 
     /// The data of the next event, or nothing until more is pushed. What never ends in a blank line is
     /// never given, as the standard has it.
-    pub fn next(&mut self) -> Result<Option<&[u8]>, TooLong> {
+    pub fn next_event(&mut self) -> Result<Option<&[u8]>, TooLong> {
         while let Some(line) = self.next_line() {
             let Some(value) = self.data_of(line.clone()) else {
                 if line.is_empty()

@@ -65,7 +65,7 @@ impl<'s, D: Dialect> Reading<'s, D> {
     fn take_events(&mut self) -> Result<bool, ModelError> {
         while let Some(data) = self
             .decoder
-            .next()
+            .next_event()
             .map_err(|_| permanent("the model sent too long an event"))?
         {
             if self.dialect.event(data, &mut self.reply)? {

@@ -9,7 +9,7 @@ fn decode<'b>(reads: impl IntoIterator<Item = &'b [u8]>) -> Result<Vec<Vec<u8>>,
     let mut events = Vec::new();
     for read in reads {
         decoder.push(read);
-        while let Some(data) = decoder.next()? {
+        while let Some(data) = decoder.next_event()? {
             events.push(data.to_vec());
         }
     }
