@@ -70,7 +70,7 @@ struct Part<'a> {
     #[serde(borrow, default)]
     text: Text<'a>,
     #[serde(default)]
-    thought: bool,
+    thought: Option<bool>,
     #[serde(borrow, default)]
     thought_signature: Text<'a>,
     #[serde(borrow, default)]
@@ -156,7 +156,7 @@ fn take(part: Part<'_>, reply: &mut Reply<'_>) {
             }
         }
         None => {
-            if part.thought {
+            if part.thought == Some(true) {
                 reply.reasoning(&part.text);
             } else {
                 reply.text(&part.text);

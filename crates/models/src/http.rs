@@ -1,6 +1,5 @@
 //! Sends a request, and again where that can help, until an answer begins.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -118,7 +117,21 @@ impl Client {
     /// Sends until a stream begins, the error is final, or the tries are used up.
     pub(crate) async fn send(&self, request: &Outgoing) -> Result<Body<'_>, ModelError> {
         let salt = self.sent.fetch_add(1, Ordering::Relaxed);
-        persist(self.settings.attempts, salt, || self.send_once(request)).await
+        let mut tried = 0;
+        loop {
+            let miss = match self.send_once(request).await {
+                Ok(body) => return Ok(body),
+                Err(miss) => miss,
+            };
+            tried += 1;
+            let wait = miss.error.retry_after.unwrap_or_else(|| backoff(tried, salt));
+            if !miss.again || tried >= self.settings.attempts || wait > BACKOFF_MAX {
+                return Err(miss.error);
+            }
+            // Without the error's words: they may still hold the key.
+            tracing::debug!(host = request.host(), tried, ?wait, "asking the model again");
+            tokio::time::sleep(wait).await;
+        }
     }
 
     async fn send_once(&self, request: &Outgoing) -> Result<Body<'_>, Miss> {
@@ -150,7 +163,7 @@ impl Client {
         .map_err(|cause| retryable(format!("cannot reach {}: {cause}", request.host())).into())
     }
 
-    async fn open_direct(&self, outgoing: &Outgoing) -> Result<(Parts, Body<'_>), Cow<'static, str>> {
+    async fn open_direct(&self, outgoing: &Outgoing) -> Result<(Parts, Body<'_>), String> {
         let mut request = Request::new(Full::new(outgoing.body.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = outgoing.uri.clone();
@@ -160,7 +173,7 @@ impl Client {
             .authority()
             .map_or("", |authority| authority.as_str());
         let host = authority.rsplit('@').next().unwrap_or_default();
-        let host = HeaderValue::from_str(host).map_err(|_| "its name cannot be sent")?;
+        let host = HeaderValue::from_str(host).map_err(|_| "its name cannot be sent".to_owned())?;
         request.headers_mut().insert(header::HOST, host);
         let sent = self.pool.send(request, self.settings.connect_timeout).await;
         let (answer, connection) = sent.map_err(|error| root(&error))?;
@@ -168,12 +181,12 @@ impl Client {
         Ok((head, Body::direct(frames, connection, &self.pool)))
     }
 
-    async fn open_shared(&self, outgoing: &Outgoing) -> Result<(Parts, Body<'_>), Cow<'static, str>> {
+    async fn open_shared(&self, outgoing: &Outgoing) -> Result<(Parts, Body<'_>), String> {
         let client = self
             .shared
             .get_or_init(|| self.build_shared())
             .as_ref()
-            .map_err(|cause| cause.clone())?;
+            .map_err(String::clone)?;
         let sent = client
             .post(outgoing.uri.to_string())
             .headers(outgoing.headers.clone())
@@ -192,39 +205,17 @@ impl Client {
             .tcp_nodelay(true)
             .no_gzip()
             .build()
-            .map_err(|error| root(&error).into_owned())
+            .map_err(|error| root(&error))
     }
 }
 
 /// The cause at the bottom: the layers above it repeat the address.
-fn root(error: &(dyn Error + 'static)) -> Cow<'static, str> {
+fn root(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    cause.to_string().into()
-}
-
-/// Tries until it works, the error is final, or `attempts` are used up.
-async fn persist<T, F: Future<Output = Result<T, Miss>>>(
-    attempts: u32,
-    salt: u64,
-    mut attempt: impl FnMut() -> F,
-) -> Result<T, ModelError> {
-    let mut tried = 0;
-    loop {
-        let miss = match attempt().await {
-            Ok(done) => return Ok(done),
-            Err(miss) => miss,
-        };
-        tried += 1;
-        let wait = miss.error.retry_after.unwrap_or_else(|| backoff(tried, salt));
-        if !miss.again || tried >= attempts || wait > BACKOFF_MAX {
-            return Err(miss.error);
-        }
-        tracing::debug!(tried, ?wait, error = %miss.error, "asking the model again");
-        tokio::time::sleep(wait).await;
-    }
+    cause.to_string()
 }
 
 /// Doubles with every try, less up to a half that differs from request to request.

@@ -56,9 +56,8 @@ struct Choice<'a> {
     finish_reason: Text<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 #[serde(default)]
-#[derive(Default)]
 struct Delta<'a> {
     #[serde(borrow)]
     content: Text<'a>,
@@ -96,8 +95,8 @@ struct Function<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Count {
-    prompt_tokens: u64,
-    completion_tokens: u64,
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
     prompt_tokens_details: Option<Cached>,
     completion_tokens_details: Option<Thought>,
 }
@@ -270,8 +269,8 @@ impl Completion {
 
     fn count(&mut self, count: Count) {
         self.usage = Usage {
-            input_tokens: count.prompt_tokens,
-            output_tokens: count.completion_tokens,
+            input_tokens: count.prompt_tokens.unwrap_or(0),
+            output_tokens: count.completion_tokens.unwrap_or(0),
             reasoning_tokens: count
                 .completion_tokens_details
                 .and_then(|of| of.reasoning_tokens)

@@ -43,13 +43,14 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
             input_schema: Schema(&tool.parameters),
         })
     }));
-    let thinking = thinking(ask, &turns);
+    let reasoning_tokens = ask.model.reasoning_tokens.unwrap_or(0).max(REASONING_TOKENS_MIN);
+    let thinking = thinking(ask, &turns, reasoning_tokens);
     let output = ask.model.max_output_tokens.unwrap_or(OUTPUT_TOKENS_DEFAULT);
     let request = Request {
         model: &ask.model.name.name,
         stream: true,
         // What it thinks counts as what it says.
-        max_tokens: output.saturating_add(thinking.map_or(0, |_| ask.model.reasoning_tokens.unwrap_or(0))),
+        max_tokens: output.saturating_add(thinking.map_or(0, |_| reasoning_tokens)),
         system: &ask.instructions,
         messages,
         tools,
@@ -63,7 +64,7 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
         temperature: ask.model.temperature.filter(|_| thinking.is_none()),
         top_p: ask.model.top_p.filter(|_| thinking.is_none()),
         output_config: matches!(thinking, Some(Thinking::Adaptive { .. })).then(|| OutputConfig {
-            effort: effort(ask.model.reasoning_tokens.unwrap_or(0)),
+            effort: effort(reasoning_tokens),
         }),
         thinking,
     };
@@ -232,8 +233,8 @@ fn words(text: &str) -> Option<Block<'_>> {
 }
 
 /// How to ask for reasoning, where it was asked for and can be had.
-fn thinking(ask: &Ask, turns: &[&Turn]) -> Option<Thinking> {
-    let budget_tokens = ask.model.reasoning_tokens?.max(REASONING_TOKENS_MIN);
+fn thinking(ask: &Ask, turns: &[&Turn], budget_tokens: u32) -> Option<Thinking> {
+    ask.model.reasoning_tokens?;
     // A model that must call does not think.
     if !matches!(ask.tool_choice, ToolChoice::Auto | ToolChoice::None) {
         return None;

@@ -14,7 +14,7 @@ use super::{ADDRESS, TAG};
 use crate::history::{Each, Object, Words, effort, sendable};
 
 pub(super) fn body(ask: &Ask, address: &str) -> Vec<u8> {
-    let own = address == ADDRESS;
+    let own = address == ADDRESS || address.contains(".openai.azure.com/");
     let has_tools = !ask.tools.is_empty();
     let tools = has_tools.then_some(Each(|| {
         ask.tools.iter().map(|tool| Tool {

@@ -18,19 +18,19 @@ macro_rules! recordings {
 }
 
 recordings! {
-    openai_text: Openai, "openai-text.sse" => "\
+    openai_text_reads_the_same_in_any_split: Openai, "openai-text.sse" => "\
 text: Hello there, \"friend\"
  – grüße 🎈!
 Stop, 82 in, 17 out, 5 thought, 64 cached";
 
-    openai_calls: Openai, "openai-calls.sse" => "\
+    openai_calls_read_the_same_in_any_split: Openai, "openai-calls.sse" => "\
 call 0: get_weather
 input 0: {\"location\":\"Paris, France\"}
 call 1: get_time
 input 1: {\"zone\":\"CET\"}
 ToolCalls, 82 in, 17 out, 5 thought, 64 cached";
 
-    openai_compatible_reasoning: Openai, "openai-reasoning.sse" => "\
+    reasoning_of_a_compatible_server_reads_the_same_in_any_split: Openai, "openai-reasoning.sse" => "\
 reasoning: The user wants weather.
 signature: openai:reasoning_content
 text: One moment.
@@ -38,11 +38,11 @@ call 0: get_weather
 input 0: {}
 ToolCalls, 9 in, 12 out, 8 thought, 0 cached";
 
-    anthropic_text: Anthropic, "anthropic-text.sse" => "\
+    anthropic_text_reads_the_same_in_any_split: Anthropic, "anthropic-text.sse" => "\
 text: Hello, \"world\" 🎈!
 Stop, 25 in, 15 out";
 
-    anthropic_calls: Anthropic, "anthropic-calls.sse" => "\
+    anthropic_calls_read_the_same_in_any_split: Anthropic, "anthropic-calls.sse" => "\
 text: Okay, let me check.
 call 0: get_weather
 input 0: {\"location\": \"San Francisco, CA\"}
@@ -50,7 +50,7 @@ call 1: get_time
 input 1: {}
 ToolCalls, 602 in, 89 out, 0 thought, 30 cached";
 
-    anthropic_thinking: Anthropic, "anthropic-thinking.sse" => "\
+    anthropic_thinking_reads_the_same_in_any_split: Anthropic, "anthropic-thinking.sse" => "\
 reasoning: Let me solve this.
 
 1. 27 * 453
@@ -59,14 +59,14 @@ signature: anthropic-redacted:EmwKAhgBEgy3va3pzix/LafPsn4a
 text: 27 * 453 = 12,231
 Stop, 40 in, 61 out";
 
-    google_text: Google, "google-text.sse" => "\
+    google_text_reads_the_same_in_any_split: Google, "google-text.sse" => "\
 reasoning: **Considering**
 
 text: AI learns from \"data\" 🎈.
 signature: google:CiEB0e2Kb3lv
 Stop, 11 in, 27 out, 20 thought, 4 cached";
 
-    google_calls: Google, "google-calls.sse" => "\
+    google_calls_read_the_same_in_any_split: Google, "google-calls.sse" => "\
 call 0: get_weather
 input 0: {\"location\": \"Paris\", \"days\": [1, 2]}
 signature 0: google:EpYHCpMHAXLI2n

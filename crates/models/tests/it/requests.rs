@@ -216,6 +216,7 @@ async fn reasoning_is_asked_for_in_the_models_own_way() {
         budget["thinking"],
         json!({"type": "enabled", "budget_tokens": 1024})
     );
+    assert_eq!(budget["max_tokens"], json!(2024));
     assert_eq!(budget.get("output_config"), None);
 
     let level = with(Provider::Google, "gemini-3.5-flash", 400).await;

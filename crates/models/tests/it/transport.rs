@@ -168,10 +168,14 @@ async fn a_long_message_is_cut() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_not_there_is_tried_again() {
-    for direct in [true, false] {
-        let gone = StandIn::start([]).await.url.clone();
+    let gone = StandIn::start([]).await.url.clone();
+    for (direct, url) in [
+        (true, gone.clone()),
+        (false, gone.clone()),
+        (true, gone.replace("http:", "https:")),
+    ] {
         let begun = Instant::now();
-        let asked = ask(Provider::Openai, "m", &gone, vec![user("hi")]);
+        let asked = ask(Provider::Openai, "m", &url, vec![user("hi")]);
         let error = models(direct)
             .reply(&asked, &mut Trace::default())
             .await
