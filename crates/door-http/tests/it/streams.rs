@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{HEARTBEAT, Sent, World, kinds, of};
+use crate::client::{Sent, kinds, of};
+use crate::world::{HEARTBEAT, World};
 
 #[tokio::test]
 async fn a_run_is_streamed_from_its_start_to_its_end() {
