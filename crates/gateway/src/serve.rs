@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use axum::Router;
 use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use toolgate_door_http::{Auth, DoorSettings, Rate};
+use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::store::Store;
-use toolgate_engine::{Engine, Parts};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
-use toolgate_kernel::id::NodeId;
+use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
 use toolgate_store::{SqliteOptions, SqliteStore};
 
@@ -52,7 +54,7 @@ pub fn run(settings: Settings, access: Access) -> anyhow::Result<()> {
 }
 
 async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> anyhow::Result<()> {
-    let mut signals = Signals::listen()?;
+    let signals = Signals::listen()?;
     // Bound before anything is made: a second start by mistake must not print keys and then fail.
     let listener = bind(&settings.listen).await?;
     let address = listener.local_addr()?;
@@ -65,26 +67,52 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let store: Arc<dyn Store> = Arc::new(open_store(&data)?);
     data.sign();
     let engine = engine(store.clone(), data.node()?, settings);
-    let url = url(address);
-    println!(
-        "Toolgate {} listens on {url}, data in {}",
-        env!("CARGO_PKG_VERSION"),
-        settings.data.display()
-    );
-    let project = project::ensure(&engine, settings, |fresh| {
-        print!("{}", Welcome { fresh, url: &url })
-    })
-    .await?;
+    let project = greet(&engine, settings, address).await?;
 
-    let stop = CancellationToken::new();
     let auth = match access {
         Access::Keys => Auth::Keys,
         Access::Open => Auth::Open(project),
     };
-    let door = toolgate_door_http::router(
-        engine.clone(),
-        door_settings(settings, auth, telemetry, stop.clone()),
+    let stop = CancellationToken::new();
+    let door_settings = door_settings(settings, auth, telemetry, stop.clone());
+    let door = toolgate_door_http::router(engine.clone(), door_settings);
+    let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
+    tracing::info!(%address, ?access, "ready");
+    until_signalled(
+        parts(listener, door, engine, &stop),
+        stop,
+        signals,
+        settings.drain,
+    )
+    .await?;
+
+    drop(upkeep);
+    if tokio::time::timeout(STORE_CLOSE, store.close()).await.is_err() {
+        tracing::warn!("the store did not close in time; what was acknowledged is stored");
+    }
+    data.unsign();
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Says where the gateway is, makes what the project still needs, and shows it.
+async fn greet(engine: &Engine, settings: &Settings, address: SocketAddr) -> anyhow::Result<ProjectId> {
+    let url = url(address);
+    let data = settings.data.display();
+    println!(
+        "Toolgate {} listens on {url}, data in {data}",
+        env!("CARGO_PKG_VERSION")
     );
+    project::ensure(engine, settings, |fresh| {
+        print!("{}", Welcome { fresh, url: &url })
+    })
+    .await
+}
+
+type Parts = JoinSet<anyhow::Result<()>>;
+
+/// Starts what runs until `stop` fires.
+fn parts(listener: TcpListener, door: Router, engine: Engine, stop: &CancellationToken) -> Parts {
     let listener = listener.tap_io(|connection| {
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "a connection stays slow");
@@ -93,19 +121,24 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let mut parts = JoinSet::new();
     let stopped = stop.clone().cancelled_owned();
     parts.spawn(async {
-        axum::serve(listener, door)
-            .with_graceful_shutdown(stopped)
-            .await
-            .context("the HTTP door failed")
+        let served = axum::serve(listener, door).with_graceful_shutdown(stopped);
+        served.await.context("the HTTP door failed")
     });
     let stopped = stop.clone();
     parts.spawn(async move {
         engine.drive(stopped).await;
         Ok(())
     });
-    let upkeep = tokio::spawn(telemetry.upkeep());
-    tracing::info!(%address, ?access, "ready");
+    parts
+}
 
+/// Runs the parts until a signal comes or one of them ends, then drains them. A second signal ends the wait.
+async fn until_signalled(
+    mut parts: Parts,
+    stop: CancellationToken,
+    mut signals: Signals,
+    limit: Duration,
+) -> anyhow::Result<()> {
     let ended = tokio::select! {
         name = signals.next() => {
             tracing::info!(signal = name, "draining");
@@ -115,21 +148,14 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     };
     stop.cancel();
     let drained = tokio::select! {
-        drained = drain(parts, settings.drain + DRAIN_SLACK) => drained,
+        drained = drain(parts, limit + DRAIN_SLACK) => drained,
         name = signals.next() => Err(anyhow!("stopped at once by a second {name}; what was acknowledged is stored")),
     };
-    upkeep.abort();
-    ended.and(drained)?;
-    if tokio::time::timeout(STORE_CLOSE, store.close()).await.is_err() {
-        tracing::warn!("the store did not close in time; what was acknowledged is stored");
-    }
-    data.unsign();
-    tracing::info!("stopped");
-    Ok(())
+    ended.and(drained)
 }
 
 /// Waits for every part, but no longer than `limit`.
-async fn drain(mut parts: JoinSet<anyhow::Result<()>>, limit: Duration) -> anyhow::Result<()> {
+async fn drain(mut parts: Parts, limit: Duration) -> anyhow::Result<()> {
     let all = async {
         let mut first = Ok(());
         while let Some(ended) = parts.join_next().await {
@@ -199,7 +225,7 @@ fn engine(store: Arc<dyn Store>, node: NodeId, settings: &Settings) -> Engine {
         pace: vendors.pace,
         direct: vendors.direct,
     });
-    let parts = Parts {
+    let parts = toolgate_engine::Parts {
         store,
         model: Arc::new(models),
         tools: Arc::new(NoActions),

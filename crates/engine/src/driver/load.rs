@@ -72,8 +72,8 @@ impl Driver {
         letters: mpsc::Receiver<Letter>,
         seat: Seat,
     ) -> Result<(Self, Vec<Pending>), Unloaded> {
-        let driving = match patient(|| inner.store.run(id)).await {
-            Ok(Some(record)) => inner.feed.drive(record.space),
+        let record = match patient(|| inner.store.run(id)).await {
+            Ok(Some(record)) => record,
             Ok(None) => {
                 return Err(Unloaded {
                     letters,
@@ -89,7 +89,8 @@ impl Driver {
                 });
             }
         };
-        let (loaded, pending) = match claim_and_read(&inner, id).await {
+        let driving = inner.feed.drive(record.space);
+        let (loaded, pending) = match claim_and_read(&inner, record).await {
             Ok(loaded) => loaded,
             Err(why) => return Err(Unloaded { letters, why, seat }),
         };
@@ -206,8 +207,8 @@ async fn tail(inner: &Inner, space: SpaceId, mut last: Seq) -> Result<Seq, Store
     }
 }
 
-async fn claim_and_read(inner: &Inner, id: RunId) -> Result<(Loaded, Vec<Pending>), Why> {
-    let record = patient(|| inner.store.run(id)).await?.ok_or(Why::NoRun)?;
+async fn claim_and_read(inner: &Inner, record: RunRecord) -> Result<(Loaded, Vec<Pending>), Why> {
+    let id = record.id;
     let loaded = patient(|| read(inner, record.clone())).await?;
     let now = inner.clock.now();
     let queued = loaded.run.status() == Status::Queued;
