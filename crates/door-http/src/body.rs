@@ -10,6 +10,7 @@ use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use toolgate_kernel::problem::Problem;
 
 use crate::Shared;
 use crate::problem::Refusal;
@@ -24,7 +25,7 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// a reset connection.
 const DRAIN_BYTES_MAX: usize = 128 << 20;
 
-/// A request's body, read into `T`. No body at all counts as `{}`.
+/// A request's body, read into `T`.
 pub(crate) struct Body<T> {
     /// What it says.
     pub value: T,
@@ -35,18 +36,37 @@ pub(crate) struct Body<T> {
 impl<T: Wire> FromRequest<Shared> for Body<T> {
     type Rejection = Refusal;
     async fn from_request(request: Request, door: &Shared) -> Result<Self, Refusal> {
-        let (parts, body) = request.into_parts();
-        let announced = is_json(&parts.headers)?;
-        let bytes = collect(&parts.headers, body, door.settings.body_bytes_max).await?;
-        let text = match (announced, bytes.is_empty()) {
-            (_, true) => "{}",
-            (true, false) => utf8(&bytes)?,
-            (false, false) => return Err(wrong_type("nothing")),
-        };
+        let bytes = received(request, door).await?;
+        if bytes.is_empty() {
+            return Err(Refusal::invalid(vec![Problem::new("", "a body is required")]));
+        }
         Ok(Self {
-            value: read(text)?,
+            value: read(utf8(&bytes)?)?,
             bytes,
         })
+    }
+}
+
+/// A body that may be left out: that is as good as `{}`.
+pub(crate) struct MaybeBody<T>(pub T);
+
+impl<T: Wire> FromRequest<Shared> for MaybeBody<T> {
+    type Rejection = Refusal;
+    async fn from_request(request: Request, door: &Shared) -> Result<Self, Refusal> {
+        let bytes = received(request, door).await?;
+        let text = if bytes.is_empty() { "{}" } else { utf8(&bytes)? };
+        read(text).map(Self)
+    }
+}
+
+/// The bytes of a body that says that it is JSON, or of none.
+async fn received(request: Request, door: &Shared) -> Result<Bytes, Refusal> {
+    let (parts, body) = request.into_parts();
+    let announced = is_json(&parts.headers)?;
+    let bytes = collect(&parts.headers, body, door.settings.body_bytes_max).await?;
+    match announced || bytes.is_empty() {
+        true => Ok(bytes),
+        false => Err(wrong_type("nothing")),
     }
 }
 

@@ -73,7 +73,7 @@ impl From<EntityRecord> for EntityBody {
 #[utoipa::path(
     put, path = "/v1/entities/{subject}", operation_id = "put_entity", tag = "entities",
     params(("subject" = String, Path, min_length = 1, max_length = 256)),
-    request_body = Option<PutEntity>,
+    request_body = PutEntity,
     responses((status = 200, description = "The entity.", body = EntityBody), BadBody, Missing, BackendOnly, Refused),
 )]
 pub(crate) async fn put(

@@ -130,12 +130,12 @@ pub(crate) struct Cursor(Seq);
 impl FromRequestParts<Shared> for Cursor {
     type Rejection = Refusal;
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Refusal> {
-        if let Some(value) = parts.headers.get(LAST_EVENT_ID) {
-            return seq(value.to_str().unwrap_or_default(), "last-event-id").map(Self);
-        }
+        let header = parts.headers.get(LAST_EVENT_ID);
+        let header = header.map(|value| seq(value.to_str().unwrap_or_default(), "last-event-id"));
         let query = Query::of(&parts.uri)?;
-        let given = query.seq("lastEventId")?.or(query.seq("after")?);
-        Ok(Self(given.unwrap_or_default()))
+        // All of them are read: a malformed one is refused also where another wins.
+        let (named, after) = (query.seq("lastEventId")?, query.seq("after")?);
+        Ok(Self(header.transpose()?.or(named).or(after).unwrap_or_default()))
     }
 }
 

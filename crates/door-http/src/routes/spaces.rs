@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::answer::{Answer, ok};
 use crate::auth::{Backend, Principal};
-use crate::body::Body;
+use crate::body::MaybeBody;
 use crate::describe::{BackendOnly, BadBody, BadQuery, Missing, Refused};
 use crate::jwt::SUBJECT_CHARS_MAX;
 use crate::problem::Refusal;
@@ -96,9 +96,8 @@ pub(crate) struct SpaceList {
 pub(crate) async fn create(
     State(door): State<Shared>,
     who: Principal,
-    body: Body<CreateSpace>,
+    MaybeBody(body): MaybeBody<CreateSpace>,
 ) -> Result<Answer<SpaceBody>, Refusal> {
-    let body = body.value;
     if body.members.is_some() && who.user.is_some() {
         return Err(Refusal::forbidden("naming members needs a secret key"));
     }

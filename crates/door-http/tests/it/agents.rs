@@ -79,6 +79,14 @@ async fn everything_that_is_wrong_with_a_configuration_is_told_at_once() {
         .put("/v1/agents/guide", json!([]))
         .await
         .expect(422);
+    let empty = axum::body::Body::empty();
+    let empty = world
+        .backend()
+        .send(Method::PUT, "/v1/agents/default", empty)
+        .await;
+    assert_eq!(empty.expect(422)["detail"], "a body is required");
+    let kept = world.backend().get("/v1/agents/default").await.expect(200);
+    assert_eq!(kept["revision"], 1);
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{Client, World, numbered, of};
+use crate::client::{Client, numbered, of};
+use crate::world::World;
 
 /// A run that waits for a decision: its id and the question's.
 async fn asked(client: &Client<'_>, words: &str) -> (String, String) {

@@ -5,8 +5,9 @@ use http::Method;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::client::Told;
 use crate::contract;
-use crate::world::{BODY_BYTES_MAX, Told, World};
+use crate::world::{BODY_BYTES_MAX, World};
 
 async fn sent(world: &World, kind: &str, body: impl Into<Body>) -> Told {
     let client = if kind.is_empty() {

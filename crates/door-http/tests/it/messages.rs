@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, of};
+use crate::client::of;
+use crate::world::World;
 
 async fn space(world: &World) -> String {
     let space = world.backend().post("/v1/spaces", json!({})).await.expect(201);

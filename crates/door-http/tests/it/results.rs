@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{Client, Sent, World, numbered, of};
+use crate::client::{Client, Sent, numbered, of};
+use crate::world::World;
 
 /// A run that waits for one client call.
 struct Waiting {

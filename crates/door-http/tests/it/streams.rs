@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{HEARTBEAT, Sent, World, kinds, of};
+use crate::client::{Sent, kinds, of};
+use crate::world::{HEARTBEAT, World};
 
 #[tokio::test]
 async fn a_run_is_streamed_from_its_start_to_its_end() {
@@ -198,6 +199,10 @@ async fn a_stream_cut_at_any_event_goes_on_from_there() {
             "what a browser sends when it comes back wins"
         );
     }
+    ada.with("last-event-id", "0")
+        .get(&format!("{events}?after=x"))
+        .await
+        .expect(400);
     for bad in ["x", "-1", "1.5", "", "99999999999999999999", "+1"] {
         ada.with("last-event-id", bad).get(&events).await.expect(400);
         ada.get(&format!("{events}?after={}", bad.replace('+', "%2B")))

@@ -3,7 +3,8 @@
 use http_body_util::BodyExt;
 use serde_json::json;
 
-use crate::world::{Client, HIDDEN, World, kinds, of};
+use crate::client::{Client, kinds, of};
+use crate::world::{HIDDEN, World};
 
 /// Everything a client can read of a run, as bytes.
 async fn everything(client: &Client<'_>, run: &str, space: &str) -> String {
