@@ -51,6 +51,15 @@ pub struct PausedRuns {
 }
 
 impl Findings {
+    /// Whether every run of the gateway itself was right. What goes wrong at a peer is told, and is the peer's.
+    pub fn gateway_is_right(&self) -> bool {
+        let of_gateway = |cell: &&Measured| cell.server == Kind::Gateway;
+        self.cells
+            .iter()
+            .filter(of_gateway)
+            .all(|cell| cell.load.faults.is_empty())
+    }
+
     /// Every run that did not go as it should.
     pub fn faults(&self) -> impl Iterator<Item = String> {
         self.cells.iter().flat_map(|cell| {

@@ -1,5 +1,7 @@
 //! A clock that goes with tokio's: held and moved by `tokio::time::pause` and `advance`.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use tokio::time::Instant;
 use toolgate_engine::clock::Clock;
 use toolgate_kernel::time::Time;
@@ -7,6 +9,8 @@ use toolgate_kernel::time::Time;
 /// Starts at a fixed moment.
 pub struct HeldClock {
     start: Instant,
+    /// How far somebody has set it off, in milliseconds.
+    off: AtomicI64,
 }
 
 impl HeldClock {
@@ -14,7 +18,12 @@ impl HeldClock {
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
+            off: AtomicI64::new(0),
         }
+    }
+    /// Sets it off by so many milliseconds, forward or back.
+    pub fn jump(&self, millis: i64) {
+        self.off.fetch_add(millis, Ordering::SeqCst);
     }
 }
 
@@ -27,6 +36,6 @@ impl Default for HeldClock {
 impl Clock for HeldClock {
     fn now(&self) -> Time {
         const START: i64 = 1_800_000_000_000;
-        Time(START + self.start.elapsed().as_millis() as i64)
+        Time(START + self.off.load(Ordering::SeqCst) + self.start.elapsed().as_millis() as i64)
     }
 }

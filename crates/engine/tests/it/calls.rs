@@ -290,3 +290,44 @@ async fn a_result_before_approval_is_refused_and_after_it_taken() {
     world.engine.submit(call, output(json!(1))).await.unwrap();
     assert_eq!(world.answer(run).await, "got 1");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_jumps_neither_loses_nor_doubles_anything() {
+    const HOUR: i64 = 3_600_000;
+    let world = World::new().await;
+    let run = world.say("call:ask call:show").await.run_id.unwrap();
+    let calls = calls_in(&world.until_status(run, Status::WaitingTool).await);
+    world.clock.jump(-HOUR);
+    let receipt = world
+        .engine
+        .submit(calls[0], output(json!({"n": 1})))
+        .await
+        .unwrap();
+    assert_eq!(
+        world
+            .engine
+            .submit(calls[0], output(json!({"n": 1})))
+            .await
+            .unwrap(),
+        receipt
+    );
+    world.clock.jump(3 * HOUR);
+    let answer = world.answer(run).await;
+    assert!(
+        answer.contains(r#"{"n":1}"#) && answer.contains("TIMEOUT"),
+        "{answer}"
+    );
+    let places: Vec<_> = world.log(run).await.into_iter().map(|(seq, _)| seq).collect();
+    assert!(
+        places.is_sorted_by(|a, b| a < b),
+        "places do not depend on the clock"
+    );
+    assert_eq!(
+        world
+            .engine
+            .submit(calls[0], output(json!({"n": 1})))
+            .await
+            .unwrap(),
+        receipt
+    );
+}
