@@ -317,13 +317,6 @@ pub struct ToolRef {
     pub shown: bool,
 }
 
-impl ToolRef {
-    /// Whether a public principal learns its name only.
-    pub fn is_hidden(&self) -> bool {
-        self.placement != Placement::Client && !self.shown
-    }
-}
-
 macro_rules! tool_body {
     ($(#[$doc:meta])* $name:ident { $( $(#[$fdoc:meta])* $field:ident : $ty:ty ),* $(,)? }) => {
         body! {

@@ -27,7 +27,8 @@ pub fn view(event: &Event, audience: Audience) -> Option<Cow<'_, Event>> {
     }
 }
 
-fn hidden(placement: Placement, shown: bool) -> bool {
+/// Whether a public principal learns no more of a tool than its name.
+pub(crate) fn hidden(placement: Placement, shown: bool) -> bool {
     placement != Placement::Client && !shown
 }
 

@@ -7,6 +7,7 @@ use crate::event::{Event, ToolApprovalResponse, ToolOutputDenied};
 use crate::id::{ApprovalId, CallId, EntityId};
 use crate::problem::Problem;
 use crate::time::Time;
+use crate::view::hidden;
 
 /// What the model reads when nobody answered.
 const EXPIRED: &str = "nobody answered the request for approval in time";
@@ -69,7 +70,7 @@ impl Run {
 /// Why the question is void. What a hidden tool said of itself stays hidden.
 fn ended(call: &Call, settled: &Settled) -> Rejected {
     match super::take::gone(settled) {
-        Rejected::Gone { code, .. } if call.tool.is_hidden() => Rejected::Gone {
+        Rejected::Gone { code, .. } if hidden(call.tool.placement, call.tool.shown) => Rejected::Gone {
             code,
             message: "the call has ended".into(),
         },
