@@ -231,7 +231,7 @@ async fn an_agent_that_takes_the_clients_word_sees_the_posted_past() {
     ]});
     let told = chunks(&world.backend().post("/api/chat", body).await.expect(200));
     let seen = words(&told);
-    for piece in ["call:ask", r#"{\"n\":7}"#] {
+    for piece in ["call:ask", r#"{"n":7}"#] {
         assert!(seen.contains(piece), "{piece} in {seen}");
     }
     let past = world.backend().get("/api/chat/c").await.expect(200);
