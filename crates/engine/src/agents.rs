@@ -118,7 +118,7 @@ impl Inner {
 
     fn parse(&self, name: &AgentName, config: &Json) -> Result<Agent, Vec<Problem>> {
         let value = config.read().map_err(|e| vec![Problem::new("", e.to_string())])?;
-        let actions = |action: &str| self.tools.has(action);
+        let actions = |action: &str| self.tools.action(action);
         agent::parse(
             name,
             &value,

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod feed;
 pub mod intake;
 pub mod model;
+pub mod records;
 pub mod store;
 pub mod tools;
 

@@ -392,7 +392,7 @@ impl Inner {
             agent: agent.agent.name.clone(),
             revision: agent.revision,
             model: agent.agent.model.name.clone(),
-            entity: None,
+            entity: Some(agent.agent.entity(project)),
             parent,
             depth,
             client_tools,

@@ -4,9 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
+use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::name::{AgentName, ToolName};
+use toolgate_kernel::prompt::Turn;
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::Execution;
 
 /// What a tool on the gateway's side is given besides its input.
 pub struct CallContext {
@@ -16,10 +21,24 @@ pub struct CallContext {
     pub space: SpaceId,
     /// In which run.
     pub run: RunId,
-    /// The agent's own entity.
-    pub entity: Option<EntityId>,
+    /// The run at the top, which a person or a plan started.
+    pub root: RunId,
+    /// Whose configuration the run follows.
+    pub agent: AgentName,
+    /// The agent's own entity: what it keeps is tied to this.
+    pub entity: EntityId,
     /// The call; also its idempotency key when it is run again after a crash.
     pub call: CallId,
+    /// What was said in the run so far.
+    pub turns: Vec<Arc<Turn>>,
+    /// The tools that the run has.
+    pub tools: Vec<ToolName>,
+    /// What the agent was given.
+    pub grants: Vec<String>,
+    /// When the engine stops waiting.
+    pub deadline: Time,
+    /// Now, by the engine's clock.
+    pub now: Time,
     /// Fires when nobody wants the result any more.
     pub cancel: CancellationToken,
     /// Tells the space how far it is.
@@ -36,11 +55,35 @@ pub struct CallFailure {
     pub message: String,
 }
 
-/// The named actions behind `prebuilt` tools.
+impl CallFailure {
+    /// The tool failed, for this reason.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::ExecutionFailed, message)
+    }
+    /// Whoever the tool needs is not there.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Unavailable, message)
+    }
+    /// With this code.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+/// What the gateway runs itself: the named actions behind `prebuilt` tools, and the execution types that need
+/// the world outside.
 #[async_trait]
 pub trait ServerTools: Send + Sync {
-    /// Whether there is such an action.
-    fn has(&self, action: &str) -> bool;
-    /// Runs one. The engine sets the deadline; dropping the future stops it.
-    async fn call(&self, action: &str, input: &Json, context: &CallContext) -> Result<Json, CallFailure>;
+    /// What there is to say of the action of this name.
+    fn action(&self, name: &str) -> Option<Action>;
+    /// Runs a call. The engine sets the deadline; dropping the future stops it.
+    async fn run(
+        &self,
+        execution: &Execution,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure>;
 }

@@ -6,7 +6,6 @@ mod project;
 mod serve;
 mod settings;
 mod telemetry;
-mod tools;
 mod welcome;
 
 use std::process::ExitCode;

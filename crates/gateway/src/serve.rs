@@ -20,12 +20,12 @@ use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
 use toolgate_store::{SqliteOptions, SqliteStore};
+use toolgate_tools::Toolkit;
 
 use crate::data::DataDir;
 use crate::project;
 use crate::settings::{self, Settings};
 use crate::telemetry::Telemetry;
-use crate::tools::NoActions;
 use crate::welcome::Welcome;
 
 /// How much longer than the engine everything together may take to drain.
@@ -64,9 +64,10 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
         );
     }
     let data = DataDir::open(&settings.data)?;
-    let store: Arc<dyn Store> = Arc::new(open_store(&data)?);
+    let store = Arc::new(open_store(&data)?);
     data.sign();
-    let engine = engine(store.clone(), data.node()?, settings);
+    let tools = Toolkit::standard(toolgate_tools::Parts { records: store.clone() });
+    let engine = engine(store.clone(), tools, data.node()?, settings);
     let project = greet(&engine, settings, address).await?;
 
     let auth = match access {
@@ -213,7 +214,7 @@ fn open_store(data: &DataDir) -> anyhow::Result<SqliteStore> {
     })
 }
 
-fn engine(store: Arc<dyn Store>, node: NodeId, settings: &Settings) -> Engine {
+fn engine(store: Arc<dyn Store>, tools: Toolkit, node: NodeId, settings: &Settings) -> Engine {
     let vendors = &settings.vendors;
     let models = Models::new(ModelSettings {
         openai_key: vendors.openai_key.clone(),
@@ -228,7 +229,7 @@ fn engine(store: Arc<dyn Store>, node: NodeId, settings: &Settings) -> Engine {
     let parts = toolgate_engine::Parts {
         store,
         model: Arc::new(models),
-        tools: Arc::new(NoActions),
+        tools: Arc::new(tools),
         clock: Arc::new(SystemClock),
     };
     let settings = toolgate_engine::Settings {

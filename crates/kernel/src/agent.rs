@@ -8,15 +8,18 @@ mod tools;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
+use crate::id::{EntityId, ProjectId};
 use crate::json::Json;
 use crate::name::AgentName;
 use crate::problem::{Problem, Problems};
 use crate::prompt::{OfferedTool, ToolChoice};
-use crate::tool::Toolbox;
+use crate::tool::{Retry, Toolbox};
 
 /// Most model replies in one run that a configuration may ask for.
 pub const STEPS_MAX: u32 = 1_000;
@@ -162,12 +165,37 @@ pub struct Agent {
     pub history: History,
 }
 
+impl Agent {
+    /// The agent as a participant: what it keeps is tied to this, in every revision.
+    pub fn entity(&self, project: ProjectId) -> EntityId {
+        let hash = Sha256::new()
+            .chain_update(b"agent\0")
+            .chain_update(project.to_bytes())
+            .chain_update(self.name.as_str())
+            .finalize();
+        EntityId::from_bytes(hash[..16].try_into().expect("a hash has 32 bytes"))
+    }
+}
+
+/// What the gateway says of one of its actions. The author of a `prebuilt` tool need not repeat it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Action {
+    /// What the model is told.
+    pub description: String,
+    /// JSON Schema of the input.
+    pub parameters: Value,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// What a crash in mid-execution means.
+    pub retry: Retry,
+}
+
 /// What the author of a configuration need not say.
 pub struct Defaults<'a> {
     /// What an agent without a `model` asks.
     pub model: ModelSpec,
-    /// Whether the gateway has an action of this name, for `prebuilt` tools.
-    pub actions: &'a dyn Fn(&str) -> bool,
+    /// The gateway's action of this name, for `prebuilt` tools.
+    pub actions: &'a dyn Fn(&str) -> Option<Action>,
 }
 
 /// Reads a configuration (seed 003's form, or a short one with `instructions` at the top) and reports everything

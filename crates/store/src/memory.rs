@@ -1,11 +1,13 @@
 //! The store in plain maps behind one lock: what the seam means, without a database in the way.
 
 mod leases;
+mod records;
 mod state;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use toolgate_engine::records::{Change, Expected, Found, Listing, Record, Records, Shelf};
 use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
     RunFilter, RunRecord, SpaceRecord, Store, StoreError,
@@ -263,4 +265,40 @@ impl Store for MemoryStore {
         Ok(())
     }
     async fn close(&self) {}
+}
+
+#[async_trait]
+impl Records for MemoryStore {
+    async fn record(&self, shelf: Shelf, id: &str) -> Result<Option<Record>, StoreError> {
+        Ok(self.state().records.get(shelf, id))
+    }
+    async fn list_records(&self, shelf: Shelf, listing: Listing) -> Result<Vec<Record>, StoreError> {
+        Ok(self.state().records.list(shelf, &listing))
+    }
+    async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError> {
+        Ok(self.state().records.size(shelf))
+    }
+    async fn change_records(
+        &self,
+        shelf: Shelf,
+        expected: Vec<Expected>,
+        changes: Vec<Change>,
+        now: Time,
+    ) -> Result<(), StoreError> {
+        self.state().records.change(shelf, &expected, changes, now)
+    }
+    async fn find_records(&self, shelf: Shelf, words: &str, limit: usize) -> Result<Vec<Found>, StoreError> {
+        Ok(self.state().records.find(shelf, words, limit))
+    }
+    async fn due_records(
+        &self,
+        kind: &'static str,
+        now: Time,
+        limit: usize,
+    ) -> Result<Vec<(Shelf, Record)>, StoreError> {
+        Ok(self.state().records.due(kind, now, limit))
+    }
+    async fn next_due(&self, kind: &'static str) -> Result<Option<Time>, StoreError> {
+        Ok(self.state().records.next_due(kind))
+    }
 }

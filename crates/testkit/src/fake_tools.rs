@@ -6,9 +6,10 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
-use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::agent::Action;
 use toolgate_kernel::id::CallId;
 use toolgate_kernel::json::Json;
+use toolgate_kernel::tool::{EXECUTION_TIMEOUT, Execution, Retry};
 
 /// Actions: `echo` gives its input back; `fail` fails; `panic` panics; `slow` waits for a permit of `gate` and
 /// gives its input back; `hang` never ends.
@@ -36,20 +37,31 @@ impl FakeTools {
 
 #[async_trait]
 impl ServerTools for FakeTools {
-    fn has(&self, action: &str) -> bool {
-        ["echo", "fail", "panic", "slow", "hang"].contains(&action)
+    fn action(&self, name: &str) -> Option<Action> {
+        let known = ["echo", "fail", "panic", "slow", "hang"].contains(&name);
+        known.then(|| Action {
+            description: format!("Does {name}."),
+            parameters: serde_json::json!({"type": "object"}),
+            timeout: EXECUTION_TIMEOUT,
+            retry: Retry::Never,
+        })
     }
-    async fn call(&self, action: &str, input: &Json, context: &CallContext) -> Result<Json, CallFailure> {
+    async fn run(
+        &self,
+        execution: &Execution,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure> {
+        let Execution::Prebuilt { action } = execution else {
+            return Err(CallFailure::failed("only actions are faked"));
+        };
         self.calls
             .lock()
             .expect("no panic holds the list")
             .push(context.call);
         (context.progress)(input.clone());
-        match action {
-            "fail" => Err(CallFailure {
-                code: ErrorCode::ExecutionFailed,
-                message: format!("no luck with {input:?}"),
-            }),
+        match action.as_str() {
+            "fail" => Err(CallFailure::failed(format!("no luck with {input:?}"))),
             "panic" => panic!("as the test wants"),
             "hang" => std::future::pending().await,
             "slow" => {

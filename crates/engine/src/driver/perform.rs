@@ -14,7 +14,7 @@ use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::Execution;
+use toolgate_kernel::tool::{Execution, Tool};
 use tracing::Instrument;
 
 use super::{Done, Driver};
@@ -116,24 +116,15 @@ impl Driver {
                 };
                 child_run(self.inner.clone(), start).boxed()
             }
-            (Execution::Prebuilt { action }, _) => {
+            (Execution::Prebuilt { .. }, _) => {
                 let cancel = CancellationToken::new();
-                let context = CallContext {
-                    project: self.project,
-                    space: self.space,
-                    run: self.id,
-                    entity: None,
-                    call: id,
-                    cancel: cancel.clone(),
-                    progress: self.progress_of(call),
-                };
+                let context = self.context(call, &tool, cancel.clone());
                 let stop = cancel.drop_guard();
-                let action = action.clone();
                 let input = call.input.clone();
                 let inner = self.inner.clone();
                 async move {
-                    let running =
-                        AssertUnwindSafe(inner.tools.call(&action, &input, &context)).catch_unwind();
+                    let running = inner.tools.run(&tool.execution, &input, &context);
+                    let running = AssertUnwindSafe(running).catch_unwind();
                     let outcome = match tokio::time::timeout(tool.timeout, running).await {
                         Ok(Ok(Ok(output))) => Outcome::Output(output),
                         Ok(Ok(Err(failure))) => Outcome::error(failure.code, failure.message),
@@ -159,6 +150,27 @@ impl Driver {
             .map(move |outcome| Done::Called { call: id, outcome })
             .instrument(span)
             .boxed()
+    }
+
+    fn context(&self, call: &Call, tool: &Tool, cancel: CancellationToken) -> CallContext {
+        let agent = self.run.agent();
+        let now = self.inner.clock.now();
+        CallContext {
+            project: self.project,
+            space: self.space,
+            run: self.id,
+            root: self.root,
+            agent: agent.name.clone(),
+            entity: agent.entity(self.project),
+            call: call.tool.call,
+            turns: self.run.turns().to_vec(),
+            tools: self.kit.toolbox.keys().cloned().collect(),
+            grants: agent.grants.clone(),
+            deadline: now.after(tool.timeout),
+            now,
+            cancel,
+            progress: self.progress_of(call),
+        }
     }
 
     fn progress_of(&self, call: &Call) -> Arc<dyn Fn(Json) + Send + Sync> {

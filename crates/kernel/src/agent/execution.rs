@@ -37,7 +37,7 @@ pub(super) fn read(tool: &Members<'_>, defaults: &Defaults<'_>) -> Option<Execut
         }
         Kind::Prebuilt => {
             let (section, action) = named(tool, "action")?;
-            if !(defaults.actions)(action) {
+            if (defaults.actions)(action).is_none() {
                 section.wrong(
                     "action",
                     format!("the gateway has no action named {}", preview(action)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Defaults, TOOLS_MAX, execution};
+use super::{Action, Defaults, TOOLS_MAX, execution};
 use crate::members::Members;
 use crate::name::ToolName;
 use crate::problem::{Problems, shown};
@@ -78,8 +78,16 @@ fn tool(
     let tool = Members::open(item, pointer, &MEMBERS, problems)?;
     let name = definition::name(&tool);
     let execution = execution::read(&tool, defaults);
-    let usual = execution.as_ref().map_or_else(Usual::client, Usual::of);
-    let description = description(&tool, execution.as_ref());
+    let action = match &execution {
+        Some(Execution::Prebuilt { action }) => (defaults.actions)(action),
+        _ => None,
+    };
+    let description = description(&tool, action.as_ref());
+    let usual = match (action, &execution) {
+        (Some(action), _) => Usual::action(action),
+        (None, Some(execution)) => Usual::of(execution),
+        (None, None) => Usual::client(),
+    };
     let parameters = definition::parameters(&tool, &usual.parameters, &Limits::TRUSTED);
     let output = definition::output(&tool, &Limits::TRUSTED);
     let approval = approval(&tool);
@@ -135,6 +143,13 @@ impl Usual {
             retry: Retry::Never,
         }
     }
+    fn action(action: Action) -> Self {
+        Self {
+            parameters: action.parameters,
+            timeout: action.timeout,
+            retry: action.retry,
+        }
+    }
     fn of(execution: &Execution) -> Self {
         let server = |parameters, retry| Self {
             parameters,
@@ -152,10 +167,10 @@ impl Usual {
     }
 }
 
-fn description(tool: &Members<'_>, execution: Option<&Execution>) -> Option<String> {
-    match (tool.get("description"), execution) {
-        (None, Some(Execution::Prebuilt { action })) => Some(format!("Does {action}.")),
-        (Some(_), _) | (None, _) => definition::description(tool),
+fn description(tool: &Members<'_>, action: Option<&Action>) -> Option<String> {
+    match (tool.get("description"), action) {
+        (None, Some(action)) => Some(action.description.clone()),
+        (Some(_), _) | (None, None) => definition::description(tool),
     }
 }
 

@@ -40,10 +40,20 @@ pub fn model() -> ModelSpec {
     }
 }
 
+/// What the gateway says of an action.
+pub fn action(name: &str) -> toolgate_kernel::agent::Action {
+    toolgate_kernel::agent::Action {
+        description: format!("Does {name}."),
+        parameters: json!({"type": "object"}),
+        timeout: std::time::Duration::from_secs(60),
+        retry: toolgate_kernel::tool::Retry::Never,
+    }
+}
+
 pub fn read_as(name: &str, config: &Value, actions: &[&str]) -> Result<Agent, Vec<String>> {
     let defaults = Defaults {
         model: model(),
-        actions: &|action| actions.contains(&action),
+        actions: &|name| actions.contains(&name).then(|| action(name)),
     };
     parse(&name.parse().unwrap(), config, &defaults).map_err(|problems| lines(&problems))
 }

@@ -52,7 +52,7 @@ fn test_agent() -> Arc<Agent> {
     };
     let defaults = Defaults {
         model,
-        actions: &|_| true,
+        actions: &|name| Some(crate::agent::action(name)),
     };
     Arc::new(agent::parse(&"tester".parse().unwrap(), &config, &defaults).unwrap())
 }

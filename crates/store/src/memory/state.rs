@@ -23,6 +23,7 @@ pub(super) struct State {
     pub(super) agents: BTreeMap<(ProjectId, AgentName), Agent>,
     pub(super) projects: HashMap<ProjectId, ProjectRecord>,
     pub(super) keys: BTreeMap<KeyId, KeyRecord>,
+    pub(super) records: super::records::Shelves,
     pub(super) answers: HashMap<(ProjectId, String), IdempotencyRecord>,
 }
 

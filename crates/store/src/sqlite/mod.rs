@@ -11,6 +11,7 @@ mod migrate;
 mod probe;
 mod projects;
 mod readers;
+mod records;
 mod runs;
 mod session;
 mod spaces;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use toolgate_engine::records::{Change, Expected, Found, Listing, Record, Records, Shelf};
 use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
     RunFilter, RunRecord, SpaceRecord, Store, StoreError,
@@ -306,5 +308,46 @@ impl Store for SqliteStore {
     async fn close(&self) {
         self.readers.close();
         self.writer.close().await;
+    }
+}
+
+#[async_trait]
+impl Records for SqliteStore {
+    async fn record(&self, shelf: Shelf, id: &str) -> Result<Option<Record>, StoreError> {
+        self.readers.short(|db| records::get(db, shelf, id))
+    }
+    async fn list_records(&self, shelf: Shelf, listing: Listing) -> Result<Vec<Record>, StoreError> {
+        self.readers.long(move |db| records::list(db, shelf, &listing)).await
+    }
+    async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError> {
+        self.readers.long(move |db| records::size(db, shelf)).await
+    }
+    async fn change_records(
+        &self,
+        shelf: Shelf,
+        expected: Vec<Expected>,
+        changes: Vec<Change>,
+        now: Time,
+    ) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| records::apply(db, shelf, &expected, &changes, now))
+            .await
+    }
+    async fn find_records(&self, shelf: Shelf, words: &str, limit: usize) -> Result<Vec<Found>, StoreError> {
+        let words = words.to_owned();
+        self.readers
+            .long(move |db| records::find(db, shelf, &words, limit))
+            .await
+    }
+    async fn due_records(
+        &self,
+        kind: &'static str,
+        now: Time,
+        limit: usize,
+    ) -> Result<Vec<(Shelf, Record)>, StoreError> {
+        self.readers.long(move |db| records::due(db, kind, now, limit)).await
+    }
+    async fn next_due(&self, kind: &'static str) -> Result<Option<Time>, StoreError> {
+        self.readers.short(|db| records::next_due(db, kind))
     }
 }

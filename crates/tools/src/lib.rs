@@ -1,0 +1,10 @@
+//! The tools that the gateway runs itself. A tool is one file: a type that implements [`ServerTool`], and a line in
+//! [`Toolkit::standard`].
+//!
+//! Start with [`Toolkit`]; then any tool, `goals` for one that keeps something.
+
+mod goals;
+mod shelf;
+mod toolkit;
+
+pub use toolkit::{Parts, ServerTool, Toolkit};

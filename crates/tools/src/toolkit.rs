@@ -1,0 +1,89 @@
+//! The registry of the gateway's own tools, and what runs a call of one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use toolgate_engine::records::Records;
+use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
+use toolgate_kernel::agent::Action;
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::tool::Execution;
+
+use crate::goals;
+
+/// A tool that the gateway runs itself.
+#[async_trait]
+pub trait ServerTool: Send + Sync {
+    /// What a `prebuilt` tool calls it by.
+    fn name(&self) -> &'static str;
+    /// What there is to say of it: for the model, and for the author of an agent who says nothing.
+    fn action(&self) -> Action;
+    /// Runs it. The input fits the schema. Dropping the future stops it.
+    async fn call(&self, input: Value, context: &CallContext) -> Result<Value, CallFailure>;
+}
+
+/// What the standard tools work with.
+pub struct Parts {
+    /// What remembers.
+    pub records: Arc<dyn Records>,
+}
+
+/// The gateway's own tools, by name.
+#[derive(Default)]
+pub struct Toolkit {
+    tools: BTreeMap<&'static str, Arc<dyn ServerTool>>,
+}
+
+impl Toolkit {
+    /// Every tool that comes with the gateway.
+    pub fn standard(parts: Parts) -> Self {
+        let mut toolkit = Self::default();
+        let records = parts.records;
+        toolkit.register(goals::SetGoals(records.clone()));
+        toolkit.register(goals::GetGoals(records));
+        toolkit
+    }
+    /// Adds one, in place of the one with its name.
+    pub fn register(&mut self, tool: impl ServerTool + 'static) {
+        self.tools.insert(tool.name(), Arc::new(tool));
+    }
+    /// Takes one away; false when there is none.
+    pub fn unregister(&mut self, name: &str) -> bool {
+        self.tools.remove(name).is_some()
+    }
+    /// One by name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn ServerTool>> {
+        self.tools.get(name)
+    }
+    /// All of them, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<dyn ServerTool>> {
+        self.tools.values()
+    }
+}
+
+#[async_trait]
+impl ServerTools for Toolkit {
+    fn action(&self, name: &str) -> Option<Action> {
+        self.get(name).map(|tool| tool.action())
+    }
+    async fn run(
+        &self,
+        execution: &Execution,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure> {
+        match execution {
+            Execution::Prebuilt { action } => {
+                let missing = || CallFailure::new(ErrorCode::NotFound, format!("there is no action {action:?}"));
+                let tool = self.get(action).ok_or_else(missing)?;
+                Ok(tool.call(input.to_value(), context).await?.into())
+            }
+            Execution::Client | Execution::Static(_) | Execution::PassThrough | Execution::Agent { .. } => {
+                Err(CallFailure::failed("this runs elsewhere"))
+            }
+        }
+    }
+}
