@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use toolgate_kernel::agent::{self, Agent, Defaults};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
-use toolgate_kernel::name::AgentName;
+use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::prompt::OfferedTool;
 use toolgate_kernel::tool::{self, ClientTool, Placement, Tool, Toolbox};
@@ -42,6 +42,16 @@ pub(crate) struct Compiled {
     pub revision: u32,
     pub agent: Arc<Agent>,
     pub tools: Arc<Kit>,
+}
+
+impl Compiled {
+    /// The agent that answers a tool made of words, or this one itself. None when there is no such tool.
+    pub fn behind(self, tool: Option<&ToolName>) -> Option<Self> {
+        match tool {
+            None => Some(self),
+            Some(tool) => Some(compiled(self.revision, self.agent.behind(tool)?)),
+        }
+    }
 }
 
 /// Tools of a run: the agent's, or the agent's and a caller's.

@@ -103,6 +103,8 @@ pub(crate) enum Done {
         parts: Vec<ReplyPart>,
         ending: Result<Ending, ModelError>,
     },
+    /// Nothing: the run and its family have used up what they may.
+    Exhausted(String),
     /// A call on the gateway's side.
     Called { call: CallId, outcome: Outcome },
 }
@@ -262,6 +264,10 @@ impl Driver {
                     },
                 }
             }
+            Done::Exhausted(words) => {
+                self.asking = false;
+                Arrival::Exhausted(words)
+            }
             Done::Called { call, outcome } => {
                 self.running.remove(&call);
                 Arrival::Output { call, outcome }
@@ -300,9 +306,15 @@ impl Driver {
             }
         }
         if let Some((step, failures, not_before)) = ask {
-            let history = self.history().await?;
             self.asking = true;
-            self.under_way.push(self.ask(step, failures, not_before, history));
+            let asking = match self.exhausted().await {
+                Some(words) => std::future::ready(Done::Exhausted(words)).boxed(),
+                None => {
+                    let history = self.history().await?;
+                    self.ask(step, failures, not_before, history)
+                }
+            };
+            self.under_way.push(asking);
         }
         for call in calls {
             self.running.insert(call.tool.call);

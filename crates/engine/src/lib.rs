@@ -19,6 +19,7 @@ mod driver;
 mod post;
 mod reply;
 mod timekeeper;
+mod tree;
 
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, Mutex};
@@ -193,6 +194,15 @@ impl Engine {
     /// Tells the space how far a client call is.
     pub async fn progress(&self, call: CallId, progress: Json) -> Result<(), IntakeError> {
         self.inner.tell_progress(call, progress).await
+    }
+
+    /// Gives a signal to a call that waits for one.
+    pub async fn signal_call(&self, call: CallId, value: Json) -> Result<Receipt, IntakeError> {
+        self.inner
+            .deliver(call.run, Arrival::Signal { call, value }, move |run| {
+                receipt(run, call)
+            })
+            .await
     }
 
     /// Claims an open client call, or keeps a claim alive.

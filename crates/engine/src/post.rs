@@ -4,11 +4,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use toolgate_kernel::agent::History;
-use toolgate_kernel::event::{Entry, Event, RunStart, Said, Seq};
+use toolgate_kernel::event::{Budget, Entry, Event, RunStart, Said, Seq};
 use toolgate_kernel::history::Earlier;
 use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::Message;
-use toolgate_kernel::name::AgentName;
+use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::run::{Arrival, Run};
 use toolgate_kernel::tool::ClientTool;
 use uuid::Uuid;
@@ -54,7 +54,22 @@ pub(crate) struct ChildStart {
     pub parent: CallId,
     pub depth: u32,
     pub agent: AgentName,
+    /// The newest, unless said otherwise.
+    pub revision: Option<u32>,
+    /// The tool of the agent that it answers.
+    pub behind: Option<ToolName>,
+    pub budget: Budget,
     pub message: Message,
+}
+
+/// What became of the start of a child.
+pub(crate) enum Birth {
+    /// It is there.
+    Started,
+    /// There is no such agent.
+    NoAgent,
+    /// Its family has used up what it may.
+    UsedUp(String),
 }
 
 /// Everything a new run begins with.
@@ -72,6 +87,8 @@ struct NewRun {
     client_tools: Vec<ClientTool>,
     categories: Option<Vec<String>>,
     history: Vec<Earlier>,
+    behind: Option<ToolName>,
+    budget: Option<Budget>,
     message: Message,
     idempotency: Option<IdempotencyRecord>,
 }
@@ -194,6 +211,8 @@ impl Inner {
                 client_tools: post.client_tools.clone(),
                 categories: post.categories.clone(),
                 history: post.history.clone(),
+                behind: None,
+                budget: None,
                 message: post.message.clone(),
                 idempotency,
             })
@@ -318,8 +337,8 @@ impl Inner {
         })
     }
 
-    /// Starts a run for a call of another, unless it is there. False when there is no such agent.
-    pub(crate) async fn start_child(self: &Arc<Self>, child: ChildStart) -> Result<bool, StoreError> {
+    /// Starts a run for a call of another, unless it is there.
+    pub(crate) async fn start_child(self: &Arc<Self>, child: ChildStart) -> Result<Birth, StoreError> {
         let ChildStart {
             id,
             project,
@@ -327,14 +346,25 @@ impl Inner {
             parent,
             depth,
             agent,
+            revision,
+            behind,
+            budget,
             message,
         } = child;
         if self.store.run(id).await?.is_some() {
             self.summon(id);
-            return Ok(true);
+            return Ok(Birth::Started);
         }
-        let Some(agent) = self.compiled(project, &agent, None).await? else {
-            return Ok(false);
+        // One birth at a time per family, so that the count is right.
+        let _turn = self.spaces.lock(SpaceId::from_bytes(root.to_bytes())).await;
+        if let Some(words) = self.spent(project, root).await?.beyond(budget) {
+            return Ok(Birth::UsedUp(words));
+        }
+        let Some(agent) = self.compiled(project, &agent, revision).await? else {
+            return Ok(Birth::NoAgent);
+        };
+        let Some(agent) = agent.behind(behind.as_ref()) else {
+            return Ok(Birth::NoAgent);
         };
         let space = SpaceId::from_bytes(id.to_bytes());
         let new_space = SpaceRecord {
@@ -360,11 +390,13 @@ impl Inner {
             client_tools: Vec::new(),
             categories: None,
             history: Vec::new(),
+            behind,
+            budget: Some(budget),
             message,
             idempotency: None,
         });
         match started.await {
-            Ok(_) | Err(StoreError::Exists) => Ok(true),
+            Ok(_) | Err(StoreError::Exists) => Ok(Birth::Started),
             Err(error) => Err(error),
         }
     }
@@ -384,6 +416,8 @@ impl Inner {
             client_tools,
             categories,
             history,
+            behind,
+            budget,
             message,
             idempotency,
         } = new;
@@ -395,6 +429,8 @@ impl Inner {
             entity: Some(agent.agent.entity(project)),
             parent,
             depth,
+            behind,
+            budget,
             client_tools,
             categories,
             history,

@@ -66,7 +66,9 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let data = DataDir::open(&settings.data)?;
     let store = Arc::new(open_store(&data)?);
     data.sign();
-    let tools = Toolkit::standard(toolgate_tools::Parts { records: store.clone() });
+    let tools = Toolkit::standard(toolgate_tools::Parts {
+        records: store.clone(),
+    });
     let engine = engine(store.clone(), tools, data.node()?, settings);
     let project = greet(&engine, settings, address).await?;
 

@@ -16,10 +16,10 @@ use sha2::{Digest, Sha256};
 
 use crate::id::{EntityId, ProjectId};
 use crate::json::Json;
-use crate::name::AgentName;
+use crate::name::{AgentName, ToolName};
 use crate::problem::{Problem, Problems};
 use crate::prompt::{OfferedTool, ToolChoice};
-use crate::tool::{Retry, Toolbox};
+use crate::tool::{Execution, ModelChoice, ResultSchema, Retry, Toolbox};
 
 /// Most model replies in one run that a configuration may ask for.
 pub const STEPS_MAX: u32 = 1_000;
@@ -115,6 +115,10 @@ pub struct Limits {
     pub tokens: u64,
     /// Runs above a run.
     pub depth: u32,
+    /// Runs that one step may start.
+    pub fanout: u32,
+    /// Runs below the one at the top, all together.
+    pub descendants: u32,
     /// How often one step is tried when the model breaks midway.
     pub attempts: u32,
 }
@@ -127,6 +131,8 @@ impl Default for Limits {
             calls_per_step: 64,
             tokens: 2_000_000,
             depth: 4,
+            fanout: 8,
+            descendants: 50,
             attempts: 3,
         }
     }
@@ -163,9 +169,47 @@ pub struct Agent {
     pub tools: Toolbox,
     /// Whose account of a conversation counts in its chats.
     pub history: History,
+    /// What its answer must be; one that is not is asked for once more.
+    pub result: Option<ResultSchema>,
 }
 
 impl Agent {
+    /// The agent that answers a tool which this one's author made of words: no tools, and perhaps another model.
+    pub fn behind(&self, tool: &ToolName) -> Option<Self> {
+        let Execution::Prompt(prompt) = &self.tools.get(tool)?.execution else {
+            return None;
+        };
+        let mut instructions = self.tools[tool].description.clone();
+        if let Some(result) = &prompt.result {
+            let schema = result.schema.as_str();
+            instructions.push_str(&format!(
+                "\nAnswer with JSON alone that fits this schema: {schema}"
+            ));
+        }
+        Some(Self {
+            name: self.name.clone(),
+            description: None,
+            instructions,
+            model: match &prompt.model {
+                None => self.model.clone(),
+                Some(ModelChoice::Own(model)) => model.clone(),
+                Some(ModelChoice::Named(name)) => ModelSpec {
+                    name: ModelName {
+                        provider: self.model.name.provider,
+                        name: name.clone(),
+                    },
+                    ..self.model.clone()
+                },
+            },
+            tool_choice: ToolChoice::None,
+            limits: self.limits,
+            grants: Vec::new(),
+            tools: Toolbox::new(),
+            history: History::Server,
+            result: prompt.result.clone(),
+        })
+    }
+
     /// The agent as a participant: what it keeps is tied to this, in every revision.
     pub fn entity(&self, project: ProjectId) -> EntityId {
         let hash = Sha256::new()

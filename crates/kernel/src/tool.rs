@@ -2,6 +2,7 @@
 
 mod client;
 pub(crate) mod definition;
+mod outside;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use serde_json::Value;
 use crate::json::Json;
 use crate::name::{AgentName, ToolName};
 use crate::schema::Validator;
+
+pub use outside::{HttpCall, ImageCall, Method, ModelChoice, PromptTool, ResultSchema, Wait};
 
 pub use client::{ClientToolLimits, client_tools, compile_client, merge, merge_with};
 
@@ -84,6 +87,11 @@ impl Tool {
             Execution::Static(_)
             | Execution::PassThrough
             | Execution::Agent { .. }
+            | Execution::Spawn
+            | Execution::Prompt(_)
+            | Execution::Request(_)
+            | Execution::Image(_)
+            | Execution::Waiting(_)
             | Execution::Prebuilt { .. } => Placement::Server,
         }
     }
@@ -103,11 +111,37 @@ pub enum Execution {
         /// Which.
         agent: AgentName,
     },
+    /// A child run of the agent that the input names.
+    Spawn,
+    /// A child run that answers a prompt.
+    Prompt(Arc<PromptTool>),
+    /// An HTTP call.
+    Request(Arc<HttpCall>),
+    /// An image from a model.
+    Image(Arc<ImageCall>),
+    /// A durable pause.
+    Waiting(Wait),
     /// A named action of the gateway.
     Prebuilt {
         /// Its name in the registry.
         action: String,
     },
+}
+
+impl Execution {
+    /// Whether a call of it is a run of its own.
+    pub fn is_run(&self) -> bool {
+        match self {
+            Self::Agent { .. } | Self::Spawn | Self::Prompt(_) => true,
+            Self::Client
+            | Self::Static(_)
+            | Self::PassThrough
+            | Self::Request(_)
+            | Self::Image(_)
+            | Self::Waiting(_)
+            | Self::Prebuilt { .. } => false,
+        }
+    }
 }
 
 /// Who may see a tool's input and output besides secret principals. Client tools are always seen by members.

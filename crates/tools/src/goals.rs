@@ -63,7 +63,8 @@ impl ServerTool for SetGoals {
     }
     fn action(&self) -> Action {
         Action {
-            description: "Set or update your goals. Use this to track objectives, priorities, and progress.".into(),
+            description: "Set or update your goals. Use this to track objectives, priorities, and progress."
+                .into(),
             parameters: json!({
                 "type": "object",
                 "properties": {
@@ -110,7 +111,9 @@ impl ServerTool for SetGoals {
                 Err(error) => return Err(store(error)),
             }
         }
-        Err(CallFailure::unavailable("the goals are being changed by another run; try again"))
+        Err(CallFailure::unavailable(
+            "the goals are being changed by another run; try again",
+        ))
     }
 }
 
@@ -149,7 +152,11 @@ type Planned = (Vec<Expected>, Vec<Change>, Vec<Value>);
 
 fn plan(wanted: &SetInput, existing: &[Record], context: &CallContext) -> Result<Planned, CallFailure> {
     let mut expected: Vec<Expected> = Vec::new();
-    let mut changes: Vec<Change> = wanted.clear_existing.then_some(Change::Clear).into_iter().collect();
+    let mut changes: Vec<Change> = wanted
+        .clear_existing
+        .then_some(Change::Clear)
+        .into_iter()
+        .collect();
     let mut modified = Vec::new();
     let kept = if wanted.clear_existing { 0 } else { existing.len() };
     let created = wanted.goals.iter().filter(|goal| goal.id.is_none()).count();
@@ -161,9 +168,14 @@ fn plan(wanted: &SetInput, existing: &[Record], context: &CallContext) -> Result
         let (id, before, action) = match &goal.id {
             None => (format!("goal_{}_{index:03}", context.call), None, "created"),
             Some(id) => {
-                let record = existing.iter().find(|record| record.id == *id && !wanted.clear_existing);
+                let record = existing
+                    .iter()
+                    .find(|record| record.id == *id && !wanted.clear_existing);
                 let record = record.ok_or_else(|| {
-                    CallFailure::new(ErrorCode::NotFound, format!("you have no goal {id:?}; nothing was changed"))
+                    CallFailure::new(
+                        ErrorCode::NotFound,
+                        format!("you have no goal {id:?}; nothing was changed"),
+                    )
                 })?;
                 expected.push(Expected {
                     id: id.clone(),
@@ -174,9 +186,19 @@ fn plan(wanted: &SetInput, existing: &[Record], context: &CallContext) -> Result
         };
         let now = Goal {
             description: goal.description.clone(),
-            priority: goal.priority.clone().or(before.as_ref().map(|goal| goal.priority.clone())).unwrap_or_else(|| 0.into()),
-            is_long_term: goal.is_long_term.or(before.as_ref().map(|goal| goal.is_long_term)).unwrap_or(false),
-            is_completed: goal.is_completed.or(before.as_ref().map(|goal| goal.is_completed)).unwrap_or(false),
+            priority: goal
+                .priority
+                .clone()
+                .or(before.as_ref().map(|goal| goal.priority.clone()))
+                .unwrap_or_else(|| 0.into()),
+            is_long_term: goal
+                .is_long_term
+                .or(before.as_ref().map(|goal| goal.is_long_term))
+                .unwrap_or(false),
+            is_completed: goal
+                .is_completed
+                .or(before.as_ref().map(|goal| goal.is_completed))
+                .unwrap_or(false),
         };
         modified.push(json!({"action": action, "id": id, "description": now.description}));
         changes.push(Change::Put(NewRecord {
@@ -196,7 +218,10 @@ async fn goals(records: &Arc<dyn Records>, context: &CallContext) -> Result<Vec<
         limit: GOALS_MAX,
         ..Listing::default()
     };
-    let listed = records.list_records(of_agent(context, KIND), listing).await.map_err(store)?;
+    let listed = records
+        .list_records(of_agent(context, KIND), listing)
+        .await
+        .map_err(store)?;
     let mut ranked = Vec::with_capacity(listed.len());
     for record in listed {
         ranked.push((body::<Goal>(&record)?.priority.as_f64().unwrap_or(0.0), record));

@@ -27,8 +27,12 @@ pub(crate) fn body<T: DeserializeOwned>(record: &Record) -> Result<T, CallFailur
 
 /// An input that fits its schema, as the tool reads it.
 pub(crate) fn input<T: DeserializeOwned>(input: Value) -> Result<T, CallFailure> {
-    serde_json::from_value(input)
-        .map_err(|error| CallFailure::new(ErrorCode::ValidationFailed, format!("the input cannot be read: {error}")))
+    serde_json::from_value(input).map_err(|error| {
+        CallFailure::new(
+            ErrorCode::ValidationFailed,
+            format!("the input cannot be read: {error}"),
+        )
+    })
 }
 
 /// A store that failed; what it says of itself is for the log.

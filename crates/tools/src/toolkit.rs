@@ -77,13 +77,21 @@ impl ServerTools for Toolkit {
     ) -> Result<Json, CallFailure> {
         match execution {
             Execution::Prebuilt { action } => {
-                let missing = || CallFailure::new(ErrorCode::NotFound, format!("there is no action {action:?}"));
+                let missing =
+                    || CallFailure::new(ErrorCode::NotFound, format!("there is no action {action:?}"));
                 let tool = self.get(action).ok_or_else(missing)?;
                 Ok(tool.call(input.to_value(), context).await?.into())
             }
-            Execution::Client | Execution::Static(_) | Execution::PassThrough | Execution::Agent { .. } => {
-                Err(CallFailure::failed("this runs elsewhere"))
+            Execution::Request(_) | Execution::Image(_) => {
+                Err(CallFailure::unavailable("this gateway cannot reach outside yet"))
             }
+            Execution::Client
+            | Execution::Static(_)
+            | Execution::PassThrough
+            | Execution::Agent { .. }
+            | Execution::Spawn
+            | Execution::Prompt(_)
+            | Execution::Waiting(_) => Err(CallFailure::failed("the engine runs this itself")),
         }
     }
 }

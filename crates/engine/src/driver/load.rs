@@ -264,6 +264,7 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
     let compiled = inner
         .compiled(record.project, &record.agent, Some(record.revision))
         .await?
+        .and_then(|compiled| compiled.behind(start.behind.as_ref()))
         .ok_or_else(|| {
             StoreError::Corrupt(format!(
                 "agent {} revision {} is gone",

@@ -146,15 +146,26 @@ impl Driver {
             match &tool.execution {
                 Execution::Static(value) => output(value.clone()),
                 Execution::PassThrough => output(call.input.clone()),
-                Execution::Agent { .. } if fresh => Some(Arrival::Started {
+                execution if execution.is_run() && fresh => Some(Arrival::Started {
                     call: id,
                     child: Some(RunId::new(Uuid::now_v7())),
                 }),
-                Execution::Prebuilt { .. } if fresh && tool.retry == Retry::Never => Some(Arrival::Started {
-                    call: id,
-                    child: None,
-                }),
-                Execution::Agent { .. } | Execution::Prebuilt { .. } | Execution::Client => None,
+                Execution::Prebuilt { .. } | Execution::Request(_) | Execution::Image(_)
+                    if fresh && tool.retry == Retry::Never =>
+                {
+                    Some(Arrival::Started {
+                        call: id,
+                        child: None,
+                    })
+                }
+                Execution::Agent { .. }
+                | Execution::Spawn
+                | Execution::Prompt(_)
+                | Execution::Prebuilt { .. }
+                | Execution::Request(_)
+                | Execution::Image(_)
+                | Execution::Waiting(_)
+                | Execution::Client => None,
             }
         })
     }

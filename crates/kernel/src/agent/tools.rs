@@ -12,7 +12,8 @@ use crate::name::ToolName;
 use crate::problem::{Problems, shown};
 use crate::schema::Limits;
 use crate::tool::{
-    Approval, CLIENT_DEADLINE, EXECUTION_TIMEOUT, Execution, Retry, Tool, Toolbox, Visibility, definition,
+    Approval, CLIENT_DEADLINE, EXECUTION_TIMEOUT, Execution, Retry, TIMEOUT_MAX, Tool, Toolbox, Visibility,
+    Wait, definition,
 };
 
 /// Most permissions, prerequisites or triggers of one tool.
@@ -162,8 +163,40 @@ impl Usual {
             Execution::Static(_) | Execution::PassThrough => server(json!({ "type": "object" }), Retry::Safe),
             // A child run is a log of its own: going on with it is not doing it again.
             Execution::Agent { .. } => server(prompt(), Retry::Safe),
+            Execution::Spawn => server(
+                json!({ "type": "object", "properties": {
+                    "agent": { "type": "string", "description": "The name of the agent." },
+                    "prompt": { "type": "string", "description": "What it has to do." },
+                }, "required": ["agent", "prompt"] }),
+                Retry::Safe,
+            ),
+            Execution::Prompt(_) => server(json!({ "type": "object" }), Retry::Safe),
+            Execution::Request(call) => {
+                let retry = if call.method.is_idempotent() {
+                    Retry::Safe
+                } else {
+                    Retry::Never
+                };
+                server(json!({ "type": "object" }), retry)
+            }
+            Execution::Image(_) => server(prompt(), Retry::Never),
+            Execution::Waiting(wait) => Self {
+                parameters: waiting_parameters(*wait),
+                timeout: TIMEOUT_MAX,
+                retry: Retry::Safe,
+            },
             Execution::Prebuilt { .. } => server(json!({ "type": "object" }), Retry::Never),
         }
+    }
+}
+
+fn waiting_parameters(wait: Wait) -> Value {
+    match wait {
+        Wait::For(_) | Wait::Until(_) | Wait::Signal => json!({ "type": "object" }),
+        Wait::Input => json!({ "type": "object", "properties": {
+            "seconds": { "type": "number", "minimum": 0, "maximum": TIMEOUT_MAX.as_secs(), "description": "How long." },
+            "until": { "type": "string", "format": "date-time", "description": "Until when." },
+        } }),
     }
 }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{APPROVAL_EXPIRY, Run};
+use super::{APPROVAL_EXPIRY, Phase, Run};
 use crate::call::{CallState, ErrorCode, Outcome};
 use crate::id::{ApprovalId, CallId};
 use crate::json::Json;
 use crate::problem::Problem;
 use crate::time::Time;
-use crate::tool::{Execution, Placement, Tool};
+use crate::tool::{Placement, Tool};
 
 /// What the pipeline says of a call.
 pub(super) struct Admission {
@@ -111,10 +111,16 @@ impl Run {
                 format!("this run may use {} tokens, and has used them", limits.tokens),
             ));
         }
-        if matches!(tool.execution, Execution::Agent { .. }) && self.depth >= limits.depth {
+        if tool.execution.is_run() && self.depth >= limits.depth {
             return Err((
                 ErrorCode::LimitExceeded,
                 format!("agents may call agents {} deep", limits.depth),
+            ));
+        }
+        if tool.execution.is_run() && self.runs_of_step() >= limits.fanout {
+            return Err((
+                ErrorCode::LimitExceeded,
+                format!("one step may start {} agents at once", limits.fanout),
             ));
         }
         Ok(match tool.approval.needed(value) {
@@ -132,6 +138,21 @@ impl Run {
     fn unknown(&self, name: &str) -> String {
         let known: Vec<&str> = self.tools.keys().map(|name| name.as_str()).collect();
         format!("there is no tool named {name:?}; there are: {}", known.join(", "))
+    }
+
+    /// Calls of the step that are runs of their own.
+    fn runs_of_step(&self) -> u32 {
+        let Phase::Calling { first } = self.phase else {
+            return 0;
+        };
+        let open = self.calls[first as usize..].iter().filter(|call| {
+            let is_run = call
+                .definition
+                .as_ref()
+                .is_some_and(|tool| tool.execution.is_run());
+            is_run && !matches!(call.state, CallState::Settled(_))
+        });
+        open.count() as u32
     }
 
     fn has_output(&self, tool: &str) -> bool {

@@ -77,6 +77,8 @@ impl Story {
         };
         let start = RunStart {
             categories: None,
+            behind: None,
+            budget: None,
             history: Vec::new(),
             agent: "tester".parse().unwrap(),
             revision: 1,

@@ -15,12 +15,15 @@ pub(super) struct Shelves(BTreeMap<(Shelf, String), (Record, Option<String>)>);
 
 impl Shelves {
     pub fn get(&self, shelf: Shelf, id: &str) -> Option<Record> {
-        self.0.get(&(shelf, id.to_owned())).map(|(record, _)| record.clone())
+        self.0
+            .get(&(shelf, id.to_owned()))
+            .map(|(record, _)| record.clone())
     }
 
     fn on(&self, shelf: Shelf) -> impl Iterator<Item = &(Record, Option<String>)> {
         let rest = self.0.range((shelf, String::new())..);
-        rest.take_while(move |((other, _), _)| *other == shelf).map(|(_, kept)| kept)
+        rest.take_while(move |((other, _), _)| *other == shelf)
+            .map(|(_, kept)| kept)
     }
 
     pub fn list(&self, shelf: Shelf, listing: &Listing) -> Vec<Record> {
@@ -45,9 +48,8 @@ impl Shelves {
         changes: Vec<Change>,
         now: Time,
     ) -> Result<(), StoreError> {
-        let as_expected = |wanted: &Expected| {
-            self.get(shelf, &wanted.id).map(|record| record.version) == wanted.version
-        };
+        let as_expected =
+            |wanted: &Expected| self.get(shelf, &wanted.id).map(|record| record.version) == wanted.version;
         if !expected.iter().all(as_expected) {
             return Err(StoreError::Conflict);
         }
@@ -96,7 +98,11 @@ impl Shelves {
                 })
             })
             .collect();
-        found.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.record.id.cmp(&b.record.id)));
+        found.sort_by(|a, b| {
+            b.score
+                .total_cmp(&a.score)
+                .then_with(|| a.record.id.cmp(&b.record.id))
+        });
         found.truncate(limit);
         found
     }
@@ -105,7 +111,9 @@ impl Shelves {
         let mut due: Vec<(Shelf, Record)> = self
             .0
             .iter()
-            .filter(|((shelf, _), (record, _))| shelf.kind == kind && record.due.is_some_and(|due| due <= now))
+            .filter(|((shelf, _), (record, _))| {
+                shelf.kind == kind && record.due.is_some_and(|due| due <= now)
+            })
             .map(|((shelf, _), (record, _))| (*shelf, without_data(record)))
             .collect();
         due.sort_by_key(|(_, record)| record.due);

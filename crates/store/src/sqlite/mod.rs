@@ -317,7 +317,9 @@ impl Records for SqliteStore {
         self.readers.short(|db| records::get(db, shelf, id))
     }
     async fn list_records(&self, shelf: Shelf, listing: Listing) -> Result<Vec<Record>, StoreError> {
-        self.readers.long(move |db| records::list(db, shelf, &listing)).await
+        self.readers
+            .long(move |db| records::list(db, shelf, &listing))
+            .await
     }
     async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError> {
         self.readers.long(move |db| records::size(db, shelf)).await
@@ -345,7 +347,9 @@ impl Records for SqliteStore {
         now: Time,
         limit: usize,
     ) -> Result<Vec<(Shelf, Record)>, StoreError> {
-        self.readers.long(move |db| records::due(db, kind, now, limit)).await
+        self.readers
+            .long(move |db| records::due(db, kind, now, limit))
+            .await
     }
     async fn next_due(&self, kind: &'static str) -> Result<Option<Time>, StoreError> {
         self.readers.short(|db| records::next_due(db, kind))

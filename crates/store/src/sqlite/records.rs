@@ -145,7 +145,10 @@ pub(crate) fn find(
     limit: usize,
 ) -> Result<Vec<Found>, Fault> {
     // Quoted, so that nothing in them is taken for a command of the search.
-    let quoted: Vec<String> = words(wanted).take(SEARCH_WORDS_MAX).map(|word| format!("\"{word}\"")).collect();
+    let quoted: Vec<String> = words(wanted)
+        .take(SEARCH_WORDS_MAX)
+        .map(|word| format!("\"{word}\""))
+        .collect();
     if quoted.is_empty() {
         return Ok(Vec::new());
     }
@@ -185,7 +188,9 @@ pub(crate) fn due(
 const NEXT_DUE: &str = "SELECT min(due) FROM records WHERE kind = ?1 AND due IS NOT NULL";
 
 pub(crate) fn next_due(connection: &Connection, kind: &'static str) -> Result<Option<Time>, Fault> {
-    let due = first(connection, NEXT_DUE, [kind], |row| Ok(row.get::<_, Option<i64>>(0)?))?;
+    let due = first(connection, NEXT_DUE, [kind], |row| {
+        Ok(row.get::<_, Option<i64>>(0)?)
+    })?;
     Ok(due.flatten().map(Time))
 }
 
