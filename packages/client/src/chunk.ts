@@ -113,6 +113,8 @@ export interface ChatOptions {
   agent?: string;
   /** Where; otherwise the space of an earlier call whose messages these continue, or a new one. */
   space?: string;
+  /** Of the agent's own client tools only those of these categories, and those of none. */
+  selectedToolCategories?: string[];
   /** How often this client runs tools before it hands the run back; 5, and 0 for no limit. */
   maxToolRounds?: number;
   /** Runs the calls instead of the executors. `client.execute(call)` does what would have been done. */
@@ -121,6 +123,8 @@ export interface ChatOptions {
   onApproval?: (request: ApprovalRequest) => ApprovalDecision | Promise<ApprovalDecision>;
   /** Whether to go on waiting while a person decides. */
   waitForApproval?: boolean;
+  /** Whether to go on waiting for calls that others run: another tab, a worker. Without it they end the stream. */
+  waitForTools?: boolean;
   /** Attached to the message; never given to a model. */
   metadata?: Record<string, unknown>;
   /** The same id again is the same message. */

@@ -306,6 +306,31 @@ describe('a chat', () => {
     expect((await client.runs.get(runId)).text).toBe('Thanks.');
   });
 
+  test('a chat that waits for others goes on when one of them has answered', async () => {
+    const { client, another } = await world([
+      { calls: [{ name: 'ask_user', args: { question: 'Which?' } }] },
+      'Thanks.',
+    ]);
+    const { id } = await client.spaces.create();
+    await another()
+      .tools.serve(id, { tools: { ask_user: () => 'blue' } })
+      .ready();
+    const { text, toolResults } = await client.chat({ space: id, message: 'ask me', waitForTools: true });
+    expect(text).toBe('Thanks.');
+    expect(toolResults[0]).toMatchObject({ result: 'blue', local: false });
+  });
+
+  test('a message into a space whose run waits goes on with that run, and tells only what is new', async () => {
+    const { client } = await world([
+      { text: 'One moment.', calls: [{ name: 'ask_user', args: { question: 'Which?' } }] },
+      'Never mind then.',
+    ]);
+    const first = await client.chat('ask me');
+    const second = await client.chat({ space: first.spaceId, message: 'forget it' });
+    expect(second.runId).toBe(first.runId);
+    expect([first.text, second.text]).toEqual(['One moment.', 'Never mind then.']);
+  });
+
   test('with no executor, a plugin is asked through onToolCall', async () => {
     const { client } = await world([
       { calls: [{ name: 'ask_user', args: { question: 'Which?' } }] },
