@@ -303,7 +303,8 @@ export class Turn {
         holder,
         signal,
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
-        execute: (given, context) => (onToolCall ? onToolCall(given) : registry.execute(given, context)),
+        execute: (given, context) =>
+          onToolCall ? onToolCall(given, context) : registry.execute(given, context),
         onStart: (started) => this.#host.onToolStart(started),
         onEnd: (end) => {
           this.#host.onToolEnd(end);

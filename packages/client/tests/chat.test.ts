@@ -181,6 +181,28 @@ describe('a chat', () => {
     expect(text).toBe('Sorry.');
   });
 
+  test('arguments that do not fit never reach the executor, and the model may repair them', async () => {
+    const { client, model } = await world([
+      { calls: [{ name: 'get_time', args: {} }] },
+      asksForTime,
+      'It is noon.',
+    ]);
+    const { toolResults, text } = await client.use(timePlugin()).chat('What time is it?');
+    expect(toolResults).toMatchObject([
+      { error: /Missing required parameter: zone/, local: false },
+      { result: { zone: 'UTC' }, local: true },
+    ]);
+    expect(String(model.requests[1]?.messages.at(-1)?.content)).toMatch(/Missing required parameter: zone/);
+    expect(text).toBe('It is noon.');
+  });
+
+  test('a tool that nobody knows is an error the model reads', async () => {
+    const { client } = await world([{ calls: [{ name: 'teleport' }] }, 'I cannot.']);
+    const { toolResults, text } = await client.chat({ message: 'go', onToolCall: () => 'never' });
+    expect(toolResults).toMatchObject([{ toolName: 'teleport', error: /./, local: false }]);
+    expect(text).toBe('I cannot.');
+  });
+
   test('a result that JSON cannot say reaches the model as an error', async () => {
     const { client } = await world([{ calls: [{ name: 'loop' }] }, 'Sorry.']);
     const circle: Record<string, unknown> = {};

@@ -55,6 +55,18 @@ describe('installed into an empty app', () => {
     expect(JSON.parse(said)).toMatchObject({ tool: 'get_current_time', text: /get_current_time/ });
   });
 
+  test('the first screen of the README works', async () => {
+    const gateway = await startGateway();
+    afterwards(gateway.stop);
+    const readme = await readFile(join(PACKAGE, 'README.md'), 'utf8');
+    const [, script = '', shown = ''] = /```js\n([\s\S]*?)```\n\n((?: {4}.*\n)+)/.exec(readme) ?? [];
+    await writeFile(join(app, 'first.js'), script.replace('http://127.0.0.1:8787', gateway.url));
+    const env = { ...process.env, TOOLGATE_KEY: gateway.secretKey };
+    expect(execFileSync(process.execPath, ['first.js'], { cwd: app, encoding: 'utf8', env })).toBe(
+      shown.replaceAll(/^ {4}/gm, ''),
+    );
+  });
+
   test('TypeScript knows its types, also without Node’s', async () => {
     await writeFile(
       join(app, 'main.ts'),
