@@ -404,9 +404,8 @@ describe('a chat', () => {
     stop.abort();
     await expect(watched).rejects.toThrow(AbortedError);
     await stopped.promise;
-    await vi.waitFor(async () =>
-      expect((await client.runs.get(runId)).pending.calls[0]?.claim ?? null).toBeNull(),
-    );
+    for await (const event of client.runs.subscribe(runId)) if (event.type === 'tool-released') break;
+    expect((await client.runs.get(runId)).pending.calls[0]?.claim ?? null).toBeNull();
   });
 
   test('leaving the loop early stops the tool too', async () => {
