@@ -105,6 +105,9 @@ export class Turn {
 
   stop(): void {
     this.#stop.abort();
+    const { body } = this.#opened.response;
+    // A stream that nobody has begun to read has nobody else to close it.
+    if (body && !body.locked) body.cancel().catch(() => {});
   }
 
   async *chunks(): AsyncGenerator<Chunk, ChatResult, void> {

@@ -427,6 +427,20 @@ describe('a chat', () => {
     await stopped.promise;
   });
 
+  test('leaving the loop at once closes the stream', async () => {
+    const bodies: Array<ReadableStream<Uint8Array> | null> = [];
+    const watching: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      bodies.push(response.body);
+      return response;
+    };
+    const { client } = await world([{ text: 'Wait for it', hold: new Promise(() => {}) }], {
+      fetch: watching,
+    });
+    for await (const chunk of client.chatStream({ message: 'go' })) if (chunk.type === 'start') break;
+    expect(await bodies[0]?.getReader().read()).toEqual({ done: true, value: undefined });
+  });
+
   test('a cancelled run stops the tool and says so', async () => {
     const { client } = await world([{ calls: [{ name: 'wait' }] }, 'Never.']);
     const stopped = gate();
