@@ -25,6 +25,8 @@ export interface FollowOptions extends SubscribeOptions {
   opened?: Response;
   /** Told of every connection, also of those after a cut. */
   onOpen?: () => void;
+  /** Told of every cut that it will come back from. */
+  onCut?: () => void;
 }
 
 /**
@@ -62,6 +64,7 @@ export async function* follow(
     }
     response = undefined;
     failures += 1;
+    options.onCut?.();
     await pause(Math.max(asked ?? 0, retryDelay(failures)), signal);
     if (signal?.aborted) throw aborted(signal);
   }
@@ -95,6 +98,8 @@ function parse(data: string): Event | undefined {
 export interface StreamNotes {
   /** A connection stands; also after a cut. */
   open: undefined;
+  /** The connection broke, or could not be made; it is tried again. */
+  cut: undefined;
   /** It ended for good, because of this; or a handler threw this. */
   error: unknown;
   /** It ended. */
@@ -177,6 +182,7 @@ export class EventStream implements AsyncIterable<Event> {
       path: this.#options.path,
       signal: this.#stop.signal,
       onOpen: () => this.#tell('open', undefined),
+      onCut: () => this.#tell('cut', undefined),
       ...(this.#cursor === undefined ? {} : { after: this.#cursor }),
     });
   }
