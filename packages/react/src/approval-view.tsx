@@ -1,7 +1,7 @@
 import { type FormEvent, type KeyboardEvent, type ReactNode, useId, useState } from 'react';
 import type { ChatStore } from './chat-store.js';
 import { QuestionIcon } from './icons.js';
-import { changed, type Field, fieldsOf, valueOf } from './input-form.js';
+import { changed, type Field, fieldsOf, inputOf } from './input-form.js';
 import type { Approval } from './message.js';
 
 export interface ApprovalViewProps {
@@ -30,11 +30,13 @@ export function ApprovalView({ approval, decide }: ApprovalViewProps): ReactNode
     if (event.key === 'Escape' && mode !== 'ask') back();
   };
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: Escape is a shortcut for the visible button
     // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out as a card everywhere
     <div className="tg-approval" role="group" aria-labelledby={title} onKeyDown={press}>
       <p className="tg-approval-title" id={title}>
-        <QuestionIcon /> May I run <strong>{approval.toolName}</strong>?
+        <QuestionIcon />
+        <span>
+          May I run <strong>{approval.toolName}</strong>?
+        </span>
       </p>
       {mode !== 'edit' && <Input value={approval.input} />}
       {error && (
@@ -44,7 +46,12 @@ export function ApprovalView({ approval, decide }: ApprovalViewProps): ReactNode
       )}
       {mode === 'ask' && (
         <div className="tg-actions">
-          <button type="button" className="tg-primary" disabled={isDeciding} onClick={() => answer({ approved: true })}>
+          <button
+            type="button"
+            className="tg-primary"
+            disabled={isDeciding}
+            onClick={() => answer({ approved: true })}
+          >
             Approve
           </button>
           {approval.input !== undefined && (
@@ -65,7 +72,9 @@ export function ApprovalView({ approval, decide }: ApprovalViewProps): ReactNode
           back={back}
         />
       )}
-      {mode === 'reject' && <Reject {...{ isDeciding, back }} send={(reason) => answer({ approved: false, ...reason })} />}
+      {mode === 'reject' && (
+        <Reject {...{ isDeciding, back }} send={(reason) => answer({ approved: false, ...reason })} />
+      )}
     </div>
   );
 }
@@ -86,12 +95,17 @@ function Input({ value }: { value: unknown }) {
   );
 }
 
-function Edit(props: { value: unknown; isDeciding: boolean; save: (input: unknown) => void; back: () => void }) {
+function Edit(props: {
+  value: unknown;
+  isDeciding: boolean;
+  save: (input: unknown) => void;
+  back: () => void;
+}) {
   const [fields, setFields] = useState(() => fieldsOf(props.value));
   const [problem, setProblem] = useState<string>();
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    const input = valueOf(fields);
+    const input = inputOf(fields);
     if ('problem' in input) setProblem(input.problem);
     else props.save(input.value);
   };
@@ -127,7 +141,15 @@ function Edit(props: { value: unknown; isDeciding: boolean; save: (input: unknow
   );
 }
 
-function FieldInput({ field, isFirst, change }: { field: Field; isFirst: boolean; change: (text: string) => void }) {
+function FieldInput({
+  field,
+  isFirst,
+  change,
+}: {
+  field: Field;
+  isFirst: boolean;
+  change: (text: string) => void;
+}) {
   if (field.kind === 'boolean') {
     return (
       <input
@@ -150,7 +172,11 @@ function FieldInput({ field, isFirst, change }: { field: Field; isFirst: boolean
   );
 }
 
-function Reject(props: { isDeciding: boolean; back: () => void; send: (reason: { reason?: string }) => void }) {
+function Reject(props: {
+  isDeciding: boolean;
+  back: () => void;
+  send: (reason: { reason?: string }) => void;
+}) {
   const [reason, setReason] = useState('');
   const submit = (event: FormEvent): void => {
     event.preventDefault();
@@ -161,8 +187,13 @@ function Reject(props: { isDeciding: boolean; back: () => void; send: (reason: {
       <div className="tg-fields">
         <label>
           <span>Why not? The agent is told.</span>
-          {/* biome-ignore lint/a11y/noAutofocus: the person has just asked to reject */}
-          <input autoFocus placeholder="Optional" value={reason} onChange={(event) => setReason(event.target.value)} />
+          <input
+            // biome-ignore lint/a11y/noAutofocus: the person has just asked to reject
+            autoFocus
+            placeholder="Optional"
+            value={reason}
+            onChange={(event) => setReason(event.target.value)}
+          />
         </label>
       </div>
       <div className="tg-actions">

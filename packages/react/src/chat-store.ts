@@ -174,7 +174,9 @@ export class ChatStore {
   }
 
   #mark(messageId: string, state: Message['state']): void {
-    this.#outgoing = this.#outgoing.map((message) => (message.id === messageId ? { ...message, state } : message));
+    this.#outgoing = this.#outgoing.map((message) =>
+      message.id === messageId ? { ...message, state } : message,
+    );
   }
 
   #fail(error: unknown): void {

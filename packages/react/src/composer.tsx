@@ -46,7 +46,13 @@ export function Composer({ placeholder, isBusy, send, stop }: ComposerProps): Re
         </button>
       )}
       {(!isBusy || !isEmpty) && (
-        <button type="submit" className="tg-icon tg-send" aria-label="Send" title="Send (Enter)" disabled={isEmpty}>
+        <button
+          type="submit"
+          className="tg-icon tg-send"
+          aria-label="Send"
+          title="Send (Enter)"
+          disabled={isEmpty}
+        >
           <SendIcon />
         </button>
       )}

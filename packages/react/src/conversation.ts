@@ -161,7 +161,12 @@ function said(conversation: Conversation, { message, runId, time }: Of<'message'
         parts: message.parts.map((part, index) =>
           part.type === 'text'
             ? { ...part, id: `${index}`, streaming: false }
-            : { type: 'image', id: `${index}`, url: part.url, ...(part.mediaType && { mediaType: part.mediaType }) },
+            : {
+                type: 'image',
+                id: `${index}`,
+                url: part.url,
+                ...(part.mediaType && { mediaType: part.mediaType }),
+              },
         ),
         ...(message.from && { from: message.from }),
         ...(runId && { runId, ...parentOf(conversation, runId) }),
@@ -322,5 +327,7 @@ function patchRun(conversation: Conversation, runId: string, change: Partial<Run
 
 /** Without the members that are `undefined`: absent means absent. */
 function defined(call: { [K in keyof ToolCall]: ToolCall[K] | undefined }): ToolCall {
-  return Object.fromEntries(Object.entries(call).filter(([, value]) => value !== undefined)) as unknown as ToolCall;
+  return Object.fromEntries(
+    Object.entries(call).filter(([, value]) => value !== undefined),
+  ) as unknown as ToolCall;
 }

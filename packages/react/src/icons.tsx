@@ -17,7 +17,9 @@ export function CrossIcon(): ReactNode {
 }
 
 export function ToolIcon(): ReactNode {
-  return <Icon path="M14.5 6.5a4 4 0 0 0-5.3 5.1L4.5 16.3a2.2 2.2 0 0 0 3.2 3.2l4.7-4.7a4 4 0 0 0 5.1-5.3l-2.4 2.4-2.8-.2-.2-2.8z" />;
+  return (
+    <Icon path="M14.5 6.5a4 4 0 0 0-5.3 5.1L4.5 16.3a2.2 2.2 0 0 0 3.2 3.2l4.7-4.7a4 4 0 0 0 5.1-5.3l-2.4 2.4-2.8-.2-.2-2.8z" />
+  );
 }
 
 export function QuestionIcon(): ReactNode {
@@ -27,7 +29,14 @@ export function QuestionIcon(): ReactNode {
 function Icon({ path, fill = 'none' }: { path: string; fill?: string }) {
   return (
     <svg viewBox="0 0 24 24" width="1em" height="1em" aria-hidden="true" focusable="false">
-      <path d={path} fill={fill} stroke="currentColor" strokeWidth="2" strokeLinecap="round" strokeLinejoin="round" />
+      <path
+        d={path}
+        fill={fill}
+        stroke="currentColor"
+        strokeWidth="2"
+        strokeLinecap="round"
+        strokeLinejoin="round"
+      />
     </svg>
   );
 }

@@ -22,7 +22,11 @@ export type { ToolDefinition, ToolHandler, Tools } from './tool.js';
 export type { ToolComponentProps, ToolComponents } from './tool-component.js';
 export { type OnUnmount, ToolExecutor, type ToolOffer, type ToolSource } from './tool-executor.js';
 export { ToolgateChat, type ToolgateChatProps } from './toolgate-chat.js';
-export { type Token, ToolgateChatProvider, type ToolgateChatProviderProps } from './toolgate-chat-provider.js';
+export {
+  type Token,
+  ToolgateChatProvider,
+  type ToolgateChatProviderProps,
+} from './toolgate-chat-provider.js';
 export { type Approvals, useApprovals } from './use-approvals.js';
 export { type AutoToolHandlerOptions, useAutoToolHandler } from './use-auto-tool-handler.js';
 export { type RunView, useRun } from './use-run.js';

@@ -16,14 +16,16 @@ export function changed(fields: readonly Field[], name: string, text: string): r
 }
 
 /** The input that the fields make, or what is wrong with the first that makes none. */
-export function valueOf(fields: readonly Field[]): { value: unknown } | { problem: string } {
+export function inputOf(fields: readonly Field[]): { value: unknown } | { problem: string } {
   const members: [string, unknown][] = [];
   for (const field of fields) {
     const member = memberOf(field);
     if ('problem' in member) return member;
     members.push([field.name, member.value]);
   }
-  return { value: fields.length === 1 && fields[0]?.name === WHOLE ? members[0]?.[1] : Object.fromEntries(members) };
+  return {
+    value: fields.length === 1 && fields[0]?.name === WHOLE ? members[0]?.[1] : Object.fromEntries(members),
+  };
 }
 
 /** The name of the one field of a value that is no object. No JSON schema of a tool's input is that. */

@@ -100,7 +100,6 @@ function Block({ block }: { block: Block }) {
       );
     case 'list': {
       const items = block.items.map((item, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: items only ever grow at the end
         <li key={index}>
           <Inline text={item} />
         </li>

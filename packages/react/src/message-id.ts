@@ -8,6 +8,9 @@ export function newMessageId(): string {
   for (let rest = Date.now(), i = 0; i < TIME_LETTERS; i++, rest = Math.floor(rest / 32)) {
     time = LETTERS.charAt(rest % 32) + time;
   }
-  const chance = Array.from(crypto.getRandomValues(new Uint8Array(RANDOM_LETTERS)), (byte) => LETTERS[byte % 32]);
+  const chance = Array.from(
+    crypto.getRandomValues(new Uint8Array(RANDOM_LETTERS)),
+    (byte) => LETTERS[byte % 32],
+  );
   return `msg_${time}${chance.join('')}`;
 }

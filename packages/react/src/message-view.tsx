@@ -55,7 +55,7 @@ function PartView(
       return (
         <details className="tg-reasoning">
           <summary>{part.streaming ? 'Thinking…' : 'Thought about it'}</summary>
-          <div className="tg-text">{part.text}</div>
+          <div>{part.text}</div>
         </details>
       );
     case 'tool-call':

@@ -34,7 +34,10 @@ function Own({ of: Own, call }: { of: NonNullable<ToolComponents[string]>; call:
   const actions = useMemo(
     (): Pick<ToolComponentProps, 'submit' | 'fail' | 'report'> => ({
       submit: async (result) => {
-        await client.tools.submitResult(spaceId, { toolCallId: id, result: result === undefined ? null : result });
+        await client.tools.submitResult(spaceId, {
+          toolCallId: id,
+          result: result === undefined ? null : result,
+        });
       },
       fail: async (message) => {
         await client.tools.submitResult(spaceId, { toolCallId: id, error: message });
@@ -140,9 +143,7 @@ function Progress({ call }: { call: ToolCall }) {
   if (call.state !== 'executing' || call.progress === undefined) return null;
   const { progress } = call;
   if (typeof progress === 'number') return <progress className="tg-progress" value={progress} max={1} />;
-  return (
-    <p className="tg-progress">{typeof progress === 'string' ? progress : JSON.stringify(progress)}</p>
-  );
+  return <p className="tg-progress">{typeof progress === 'string' ? progress : JSON.stringify(progress)}</p>;
 }
 
 /** A component that throws takes only its own place down. */

@@ -29,6 +29,8 @@ const RETRY_MILLISECONDS_MAX = 15_000;
 
 interface Work {
   readonly call: ToolCall;
+  /** Who claims it. A name for each attempt: a late release of one cannot end the claim of the next. */
+  readonly holder: string;
   readonly stop: AbortController;
   onUnmount: OnUnmount;
 }
@@ -39,15 +41,17 @@ interface Work {
  * left open, by a reload or by another tab, is taken like a new one.
  */
 export class ToolExecutor {
-  /** Names this page in claims; another page, or the same one reloaded, is somebody else. */
-  readonly holder: string = `page_${randomText()}`;
   readonly #store: SpaceStore;
   readonly #sources = new Set<{ current: ToolSource }>();
   readonly #working = new Map<string, Work>();
   /** Calls as they were when somebody else turned out to have them; tried again when they have changed. */
   readonly #refused = new Map<string, ToolCall>();
+  /** Calls whose outcome is stored, though the event that says so may still be on its way. */
+  readonly #settled = new Set<string>();
   #leave: (() => void) | undefined;
   #isLookDue = false;
+  /** The page is going away, or lies in the browser's back-forward cache: it must not take anything. */
+  #isHidden = false;
 
   constructor(store: SpaceStore) {
     this.#store = store;
@@ -74,8 +78,8 @@ export class ToolExecutor {
   #arrive(): void {
     if (this.#leave) return;
     const unsubscribe = this.#store.subscribe(() => this.#look());
-    const hide = (): void => this.#stopAll();
-    const show = (): void => this.#lookSoon();
+    const hide = (): void => this.#hide();
+    const show = (): void => this.#show();
     globalThis.addEventListener?.('pagehide', hide);
     globalThis.addEventListener?.('pageshow', show);
     this.#leave = () => {
@@ -96,6 +100,7 @@ export class ToolExecutor {
   }
 
   #look(): void {
+    if (this.#isHidden) return;
     const calls = new Map(callsOf(this.#store.snapshot()).map((call) => [call.id, call]));
     for (const work of this.#working.values()) this.#review(work, calls.get(work.call.id));
     for (const call of calls.values()) {
@@ -117,8 +122,8 @@ export class ToolExecutor {
 
   #isOpen(call: ToolCall): boolean {
     if (call.placement !== 'client' || call.deadline === undefined) return false;
-    if (this.#working.has(call.id) || this.#refused.get(call.id) === call) return false;
-    return call.state === 'input-available' || (call.state === 'executing' && call.claim?.holder === this.holder);
+    if (this.#working.has(call.id) || this.#settled.has(call.id)) return false;
+    return call.state === 'input-available' && this.#refused.get(call.id) !== call;
   }
 
   #sourceOf(toolName: string): ToolSource | undefined {
@@ -130,7 +135,8 @@ export class ToolExecutor {
     const source = this.#sourceOf(call.name);
     const handler = source && handlerOf(source.tools, call.name);
     if (!handler) return;
-    const work = { call, stop: new AbortController(), onUnmount: source.onUnmount };
+    const { onUnmount } = source;
+    const work = { call, holder: `page_${randomText()}`, stop: new AbortController(), onUnmount };
     this.#working.set(call.id, work);
     void this.#perform(work, handler).finally(() => {
       if (this.#working.get(call.id) === work) this.#working.delete(call.id);
@@ -140,12 +146,11 @@ export class ToolExecutor {
 
   /** Claims, executes, submits. Never throws. */
   async #perform(work: Work, handler: { execute: ToolHandler; timeout?: number }): Promise<void> {
-    const { call, stop } = work;
     if (!(await this.#claim(work))) return;
     const heartbeat = setInterval(() => void this.#keep(work), HEARTBEAT_MILLISECONDS);
     try {
       const outcome = await this.#execute(work, handler);
-      if (!stop.signal.aborted) await this.#submit(call, outcome, stop.signal);
+      if (!work.stop.signal.aborted) await this.#submit(work, outcome);
     } finally {
       clearInterval(heartbeat);
     }
@@ -154,35 +159,39 @@ export class ToolExecutor {
   async #claim(work: Work): Promise<boolean> {
     const { call, stop } = work;
     try {
-      await persist(() => this.#askFor(call), stop.signal);
+      await persist(() => this.#askFor(work), stop.signal);
     } catch (error) {
       this.#refused.set(call.id, call);
       stop.abort(error);
+      return false;
     }
     // Given back while the claim was on its way: it may have arrived last.
-    if (stop.signal.aborted && !this.#working.has(call.id)) this.#release(call);
+    if (stop.signal.aborted) this.#release(work);
     return !stop.signal.aborted;
   }
 
   /** Renews the lease. A renewal that gets lost is followed by the next; a refusal means that another has the call. */
-  async #keep({ call, stop }: Work): Promise<void> {
+  async #keep(work: Work): Promise<void> {
     try {
-      await this.#askFor(call);
+      await this.#askFor(work);
     } catch (error) {
-      if (!isPassing(error)) stop.abort(error);
+      if (!isPassing(error)) work.stop.abort(error);
     }
   }
 
-  #askFor(call: ToolCall): Promise<unknown> {
-    return this.#store.client.tools.claim(call.id, { holder: this.holder, leaseSeconds: LEASE_SECONDS });
+  #askFor({ call, holder }: Work): Promise<unknown> {
+    return this.#store.client.tools.claim(call.id, { holder, leaseSeconds: LEASE_SECONDS });
   }
 
-  #release(call: ToolCall): void {
+  #release({ call, holder }: Work): void {
     // When it gets lost, the lease runs out by itself.
-    this.#store.client.tools.release(call.id, { holder: this.holder }).catch(() => {});
+    this.#store.client.tools.release(call.id, { holder }).catch(() => {});
   }
 
-  async #execute(work: Work, { execute, timeout }: { execute: ToolHandler; timeout?: number }): Promise<Outcome> {
+  async #execute(
+    work: Work,
+    { execute, timeout }: { execute: ToolHandler; timeout?: number },
+  ): Promise<Outcome> {
     const { call, stop } = work;
     const late = new AbortController();
     const timer = timeout && setTimeout(() => late.abort(new Error(lateWords(call, timeout))), timeout);
@@ -215,29 +224,37 @@ export class ToolExecutor {
     };
   }
 
-  async #submit(call: ToolCall, outcome: Outcome, signal: AbortSignal): Promise<void> {
+  /** Hands in the outcome, until it is stored or nobody wants it any more. */
+  async #submit({ call, stop }: Work, outcome: Outcome): Promise<void> {
     const { client, spaceId } = this.#store;
     const submit = (body: Outcome) =>
-      persist(() => client.tools.submitResult(spaceId, { toolCallId: call.id, ...body }), signal);
+      persist(() => client.tools.submitResult(spaceId, { toolCallId: call.id, ...body }), stop.signal);
     try {
       await submit(outcome);
     } catch (error) {
-      // A result that does not fit the tool's output schema leaves the call open: tell the model instead.
-      if (error instanceof ToolgateError && error.code === 'VALIDATION_FAILED' && 'result' in outcome) {
-        await submit({ error: error.message }).catch(() => this.#refused.set(call.id, call));
-      } else this.#refused.set(call.id, call);
+      // A result that does not fit the tool's output schema leaves the call open: tell the model instead. Any other
+      // refusal means that the call has its outcome.
+      const isMisfit = error instanceof ToolgateError && error.code === 'VALIDATION_FAILED';
+      if (isMisfit && 'result' in outcome) await submit({ error: error.message }).catch(() => {});
     }
+    if (!stop.signal.aborted) this.#settled.add(call.id);
   }
 
   #giveBack(work: Work): void {
     work.stop.abort(new Error('the tool is no longer offered here'));
     this.#working.delete(work.call.id);
-    this.#release(work.call);
+    this.#release(work);
   }
 
   /** The page goes away: somebody else, or its next self, may have the calls at once. */
-  #stopAll(): void {
+  #hide(): void {
+    this.#isHidden = true;
     for (const work of this.#working.values()) this.#giveBack(work);
+  }
+
+  #show(): void {
+    this.#isHidden = false;
+    this.#lookSoon();
   }
 }
 

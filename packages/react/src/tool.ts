@@ -21,7 +21,10 @@ export interface ToolDefinition {
 export type Tools = Readonly<Record<string, ToolHandler | ToolDefinition>>;
 
 /** What does the work of `name`, if something here does. */
-export function handlerOf(tools: Tools, name: string): { execute: ToolHandler; timeout?: number } | undefined {
+export function handlerOf(
+  tools: Tools,
+  name: string,
+): { execute: ToolHandler; timeout?: number } | undefined {
   const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
   if (typeof tool === 'function') return { execute: tool };
   return tool?.execute && { execute: tool.execute, ...(tool.timeout && { timeout: tool.timeout }) };

@@ -47,7 +47,11 @@ const NO_COMPONENTS: ToolComponents = {};
 export function ToolgateChatProvider(props: ToolgateChatProviderProps): ReactNode {
   const { agent, defaultSpaceId, onSpaceChange, components = NO_COMPONENTS } = props;
   const client = useClient(props);
-  const chat = useChatStore(client, { agent, spaceId: defaultSpaceId, onSpaceChange }, props.tools ?? NO_TOOLS);
+  const chat = useChatStore(
+    client,
+    { agent, spaceId: defaultSpaceId, onSpaceChange },
+    props.tools ?? NO_TOOLS,
+  );
   const value = useMemo(() => ({ client, chat, components }), [client, chat, components]);
   return (
     <ToolgateContext.Provider value={value}>

@@ -39,7 +39,9 @@ export function ToolgateChat(props: ToolgateChatProps): ReactNode {
     >
       <div className="tg-scroll">
         <div className="tg-log" role="log" aria-label="Messages" aria-busy={isBusy(chat)}>
-          {isEmpty && <Welcome {...{ suggestions, chat }}>{props.welcome ?? <h2>How can I help?</h2>}</Welcome>}
+          {isEmpty && (
+            <Welcome {...{ suggestions, chat }}>{props.welcome ?? <h2>How can I help?</h2>}</Welcome>
+          )}
           {chat.messages.map((message) => (
             <MessageView key={message.id} message={message} chat={chat} components={known} />
           ))}
@@ -63,7 +65,11 @@ function Welcome(props: { suggestions: readonly string[]; chat: ToolgateChatView
       {props.suggestions.length > 0 && (
         <div className="tg-suggestions">
           {props.suggestions.map((suggestion) => (
-            <button key={suggestion} type="button" onClick={() => void props.chat.send(suggestion).catch(shown)}>
+            <button
+              key={suggestion}
+              type="button"
+              onClick={() => void props.chat.send(suggestion).catch(shown)}
+            >
               {suggestion}
             </button>
           ))}
