@@ -1,6 +1,7 @@
 export * from './chunk.js';
 export { type ClientEvents, ToolgateClient, type ToolgateClientOptions } from './client.js';
 export type { ConnectionOptions } from './connection.js';
+export { safeValidateToolDefinitions, type Validation, validateToolDefinitions } from './definition-rules.js';
 export {
   AbortedError,
   AccessError,
@@ -28,6 +29,7 @@ export {
 export type * from './json-schema.js';
 export type * from './plugin.js';
 export type { Agents, Approvals, CallOptions, RunQuery, Runs, Spaces } from './resources.js';
+export { defineTool } from './runnable.js';
 export type * from './standard-schema.js';
 export type * from './tool.js';
 export { type ServeOptions, ToolServer } from './tool-server.js';
