@@ -49,7 +49,7 @@ function gatewayCommand() {
   const built = [process.env.TOOLGATE_BIN, join(TARGET, 'debug/toolgate')].find(
     (path) => path && existsSync(path),
   );
-  return built ? [built] : ['cargo', 'run', '--quiet', '--package', 'toolgate-gateway', '--'];
+  return built ? [built] : ['cargo', 'run', '--quiet', '--package', 'toolgate', '--'];
 }
 
 /** Reads the address that the gateway prints when it listens. */
