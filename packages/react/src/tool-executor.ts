@@ -1,8 +1,8 @@
-import { type ToolContext, ToolgateError } from '@toolgate/client';
+import { CallRunner } from '@toolgate/client';
 import { callsOf } from './conversation.js';
 import { isSettled, type ToolCall } from './message.js';
 import type { SpaceStore } from './space-store.js';
-import { handlerOf, type ToolHandler, type Tools } from './tool.js';
+import { handlerOf, type Tools, type ToolWork } from './tool.js';
 
 /** What happens to the calls under way when their tools go away: given to somebody else, or finished here. */
 export type OnUnmount = 'release' | 'finish';
@@ -21,18 +21,14 @@ export interface ToolOffer {
 }
 
 /** Long enough that a tab in the background, whose timers run once a minute, keeps its claims. */
-const LEASE_SECONDS = 90;
-const HEARTBEAT_MILLISECONDS = 30_000;
-/** After a failure that may pass: how long to wait before trying again, each time doubled. */
-const RETRY_MILLISECONDS = 500;
-const RETRY_MILLISECONDS_MAX = 15_000;
+const LEASE_SECONDS = 180;
 
 interface Work {
   readonly call: ToolCall;
-  /** Who claims it. A name for each attempt: a late release of one cannot end the claim of the next. */
-  readonly holder: string;
   readonly stop: AbortController;
   onUnmount: OnUnmount;
+  /** There is an outcome, which is handed in whatever happens. */
+  isExecuted: boolean;
 }
 
 /**
@@ -42,12 +38,13 @@ interface Work {
  */
 export class ToolExecutor {
   readonly #store: SpaceStore;
+  readonly #runner: CallRunner;
   readonly #sources = new Set<{ current: ToolSource }>();
   readonly #working = new Map<string, Work>();
   /** Calls as they were when somebody else turned out to have them; tried again when they have changed. */
   readonly #refused = new Map<string, ToolCall>();
-  /** Calls whose outcome is stored, though the event that says so may still be on its way. */
-  readonly #settled = new Set<string>();
+  /** Calls whose result is stored, though the event that says so may still be on its way. */
+  readonly #answered = new Set<string>();
   #leave: (() => void) | undefined;
   #isLookDue = false;
   /** The page is going away, or lies in the browser's back-forward cache: it must not take anything. */
@@ -55,6 +52,7 @@ export class ToolExecutor {
 
   constructor(store: SpaceStore) {
     this.#store = store;
+    this.#runner = new CallRunner(store.client.tools, () => {});
   }
 
   /** Offers tools until `close` is called. */
@@ -114,6 +112,7 @@ export class ToolExecutor {
 
   /** Ends work whose result nobody wants any more. */
   #review(work: Work, call: ToolCall | undefined): void {
+    if (work.isExecuted) return;
     const source = this.#sourceOf(work.call.name);
     if (source) work.onUnmount = source.onUnmount;
     if (call && isSettled(call.state)) work.stop.abort(new Error(`the call is settled: ${call.state}`));
@@ -122,7 +121,7 @@ export class ToolExecutor {
 
   #isOpen(call: ToolCall): boolean {
     if (call.placement !== 'client' || call.deadline === undefined) return false;
-    if (this.#working.has(call.id) || this.#settled.has(call.id)) return false;
+    if (this.#working.has(call.id) || this.#answered.has(call.id)) return false;
     return call.state === 'input-available' && this.#refused.get(call.id) !== call;
   }
 
@@ -136,7 +135,7 @@ export class ToolExecutor {
     const handler = source && handlerOf(source.tools, call.name);
     if (!handler) return;
     const { onUnmount } = source;
-    const work = { call, holder: `page_${randomText()}`, stop: new AbortController(), onUnmount };
+    const work = { call, stop: new AbortController(), onUnmount, isExecuted: false };
     this.#working.set(call.id, work);
     void this.#perform(work, handler).finally(() => {
       if (this.#working.get(call.id) === work) this.#working.delete(call.id);
@@ -145,105 +144,34 @@ export class ToolExecutor {
   }
 
   /** Claims, executes, submits. Never throws. */
-  async #perform(work: Work, handler: { execute: ToolHandler; timeout?: number }): Promise<void> {
-    if (!(await this.#claim(work))) return;
-    const heartbeat = setInterval(() => void this.#keep(work), HEARTBEAT_MILLISECONDS);
-    try {
-      const outcome = await this.#execute(work, handler);
-      if (!work.stop.signal.aborted) await this.#submit(work, outcome);
-    } finally {
-      clearInterval(heartbeat);
-    }
-  }
-
-  async #claim(work: Work): Promise<boolean> {
+  async #perform(work: Work, { execute, timeout }: ToolWork): Promise<void> {
     const { call, stop } = work;
+    const { id: toolCallId, name: toolName, runId, spaceId } = call;
     try {
-      await persist(() => this.#askFor(work), stop.signal);
-    } catch (error) {
-      this.#refused.set(call.id, call);
-      stop.abort(error);
-      return false;
-    }
-    // Given back while the claim was on its way: it may have arrived last.
-    if (stop.signal.aborted) this.#release(work);
-    return !stop.signal.aborted;
-  }
-
-  /** Renews the lease. A renewal that gets lost is followed by the next; a refusal means that another has the call. */
-  async #keep(work: Work): Promise<void> {
-    try {
-      await this.#askFor(work);
-    } catch (error) {
-      if (!isPassing(error)) work.stop.abort(error);
-    }
-  }
-
-  #askFor({ call, holder }: Work): Promise<unknown> {
-    return this.#store.client.tools.claim(call.id, { holder, leaseSeconds: LEASE_SECONDS });
-  }
-
-  #release({ call, holder }: Work): void {
-    // When it gets lost, the lease runs out by itself.
-    this.#store.client.tools.release(call.id, { holder }).catch(() => {});
-  }
-
-  async #execute(
-    work: Work,
-    { execute, timeout }: { execute: ToolHandler; timeout?: number },
-  ): Promise<Outcome> {
-    const { call, stop } = work;
-    const late = new AbortController();
-    const timer = timeout && setTimeout(() => late.abort(new Error(lateWords(call, timeout))), timeout);
-    const signal = AbortSignal.any([stop.signal, late.signal]);
-    try {
-      const result = await Promise.race([
-        Promise.resolve(call.input).then((input) => execute(input, this.#contextOf(call, signal))),
-        new Promise<never>((_, reject) => {
-          signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-        }),
-      ]);
-      return { result: result === undefined ? null : JSON.parse(JSON.stringify(result)) };
-    } catch (error) {
-      return { error: error instanceof Error ? error.message : String(error) };
-    } finally {
-      clearTimeout(timer);
+      const fate = await this.#runner.run({
+        call: { toolCallId, toolName, runId, spaceId, args: {} },
+        // A name for each attempt: a late release of one cannot end the claim of the next.
+        holder: `page_${randomText()}`,
+        execute: (_, context) => execute(call.input, context),
+        onEnd: () => {
+          work.isExecuted = true;
+        },
+        leaseSeconds: LEASE_SECONDS,
+        signal: stop.signal,
+        ...(timeout !== undefined && { timeoutMs: timeout }),
+      });
+      if (fate === 'answered') this.#answered.add(call.id);
+      else this.#refused.set(call.id, call);
+    } catch {
+      // Given back, or refused for a reason that trying again does not cure.
+      if (!stop.signal.aborted) this.#refused.set(call.id, call);
     }
   }
 
-  #contextOf(call: ToolCall, signal: AbortSignal): ToolContext {
-    const { id, name, runId, spaceId } = call;
-    return {
-      toolCallId: id,
-      toolName: name,
-      runId,
-      spaceId,
-      signal,
-      // Progress is a courtesy: a lost one is followed by the next.
-      progress: (value) => this.#store.client.tools.progress(id, value).catch(() => {}),
-    };
-  }
-
-  /** Hands in the outcome, until it is stored or nobody wants it any more. */
-  async #submit({ call, stop }: Work, outcome: Outcome): Promise<void> {
-    const { client, spaceId } = this.#store;
-    const submit = (body: Outcome) =>
-      persist(() => client.tools.submitResult(spaceId, { toolCallId: call.id, ...body }), stop.signal);
-    try {
-      await submit(outcome);
-    } catch (error) {
-      // A result that does not fit the tool's output schema leaves the call open: tell the model instead. Any other
-      // refusal means that the call has its outcome.
-      const isMisfit = error instanceof ToolgateError && error.code === 'VALIDATION_FAILED';
-      if (isMisfit && 'result' in outcome) await submit({ error: error.message }).catch(() => {});
-    }
-    if (!stop.signal.aborted) this.#settled.add(call.id);
-  }
-
+  /** The runner hears it and releases the call. */
   #giveBack(work: Work): void {
     work.stop.abort(new Error('the tool is no longer offered here'));
     this.#working.delete(work.call.id);
-    this.#release(work);
   }
 
   /** The page goes away: somebody else, or its next self, may have the calls at once. */
@@ -256,39 +184,6 @@ export class ToolExecutor {
     this.#isHidden = false;
     this.#lookSoon();
   }
-}
-
-type Outcome = { result: unknown } | { error: string };
-
-/** Tries until it works, until trying again cannot help, or until `signal` fires. */
-async function persist<T>(attempt: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (let wait = RETRY_MILLISECONDS; ; wait = Math.min(2 * wait, RETRY_MILLISECONDS_MAX)) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (!isPassing(error) || signal.aborted) throw error;
-      await pause(wait, signal);
-    }
-  }
-}
-
-function isPassing(error: unknown): boolean {
-  return error instanceof ToolgateError && error.retryable;
-}
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    const wake = (): void => {
-      clearTimeout(timer);
-      resolve();
-    };
-    signal.addEventListener('abort', wake, { once: true });
-  });
-}
-
-function lateWords(call: ToolCall, milliseconds: number): string {
-  return `${call.name} gave no answer within ${milliseconds} ms`;
 }
 
 function randomText(): string {

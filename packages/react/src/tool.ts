@@ -20,11 +20,14 @@ export interface ToolDefinition {
 /** Tools by name: a function for a tool that the agent has already, a definition for one that the page brings. */
 export type Tools = Readonly<Record<string, ToolHandler | ToolDefinition>>;
 
+/** What does a tool's work, and for how many milliseconds it may. */
+export interface ToolWork {
+  readonly execute: ToolHandler;
+  readonly timeout?: number;
+}
+
 /** What does the work of `name`, if something here does. */
-export function handlerOf(
-  tools: Tools,
-  name: string,
-): { execute: ToolHandler; timeout?: number } | undefined {
+export function handlerOf(tools: Tools, name: string): ToolWork | undefined {
   const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
   if (typeof tool === 'function') return { execute: tool };
   return tool?.execute && { execute: tool.execute, ...(tool.timeout && { timeout: tool.timeout }) };
