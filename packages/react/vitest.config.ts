@@ -1,5 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
-  test: { name: 'react', include: ['src/**/*.test.{ts,tsx}', 'tests/**/*.test.{ts,tsx}'] },
+  test: {
+    name: 'react',
+    testTimeout: 30_000,
+    include: ['src/**/*.test.{ts,tsx}', 'tests/**/*.test.{ts,tsx}'],
+  },
 });
