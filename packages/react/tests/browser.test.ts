@@ -1,8 +1,10 @@
+import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { createServer, type ViteDevServer } from 'vite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { PAGE, startWorld, type World } from './world.js';
+import { startWorld, type World } from './world.js';
 
+const PAGE = fileURLToPath(new URL('page', import.meta.url));
 const CHROMIUM = {
   executablePath: '/usr/bin/chromium',
   args: [
@@ -49,8 +51,8 @@ describe('in a browser', () => {
     const page = await browser.newPage();
     page.setDefaultTimeout(10_000);
     await page.exposeFunction('executing', (callId: string) => log.push(callId));
-    const { port } = vite.httpServer?.address() as { port: number };
-    await page.goto(`http://127.0.0.1:${port}/?key=${world.gateway.secretKey}&space=${space}${options}`);
+    const address = vite.resolvedUrls?.local[0];
+    await page.goto(`${address}?key=${world.gateway.secretKey}&space=${space}${options}`);
     await page.getByText('slow is offered').waitFor();
     return page;
   }

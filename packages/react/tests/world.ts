@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url';
 import { ToolgateClient } from '@toolgate/client';
 import {
   type Gateway,
@@ -50,5 +49,3 @@ const callsWhatIsNamed: Script = ({ messages, tools = [] }): ModelReply => {
 function textOf(content: unknown): string {
   return typeof content === 'string' ? content : JSON.stringify(content);
 }
-
-export const PAGE: string = fileURLToPath(new URL('page', import.meta.url));
