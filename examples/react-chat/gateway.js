@@ -21,7 +21,7 @@ export async function startGateway() {
     publicKey: process.env.TOOLGATE_PUBLIC_KEY ?? `pk_${randomBytes(16).toString('hex')}`,
     jwtSecret: process.env.TOOLGATE_JWT_SECRET ?? randomBytes(32).toString('hex'),
   };
-  if (process.env.TOOLGATE_URL) return { ...keys, url: process.env.TOOLGATE_URL, stop: async () => {} };
+  if (process.env.TOOLGATE_URL) return { ...keys, url: process.env.TOOLGATE_URL, stop: () => {} };
 
   const [command, ...words] = gatewayCommand();
   const data = process.env.TOOLGATE_DATA ?? fileURLToPath(new URL('toolgate-data', import.meta.url));
@@ -36,12 +36,7 @@ export async function startGateway() {
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  const stop = async () => {
-    child.kill('SIGTERM');
-    await ended;
-  };
-  return { ...keys, url: await addressOf(child), stop };
+  return { ...keys, url: await addressOf(child), stop: () => child.kill('SIGTERM') };
 }
 
 /** A gateway that was built already, or Cargo, which builds one first. */

@@ -6,6 +6,10 @@ import { startGateway } from './gateway.js';
 import { sessions } from './sessions.js';
 
 const gateway = await startGateway();
+// Whatever ends this process takes the gateway along.
+process.once('exit', gateway.stop);
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(0));
+
 const agent = JSON.parse(await readFile(new URL('agent.json', import.meta.url), 'utf8'));
 await new ToolgateClient({ url: gateway.url, key: gateway.secretKey }).agents.put('teapot-desk', agent);
 
@@ -18,11 +22,3 @@ const page = await createServer({
 });
 await page.listen();
 console.log(`\nOpen ${page.resolvedUrls?.local[0]}   (Ctrl-C stops everything)\n`);
-
-for (const signal of ['SIGINT', 'SIGTERM']) {
-  process.once(signal, async () => {
-    await page.close();
-    await gateway.stop();
-    process.exit(0);
-  });
-}

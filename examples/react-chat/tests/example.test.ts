@@ -48,7 +48,8 @@ describe('the example', () => {
       const [code] = await once(started, 'exit');
       expect(code).toBe(0);
     }
-    await rm(data, { recursive: true, force: true });
+    // The gateway may still be on its way out.
+    await rm(data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   });
 
   const suggested = (name: RegExp) => page.getByRole('button', { name });
