@@ -4,7 +4,7 @@ import type { ClientToolDefinition } from './tool.js';
 import type { StartRun } from './wire.js';
 
 /** A request to start a run. `history` is what was said before, for agents that take the caller's word for it. */
-export type ChatRequest = StartRun & { history?: ChatMessage[] };
+export type ChatRequest = StartRun & { history?: ChatMessage[]; selectedToolCategories?: string[] };
 
 /** The conversation of a chat; its last message is the new one. */
 export function messagesOf({ messages, message }: ChatOptions): ChatMessage[] {
@@ -33,6 +33,7 @@ export function chatRequest(
     ...(found.agent === undefined ? {} : { agent: found.agent }),
     ...(found.space === undefined ? {} : { spaceId: found.space }),
     ...(clientTools.length === 0 ? {} : { clientTools: clientTools as NonNullable<StartRun['clientTools']> }),
+    ...(options.selectedToolCategories ? { selectedToolCategories: options.selectedToolCategories } : {}),
     ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
     ...(options.messageId === undefined ? {} : { messageId: options.messageId }),
     ...(history.length === 0 ? {} : { history }),

@@ -1,6 +1,6 @@
 import { pause, retryDelay } from './back-off.js';
 import { aborted, type Connection } from './connection.js';
-import { AbortedError, CODES, ProtocolError, ToolgateError } from './error.js';
+import { AbortedError, CODES, ProtocolError, ToolgateError, UnavailableError } from './error.js';
 import { readEvents } from './sse.js';
 import type { Event } from './wire.js';
 
@@ -47,7 +47,7 @@ export async function* follow(
       response ??= await openAt(connection, path, cursor, signal);
       if (response.status === 204 || response.body === null) return;
       options.onOpen?.();
-      for await (const message of readEvents(response.body, (ms) => (asked = ms))) {
+      for await (const message of readEvents(response.body, signal, (ms) => (asked = ms))) {
         const event = parse(message.data);
         if (event === undefined || (cursor !== undefined && event.seq <= cursor)) continue;
         cursor = event.seq;
@@ -60,7 +60,9 @@ export async function* follow(
       }
     } catch (error) {
       if (signal?.aborted) throw aborted(signal);
-      if (error instanceof ToolgateError && !error.retryable) throw error;
+      const passes =
+        error instanceof UnavailableError || !(error instanceof ToolgateError) || error.retryable;
+      if (!passes) throw error;
     }
     response = undefined;
     failures += 1;
