@@ -119,15 +119,20 @@ export class ChatStore {
     const open = Object.values(this.#space?.snapshot().runs ?? {}).filter(
       (run) => !isFinished(run.status) && run.parentCallId === undefined,
     );
-    await this.#attempt(() => Promise.all(open.map((run) => this.client.runs.cancel(run.id))));
+    try {
+      await Promise.all(open.map((run) => this.client.runs.cancel(run.id)));
+    } catch (error) {
+      this.#fail(error);
+      throw error;
+    }
   };
 
-  /** Says yes, or yes with another input, or no. */
+  /** Says yes, or yes with another input, or no. What is refused is thrown, and not kept as the chat's error. */
   readonly decide = async (
     approvalId: string,
     decision: { approved: true; input?: unknown } | { approved: false; reason?: string },
   ): Promise<void> => {
-    await this.#attempt(() => this.client.approvals.decide(approvalId, decision));
+    await this.client.approvals.decide(approvalId, decision);
   };
 
   /** Connects again at once after the connection was given up. */
@@ -162,15 +167,6 @@ export class ChatStore {
       this.options.onSpaceChange?.(id);
     }
     return this.#space;
-  }
-
-  async #attempt(action: () => Promise<unknown>): Promise<void> {
-    try {
-      await action();
-    } catch (error) {
-      this.#fail(error);
-      throw error;
-    }
   }
 
   #mark(messageId: string, state: Message['state']): void {

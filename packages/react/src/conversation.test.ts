@@ -50,6 +50,15 @@ describe('a conversation', () => {
     expect(script(told(events))).toEqual(['user: Draw!', 'assistant: Good morning.']);
   });
 
+  test('thinks no longer when it speaks', () => {
+    const events = story(
+      ...OPENING,
+      { type: 'reasoning-delta', seq: 3000001, id: '1.0', delta: 'hm' },
+      { type: 'text-delta', seq: 3000002, id: '1.1', delta: 'So' },
+    );
+    expect(told(events).messages[1]?.parts).toMatchObject([{ streaming: false }, { streaming: true }]);
+  });
+
   test('is the same with and without its deltas', () => {
     const events = story(
       ...OPENING,

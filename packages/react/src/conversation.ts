@@ -294,13 +294,14 @@ function replaceMessage(
   return { ...conversation, messages };
 }
 
+/** Replaces the part, or begins it at the end; a part that begins ends the ones before it. */
 function upsert(
   parts: readonly MessagePart[],
   id: string,
   make: (before: MessagePart | undefined, id: string) => MessagePart,
 ): MessagePart[] {
   const at = parts.findIndex((part) => part.id === id);
-  return at < 0 ? [...parts, make(undefined, id)] : parts.with(at, make(parts[at], id));
+  return at < 0 ? [...parts.map(still), make(undefined, id)] : parts.with(at, make(parts[at], id));
 }
 
 function partId(message: Message, callId: string): string | undefined {
