@@ -47,6 +47,18 @@ impl<T: Wire> FromRequest<Shared> for Body<T> {
     }
 }
 
+/// A body that is JSON whatever it says of itself: for clients that say nothing, or `text/plain`.
+pub(crate) struct Untyped<T>(pub T);
+
+impl<T: Wire> FromRequest<Shared> for Untyped<T> {
+    type Rejection = Refusal;
+    async fn from_request(request: Request, door: &Shared) -> Result<Self, Refusal> {
+        let (parts, body) = request.into_parts();
+        let bytes = collect(&parts.headers, body, door.settings.body_bytes_max).await?;
+        read(utf8(&bytes)?).map(Self)
+    }
+}
+
 /// A body that may be left out: that is as good as `{}`.
 pub(crate) struct MaybeBody<T>(pub T);
 

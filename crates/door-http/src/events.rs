@@ -45,9 +45,12 @@ pub(crate) fn write_json(out: &mut Vec<u8>, seq: Seq, event: &Event, tail: &Tail
     out.extend_from_slice(b",\"seq\":");
     write_seq(out, seq);
     out.extend_from_slice(tail.0.as_bytes());
-    // Values are passed on as they were written, line breaks between their members included. Inside of JSON
-    // strings there are none, so a space is as good, and the event stays on one line.
-    let mut rest = &mut out[start..];
+    on_one_line(&mut out[start..]);
+}
+
+/// Values are passed on as they were written, line breaks between their members included. Inside of JSON
+/// strings there are none, so a space is as good, and the event stays on one line.
+pub(crate) fn on_one_line(mut rest: &mut [u8]) {
     while let Some(found) = memchr::memchr2(b'\n', b'\r', rest) {
         rest[found] = b' ';
         rest = &mut rest[found + 1..];

@@ -9,6 +9,7 @@ mod answer;
 mod auth;
 mod body;
 mod cache;
+mod chat;
 mod describe;
 mod edge;
 mod events;

@@ -12,7 +12,7 @@ mod messages;
 mod results;
 mod runs;
 mod spaces;
-mod tools;
+pub(crate) mod tools;
 
 use axum::http::{Method, Uri};
 use http::StatusCode;
@@ -47,6 +47,12 @@ pub(crate) fn all() -> OpenApiRouter<Shared> {
         .routes(routes!(approvals::decide))
         .routes(routes!(tools::list))
         .routes(routes!(tools::validate))
+        .routes(routes!(crate::chat::post))
+        .routes(routes!(crate::chat::messages))
+        .routes(routes!(crate::chat::resume))
+        .routes(routes!(crate::chat::post_default))
+        .routes(routes!(crate::chat::messages_default))
+        .routes(routes!(crate::chat::resume_default))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::remove))
         .routes(routes!(health::openapi))

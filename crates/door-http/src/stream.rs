@@ -1,6 +1,5 @@
 //! Event streams: one HTTP body that an async function writes, one frame for all that is ready.
 
-use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,8 +71,13 @@ impl Follow {
 
     /// The answer that streams these events.
     pub fn stream(self, door: &Shared, events: Subscription) -> Response {
+        self.tell(door, events, Events::new(self))
+    }
+
+    /// The answer that tells of these events in the words of `page`.
+    pub fn tell(self, door: &Shared, events: Subscription, page: impl Page) -> Response {
         let slot = Arc::new(Slot::default());
-        let writer = write(door.clone(), self, events, Frames::new(slot.clone()));
+        let writer = write(door.clone(), self, events, page, Frames::new(slot.clone()));
         let body = axum::body::Body::new(EventBody {
             writer: Some(Box::pin(writer)),
             slot,
@@ -94,20 +98,46 @@ impl Follow {
     }
 }
 
+/// Tells of events in the words of a protocol.
+pub(crate) trait Page: Send + 'static {
+    /// Writes what the reader learns of these.
+    fn write(&mut self, batch: &Batch, out: &mut Vec<u8>);
+    /// Whether the run waits, as far as was told.
+    fn watch(&mut self) -> &mut Watch;
+    /// Everything was told, though the run may go on.
+    fn is_over(&mut self) -> bool {
+        self.watch().is_over()
+    }
+    /// The last words when everything was told.
+    fn close(&mut self, _out: &mut Vec<u8>) {}
+    /// The last words when the reader has to come back; an error breaks the connection.
+    fn part(&mut self, why: &str, out: &mut Vec<u8>) -> Result<(), Cut>;
+}
+
+/// A stream broke off.
+#[derive(Debug, thiserror::Error)]
+#[error("the stream broke off: {0}")]
+pub(crate) struct Cut(pub String);
+
 /// Writes events until there are no more, the reader is cut, or the gateway stops.
-async fn write(door: Shared, follow: Follow, mut events: Subscription, mut frames: Frames) {
+async fn write(
+    door: Shared,
+    follow: Follow,
+    mut events: Subscription,
+    mut page: impl Page,
+    mut frames: Frames,
+) -> Result<(), Cut> {
     let heartbeat = door.settings.heartbeat;
     let mut beat = pin!(tokio::time::sleep(heartbeat));
     let mut stopped = pin!(door.settings.stop.cancelled());
-    let mut page = Page::new(follow);
     while !page.is_over() {
         let mut next = pin!(events.next());
         let batch = match poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await {
             Poll::Ready(batch) => batch,
             Poll::Pending => {
                 frames.flush().await;
-                if page.is_unsure() {
-                    page.look_up(&door).await;
+                if page.watch().is_unsure() {
+                    page.watch().look_up(&door).await;
                     continue;
                 }
                 loop {
@@ -116,12 +146,12 @@ async fn write(door: Shared, follow: Follow, mut events: Subscription, mut frame
                         batch = &mut next => break batch,
                         () = &mut beat => {
                             if !door.still_lets(&follow).await {
-                                return frames.part("no longer allowed").await;
+                                return frames.part(page, "no longer allowed").await;
                             }
                             frames.beat().await;
                             beat.as_mut().reset(tokio::time::Instant::now() + heartbeat);
                         }
-                        () = &mut stopped => return frames.part("going down").await,
+                        () = &mut stopped => return frames.part(page, "going down").await,
                     }
                 }
             }
@@ -129,13 +159,15 @@ async fn write(door: Shared, follow: Follow, mut events: Subscription, mut frame
         match batch {
             Ok(batch) => page.write(&batch, &mut frames.buffer),
             Err(End::Finished) => break,
-            Err(End::Cut) => return frames.part("too slow, or going down").await,
+            Err(End::Cut) => return frames.part(page, "too slow, or going down").await,
         }
         if frames.buffer.len() >= FRAME_BYTES {
             frames.flush().await;
         }
     }
+    page.close(&mut frames.buffer);
     frames.flush().await;
+    Ok(())
 }
 
 impl crate::Door {
@@ -150,13 +182,51 @@ impl crate::Door {
     }
 }
 
-/// Turns batches into text and watches for the end.
-struct Page {
+/// Every event as it is.
+struct Events {
     follow: Follow,
     audience: Audience,
+    watch: Watch,
+    tail: Tail,
+}
+
+impl Events {
+    fn new(follow: Follow) -> Self {
+        Self {
+            follow,
+            audience: follow.who.audience(),
+            watch: Watch::new(&follow),
+            tail: Tail::default(),
+        }
+    }
+}
+
+impl Page for Events {
+    fn write(&mut self, batch: &Batch, out: &mut Vec<u8>) {
+        self.tail.set(batch.run(), self.follow.space, batch.time());
+        for (seq, event) in batch.placed() {
+            if self.watch.sees(seq, event)
+                && let Some(seen) = view(event, self.audience)
+            {
+                write_event(out, seq, &seen, &self.tail);
+            }
+        }
+    }
+    fn watch(&mut self) -> &mut Watch {
+        &mut self.watch
+    }
+    fn part(&mut self, why: &str, out: &mut Vec<u8>) -> Result<(), Cut> {
+        let words = format!(": {why}; come back with your cursor\nretry: {RETRY_MS}\n\n");
+        out.extend_from_slice(words.as_bytes());
+        Ok(())
+    }
+}
+
+/// Reads along until the run waits.
+pub(crate) struct Watch {
+    run: Option<RunId>,
     cursor: Seq,
     pause: Pause,
-    tail: Tail,
 }
 
 /// Whether the run waits, as far as the stream has told.
@@ -171,36 +241,25 @@ enum Pause {
     From(Seq, bool),
 }
 
-impl Page {
-    fn new(follow: Follow) -> Self {
+impl Watch {
+    pub fn new(follow: &Follow) -> Self {
         let pause = match follow.until {
             Until::End => Pause::Ignored,
             Until::Pause(mark) => Pause::Unsure(mark),
         };
         Self {
-            follow,
-            audience: follow.who.audience(),
+            run: follow.run,
             cursor: follow.after,
             pause,
-            tail: Tail::default(),
         }
     }
 
-    fn write(&mut self, batch: &Batch, out: &mut Vec<u8>) {
-        self.tail.set(batch.run(), self.follow.space, batch.time());
-        for (seq, event) in batch.placed() {
-            if seq <= self.cursor {
-                continue;
-            }
-            self.cursor = seq;
-            self.watch(seq, event);
-            if let Some(seen) = view(event, self.audience) {
-                write_event(out, seq, &seen, &self.tail);
-            }
+    /// Takes the next event; false for one that was read before.
+    pub fn sees(&mut self, seq: Seq, event: &Event) -> bool {
+        if seq <= self.cursor {
+            return false;
         }
-    }
-
-    fn watch(&mut self, seq: Seq, event: &Event) {
+        self.cursor = seq;
         match (&self.pause, event) {
             (Pause::Unsure(Mark::Said(mine)), Event::Said(said)) if said.message.message_id == *mine => {
                 self.pause = Pause::Known(false);
@@ -211,6 +270,7 @@ impl Page {
             }
             _ => {}
         }
+        true
     }
 
     fn is_unsure(&self) -> bool {
@@ -219,7 +279,7 @@ impl Page {
 
     /// The stream has to wait and the mark has not come: the run's row knows.
     async fn look_up(&mut self, door: &Shared) {
-        let row = match self.follow.run {
+        let row = match self.run {
             Some(run) => door.engine.store().run(run).await.ok().flatten(),
             None => None,
         };
@@ -229,7 +289,7 @@ impl Page {
         };
     }
 
-    fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         match self.pause {
             Pause::Ignored | Pause::Unsure(_) => false,
             Pause::Known(waits) => waits,
@@ -294,11 +354,10 @@ impl Frames {
         self.lively = false;
     }
     /// The last words of a stream that did not end by itself.
-    async fn part(&mut self, why: &str) {
-        self.buffer.extend_from_slice(
-            format!(": {why}; come back with your cursor\nretry: {RETRY_MS}\n\n").as_bytes(),
-        );
+    async fn part(&mut self, mut page: impl Page, why: &str) -> Result<(), Cut> {
+        let ending = page.part(why, &mut self.buffer);
         self.flush().await;
+        ending
     }
 }
 
@@ -321,30 +380,31 @@ impl Slot {
     }
 }
 
+type Writer = Pin<Box<dyn Future<Output = Result<(), Cut>> + Send>>;
+
 /// A body whose frames come from an async function, polled only when the connection has room: a slow reader
 /// slows its own writer and nothing else.
 struct EventBody {
-    writer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    writer: Option<Writer>,
     slot: Arc<Slot>,
 }
 
 impl http_body::Body for EventBody {
     type Data = Bytes;
-    type Error = Infallible;
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    type Error = Cut;
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let Some(writer) = &mut self.writer else {
             return Poll::Ready(None);
         };
-        if writer.as_mut().poll(cx).is_ready() {
+        let ended = writer.as_mut().poll(cx);
+        if ended.is_ready() {
             self.writer = None;
         }
-        match self.slot.take() {
-            Some(frame) => Poll::Ready(Some(Ok(Frame::data(frame)))),
-            None if self.writer.is_none() => Poll::Ready(None),
-            None => Poll::Pending,
+        match (self.slot.take(), ended) {
+            (Some(frame), _) => Poll::Ready(Some(Ok(Frame::data(frame)))),
+            (None, Poll::Ready(Err(cut))) => Poll::Ready(Some(Err(cut))),
+            (None, Poll::Ready(Ok(()))) => Poll::Ready(None),
+            (None, Poll::Pending) => Poll::Pending,
         }
     }
 }

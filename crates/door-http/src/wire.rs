@@ -1,7 +1,7 @@
 //! What a request body holds. Each type says in one place how it is read, with every problem at once, and
 //! how it is described in the OpenAPI document; so the two cannot drift apart.
 
-mod object;
+pub(crate) mod object;
 
 use std::fmt;
 

@@ -11,7 +11,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::prompt::OfferedTool;
-use toolgate_kernel::tool::{self, ClientTool, Toolbox};
+use toolgate_kernel::tool::{self, ClientTool, Placement, Tool, Toolbox};
 
 use crate::store::{AgentRecord, StoreError};
 use crate::{Engine, Inner};
@@ -129,17 +129,28 @@ impl Inner {
         )
     }
 
-    /// The agent's tools with the caller's.
-    pub(crate) fn kit(&self, agent: &Compiled, client: &[ClientTool]) -> Result<Arc<Kit>, Vec<Problem>> {
-        if client.is_empty() {
+    /// The agent's tools with the caller's; of the agent's client tools only those of `categories`, if given,
+    /// and those of none.
+    pub(crate) fn kit(
+        &self,
+        agent: &Compiled,
+        client: &[ClientTool],
+        categories: Option<&[String]>,
+    ) -> Result<Arc<Kit>, Vec<Problem>> {
+        if client.is_empty() && categories.is_none() {
             return Ok(agent.tools.clone());
         }
         let hashes: String = client.iter().map(ClientTool::hash).collect();
-        let key = format!("{}:{hashes}", agent.tools.pins.as_str());
+        let key = format!("{}:{hashes}:{categories:?}", agent.tools.pins.as_str());
         if let Some(kit) = self.agents.lock().merged.get(&key) {
             return Ok(kit.clone());
         }
-        let kit = Arc::new(Kit::new(tool::merge(&agent.tools.toolbox, client)?));
+        let mut toolbox = tool::merge(&agent.tools.toolbox, client)?;
+        if let Some(categories) = categories {
+            let own = &agent.tools.toolbox;
+            toolbox.retain(|name, tool| !own.contains_key(name) || is_chosen(tool, categories));
+        }
+        let kit = Arc::new(Kit::new(toolbox));
         let mut known = self.agents.lock();
         if known.merged.len() >= MERGED_MAX {
             known.merged.clear();
@@ -147,6 +158,12 @@ impl Inner {
         known.merged.insert(key, kit.clone());
         Ok(kit)
     }
+}
+
+/// Whether a caller that chose these categories wants the tool. Tools on the gateway's side are not its to choose.
+fn is_chosen(tool: &Tool, categories: &[String]) -> bool {
+    let category = tool.category.as_ref();
+    tool.placement() != Placement::Client || category.is_none_or(|category| categories.contains(category))
 }
 
 fn compiled(revision: u32, agent: Agent) -> Compiled {

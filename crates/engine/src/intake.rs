@@ -3,6 +3,7 @@
 use serde::Serialize;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::history::Earlier;
 use toolgate_kernel::id::{ApprovalId, CallId, EntityId, MessageId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Message;
@@ -20,12 +21,18 @@ pub struct Post {
     pub project: ProjectId,
     /// Where; none makes a space for this run alone.
     pub space: Option<SpaceId>,
+    /// Make the space when it is not there.
+    pub makes_space: bool,
     /// What; the same message id again is the same message.
     pub message: Message,
     /// Who answers: this agent, or the space's, or the project's `default`.
     pub answer: Answer,
-    /// Tools that the caller brings; already validated.
+    /// Tools that the caller brings; already validated. Others than those of the run under way end that run.
     pub client_tools: Vec<ClientTool>,
+    /// Of the agent's client tools only those of these categories, and those of none.
+    pub categories: Option<Vec<String>>,
+    /// What the caller says was said before; counts for agents that take its word.
+    pub history: Vec<Earlier>,
     /// The key that makes a repeated request harmless, and the hash of the request.
     pub idempotency: Option<(String, [u8; 32])>,
 }

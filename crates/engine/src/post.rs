@@ -3,7 +3,9 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use toolgate_kernel::event::{Entry, RunStart, Said, Seq};
+use toolgate_kernel::agent::History;
+use toolgate_kernel::event::{Entry, Event, RunStart, Said, Seq};
+use toolgate_kernel::history::Earlier;
 use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
@@ -68,6 +70,8 @@ struct NewRun {
     agent: Compiled,
     kit: Arc<Kit>,
     client_tools: Vec<ClientTool>,
+    categories: Option<Vec<String>>,
+    history: Vec<Earlier>,
     message: Message,
     idempotency: Option<IdempotencyRecord>,
 }
@@ -104,32 +108,34 @@ impl Inner {
                 "the gateway is going down; try again in a moment".into(),
             ));
         }
+        // The same request may have come just before, and so may another to the same space.
+        let _turn = match post.space {
+            Some(known) => Some(self.spaces.lock(known).await),
+            None => None,
+        };
         if let Some(posted) = self.answered_before(&post).await? {
             return Ok(posted);
         }
-        let Some(known) = post.space else {
-            return self.post_new_space(space, post).await;
+        let record = match post.space {
+            Some(known) => self.store.space(known).await?,
+            None => None,
         };
-        let record = self
-            .store
-            .space(known)
-            .await?
-            .filter(|record| record.project == post.project);
-        let record = record.ok_or(PostError::NoSpace)?;
+        let record = match record.filter(|record| record.project == post.project) {
+            Some(record) => record,
+            None if post.space.is_none() || post.makes_space => {
+                return self.post_new_space(space, post).await;
+            }
+            None => return Err(PostError::NoSpace),
+        };
         let name = match &post.answer {
             Answer::None => return self.post_unanswered(space, post).await,
             Answer::Agent(name) => name.clone(),
             Answer::Default => record.agent.unwrap_or_else(default_agent),
         };
-        let _turn = self.spaces.lock(space).await;
-        // The same request may have come just before.
-        if let Some(posted) = self.answered_before(&post).await? {
+        let (agent, kit) = self.equip(name, &post).await?;
+        if let Some(posted) = self.join_run(space, &agent, &kit, &post).await? {
             return Ok(posted);
         }
-        if let Some(posted) = self.join_run(space, &name, &post).await? {
-            return Ok(posted);
-        }
-        let (agent, kit) = self.equip(post.project, name, &post.client_tools).await?;
         self.post_new_run(space, None, agent, kit, post).await
     }
 
@@ -139,7 +145,7 @@ impl Inner {
             Answer::Agent(name) => name.clone(),
             Answer::Default => default_agent(),
         };
-        let (agent, kit) = self.equip(post.project, name.clone(), &post.client_tools).await?;
+        let (agent, kit) = self.equip(name.clone(), &post).await?;
         let record = SpaceRecord {
             id: space,
             project: post.project,
@@ -152,17 +158,13 @@ impl Inner {
         self.post_new_run(space, Some(record), agent, kit, post).await
     }
 
-    async fn equip(
-        &self,
-        project: ProjectId,
-        name: AgentName,
-        client_tools: &[ClientTool],
-    ) -> Result<(Compiled, Arc<Kit>), PostError> {
+    async fn equip(&self, name: AgentName, post: &Post) -> Result<(Compiled, Arc<Kit>), PostError> {
         let agent = self
-            .compiled(project, &name, None)
+            .compiled(post.project, &name, None)
             .await?
             .ok_or(PostError::NoAgent(name))?;
-        let kit = self.kit(&agent, client_tools).map_err(PostError::Tools)?;
+        let kit = self.kit(&agent, &post.client_tools, post.categories.as_deref());
+        let kit = kit.map_err(PostError::Tools)?;
         Ok((agent, kit))
     }
 
@@ -190,6 +192,8 @@ impl Inner {
                 agent,
                 kit,
                 client_tools: post.client_tools.clone(),
+                categories: post.categories.clone(),
+                history: post.history.clone(),
                 message: post.message.clone(),
                 idempotency,
             })
@@ -214,11 +218,13 @@ impl Inner {
         }
     }
 
-    /// Gives the message to the run that is under way in the space, if there is one.
+    /// Gives the message to the run that is under way in the space, if there is one that it fits. One that has
+    /// other tools than the message brings, or another past than it tells, is ended instead.
     async fn join_run(
         self: &Arc<Self>,
         space: SpaceId,
-        agent: &AgentName,
+        agent: &Compiled,
+        kit: &Kit,
         post: &Post,
     ) -> Result<Option<Posted>, PostError> {
         let filter = RunFilter {
@@ -229,10 +235,17 @@ impl Inner {
         let recent = self.store.runs(post.project, filter).await?;
         let open = recent
             .into_iter()
-            .find(|run| !run.status.is_final() && run.agent == *agent && run.parent.is_none());
+            .find(|run| !run.status.is_final() && run.agent == agent.agent.name && run.parent.is_none());
         let Some(RunRecord { id, version, .. }) = open else {
             return Ok(None);
         };
+        if !self.fits(id, agent, kit, post).await? {
+            return match self.cancel(id).await {
+                Ok(_) => Ok(None),
+                Err(IntakeError::Store(error)) => Err(error.into()),
+                Err(other) => Err(PostError::Busy(other.to_string())),
+            };
+        }
         let idempotency = self.remember(post, space, Some(id));
         let arrival = Arrival::Message(post.message.clone());
         match self.deliver_once(id, arrival, idempotency, |_| Some(())).await {
@@ -248,6 +261,25 @@ impl Inner {
             Err(IntakeError::Store(error)) => Err(error.into()),
             Err(other) => Err(PostError::Busy(other.to_string())),
         }
+    }
+
+    /// Whether a run under way can go on with what the message brings.
+    async fn fits(&self, run: RunId, agent: &Compiled, kit: &Kit, post: &Post) -> Result<bool, StoreError> {
+        if agent.agent.history == History::Client {
+            return Ok(false);
+        }
+        if post.client_tools.is_empty() && post.categories.is_none() {
+            return Ok(true);
+        }
+        let log = self.store.run_log(run).await?;
+        let pins = log
+            .iter()
+            .flat_map(|entry| &entry.events)
+            .find_map(|event| match event {
+                Event::RunStart(start) => Some(&start.tools),
+                _ => None,
+            });
+        Ok(pins == Some(&kit.pins))
     }
 
     /// A message that nobody is asked to answer.
@@ -326,6 +358,8 @@ impl Inner {
             agent,
             kit,
             client_tools: Vec::new(),
+            categories: None,
+            history: Vec::new(),
             message,
             idempotency: None,
         });
@@ -348,6 +382,8 @@ impl Inner {
             agent,
             kit,
             client_tools,
+            categories,
+            history,
             message,
             idempotency,
         } = new;
@@ -360,6 +396,8 @@ impl Inner {
             parent,
             depth,
             client_tools,
+            categories,
+            history,
             tools: kit.pins.clone(),
         };
         let mut run = Run::new(id, agent.agent.clone(), kit.toolbox.clone());

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::agent::ModelName;
 use crate::call::ErrorCode;
+use crate::history::Earlier;
 use crate::id::{ApprovalId, CallId, EntityId, MessageId, RunId, SpaceId};
 use crate::json::Json;
 use crate::message::Message;
@@ -380,6 +381,12 @@ body! {
         /// Tools that the caller brought.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         client_tools: Vec<ClientTool>,
+        /// Of the agent's client tools only those of these categories, and those of none; absent for all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        categories: Option<Vec<String>>,
+        /// What the client says was said before, for an agent that takes its word.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        history: Vec<Earlier>,
         /// Hash of every tool definition the run started with, by name.
         tools: Json,
     }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::call::ErrorCode;
 use crate::event::{Entry, Event, ToolOutputDenied, ToolOutputError};
 use crate::id::{CallId, RunId};
@@ -10,6 +12,10 @@ use crate::json::Json;
 use crate::message::Part;
 use crate::name::AgentName;
 use crate::prompt::{CallResult, Said, Turn};
+
+/// Where the numbers of calls begin that a client tells of: no run makes so many itself, and an id stays within 40
+/// characters.
+const TOLD_CALLS: u32 = 10_000_000;
 
 /// The turns of one run, built event by event.
 #[derive(Debug, Clone, Default)]
@@ -178,4 +184,89 @@ pub fn before(run: RunId, agent: &AgentName, entries: &[Entry]) -> Vec<Arc<Turn>
             }
         })
         .collect()
+}
+
+/// A turn that a client says was said before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Earlier {
+    /// By a person.
+    User(Vec<Part>),
+    /// By the model.
+    Assistant(Vec<EarlierPart>),
+}
+
+/// A piece of what the model said before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum EarlierPart {
+    /// Words.
+    Text(String),
+    /// A call and what it gave.
+    Call {
+        /// The tool.
+        name: Arc<str>,
+        /// What it was given.
+        input: Json,
+        /// What it gave.
+        output: Json,
+        /// Whether that is an error.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        failed: bool,
+    },
+}
+
+/// What a client says was said before `run`, as a model reads it. Words after calls are a turn of their own.
+pub fn told(run: RunId, earlier: &[Earlier]) -> Vec<Arc<Turn>> {
+    let mut turns = Vec::new();
+    let mut numbers = TOLD_CALLS..;
+    for turn in earlier {
+        match turn {
+            Earlier::User(parts) => turns.push(Turn::User(parts.clone())),
+            Earlier::Assistant(parts) => {
+                let (mut said, mut results) = (Vec::new(), Vec::new());
+                for part in parts {
+                    match part {
+                        EarlierPart::Text(text) => {
+                            close(&mut turns, &mut said, &mut results, false);
+                            said.push(Said::Text(text.clone()));
+                        }
+                        EarlierPart::Call {
+                            name,
+                            input,
+                            output,
+                            failed,
+                        } => {
+                            let number = numbers.next().expect("a body has fewer calls");
+                            let id = CallId { run, number };
+                            said.push(Said::Call {
+                                id,
+                                name: name.clone(),
+                                input: input.clone(),
+                                signature: None,
+                            });
+                            results.push(CallResult {
+                                id,
+                                name: name.clone(),
+                                output: output.clone(),
+                                is_error: *failed,
+                            });
+                        }
+                    }
+                }
+                close(&mut turns, &mut said, &mut results, true);
+            }
+        }
+    }
+    turns.into_iter().map(Arc::new).collect()
+}
+
+/// Ends a turn of the model when it has calls, or when nothing follows.
+fn close(turns: &mut Vec<Turn>, said: &mut Vec<Said>, results: &mut Vec<CallResult>, last: bool) {
+    if !said.is_empty() && (last || !results.is_empty()) {
+        turns.push(Turn::Assistant(std::mem::take(said)));
+    }
+    if !results.is_empty() {
+        turns.push(Turn::Results(std::mem::take(results)));
+    }
 }

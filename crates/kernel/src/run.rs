@@ -47,6 +47,8 @@ pub struct Run {
     decisions: Vec<DecisionRecord>,
     messages: Vec<MessageId>,
     transcript: Transcript,
+    /// What the client says was said before, when the agent takes its word.
+    told_before: Option<Arc<[Arc<Turn>]>>,
     usage: Usage,
 }
 
@@ -305,6 +307,10 @@ impl Run {
     /// A decision that was taken.
     pub fn decision(&self, approval: ApprovalId) -> Option<&DecisionRecord> {
         self.decisions.iter().find(|record| record.approval == approval)
+    }
+    /// The conversation before the run, when the agent takes the client's word for it; the log's otherwise.
+    pub fn told_before(&self) -> Option<&Arc<[Arc<Turn>]>> {
+        self.told_before.as_ref()
     }
     /// The run's own conversation up to the step that is being asked.
     pub fn turns(&self) -> &[Arc<Turn>] {

@@ -2,6 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import {
   AbortedError,
   AccessError,
+  type ChatMessage,
   type Chunk,
   ConflictError,
   type ToolgatePlugin,
@@ -517,6 +518,39 @@ describe('conversations', () => {
     expect(JSON.stringify(model.requests[1]?.messages)).toMatch(/I am Ada.*Hello Ada.*Who am I/);
     const other = await client.chat({ messages: [{ role: 'user', content: 'Who am I?' }] });
     expect(other.spaceId).not.toBe(first.spaceId);
+  });
+
+  test('what was said before travels along, for agents that take the caller’s word for it', async ({
+    skip,
+  }) => {
+    const { client, model, another } = await world(['Ada.']);
+    const scripted = { provider: 'openai', name: 'scripted', baseUrl: model.baseUrl, apiKey: 'none' };
+    const known = await client.agents.put('stateless', { model: scripted, history: 'client' }).then(
+      () => true,
+      () => false,
+    );
+    if (!known) skip('this gateway has no agents of that kind yet');
+    const messages = [
+      { role: 'user', content: 'I am Ada.' },
+      { role: 'assistant', content: 'Hello Ada.' },
+      { role: 'user', content: 'Who am I?' },
+    ] satisfies ChatMessage[];
+    expect((await another().chat({ agent: 'stateless', messages })).text).toBe('Ada.');
+    expect(JSON.stringify(model.requests[0]?.messages)).toMatch(/I am Ada.*Hello Ada.*Who am I/);
+  });
+
+  test('a message alone sends no history', async () => {
+    const bodies: Array<Record<string, unknown>> = [];
+    const watching: typeof fetch = (input, init) => {
+      if (init?.method === 'POST') bodies.push(JSON.parse(String(init.body)));
+      return fetch(input, init);
+    };
+    const { client } = await world(['One.', 'Two.'], { fetch: watching });
+    await client.chat('hi');
+    const earlier = { role: 'assistant', content: 'Hello.' } as const;
+    await client.chat({ messages: [earlier, { role: 'user', content: 'and?' }] });
+    expect(bodies[0]).toEqual({ message: 'hi' });
+    expect(bodies[1]).toEqual({ message: 'and?', history: [earlier] });
   });
 
   test('a space that is named is used', async () => {

@@ -18,6 +18,7 @@ use super::message::{MessageObject, Parts, Said};
 use crate::answer::{Answer, Saying, Streams};
 use crate::auth::Principal;
 use crate::body::Body;
+use crate::chat::{Categories, Messages, earlier};
 use crate::describe::{BadBody, Missing, Refused};
 use crate::problem::Refusal;
 use crate::query::At;
@@ -48,6 +49,8 @@ wire! {
         agent "agent": Option<AgentName>,
         /// Tools that the caller executes itself.
         client_tools "clientTools": Option<ClientTools>,
+        /// Of the agent's client tools only those of these categories, and those of none.
+        categories "selectedToolCategories": Option<Categories>,
         /// Whether anybody answers; true unless said otherwise.
         respond "respond": Option<bool>,
         /// Whatever the sender attaches; never given to a model.
@@ -77,6 +80,10 @@ wire! {
         space_id "spaceId": Option<SpaceId>,
         /// Tools that the caller executes itself.
         client_tools "clientTools": Option<ClientTools>,
+        /// Of the agent's client tools only those of these categories, and those of none.
+        categories "selectedToolCategories": Option<Categories>,
+        /// What was said before, for an agent with `history: client`; others go by the space.
+        history "history": Option<Messages>,
         /// Whatever the sender attaches; never given to a model.
         metadata "metadata": Option<AnyObject>,
     }
@@ -145,6 +152,9 @@ pub(crate) async fn post(
         message: message.by(&who),
         answer,
         client_tools: checked(body.client_tools)?,
+        categories: chosen(body.categories),
+        makes_space: false,
+        history: Vec::new(),
         idempotency,
     };
     say(&door, who, post, StatusCode::ACCEPTED, streams).await
@@ -187,6 +197,9 @@ pub(crate) async fn start(
         message: message.by(&who),
         answer: body.agent.map_or(Answers::Default, Answers::Agent),
         client_tools: checked(body.client_tools)?,
+        categories: chosen(body.categories),
+        makes_space: false,
+        history: body.history.map_or(Vec::new(), |history| earlier(&history.0)),
         idempotency,
     };
     say(&door, who, post, StatusCode::CREATED, streams).await
@@ -234,6 +247,10 @@ fn checked(tools: Option<ClientTools>) -> Result<Vec<ClientTool>, Refusal> {
     tools.map_or(Ok(Vec::new()), |tools| {
         tools.check("/clientTools").map_err(Refusal::invalid)
     })
+}
+
+fn chosen(categories: Option<Categories>) -> Option<Vec<String>> {
+    categories.map(|list| list.0.into_iter().map(|name| name.0).collect())
 }
 
 impl Said {

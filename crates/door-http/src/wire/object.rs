@@ -166,13 +166,26 @@ pub(crate) fn component(name: &str) -> RefOr<Schema> {
     Ref::from_schema_name(name).into()
 }
 
-/// A request body or a part of one: the struct, its reader and its description.
+/// Whether members that are not known are ignored rather than refused.
+macro_rules! ignores {
+    (others) => {
+        true
+    };
+    () => {
+        false
+    };
+}
+pub(crate) use ignores;
+
+/// A request body or a part of one: the struct, its reader and its description. Members that are not known are
+/// refused, unless it says `ignore others`.
 macro_rules! wire {
     ($(#[doc = $doc:literal])* $name:ident {
         $( $(#[doc = $fdoc:literal])* $field:ident $wire:literal : $ty:ty ),* $(,)?
     }
     $( exactly one of [$($one:ident $one_wire:literal),*] )*
-    $( at most one of [$($few:ident $few_wire:literal),*] )*) => {
+    $( at most one of [$($few:ident $few_wire:literal),*] )*
+    $( ignore $others:ident )?) => {
         $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq)]
         pub(crate) struct $name { $( $(#[doc = $fdoc])* pub $field: $ty, )* }
@@ -186,7 +199,9 @@ macro_rules! wire {
                 let before = problems.len();
                 let members = $crate::wire::Members::read(value, at, problems)?;
                 $( let $field = members.take::<$ty>($wire, at, problems); )*
-                members.refuse_others(&[$($wire),*], at, problems);
+                if !$crate::wire::object::ignores!($($others)?) {
+                    members.refuse_others(&[$($wire),*], at, problems);
+                }
                 $(
                     // A member that could not be read was given, and its problem is told already.
                     let given = [$( !matches!($one, Some(None)) ),*].iter().filter(|given| **given).count();
@@ -220,7 +235,9 @@ macro_rules! wire {
                 use $crate::wire::Wire;
                 let object = utoipa::openapi::ObjectBuilder::new()
                     .description(Some(concat!($($doc, "\n"),*).trim()))
-                    .additional_properties(Some(utoipa::openapi::schema::AdditionalProperties::FreeForm(false)));
+                    .additional_properties(Some(utoipa::openapi::schema::AdditionalProperties::FreeForm(
+                        $crate::wire::object::ignores!($($others)?),
+                    )));
                 $(
                     let schema = $crate::wire::described(<$ty as Wire>::schema(), concat!($($fdoc),*));
                     let object = object.property($wire, schema);

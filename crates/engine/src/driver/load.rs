@@ -162,6 +162,9 @@ impl Driver {
 
     /// What was said in the space before this run.
     pub(super) async fn history(&mut self) -> Result<Arc<[Arc<Turn>]>, Adrift> {
+        if let Some(told) = self.run.told_before() {
+            return Ok(told.clone());
+        }
         if let Some(history) = &self.history {
             return Ok(history.clone());
         }
@@ -268,7 +271,7 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
             ))
         })?;
     let kit = inner
-        .kit(&compiled, &start.client_tools)
+        .kit(&compiled, &start.client_tools, start.categories.as_deref())
         .map_err(|_| StoreError::Corrupt(format!("the client tools of {} do not compile", record.id)))?;
     let run = Run::replay(record.id, compiled.agent, kit.toolbox.clone(), &log);
     // The log is what happened; the row may have been read a moment earlier.

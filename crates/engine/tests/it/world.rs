@@ -210,6 +210,9 @@ impl World {
 
     pub fn post_to(&self, space: Option<SpaceId>, words: &str) -> Post {
         Post {
+            makes_space: false,
+            categories: None,
+            history: Vec::new(),
             project: self.project,
             space,
             message: message(words),

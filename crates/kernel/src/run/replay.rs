@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{DecisionRecord, Phase, Run, Verdict};
-use crate::agent::Agent;
+use crate::agent::{Agent, History};
 use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
 use crate::event::{Entry, Event, Seq, Status, ToolApprovalResponse, ToolInputAvailable, ToolRef, Usage};
-use crate::history::Transcript;
+use crate::history::{self, Transcript};
 use crate::id::{CallId, RunId};
 use crate::json::Json;
 use crate::time::Time;
@@ -28,6 +28,7 @@ impl Run {
             decisions: Vec::new(),
             messages: Vec::new(),
             transcript: Transcript::default(),
+            told_before: None,
             usage: Usage::default(),
         }
     }
@@ -74,7 +75,13 @@ impl Run {
     pub(super) fn apply(&mut self, event: &Event, seq: Seq, time: Time) {
         self.transcript.apply(event);
         match event {
-            Event::RunStart(e) => self.depth = e.depth,
+            Event::RunStart(e) => {
+                self.depth = e.depth;
+                self.told_before = match self.agent.history {
+                    History::Client => Some(history::told(self.id, &e.history).into()),
+                    History::Server => None,
+                };
+            }
             Event::Said(e) => {
                 self.messages.push(e.message.message_id);
                 self.steps_since_message = 0;

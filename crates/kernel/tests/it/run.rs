@@ -76,6 +76,8 @@ impl Story {
             agent: agent.clone(),
         };
         let start = RunStart {
+            categories: None,
+            history: Vec::new(),
             agent: "tester".parse().unwrap(),
             revision: 1,
             model: agent.model.name.clone(),

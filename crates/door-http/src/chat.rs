@@ -1,0 +1,616 @@
+//! The chat door: the AI SDK's UI message stream over the same runs. A chat is a space; a turn of it is a run that
+//! may pause for the client and goes on with the next request.
+//!
+//! Start with `post`; then `body` (what comes in), `claims` (what of it counts), `tell` (what goes out).
+
+mod body;
+mod chunk;
+mod claims;
+mod past;
+mod tell;
+
+use std::collections::{HashSet, VecDeque};
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use sha2::{Digest, Sha256};
+use toolgate_engine::feed::{Scope, Subscription};
+use toolgate_engine::intake::{Answer, Post, Posted, Submission};
+use toolgate_engine::store::{LogRange, RunFilter, RunRecord};
+use toolgate_kernel::agent::History;
+use toolgate_kernel::event::{Entry, Event, Seq};
+use toolgate_kernel::id::{CallId, MessageId, RunId, SpaceId};
+use toolgate_kernel::message::Message;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::problem::Problem;
+use uuid::Uuid;
+
+use crate::answer::{Answer as Answered, ok};
+use crate::auth::{Principal, Reader};
+use crate::body::Untyped;
+use crate::describe::{BadBody, BadQuery, Missing, Refused};
+use crate::problem::Refusal;
+use crate::query::{At, Query};
+use crate::stream::{Follow, Mark, Until};
+use crate::wire::TextOr;
+use crate::{Shared, schema};
+
+pub(crate) use body::{Categories, Messages, earlier};
+use body::{ChatMessage, ChatRole, ChatTurn, Content, Dialect, Trigger};
+use chunk::Place;
+use claims::{Claims, Word, is_too_late, place_before};
+pub(crate) use past::ChatPast;
+use tell::{From, Teller};
+
+/// Says that the body is a UI message stream.
+const STREAM_VERSION: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
+/// What the cursor transport of the AI SDK asks for the rest by.
+const WORKFLOW_RUN: HeaderName = HeaderName::from_static("x-workflow-run-id");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The agent that answers where nobody named one.
+const DEFAULT_AGENT: &str = "default";
+/// Most chunks that a client may say it has read.
+const INDEX_MAX: usize = 1_000_000_000;
+/// Entries of a chat's log read at a time.
+const PAGE_ENTRIES: usize = 1_000;
+/// Newest entries of a chat that its messages are made of.
+const PAST_ENTRIES_MAX: usize = 20_000;
+/// Newest runs of a chat among which its last one is looked for.
+const RECENT_RUNS: usize = 8;
+
+/// A turn of a chat with the project's `default` agent, as a UI message stream.
+#[utoipa::path(
+    post, path = "/api/chat", operation_id = "default_chat", tag = "chat",
+    params(("dialect" = inline(Option<DialectWord>), Query, description = "As in the body.")),
+    request_body = ChatTurn,
+    responses(
+        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
+        BadBody, Missing, Refused,
+    ),
+)]
+pub(crate) async fn post_default(
+    State(door): State<Shared>,
+    who: Principal,
+    query: Query,
+    Untyped(turn): Untyped<ChatTurn>,
+) -> Result<Response, Refusal> {
+    let agent = DEFAULT_AGENT.parse().expect("it is a name");
+    take(&door, who, agent, &query, turn).await
+}
+
+/// A turn of a chat, as a UI message stream.
+///
+/// The stream ends when the run ends or waits for the client; results, and decisions on approvals, come with the
+/// next request.
+#[utoipa::path(
+    post, path = "/v1/agents/{agent}/chat", operation_id = "chat", tag = "chat",
+    params(
+        ("agent" = inline(schema::AgentName), Path),
+        ("dialect" = inline(Option<DialectWord>), Query, description = "As in the body."),
+    ),
+    request_body = ChatTurn,
+    responses(
+        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
+        BadBody, Missing, Refused,
+    ),
+)]
+pub(crate) async fn post(
+    State(door): State<Shared>,
+    who: Principal,
+    At(agent): At<AgentName>,
+    query: Query,
+    Untyped(turn): Untyped<ChatTurn>,
+) -> Result<Response, Refusal> {
+    take(&door, who, agent, &query, turn).await
+}
+
+/// The answer under way in a chat, from its beginning or from a cursor; 204 when there is none.
+#[utoipa::path(
+    get, path = "/v1/agents/{agent}/chat/{chat}/stream", operation_id = "resume_chat", tag = "chat",
+    params(
+        ("agent" = inline(schema::AgentName), Path),
+        ("chat" = String, Path, description = "The chat's id, or a run's."),
+        ("dialect" = inline(Option<DialectWord>), Query, description = "As in the body of a turn."),
+        ("startIndex" = Option<u32>, Query, maximum = 1_000_000_000, description = "Chunks of the answer that were read."),
+        ("after" = inline(Option<schema::ChatPlace>), Query, description = "The `id:` of the last chunk that was read."),
+        ("last-event-id" = inline(Option<schema::ChatPlace>), Header, description = "The same as `after`."),
+    ),
+    responses(
+        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
+        (status = 204, description = "Nothing is under way."),
+        BadQuery, Missing, Refused,
+    ),
+)]
+pub(crate) async fn resume(
+    State(door): State<Shared>,
+    Reader(who): Reader,
+    At((agent, chat)): At<(AgentName, String)>,
+    headers: HeaderMap,
+    query: Query,
+) -> Result<Response, Refusal> {
+    resumed(&door, who, agent, &chat, &headers, &query).await
+}
+
+/// What was said in a chat, as the messages that a client begins with. The answer that is under way is left out: its
+/// stream tells it.
+#[utoipa::path(
+    get, path = "/v1/agents/{agent}/chat/{chat}", operation_id = "chat_messages", tag = "chat",
+    params(
+        ("agent" = inline(schema::AgentName), Path),
+        ("chat" = String, Path, description = "The chat's id."),
+    ),
+    responses((status = 200, description = "The messages.", body = ChatPast), Missing, Refused),
+)]
+pub(crate) async fn messages(
+    State(door): State<Shared>,
+    who: Principal,
+    At((agent, chat)): At<(AgentName, String)>,
+) -> Result<Answered<ChatPast>, Refusal> {
+    read(&door, who, agent, chat).await
+}
+
+/// The same for the project's `default` agent.
+#[utoipa::path(
+    get, path = "/api/chat/{chat}", operation_id = "default_chat_messages", tag = "chat",
+    params(("chat" = String, Path, description = "The chat's id.")),
+    responses((status = 200, description = "The messages.", body = ChatPast), Missing, Refused),
+)]
+pub(crate) async fn messages_default(
+    State(door): State<Shared>,
+    who: Principal,
+    At(chat): At<String>,
+) -> Result<Answered<ChatPast>, Refusal> {
+    read(&door, who, DEFAULT_AGENT.parse().expect("it is a name"), chat).await
+}
+
+/// The same for the project's `default` agent.
+#[utoipa::path(
+    get, path = "/api/chat/{chat}/stream", operation_id = "resume_default_chat", tag = "chat",
+    params(
+        ("chat" = String, Path, description = "The chat's id, or a run's."),
+        ("dialect" = inline(Option<DialectWord>), Query, description = "As in the body of a turn."),
+        ("startIndex" = Option<u32>, Query, maximum = 1_000_000_000, description = "Chunks of the answer that were read."),
+        ("after" = inline(Option<schema::ChatPlace>), Query, description = "The `id:` of the last chunk that was read."),
+        ("last-event-id" = inline(Option<schema::ChatPlace>), Header, description = "The same as `after`."),
+    ),
+    responses(
+        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
+        (status = 204, description = "Nothing is under way."),
+        BadQuery, Missing, Refused,
+    ),
+)]
+pub(crate) async fn resume_default(
+    State(door): State<Shared>,
+    Reader(who): Reader,
+    At(chat): At<String>,
+    headers: HeaderMap,
+    query: Query,
+) -> Result<Response, Refusal> {
+    let agent = DEFAULT_AGENT.parse().expect("it is a name");
+    resumed(&door, who, agent, &chat, &headers, &query).await
+}
+
+/// A version of the AI SDK's UI message stream.
+#[derive(utoipa::ToSchema)]
+#[schema(as = Dialect, rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes the words of `Dialect`")]
+pub(crate) enum DialectWord {
+    V5,
+    V6,
+    V7,
+}
+
+/// One event of a UI message stream.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "describes what `tell` writes")]
+pub(crate) struct ChatEvent {
+    /// A chunk as JSON text, or `[DONE]`.
+    data: String,
+    /// Where the stream can be taken up again.
+    id: Option<String>,
+}
+
+async fn take(
+    door: &Shared,
+    who: Principal,
+    agent: AgentName,
+    query: &Query,
+    turn: ChatTurn,
+) -> Result<Response, Refusal> {
+    let dialect = match turn.dialect {
+        Some(dialect) => dialect,
+        None => dialect_of(query)?,
+    };
+    let space = match &turn.id {
+        Some(id) => Some(space_of(door, &who, &id.0).await?),
+        None => None,
+    };
+    let client_tools = match &turn.client_tools {
+        Some(tools) => tools.check("/clientTools").map_err(Refusal::invalid)?,
+        None => Vec::new(),
+    };
+    let (mut messages, at) = match (turn.messages, turn.message) {
+        (Some(messages), _) => (messages.0, "/messages"),
+        (None, Some(TextOr::More(message))) => (vec![message], "/message"),
+        (None, Some(TextOr::Text(words))) => (vec![ChatMessage::words_of(words)], "/message"),
+        (None, None) => (Vec::new(), ""),
+    };
+    let claims = Claims::of(&messages);
+    let chat = Chat { who, agent, dialect };
+    let speaks = messages.last().is_some_and(|last| last.role == ChatRole::User);
+    if !speaks {
+        let Some(space) = space else {
+            return Err(silent(at));
+        };
+        return chat.go_on(door, space, claims, at).await;
+    }
+    if let Some(space) = space
+        && let Some(run) = claims.run(door, &who, space).await
+        && !door.run(&who, run).await?.status.is_final()
+    {
+        claims.submit(door, &who).await?;
+    }
+    let last = messages.len() - 1;
+    let place = if at == "/messages" {
+        format!("{at}/{last}")
+    } else {
+        at.into()
+    };
+    let said = messages[last].said(&place).map_err(Refusal::invalid)?;
+    let again = turn.trigger == Some(Trigger::Regenerate);
+    let named = messages[last].id.as_ref().filter(|id| !id.0.is_empty() && !again);
+    let message_id = named.map(|id| message_of(&who, space, &id.0));
+    let idempotency = message_id.map(|id| {
+        let said = serde_json::to_vec(&said).expect("parts are JSON");
+        (format!("{}:{id}", whose(&who)), Sha256::digest(said).into())
+    });
+    let message = Message {
+        message_id: message_id.unwrap_or_else(|| MessageId::new(Uuid::now_v7())),
+        from: who.entity(),
+        parts: said,
+        metadata: messages[last].metadata.take().map(|metadata| metadata.0),
+    };
+    let history = match door.engine.agent(who.project, &chat.agent, None).await? {
+        Some((_, agent)) if agent.history == History::Client => earlier(&messages[..last]),
+        _ => Vec::new(),
+    };
+    let post = Post {
+        project: who.project,
+        space,
+        makes_space: true,
+        message,
+        answer: Answer::Agent(chat.agent.clone()),
+        client_tools,
+        categories: turn
+            .categories
+            .map(|list| list.0.into_iter().map(|name| name.0).collect()),
+        history,
+        idempotency,
+    };
+    let (posted, following) = door.engine.post_and_follow(post).await?;
+    chat.answer(door, posted, following)
+}
+
+/// Who reads what.
+struct Chat {
+    who: Principal,
+    agent: AgentName,
+    dialect: Dialect,
+}
+
+impl Chat {
+    /// The answer to a message that was just stored.
+    fn answer(
+        self,
+        door: &Shared,
+        posted: Posted,
+        events: Option<Subscription>,
+    ) -> Result<Response, Refusal> {
+        let (Some(run), Some(events)) = (posted.run_id, events) else {
+            return Err(Refusal::not_found("answer"));
+        };
+        door.remember(self.who.project, run, posted.space_id);
+        let mark = match posted.repeated {
+            true => Mark::Present,
+            false => Mark::Said(posted.message_id),
+        };
+        let from = From::Message(posted.message_id);
+        let follow = self.follow(run, posted.space_id, posted.seq, mark);
+        let teller = Teller::new(&follow, run, self.dialect, from, HashSet::new());
+        Ok(respond(door, follow, events, teller))
+    }
+
+    /// What follows the client's word on calls that were open.
+    async fn go_on(
+        self,
+        door: &Shared,
+        space: SpaceId,
+        claims: Claims,
+        at: &str,
+    ) -> Result<Response, Refusal> {
+        let Some(run) = claims.run(door, &self.who, space).await else {
+            // Nothing new: what is under way, or was last.
+            let last = last_run(door, &self.who, space, &self.agent).await?;
+            return match last {
+                Some(record) => self.retell(door, &record, None).await,
+                None => Err(silent(at)),
+            };
+        };
+        if let [(call, Word::Result(result))] = claims.words.as_slice() {
+            let (call, result) = (*call, result.clone());
+            return self.go_on_with(door, space, call, result, claims.calls).await;
+        }
+        let calls = claims.calls.clone();
+        claims.submit(door, &self.who).await?;
+        self.go_on_from(door, run, space, &calls).await
+    }
+
+    /// As above for the usual case: one result.
+    async fn go_on_with(
+        self,
+        door: &Shared,
+        space: SpaceId,
+        call: CallId,
+        result: Submission,
+        calls: HashSet<CallId>,
+    ) -> Result<Response, Refusal> {
+        match door.engine.submit_and_follow(call, result).await {
+            Ok((receipt, events)) => {
+                let after = Seq(receipt.seq.0 - 1);
+                let follow = self.follow(call.run, space, after, Mark::Moved);
+                let from = From::Place(Place::after(after));
+                let teller = Teller::new(&follow, call.run, self.dialect, from, calls);
+                Ok(respond(door, follow, events, teller))
+            }
+            Err(error) if is_too_late(&error) => self.go_on_from(door, call.run, space, &calls).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What became of these calls, and all that followed.
+    async fn go_on_from(
+        self,
+        door: &Shared,
+        run: RunId,
+        space: SpaceId,
+        calls: &HashSet<CallId>,
+    ) -> Result<Response, Refusal> {
+        let log = door.engine.store().run_log(run).await?;
+        let end = log.last().map_or(Seq(0), Entry::last);
+        let seq = place_before(&log, calls).unwrap_or(end);
+        let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
+        let follow = self.follow(run, space, Seq(0), Mark::Present);
+        let from = From::Place(Place::after(seq));
+        let teller = Teller::new(&follow, run, self.dialect, from, HashSet::new());
+        Ok(respond(door, follow, events, teller))
+    }
+
+    /// A run's last answer, from its beginning or from where the client says.
+    async fn retell(
+        self,
+        door: &Shared,
+        run: &RunRecord,
+        cursor: Option<Cursor>,
+    ) -> Result<Response, Refusal> {
+        let log = door.engine.store().run_log(run.id).await?;
+        let (seq, message) = last_said(&log).ok_or_else(|| Refusal::not_found("answer"))?;
+        let after = Seq(seq.0 - 1);
+        let from = match cursor {
+            None => From::Message(message),
+            Some(Cursor::Index(seen)) => From::Index(message, seen),
+            Some(Cursor::Place(place)) => From::Place(place),
+        };
+        let events = door.engine.subscribe(Scope::Run(run.id), after).await?;
+        let follow = self.follow(run.id, run.space, after, Mark::Present);
+        let teller = Teller::new(&follow, run.id, self.dialect, from, HashSet::new());
+        Ok(respond(door, follow, events, teller))
+    }
+
+    fn follow(&self, run: RunId, space: SpaceId, after: Seq, mark: Mark) -> Follow {
+        Follow {
+            who: self.who,
+            run: Some(run),
+            space,
+            after,
+            until: Until::Pause(mark),
+        }
+    }
+}
+
+/// What the client has read of an answer.
+enum Cursor {
+    Index(usize),
+    Place(Place),
+}
+
+impl Cursor {
+    fn of(headers: &HeaderMap, query: &Query) -> Result<Option<Self>, Refusal> {
+        let header = headers
+            .get(LAST_EVENT_ID)
+            .map(|value| value.to_str().unwrap_or_default());
+        let place = |text: &str| {
+            Place::parse(text)
+                .map(Self::Place)
+                .ok_or_else(|| Refusal::malformed("the cursor must be the id: of a chunk of this stream"))
+        };
+        let index = |text: &str| match text.parse() {
+            Ok(index) if index <= INDEX_MAX => Ok(Self::Index(index)),
+            _ => Err(Refusal::malformed(format!(
+                "query startIndex: must be the number of chunks that were read, from 0 to {INDEX_MAX}"
+            ))),
+        };
+        // All of them are read: a malformed one is refused also where another wins.
+        let header = header.map(place).transpose()?;
+        let after = query.text("after").map(place).transpose()?;
+        let index = query.text("startIndex").map(index).transpose()?;
+        Ok(header.or(after).or(index))
+    }
+}
+
+async fn resumed(
+    door: &Shared,
+    who: Principal,
+    agent: AgentName,
+    chat: &str,
+    headers: &HeaderMap,
+    query: &Query,
+) -> Result<Response, Refusal> {
+    let cursor = Cursor::of(headers, query)?;
+    let dialect = dialect_of(query)?;
+    let run = match chat.parse::<RunId>() {
+        Ok(run) => Some(door.run(&who, run).await?),
+        Err(_) => {
+            let space = space_of(door, &who, chat).await?;
+            last_run(door, &who, space, &agent).await?
+        }
+    };
+    let read = |run: &RunRecord| match &cursor {
+        None => true,
+        Some(Cursor::Place(place)) => place.seq >= run.version,
+        Some(Cursor::Index(_)) => false,
+    };
+    match run {
+        Some(run) if !(run.status.is_final() && read(&run)) => {
+            Chat { who, agent, dialect }.retell(door, &run, cursor).await
+        }
+        _ => Ok(StatusCode::NO_CONTENT.into_response()),
+    }
+}
+
+async fn read(
+    door: &Shared,
+    who: Principal,
+    agent: AgentName,
+    chat: String,
+) -> Result<Answered<ChatPast>, Refusal> {
+    let space = space_of(door, &who, &chat).await?;
+    let open = last_run(door, &who, space, &agent).await?;
+    let open = open.filter(|run| !run.status.is_final()).map(|run| run.id);
+    let mut log: VecDeque<Entry> = VecDeque::new();
+    let mut after = Seq(0);
+    loop {
+        let range = LogRange {
+            after,
+            before: None,
+            limit: PAGE_ENTRIES,
+        };
+        let page = door.engine.store().space_log(space, range).await?;
+        let whole = page.len() < PAGE_ENTRIES;
+        after = page.last().map_or(after, Entry::last);
+        log.extend(page);
+        log.drain(..log.len().saturating_sub(PAST_ENTRIES_MAX));
+        if whole {
+            break;
+        }
+    }
+    let messages = past::messages(log.make_contiguous(), who.audience(), open);
+    Ok(ok(ChatPast { id: chat, messages }))
+}
+
+fn respond(door: &Shared, follow: Follow, events: Subscription, teller: Teller) -> Response {
+    let run = follow.run.map(|run| run.to_string()).unwrap_or_default();
+    let mut response = follow.tell(door, events, teller);
+    let headers = response.headers_mut();
+    headers.insert(STREAM_VERSION, HeaderValue::from_static("v1"));
+    headers.insert(WORKFLOW_RUN, HeaderValue::try_from(run).expect("an id is ASCII"));
+    response
+}
+
+/// The last run of a chat that answers people.
+async fn last_run(
+    door: &Shared,
+    who: &Principal,
+    space: SpaceId,
+    agent: &AgentName,
+) -> Result<Option<RunRecord>, Refusal> {
+    let filter = RunFilter {
+        space: Some(space),
+        limit: RECENT_RUNS,
+        ..RunFilter::default()
+    };
+    let runs = door.engine.store().runs(who.project, filter).await?;
+    Ok(runs
+        .into_iter()
+        .find(|run| run.agent == *agent && run.parent.is_none()))
+}
+
+/// The space of a chat: the one that its id names, or one that belongs to the id and to whoever gives it, so that
+/// nobody comes to another's chat by guessing.
+async fn space_of(door: &Shared, who: &Principal, chat: &str) -> Result<SpaceId, Refusal> {
+    if let Ok(space) = chat.parse::<SpaceId>() {
+        door.reach_space(who, space).await?;
+        return Ok(space);
+    }
+    let space = SpaceId::from_bytes(short_hash(&["chat", &whose(who), chat]));
+    let known = match who.user {
+        Some(_) => door.engine.store().space(space).await?.is_some(),
+        None => false,
+    };
+    if known && !door.is_member(who, space).await? {
+        return Err(Refusal::not_found("chat"));
+    }
+    Ok(space)
+}
+
+/// The message that a client calls so, in this chat.
+fn message_of(who: &Principal, space: Option<SpaceId>, id: &str) -> MessageId {
+    let space = space.map(|space| space.to_string()).unwrap_or_default();
+    id.parse()
+        .unwrap_or_else(|_| MessageId::from_bytes(short_hash(&["message", &whose(who), &space, id])))
+}
+
+fn whose(who: &Principal) -> String {
+    let entity = who.entity().map(|entity| entity.to_string()).unwrap_or_default();
+    format!("{}:{entity}", who.project)
+}
+
+fn short_hash(texts: &[&str]) -> [u8; 16] {
+    let hash = texts.iter().fold(Sha256::new(), |hash, text| {
+        hash.chain_update(text).chain_update([0])
+    });
+    let hash = hash.finalize();
+    hash[..16].try_into().expect("a hash has 32 bytes")
+}
+
+fn dialect_of(query: &Query) -> Result<Dialect, Refusal> {
+    match query.text("dialect") {
+        None | Some("v6") => Ok(Dialect::V6),
+        Some("v5") => Ok(Dialect::V5),
+        Some("v7") => Ok(Dialect::V7),
+        Some(_) => Err(Refusal::malformed("query dialect: must be one of v5 v6 v7")),
+    }
+}
+
+fn silent(at: &str) -> Refusal {
+    let message = "nothing to answer: the last message must be the user's, or hold a result or a decision for \
+                   something that is open in this chat";
+    Refusal::invalid(vec![Problem::new(at, message)])
+}
+
+/// The last message of a run, and where it stands.
+fn last_said(log: &[Entry]) -> Option<(Seq, MessageId)> {
+    let said = log
+        .iter()
+        .flat_map(Entry::placed)
+        .filter_map(|(seq, event)| match event {
+            Event::Said(said) => Some((seq, said.message.message_id)),
+            _ => None,
+        });
+    said.last()
+}
+
+impl ChatMessage {
+    /// A person's words.
+    fn words_of(words: String) -> Self {
+        Self {
+            id: None,
+            role: ChatRole::User,
+            parts: None,
+            content: Some(Content::Words(words)),
+            tool_call_id: None,
+            tool_call_id_too: None,
+            metadata: None,
+        }
+    }
+}

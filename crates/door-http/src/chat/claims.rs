@@ -1,0 +1,141 @@
+//! What a posted conversation says of calls that are open. Everything else in it is a claim that nobody takes.
+
+use std::collections::HashSet;
+
+use toolgate_engine::intake::{Decision, IntakeError, Submission};
+use toolgate_kernel::event::{Entry, Event, Seq};
+use toolgate_kernel::id::{ApprovalId, CallId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
+
+use super::body::{CallPart, ChatMessage, ChatRole};
+use crate::Shared;
+use crate::auth::Principal;
+use crate::problem::Refusal;
+
+/// What the client says of one call.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Word {
+    Result(Submission),
+    Decision(ApprovalId, Decision),
+}
+
+/// What the client says of the calls of the last step it has seen.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    pub words: Vec<(CallId, Word)>,
+    /// Every call of that step.
+    pub calls: HashSet<CallId>,
+}
+
+impl Claims {
+    pub fn of(messages: &[ChatMessage]) -> Self {
+        let mut claims = Self::default();
+        let Some(last) = messages
+            .iter()
+            .rposition(|message| message.role == ChatRole::Assistant)
+        else {
+            return claims;
+        };
+        for part in messages[last].last_step() {
+            let Ok(call) = part.tool_call_id.0.parse() else {
+                continue;
+            };
+            claims.calls.insert(call);
+            claims.words.extend(said(part).map(|word| (call, word)));
+        }
+        for message in &messages[last + 1..] {
+            let result = message.result().filter(|_| message.role == ChatRole::Tool);
+            if let Some((id, output)) = result
+                && let Ok(call) = id.parse()
+            {
+                claims.calls.insert(call);
+                claims
+                    .words
+                    .push((call, Word::Result(Submission::Output(output))));
+            }
+        }
+        claims
+    }
+
+    /// The run that they speak of, when it is one of this space that `who` may reach.
+    pub async fn run(&self, door: &Shared, who: &Principal, space: SpaceId) -> Option<RunId> {
+        let run = self.words.first()?.0.run;
+        let mine = self.words.iter().all(|(call, _)| call.run == run);
+        (mine && door.reach_run(who, run, "run").await.ok()? == space).then_some(run)
+    }
+
+    /// Gives them to the run. What is settled already stays as it is: the client learns of it by what follows.
+    pub async fn submit(self, door: &Shared, who: &Principal) -> Result<(), Refusal> {
+        for (call, word) in self.words {
+            let answer = match word {
+                Word::Result(submission) => door.engine.submit(call, submission).await.map(|_| ()),
+                Word::Decision(approval, decision) => {
+                    let decided = door.engine.decide(approval, decision, who.entity()).await;
+                    decided.map(|_| ())
+                }
+            };
+            match answer {
+                Ok(()) => {}
+                Err(error) if is_too_late(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether somebody else was faster, or the call was given up.
+pub(super) fn is_too_late(error: &IntakeError) -> bool {
+    match error {
+        IntakeError::Unknown(_)
+        | IntakeError::NotAClientCall
+        | IntakeError::NotApproved
+        | IntakeError::Conflict { .. }
+        | IntakeError::DecidedOtherwise { .. }
+        | IntakeError::Gone { .. }
+        | IntakeError::Ended(_) => true,
+        IntakeError::Held { .. } | IntakeError::Invalid(_) | IntakeError::Busy(_) | IntakeError::Store(_) => {
+            false
+        }
+    }
+}
+
+fn said(part: &CallPart) -> Option<Word> {
+    let state = part.state.as_ref().map_or("", |state| state.0.as_str());
+    let ours = part.provider_executed == Some(true);
+    match (state, &part.approval) {
+        ("approval-responded", Some(approval)) => {
+            let reason = approval.reason.as_ref().map(|reason| reason.0.clone());
+            let decision = match approval.approved? {
+                true => Decision::Approve(None),
+                false => Decision::Deny(reason),
+            };
+            Some(Word::Decision(approval.id.0.parse().ok()?, decision))
+        }
+        ("output-available", _) if !ours && part.preliminary != Some(true) => {
+            let output = part.output.clone().unwrap_or_else(Json::null);
+            Some(Word::Result(Submission::Output(output)))
+        }
+        ("output-error", _) if !ours => {
+            let words = part
+                .error_text
+                .as_ref()
+                .map_or("the tool failed", |text| text.0.as_str());
+            Some(Word::Result(Submission::Error(words.into())))
+        }
+        _ => None,
+    }
+}
+
+/// Just before the first thing that became of these calls.
+pub(super) fn place_before(log: &[Entry], calls: &HashSet<CallId>) -> Option<Seq> {
+    let placed = log.iter().flat_map(Entry::placed);
+    let became = placed.filter(|(_, event)| match event {
+        Event::ToolApprovalResponse(e) => calls.contains(&e.tool_call_id),
+        Event::ToolOutputAvailable(e) => calls.contains(&e.tool_call_id),
+        Event::ToolOutputError(e) => calls.contains(&e.tool_call_id),
+        Event::ToolOutputDenied(e) => calls.contains(&e.tool_call_id),
+        _ => false,
+    });
+    became.map(|(seq, _)| Seq(seq.0 - 1)).min()
+}
