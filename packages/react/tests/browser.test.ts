@@ -1,7 +1,10 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { startGateway } from '@toolgate/test-support';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { createServer, type ViteDevServer } from 'vite';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startWorld, type World } from './world.js';
 
 const PAGE = fileURLToPath(new URL('page', import.meta.url));
@@ -164,6 +167,39 @@ describe('in a browser', () => {
     await finish(page, 'to the end');
     await page.getByText('It gave to the end.').waitFor();
     expect(executed).toHaveLength(1);
+    await page.close();
+  });
+
+  test('the first screen of the README works, from an origin of its own', async () => {
+    const gateway = await startGateway({ env: { TOOLGATE_HTTP_ORIGINS: '*' } });
+    onTestFinished(gateway.stop);
+    const root = await mkdtemp(`${PAGE}/first-screen-`);
+    onTestFinished(() => rm(root, { recursive: true }));
+    const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+    const [, app = ''] = /```tsx\n([\s\S]*?)```/.exec(readme) ?? [];
+    const main = `import { createRoot } from 'react-dom/client';
+      import App from './app.tsx';
+      createRoot(document.body).render(<App />);`;
+    await writeFile(
+      join(root, 'app.tsx'),
+      app.replace('http://127.0.0.1:8787', gateway.url).replace('sk_…', gateway.secretKey),
+    );
+    await writeFile(join(root, 'main.tsx'), main);
+    await writeFile(
+      join(root, 'index.html'),
+      '<title>Spout</title><script type="module" src="./main.tsx"></script>',
+    );
+    const server = await createServer({ root, logLevel: 'error', server: { port: 0, host: '127.0.0.1' } });
+    onTestFinished(() => server.close());
+    await server.listen();
+    const page = await browser.newPage();
+    await page.goto(server.resolvedUrls?.local[0] ?? '');
+    await page.getByRole('button', { name: 'What is the page title?' }).click();
+    await page.getByText('pageTitle gave "Spout"').waitFor();
+    await page.getByRole('textbox').fill('Send email to ada@example.com');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByText('send_email gave').waitFor();
     await page.close();
   });
 
