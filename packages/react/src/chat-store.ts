@@ -143,12 +143,13 @@ export class ChatStore {
     this.#error = undefined;
     this.#publish();
     try {
+      await this.client.ready();
       const space = await this.#ensureSpace();
       await this.client.spaces.post(space.spaceId, {
         messageId: message.id,
         message: message.parts.map((part) => (part.type === 'text' ? part.text : '')).join(''),
         agent: this.options.agent,
-        clientTools: definitionsOf(this.tools),
+        clientTools: definitionsOf(this.client, this.tools),
       });
     } catch (error) {
       this.#mark(message.id, 'failed');
@@ -236,12 +237,17 @@ function statusOf(
   return error ? 'error' : 'ready';
 }
 
-/** `timeout` stays here: it limits the handler, not how long the run waits for somebody to take the call. */
-function definitionsOf(tools: Tools): wire.NewClientTool[] | undefined {
-  const definitions = Object.entries(tools).flatMap(([name, tool]) => {
+/**
+ * What the agent is told of the page's tools and of the client's plugins. `timeout` stays here: it limits the handler, not
+ * how long the run waits for somebody to take the call.
+ */
+function definitionsOf(client: ToolgateClient, tools: Tools): wire.NewClientTool[] | undefined {
+  const own = Object.entries(tools).flatMap(([name, tool]) => {
     if (typeof tool === 'function') return [];
     const { description, parameters, outputSchema } = tool;
     return [{ name, description, parameters, ...(outputSchema && { outputSchema }) }];
   });
+  const plugged = client.getClientToolDefinitions().filter(({ name }) => !Object.hasOwn(tools, name));
+  const definitions = [...own, ...plugged];
   return definitions.length > 0 ? definitions : undefined;
 }

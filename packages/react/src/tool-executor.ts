@@ -32,7 +32,7 @@ interface Work {
 }
 
 /**
- * Executes the open client calls of one space whose tools the page offers. Each call is claimed before it is
+ * Executes the open client calls of one space whose tools the page, or a plugin of its client, offers. Each call is claimed before it is
  * executed, so that of several tabs one does it. What to do follows from the conversation alone: a call that was
  * left open, by a reload or by another tab, is taken like a new one.
  */
@@ -113,10 +113,10 @@ export class ToolExecutor {
   /** Ends work whose result nobody wants any more. */
   #review(work: Work, call: ToolCall | undefined): void {
     if (work.isExecuted) return;
-    const source = this.#sourceOf(work.call.name);
-    if (source) work.onUnmount = source.onUnmount;
+    const offered = this.#offered(work.call.name);
+    if (offered) work.onUnmount = offered.onUnmount;
     if (call && isSettled(call.state)) work.stop.abort(new Error(`the call is settled: ${call.state}`));
-    else if (!source && work.onUnmount === 'release') this.#giveBack(work);
+    else if (!offered && work.onUnmount === 'release') this.#giveBack(work);
   }
 
   #isOpen(call: ToolCall): boolean {
@@ -125,19 +125,27 @@ export class ToolExecutor {
     return call.state === 'input-available' && this.#refused.get(call.id) !== call;
   }
 
-  #sourceOf(toolName: string): ToolSource | undefined {
-    for (const { current } of this.#sources) if (handlerOf(current.tools, toolName)) return current;
-    return undefined;
+  /** Who runs a tool here: what the page offers, or else a plugin of its client. */
+  #offered(toolName: string): (ToolWork & Pick<ToolSource, 'onUnmount'>) | undefined {
+    for (const { current } of this.#sources) {
+      const work = handlerOf(current.tools, toolName);
+      if (work) return { ...work, onUnmount: current.onUnmount };
+    }
+    const { client } = this.#store;
+    if (this.#sources.size === 0 || !client.hasExecutor(toolName)) return undefined;
+    return {
+      execute: (input, context) => client.execute({ ...context, args: input }, context),
+      onUnmount: 'release',
+    };
   }
 
   #take(call: ToolCall): void {
-    const source = this.#sourceOf(call.name);
-    const handler = source && handlerOf(source.tools, call.name);
-    if (!handler) return;
-    const { onUnmount } = source;
+    const offered = this.#offered(call.name);
+    if (!offered) return;
+    const { onUnmount } = offered;
     const work = { call, stop: new AbortController(), onUnmount, isExecuted: false };
     this.#working.set(call.id, work);
-    void this.#perform(work, handler).finally(() => {
+    void this.#perform(work, offered).finally(() => {
       if (this.#working.get(call.id) === work) this.#working.delete(call.id);
       this.#lookSoon();
     });

@@ -162,6 +162,19 @@ describe('the chat', () => {
     await sees('It gave 10.');
   });
 
+  test('executes the tools of a client with plugins', async () => {
+    const plugged = new ToolgateClient({ url: world.gateway.url, key: world.gateway.secretKey });
+    plugged.registerTool({
+      name: 'halve',
+      description: 'Halves.',
+      parameters: { type: 'object', properties: { amount: { type: 'number' } }, required: ['amount'] },
+      execute: ({ amount }) => amount / 2,
+    });
+    show({ client: plugged });
+    say('halve');
+    await sees('It gave 2.5.');
+  });
+
   test('tells the model what a handler threw', async () => {
     const execute = () => {
       throw new Error('out of teapots');
