@@ -14,6 +14,6 @@ export default defineConfig({
     name: 'react-18',
     root: '../../packages/react',
     include: ['tests/chat.test.tsx', 'tests/server.test.tsx', '../../tests/react-18/*.test.ts'],
-    testTimeout: 30_000,
+    testTimeout: 60_000,
   },
 });

@@ -18,7 +18,7 @@ export function Chart({ input, state }: ToolComponentProps<ChartInput>) {
   const slot = WIDTH / values.length;
   const bars = values.map((value, index) => ({
     value,
-    label: labels[index] ?? `Q${index + 1}`,
+    label: labels[index] ?? `${index + 1}`,
     x: slot * (index + GAP / 2),
     height: (Math.max(value, 0) / most) * HEIGHT,
   }));

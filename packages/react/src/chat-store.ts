@@ -50,6 +50,7 @@ export class ChatStore {
   /** Their definitions travel with each message. */
   tools: Tools = {};
   #space: SpaceStore | undefined;
+  #making: Promise<{ id: string }> | undefined;
   #outgoing: readonly Message[] = [];
   #error: Error | undefined;
   #snapshot: ChatSnapshot = EMPTY;
@@ -158,9 +159,13 @@ export class ChatStore {
     }
   }
 
+  /** The space, made if there is none; messages that are sent at the same time make one between them. */
   async #ensureSpace(): Promise<SpaceStore> {
     if (this.#space) return this.#space;
-    const { id } = await this.client.spaces.create({ agent: this.options.agent });
+    this.#making ??= this.client.spaces.create({ agent: this.options.agent }).finally(() => {
+      this.#making = undefined;
+    });
+    const { id } = await this.#making;
     // Somebody may have opened one meanwhile; then the message goes there.
     if (!this.#space) {
       this.#space = spaceStore(this.client, id);

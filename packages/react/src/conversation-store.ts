@@ -1,7 +1,10 @@
 import type { EventStream } from '@toolgate/client';
 import { type Conversation, EMPTY_CONVERSATION, fold } from './conversation.js';
 
-/** Whether events arrive: `waiting` is between two attempts, `failed` will not be tried again. */
+/**
+ * Whether events arrive: `waiting` is between two attempts, `failed` will not be tried again, `idle` is when nobody listens
+ * or nothing more will come.
+ */
 export type Connection = 'idle' | 'connecting' | 'live' | 'waiting' | 'failed';
 
 /** A conversation, and whether it is up to date. */
@@ -70,6 +73,10 @@ export class ConversationStore {
     stream.on('open', () => change(() => ({ connection: 'live' })));
     stream.on('cut', () => change(() => ({ connection: 'waiting' })));
     stream.on('error', (error) => change(() => ({ connection: 'failed', connectionError: asError(error) })));
+    // It ends by itself when there is nothing more to come, as with a run that has ended.
+    stream.on('close', () => {
+      if (this.#folded.connection !== 'failed') change(() => ({ connection: 'idle' }));
+    });
     stream.on('*', (event) => change(() => fold(this.#folded, event)));
   }
 

@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import { type ReactNode, useMemo } from 'react';
 import { Composer } from './composer.js';
 import { useToolgateContext } from './context.js';
 import { MessageView } from './message-view.js';
@@ -29,7 +29,7 @@ export function ToolgateChat(props: ToolgateChatProps): ReactNode {
   const { components } = useToolgateContext('ToolgateChat');
   const chat = useToolgateChat();
   const isEmpty = chat.messages.length === 0;
-  const known = props.components ? { ...components, ...props.components } : components;
+  const known = useMemo(() => ({ ...components, ...props.components }), [components, props.components]);
   return (
     <section
       className={['tg-chat', props.className].filter(Boolean).join(' ')}

@@ -8,6 +8,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { startWorld, type World } from './world.js';
 
 const PAGE = fileURLToPath(new URL('page', import.meta.url));
+/** How long anything may take on a busy machine; what works is much faster. */
+const WAIT_MS_MAX = 25_000;
+const WAIT = { timeout: WAIT_MS_MAX };
 const CHROMIUM = {
   executablePath: '/usr/bin/chromium',
   args: [
@@ -52,7 +55,7 @@ describe('in a browser', () => {
   /** A page in the space that writes down the calls it executes. */
   async function visit(space: string, log: string[], options = ''): Promise<Page> {
     const page = await browser.newPage();
-    page.setDefaultTimeout(10_000);
+    page.setDefaultTimeout(WAIT_MS_MAX);
     await page.exposeFunction('executing', (callId: string) => log.push(callId));
     const address = vite.resolvedUrls?.local[0];
     await page.goto(`${address}?key=${world.gateway.secretKey}&space=${space}${options}`);
@@ -102,9 +105,9 @@ describe('in a browser', () => {
     const space = await newSpace();
     const page = await visit(space, executed);
     await askForSlow(space);
-    await expect.poll(() => executed).toHaveLength(1);
+    await expect.poll(() => executed, WAIT).toHaveLength(1);
     await page.reload();
-    await expect.poll(() => executed).toHaveLength(2);
+    await expect.poll(() => executed, WAIT).toHaveLength(2);
     expect(executed[1]).toBe(executed[0]);
     await finish(page, 'after the reload');
     await page.getByText('It gave after the reload.').waitFor();
@@ -116,7 +119,7 @@ describe('in a browser', () => {
     const space = await newSpace();
     const [one, two] = await Promise.all([visit(space, executed), visit(space, executed)]);
     await askForSlow(space);
-    await expect.poll(() => executed).toHaveLength(1);
+    await expect.poll(() => executed, WAIT).toHaveLength(1);
     const isOne = await one.evaluate(() => window.finish !== undefined);
     await finish(isOne ? one : two, 'teapot');
     await Promise.all([one, two].map((page) => page.getByText('It gave teapot.').waitFor()));
@@ -130,10 +133,10 @@ describe('in a browser', () => {
     const space = await newSpace();
     const one = await visit(space, executed);
     await askForSlow(space);
-    await expect.poll(() => executed).toHaveLength(1);
+    await expect.poll(() => executed, WAIT).toHaveLength(1);
     const two = await visit(space, executed);
     await one.goto('about:blank');
-    await expect.poll(() => executed).toHaveLength(2);
+    await expect.poll(() => executed, WAIT).toHaveLength(2);
     await finish(two, 'from the second');
     await two.getByText('It gave from the second.').waitFor();
     await Promise.all([one.close(), two.close()]);
@@ -144,14 +147,14 @@ describe('in a browser', () => {
     const space = await newSpace();
     const page = await visit(space, executed);
     await askForSlow(space);
-    await expect.poll(() => executed).toHaveLength(1);
+    await expect.poll(() => executed, WAIT).toHaveLength(1);
     await page.getByRole('button', { name: 'Toggle' }).click();
     await page.getByText('Waiting for a client').waitFor();
     await page.evaluate(() => {
       delete window.finish;
     });
     await page.getByRole('button', { name: 'Toggle' }).click();
-    await expect.poll(() => executed).toHaveLength(2);
+    await expect.poll(() => executed, WAIT).toHaveLength(2);
     await finish(page, 'second wind');
     await page.getByText('It gave second wind.').waitFor();
     await page.close();
@@ -162,7 +165,7 @@ describe('in a browser', () => {
     const space = await newSpace();
     const page = await visit(space, executed, '&onUnmount=finish');
     await askForSlow(space);
-    await expect.poll(() => executed).toHaveLength(1);
+    await expect.poll(() => executed, WAIT).toHaveLength(1);
     await page.getByRole('button', { name: 'Toggle' }).click();
     await finish(page, 'to the end');
     await page.getByText('It gave to the end.').waitFor();

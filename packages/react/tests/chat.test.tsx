@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 // @vitest-environment-options {"settings": {"fetch": {"disableSameOriginPolicy": true}}}
 
-import { cleanup, fireEvent, render, screen, waitFor, within } from '@testing-library/react';
+import { cleanup, configure, fireEvent, render, screen, waitFor, within } from '@testing-library/react';
 import { ToolgateClient } from '@toolgate/client';
 import {
   type ToolComponentProps,
@@ -32,6 +32,8 @@ const AGENT = {
   ],
 };
 const PICK: Tools = { pick: { description: 'Picks something.', parameters: PARAMETERS } };
+
+configure({ asyncUtilTimeout: 20_000 });
 
 /** What the model's next reply waits for. */
 let hold: Promise<unknown> | undefined;
@@ -81,7 +83,7 @@ describe('the chat', () => {
     fireEvent.keyDown(box, { key: 'Enter' });
   }
 
-  const sees = (text: string | RegExp) => screen.findByText(text, undefined, { timeout: 10_000 });
+  const sees = (text: string | RegExp) => screen.findByText(text);
 
   test('shows a message at once and the answer as it streams', async () => {
     let goOn = (_: unknown): void => {};
@@ -121,7 +123,7 @@ describe('the chat', () => {
   test('runs a call after a yes', async () => {
     show();
     say('refund');
-    const card = within(await screen.findByRole('group', { name: /refund/ }, { timeout: 10_000 }));
+    const card = within(await screen.findByRole('group', { name: /refund/ }));
     card.getByText('5');
     fireEvent.click(card.getByRole('button', { name: 'Approve' }));
     await sees('It gave {"amount":5}.');
@@ -130,7 +132,7 @@ describe('the chat', () => {
   test('runs a call with the input that a person made of it', async () => {
     show();
     say('refund');
-    fireEvent.click(await screen.findByRole('button', { name: 'Edit' }, { timeout: 10_000 }));
+    fireEvent.click(await screen.findByRole('button', { name: 'Edit' }));
     fireEvent.change(screen.getByLabelText('amount'), { target: { value: 'much' } });
     fireEvent.click(screen.getByRole('button', { name: 'Approve changes' }));
     expect(screen.getByRole('alert').textContent).toBe('amount: expected a number');
@@ -142,7 +144,7 @@ describe('the chat', () => {
   test('tells the model why a call was rejected', async () => {
     show();
     say('refund');
-    fireEvent.click(await screen.findByRole('button', { name: 'Reject' }, { timeout: 10_000 }));
+    fireEvent.click(await screen.findByRole('button', { name: 'Reject' }));
     fireEvent.change(screen.getByLabelText(/Why not/), { target: { value: 'not on a Sunday' } });
     fireEvent.click(screen.getByRole('button', { name: 'Reject' }));
     await sees(/It gave .*not on a Sunday/);
@@ -213,7 +215,7 @@ describe('the chat', () => {
     );
     show({ tools: PICK, components: { pick: Pick } });
     say('pick');
-    const blue = await screen.findByRole('button', { name: 'Blue' }, { timeout: 10_000 });
+    const blue = await screen.findByRole('button', { name: 'Blue' });
     await waitFor(() => expect(blue).toHaveProperty('disabled', false));
     fireEvent.click(blue);
     await sees('It gave the blue one.');
@@ -232,7 +234,7 @@ describe('the chat', () => {
   test('says when the run failed', async () => {
     show();
     say('fail');
-    const alert = await screen.findByRole('alert', undefined, { timeout: 10_000 });
+    const alert = await screen.findByRole('alert');
     expect(alert.textContent).not.toBe('');
     expect(screen.getByRole('region', { name: 'Chat' }).getAttribute('data-status')).toBe('error');
   });
@@ -240,7 +242,7 @@ describe('the chat', () => {
   test('keeps a message that was refused, and sends it again when asked', async () => {
     const { update } = show({ agent: 'nobody' });
     say('hello again');
-    const again = await screen.findByRole('button', { name: 'Try again' }, { timeout: 10_000 });
+    const again = await screen.findByRole('button', { name: 'Try again' });
     screen.getByRole('alert');
     update({ agent: 'clerk' });
     fireEvent.click(again);
@@ -265,8 +267,8 @@ describe('the chat', () => {
 
   test('says that it cannot connect, and connects when asked', async () => {
     show({ defaultSpaceId: 'space_01m7gzrxj1ecfbh3z69f7rvjzy' });
-    fireEvent.click(await screen.findByRole('button', { name: 'Connect again' }, { timeout: 10_000 }));
-    await screen.findByRole('button', { name: 'Connect again' }, { timeout: 10_000 });
+    fireEvent.click(await screen.findByRole('button', { name: 'Connect again' }));
+    await screen.findByRole('button', { name: 'Connect again' });
   });
 
   test('begins a new conversation, and tells where it is', async () => {
@@ -345,7 +347,7 @@ describe('the chat', () => {
       );
     };
     show({ defaultSpaceId: id }, <Desk />);
-    fireEvent.click(await screen.findByRole('button', { name: 'refund' }, { timeout: 10_000 }));
+    fireEvent.click(await screen.findByRole('button', { name: 'refund' }));
     await waitFor(() => expect(screen.queryByRole('button', { name: 'refund' })).toBeNull());
   });
 

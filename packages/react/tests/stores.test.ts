@@ -56,7 +56,7 @@ describe('the stores, without React', () => {
     const store = spaceStore(client, id);
     await client.spaces.post(id, 'one');
     const before = await until(store, (now) => words(now).includes('You said one.'));
-    await expect.poll(() => store.snapshot().connection).toBe('idle');
+    await expect.poll(() => store.snapshot().connection, { timeout: 10_000 }).toBe('idle');
     await client.spaces.post(id, 'two');
     const after = await until(store, (now) => words(now).includes('You said two.'));
     expect(words(after)).toEqual(['one', 'You said one.', 'two', 'You said two.']);
@@ -133,6 +133,15 @@ describe('the stores, without React', () => {
     expect(words(after)).toEqual(['hello', 'You said hello.']);
     expect(moves).toEqual([after.spaceId]);
     off();
+  });
+
+  test('messages that are sent at the same time go to the same space', async () => {
+    const moves: unknown[] = [];
+    const chat = new ChatStore(client, { onSpaceChange: (spaceId) => moves.push(spaceId) });
+    await Promise.all([chat.send('one'), chat.send('two')]);
+    const after = await until(chat, (now) => now.messages.every((message) => message.state === 'done'));
+    expect(words(after)).toEqual(expect.arrayContaining(['one', 'two']));
+    expect(moves).toEqual([after.spaceId]);
   });
 
   test('a chat stops a run that waits, and says what it waits for', async () => {
