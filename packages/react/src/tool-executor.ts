@@ -21,7 +21,7 @@ export interface ToolOffer {
 }
 
 /** Long enough that a tab in the background, whose timers run once a minute, keeps its claims. */
-const LEASE_SECONDS = 180;
+const LEASE_SECONDS = 90;
 
 interface Work {
   readonly call: ToolCall;
