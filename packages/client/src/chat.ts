@@ -1,0 +1,40 @@
+import { chatRequest, messagesOf } from './chat-request.js';
+import type { ChatOptions, ChatResult, Chunk } from './chunk.js';
+import { CODES, ProtocolError } from './error.js';
+import { freshKey } from './fresh-key.js';
+import { type ChatHost, type Opened, Turn } from './turn.js';
+import type { StartRun } from './wire.js';
+
+/** Starts a run, yields what happens, and runs the calls that are for this client. */
+export async function* chat(host: ChatHost, options: ChatOptions): AsyncGenerator<Chunk, ChatResult, void> {
+  const messages = messagesOf(options);
+  await host.ready();
+  const agent = options.agent ?? host.agent;
+  const space = options.space ?? host.conversations.find(messages, agent);
+  const request = chatRequest(options, messages, { agent, space }, host.registry.definitions());
+  const opened = await start(host, await host.registry.beforeRequest(request), options.signal);
+  host.conversations.remember(opened.spaceId, messages, agent);
+  const turn = new Turn(host, options, opened);
+  try {
+    return yield* turn.chunks();
+  } finally {
+    turn.stop();
+  }
+}
+
+async function start(host: ChatHost, request: StartRun, signal: AbortSignal | undefined): Promise<Opened> {
+  const response = await host.connection.send('/v1/runs', {
+    method: 'POST',
+    // Results are posted beside the stream, so that one slow tool holds up nothing.
+    query: { until: 'end' },
+    body: request,
+    headers: { accept: 'text/event-stream', 'idempotency-key': freshKey() },
+    safe: true,
+    ...(signal ? { signal } : {}),
+  });
+  const runId = response.headers.get('toolgate-run-id');
+  const spaceId = response.headers.get('toolgate-space-id');
+  if (!runId || !spaceId)
+    throw new ProtocolError(CODES.protocol, 'the gateway did not say which run it started');
+  return { response, runId, spaceId };
+}
