@@ -83,7 +83,8 @@ fn tool(
         Some(Execution::Prebuilt { action }) => (defaults.actions)(action),
         _ => None,
     };
-    let description = description(&tool, action.as_ref());
+    let prebuilt = matches!(execution, Some(Execution::Prebuilt { .. }));
+    let description = description(&tool, action.as_ref(), prebuilt);
     let usual = match (action, &execution) {
         (Some(action), _) => Usual::action(action),
         (None, Some(execution)) => Usual::of(execution),
@@ -200,9 +201,11 @@ fn waiting_parameters(wait: Wait) -> Value {
     }
 }
 
-fn description(tool: &Members<'_>, action: Option<&Action>) -> Option<String> {
+fn description(tool: &Members<'_>, action: Option<&Action>, prebuilt: bool) -> Option<String> {
     match (tool.get("description"), action) {
         (None, Some(action)) => Some(action.description.clone()),
+        // An action that is not there was told already.
+        (None, None) if prebuilt => None,
         (Some(_), _) | (None, None) => definition::description(tool),
     }
 }
