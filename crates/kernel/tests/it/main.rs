@@ -6,6 +6,7 @@ mod client_tools;
 mod events;
 mod json;
 mod odd;
+mod official_suite;
 mod profile;
 mod run;
 mod schema;
