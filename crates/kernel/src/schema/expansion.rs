@@ -32,7 +32,8 @@ impl Shape {
     }
 }
 
-/// Counts; says in words what is too much of it. Zero forbids references, and then there is nothing to count.
+/// Counts; says in words what is too much of it. Zero forbids references: none is followed then, and what is
+/// left is no more than what was written.
 pub(super) fn expand<'s>(root: &'s Value, names: &Names<'s>, subschemas_max: usize) -> Result<Shape, String> {
     let mut expansion = Expansion {
         names,
@@ -41,6 +42,7 @@ pub(super) fn expand<'s>(root: &'s Value, names: &Names<'s>, subschemas_max: usi
         } else {
             subschemas_max
         },
+        follows: subschemas_max > 0,
         around: Vec::new(),
         shape: Shape {
             subschemas: 0,
@@ -55,6 +57,7 @@ pub(super) fn expand<'s>(root: &'s Value, names: &Names<'s>, subschemas_max: usi
 struct Expansion<'s, 'a> {
     names: &'a Names<'s>,
     subschemas_max: usize,
+    follows: bool,
     around: Vec<&'s Value>,
     shape: Shape,
 }
@@ -77,7 +80,8 @@ impl<'s> Expansion<'s, '_> {
         }
         let times = times.saturating_mul(trials(keywords));
         for keyword in ["$ref", "$dynamicRef"] {
-            let Some(reference) = keywords.get(keyword).and_then(Value::as_str) else {
+            let reference = keywords.get(keyword).filter(|_| self.follows);
+            let Some(reference) = reference.and_then(Value::as_str) else {
                 continue;
             };
             match self.names.target(schema, reference) {
