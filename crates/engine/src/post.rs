@@ -8,7 +8,7 @@ use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::run::{Arrival, Run};
-use toolgate_kernel::tool::ClientTool;
+use toolgate_kernel::tool::{ClientTool, settle_conflicts};
 use uuid::Uuid;
 
 use crate::agents::{Compiled, Kit};
@@ -98,7 +98,7 @@ impl Engine {
 }
 
 impl Inner {
-    async fn post(self: &Arc<Self>, space: SpaceId, post: Post) -> Result<Posted, PostError> {
+    async fn post(self: &Arc<Self>, space: SpaceId, mut post: Post) -> Result<Posted, PostError> {
         if self.is_stopping() {
             return Err(PostError::Busy(
                 "the gateway is going down; try again in a moment".into(),
@@ -129,17 +129,17 @@ impl Inner {
         if let Some(posted) = self.join_run(space, &name, &post).await? {
             return Ok(posted);
         }
-        let (agent, kit) = self.equip(post.project, name, &post.client_tools).await?;
+        let (agent, kit) = self.equip(name, &mut post).await?;
         self.post_new_run(space, None, agent, kit, post).await
     }
 
-    async fn post_new_space(self: &Arc<Self>, space: SpaceId, post: Post) -> Result<Posted, PostError> {
+    async fn post_new_space(self: &Arc<Self>, space: SpaceId, mut post: Post) -> Result<Posted, PostError> {
         let name = match &post.answer {
             Answer::None => return Err(PostError::NoSpace),
             Answer::Agent(name) => name.clone(),
             Answer::Default => default_agent(),
         };
-        let (agent, kit) = self.equip(post.project, name.clone(), &post.client_tools).await?;
+        let (agent, kit) = self.equip(name.clone(), &mut post).await?;
         let record = SpaceRecord {
             id: space,
             project: post.project,
@@ -152,17 +152,16 @@ impl Inner {
         self.post_new_run(space, Some(record), agent, kit, post).await
     }
 
-    async fn equip(
-        &self,
-        project: ProjectId,
-        name: AgentName,
-        client_tools: &[ClientTool],
-    ) -> Result<(Compiled, Arc<Kit>), PostError> {
+    /// The agent and its tools with the caller's, whose names no longer clash then.
+    async fn equip(&self, name: AgentName, post: &mut Post) -> Result<(Compiled, Arc<Kit>), PostError> {
         let agent = self
-            .compiled(project, &name, None)
+            .compiled(post.project, &name, None)
             .await?
             .ok_or(PostError::NoAgent(name))?;
-        let kit = self.kit(&agent, client_tools).map_err(PostError::Tools)?;
+        let brought = std::mem::take(&mut post.client_tools);
+        post.client_tools = settle_conflicts(&agent.tools.toolbox, brought, self.settings.conflict)
+            .map_err(PostError::Tools)?;
+        let kit = self.kit(&agent, &post.client_tools).map_err(PostError::Tools)?;
         Ok((agent, kit))
     }
 
@@ -264,6 +263,7 @@ impl Inner {
             space,
             run: RunWrite::None,
             events,
+            usage: Vec::new(),
             time: self.clock.now(),
             idempotency,
         };
@@ -361,6 +361,7 @@ impl Inner {
             depth,
             client_tools,
             tools: kit.pins.clone(),
+            tool_versions: kit.versions.clone(),
         };
         let mut run = Run::new(id, agent.agent.clone(), kit.toolbox.clone());
         let mut events = run.start(start, message, now);
@@ -398,6 +399,7 @@ impl Inner {
             space,
             run: write,
             events,
+            usage: Vec::new(),
             time: now,
             idempotency,
         };

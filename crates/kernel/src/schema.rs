@@ -76,7 +76,7 @@ impl Validator {
         self.too_deep(value) || self.compiled.is_valid(value)
     }
 
-    /// Everything that is wrong with `value`, in the words of seed 001; empty when it fits.
+    /// Everything that is wrong with `value`; empty when it fits.
     pub fn check(&self, value: &Value) -> Vec<Problem> {
         if self.too_deep(value) {
             let (whole, levels) = (self.subject.whole(), self.levels_max());

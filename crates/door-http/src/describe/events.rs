@@ -80,6 +80,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("depth", Whole, ALWAYS),
             ("clientTools", Several("ClientTool"), MAYBE),
             ("tools", Any, ALWAYS),
+            ("toolVersions", Any, MAYBE),
         ],
     ),
     ("message", false, &[("message", A("Message"), ALWAYS)]),
@@ -156,7 +157,11 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
     ),
     ("tool-released", true, &[]),
     ("tool-progress", true, &[("progress", Any, MAYBE)]),
-    ("tool-output-available", true, &[("output", Any, MAYBE)]),
+    (
+        "tool-output-available",
+        true,
+        &[("output", Any, MAYBE), ("warning", Text, MAYBE)],
+    ),
     (
         "tool-output-error",
         true,

@@ -144,7 +144,7 @@ pub(crate) async fn post(
         space: Some(space),
         message: message.by(&who),
         answer,
-        client_tools: checked(body.client_tools)?,
+        client_tools: checked(&door, body.client_tools)?,
         idempotency,
     };
     say(&door, who, post, StatusCode::ACCEPTED, streams).await
@@ -186,7 +186,7 @@ pub(crate) async fn start(
         space,
         message: message.by(&who),
         answer: body.agent.map_or(Answers::Default, Answers::Agent),
-        client_tools: checked(body.client_tools)?,
+        client_tools: checked(&door, body.client_tools)?,
         idempotency,
     };
     say(&door, who, post, StatusCode::CREATED, streams).await
@@ -230,9 +230,11 @@ async fn say(
     Ok(Answer(done, body).into_response())
 }
 
-fn checked(tools: Option<ClientTools>) -> Result<Vec<ClientTool>, Refusal> {
+fn checked(door: &Shared, tools: Option<ClientTools>) -> Result<Vec<ClientTool>, Refusal> {
     tools.map_or(Ok(Vec::new()), |tools| {
-        tools.check("/clientTools").map_err(Refusal::invalid)
+        tools
+            .check(&door.engine, "/clientTools")
+            .map_err(Refusal::invalid)
     })
 }
 

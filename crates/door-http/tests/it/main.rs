@@ -12,5 +12,6 @@ mod openapi;
 mod results;
 mod spaces;
 mod streams;
+mod tools;
 mod views;
 mod world;

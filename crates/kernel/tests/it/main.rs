@@ -2,8 +2,10 @@
 
 mod agent;
 mod agent_tools;
+mod check;
 mod client_tools;
 mod events;
+mod hostile;
 mod json;
 mod odd;
 mod official_suite;
