@@ -4,7 +4,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
-use toolgate_kernel::id::SpaceId;
+use tokio_util::sync::CancellationToken;
+use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use uuid::Uuid;
 
 use crate::chat::{ChatRequest, ChatStream, Reply};
@@ -160,6 +161,20 @@ impl Client {
         self.registry(|registry| registry.tool(name).is_some())
     }
 
+    /// Executes a tool of this client's as a call of the model would, without a gateway: for tests, and for trying out.
+    pub async fn try_tool(&self, name: &str, input: Value) -> Result<Value, ToolError> {
+        let run = RunId::new(Uuid::now_v7());
+        let call = ToolCall {
+            id: CallId { run, number: 0 },
+            name: name.to_owned(),
+            input,
+            run,
+            cancelled: CancellationToken::new(),
+            client: self.clone(),
+        };
+        self.execute(call).await
+    }
+
     /// Sends a message and follows the run that answers. Tools of this client's tools are executed and answered
     /// on the way.
     pub fn chat_stream(&self, request: impl Into<ChatRequest>) -> ChatStream {
@@ -226,7 +241,7 @@ impl Client {
     }
 
     /// Executes a call of a registered tool, within its time. Whatever goes wrong is an error for the model.
-    pub async fn execute(&self, call: ToolCall) -> Result<Value, ToolError> {
+    pub(crate) async fn execute(&self, call: ToolCall) -> Result<Value, ToolError> {
         let found = self.registry(|registry| {
             let (plugin, tool) = registry.tool(&call.name)?;
             Some((plugin.clone(), tool.clone()))

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Keywords that name or describe a schema and say nothing about the value. They cost room and help no model.
 const NAMES: [&str; 3] = ["$schema", "$id", "title"];
@@ -16,6 +16,17 @@ pub(crate) fn of<T: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     tidy(&mut schema);
     schema
+}
+
+/// The schema of a type that holds arguments: these are always an object, whatever else the type leaves open.
+pub(crate) fn of_arguments<T: JsonSchema>() -> Value {
+    match of::<T>() {
+        Value::Object(mut members) => {
+            members.entry("type").or_insert_with(|| "object".into());
+            members.into()
+        }
+        _ => json!({"type": "object"}),
+    }
 }
 
 /// Takes out what only names things, and formats that are Rust's own (`uint32`): their bounds stay.
@@ -63,7 +74,6 @@ pub(crate) fn subschemas(members: &mut Map<String, Value>) -> impl Iterator<Item
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
-    use serde_json::json;
     use toolgate_kernel::tool::{ClientToolLimits, client_tools};
 
     use super::*;

@@ -113,7 +113,7 @@ impl Tool {
         T: Serialize,
         E: Into<ToolError>,
     {
-        let definition = Definition::new(name, description).parameters(schema::of::<A>());
+        let definition = Definition::new(name, description).parameters(schema::of_arguments::<A>());
         let run = Arc::new(run);
         Self::new(definition, move |call: ToolCall| {
             let run = run.clone();

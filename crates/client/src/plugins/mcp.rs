@@ -1,1 +1,338 @@
+//! A bridge to an MCP server: its tools become tools of this client.
+//!
+//! The server runs as a child process that speaks on its standard input and output, or is reached over HTTP. A server
+//! that dies gives errors for the model to read; the rest of the program goes on. The child, and what it started,
+//! ends when the plugin is taken out.
 
+mod fit;
+mod name;
+mod result;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessGroup};
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientRequest, ListToolsRequest, PaginatedRequestParams,
+    ProtocolVersion,
+};
+use rmcp::service::{ClientLifecycleMode, Peer, RoleClient, RunningService, serve_client_with_lifecycle};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::ChildStderr;
+
+use crate::plugin::{BoxError, Hooks, Plugin};
+use crate::tool::{Definition, Tool, ToolCall, ToolError};
+
+/// How long a server may take to start and to list its tools.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a server may take to end when it is told to.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most pages of tools that are asked for.
+const PAGES_MAX: usize = 50;
+
+/// A server that did not become a plugin.
+#[derive(Debug, thiserror::Error)]
+#[error("the MCP server {server:?} cannot be used: {reason}")]
+pub struct McpError {
+    server: String,
+    reason: String,
+}
+
+/// An MCP server, and how to reach it.
+#[derive(Debug, Clone)]
+pub struct McpServer {
+    name: String,
+    reach: Reach,
+    only: Option<BTreeSet<String>>,
+}
+
+#[derive(Debug, Clone)]
+enum Reach {
+    Command {
+        program: OsString,
+        arguments: Vec<OsString>,
+        environment: Vec<(OsString, OsString)>,
+    },
+    Http {
+        url: String,
+        headers: Vec<(HeaderName, HeaderValue)>,
+    },
+}
+
+/// A server that is connected.
+#[derive(Debug)]
+pub struct Bridge {
+    /// Its tools, named `mcp_<server>_<tool>`; the plugin is named `mcp:<server>`.
+    pub plugin: Plugin,
+    /// Tools that were simplified or left out, in words.
+    pub warnings: Vec<String>,
+}
+
+impl McpServer {
+    /// A server that runs as a child process.
+    pub fn command<A: Into<OsString>>(
+        name: impl Into<String>,
+        program: impl Into<OsString>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            reach: Reach::Command {
+                program: program.into(),
+                arguments: arguments.into_iter().map(Into::into).collect(),
+                environment: Vec::new(),
+            },
+            only: None,
+        }
+    }
+
+    /// A server at an address (streamable HTTP).
+    pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            reach: Reach::Http {
+                url: url.into(),
+                headers: Vec::new(),
+            },
+            only: None,
+        }
+    }
+
+    /// Sets a variable in the environment of a child process.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        if let Reach::Command { environment, .. } = &mut self.reach {
+            environment.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    /// Sends a header with every request to an address, such as `Authorization`.
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        if let Reach::Http { headers, .. } = &mut self.reach {
+            headers.push((name, value));
+        }
+        self
+    }
+
+    /// Takes these tools only, by the names that the server gives them. A gateway takes ten tools with a message
+    /// unless it is set up otherwise.
+    pub fn only<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.only = Some(tools.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Starts or reaches the server and asks for its tools.
+    pub async fn connect(self) -> Result<Bridge, McpError> {
+        let server = self.name.clone();
+        let failed = |reason: String| McpError {
+            server: server.clone(),
+            reason,
+        };
+        let work = async {
+            let service = self.reach.connect().await?;
+            let tools = listed(service.peer()).await?;
+            Ok((service, tools))
+        };
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, work).await;
+        let (service, tools) = connected
+            .map_err(|_| failed(format!("no answer within {CONNECT_TIMEOUT:?}")))?
+            .map_err(failed)?;
+        Ok(self.bridge(service, tools))
+    }
+
+    fn bridge(&self, service: Service, tools: Vec<Value>) -> Bridge {
+        let mut warnings = Vec::new();
+        let mut plugin = Plugin::new(format!("mcp:{}", self.name), env!("CARGO_PKG_VERSION"));
+        let mut taken = BTreeSet::new();
+        for tool in tools {
+            let listed = match Listed::deserialize(&tool) {
+                Ok(listed) => listed,
+                Err(error) => {
+                    warnings.push(format!("a tool was left out: {error}"));
+                    continue;
+                }
+            };
+            if self
+                .only
+                .as_ref()
+                .is_some_and(|only| !only.contains(&listed.name))
+            {
+                continue;
+            }
+            let name = name::joined(&self.name, &listed.name);
+            match fit::definition(name, &listed.description.unwrap_or_default(), listed.input_schema) {
+                Ok((definition, _)) if !taken.insert(definition.name.clone()) => {
+                    warnings.push(format!(
+                        "{} was left out: there are two of that name",
+                        listed.name
+                    ));
+                }
+                Ok((definition, simplified)) => {
+                    if simplified {
+                        warnings.push(format!("the schema of {} was simplified", listed.name));
+                    }
+                    plugin = plugin.tool(bridged(definition, listed.name, service.peer().clone()));
+                }
+                Err(why) => warnings.push(format!("{} was left out: {why}", listed.name)),
+            }
+        }
+        for warning in &warnings {
+            tracing::warn!(server = self.name, "{warning}");
+        }
+        let life = Life {
+            service: Mutex::new(Some(service)),
+        };
+        Bridge {
+            plugin: plugin.hooks(life),
+            warnings,
+        }
+    }
+}
+
+type Service = RunningService<RoleClient, ()>;
+
+/// What is needed of a tool. Read one by one, so that one malformed tool does not hide the others.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    name: String,
+    #[serde(default)]
+    description: Option<String>,
+    input_schema: Value,
+}
+
+impl Reach {
+    async fn connect(&self) -> Result<Service, String> {
+        let lifecycle = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: None,
+        };
+        match self {
+            Self::Command {
+                program,
+                arguments,
+                environment,
+            } => {
+                let mut command = CommandWrap::with_new(program, |command| {
+                    command.args(arguments).envs(environment.iter().cloned());
+                });
+                // A group of its own: what the server starts ends with it, and Ctrl-C at the terminal is not for it.
+                command.wrap(KillOnDrop).wrap(ProcessGroup::leader());
+                let spawned = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn();
+                let (child, stderr) =
+                    spawned.map_err(|error| format!("{} does not start: {error}", program.display()))?;
+                let last_words = stderr.map(listen).unwrap_or_default();
+                let connected = serve_client_with_lifecycle((), child, lifecycle).await;
+                connected.map_err(|error| {
+                    let words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
+                    match words.as_str() {
+                        "" => error.to_string(),
+                        words => format!("{error}; it said: {words}"),
+                    }
+                })
+            }
+            Self::Http { url, headers } => {
+                let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+                    .custom_headers(headers.iter().cloned().collect());
+                let transport = StreamableHttpClientTransport::from_config(config);
+                serve_client_with_lifecycle((), transport, lifecycle)
+                    .await
+                    .map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// Reads what a child says of itself, for the log, and keeps its last line. Ends with the child.
+fn listen(stderr: ChildStderr) -> Arc<Mutex<String>> {
+    let last = Arc::new(Mutex::new(String::new()));
+    let kept = last.clone();
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(stderr).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            tracing::debug!(line, "MCP server");
+            if !line.trim().is_empty() {
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = line;
+            }
+        }
+    });
+    last
+}
+
+/// All tools of a server, as they were written.
+async fn listed(peer: &Peer<RoleClient>) -> Result<Vec<Value>, String> {
+    let mut tools = Vec::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..PAGES_MAX {
+        let params = PaginatedRequestParams::default().with_cursor(cursor.take());
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+        let page = peer
+            .send_request(request)
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut page = serde_json::to_value(page).map_err(|error| error.to_string())?;
+        match page["tools"].take() {
+            Value::Array(more) => tools.extend(more),
+            _ => return Err("it lists no tools".into()),
+        }
+        match page["nextCursor"].take() {
+            Value::String(next) => cursor = Some(next),
+            _ => break,
+        }
+    }
+    Ok(tools)
+}
+
+/// A tool that asks the server.
+fn bridged(definition: Definition, original: String, peer: Peer<RoleClient>) -> Tool {
+    let original: Arc<str> = original.into();
+    Tool::new(definition, move |call: ToolCall| {
+        let (peer, original) = (peer.clone(), original.clone());
+        async move {
+            if peer.is_transport_closed() {
+                return Err(ToolError::new("the MCP server of this tool is gone"));
+            }
+            let mut params = CallToolRequestParams::new(original.to_string());
+            params.arguments = call.input.as_object().cloned();
+            match peer.call_tool_once(params).await? {
+                CallToolResponse::Complete(done) => result::outcome(done),
+                CallToolResponse::InputRequired(_) => Err(ToolError::new(
+                    "the MCP server asks for something that only a person can give",
+                )),
+                CallToolResponse::Task(_) => Err(ToolError::new(
+                    "the MCP server made a task of this call, which cannot be waited for",
+                )),
+                _ => Err(ToolError::new("the MCP server gave an answer of an unknown kind")),
+            }
+        }
+    })
+}
+
+/// Ends the connection, and with it the child.
+struct Life {
+    service: Mutex<Option<Service>>,
+}
+
+#[crate::async_trait]
+impl Hooks for Life {
+    async fn on_unregister(&self) -> Result<(), BoxError> {
+        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut service) = service {
+            service.close_with_timeout(CLOSE_TIMEOUT).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A schema that says nothing.
+fn anything() -> Value {
+    json!({"type": "object"})
+}
