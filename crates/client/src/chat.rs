@@ -1,5 +1,6 @@
 //! A message, the run that answers, and the tools it asks for on the way.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 use toolgate_kernel::event::{EndReason, Event as Body, Status, Usage};
 use toolgate_kernel::id::{CallId, RunId, SpaceId};
+use toolgate_kernel::tool::Placement;
 
 use crate::client::Client;
 use crate::desk::{Desk, Offer, Sign, sign};
@@ -228,6 +230,7 @@ async fn run(client: Client, chat: ChatRequest, out: &Out) -> Result<(), Error> 
         told,
         rounds: Rounds::new(chat.max_tool_rounds),
         until_end: chat.until_end,
+        pending: BTreeSet::new(),
         reply: Reply {
             run,
             space,
@@ -258,6 +261,8 @@ struct Following<'a> {
     told: mpsc::Receiver<Told>,
     rounds: Rounds,
     until_end: bool,
+    /// Calls that a client or a person has to move, ours among them.
+    pending: BTreeSet<CallId>,
     reply: Reply,
     out: &'a Out,
 }
@@ -290,7 +295,10 @@ impl Following<'_> {
         let sign = sign(&event);
         say(self.out, Chunk::Event(event)).await;
         match sign {
-            Some(Sign::Settled(call)) => self.desk.settle(call),
+            Some(Sign::Settled(call)) => {
+                self.pending.remove(&call);
+                self.desk.settle(call);
+            }
             Some(Sign::Offered(offer)) if self.desk.wants(&offer) => self.begin(offer),
             Some(Sign::Offered(_)) | None => {}
         }
@@ -312,6 +320,13 @@ impl Following<'_> {
             }
             Some(Body::StepRetry(_)) => self.reply.text.clear(),
             Some(Body::TextEnd(part)) => self.reply.text.push_str(&part.text),
+            Some(Body::ToolInputAvailable(call)) if call.placement == Placement::Client => {
+                self.pending.insert(call.tool_call_id);
+            }
+            Some(Body::ToolApprovalRequest(asked)) => drop(self.pending.insert(asked.tool_call_id)),
+            Some(Body::ToolApprovalResponse(said)) if said.placement != Placement::Client => {
+                self.pending.remove(&said.tool_call_id);
+            }
             Some(Body::RunStatus(moved)) => self.reply.status = moved.status,
             Some(Body::RunFinish(end)) => {
                 self.reply.status = end.status;
@@ -331,9 +346,11 @@ impl Following<'_> {
         say(self.out, chunk).await;
     }
 
+    /// The status alone would not do: it moves after the event that settles the last call.
     fn waits_for_others(&self) -> bool {
         let waits = matches!(self.reply.status, Status::WaitingTool | Status::WaitingApproval);
-        waits && !self.until_end && self.desk.open() == 0 && self.reply.pause.is_none()
+        let only_others = self.desk.open() == 0 && !self.pending.is_empty();
+        waits && only_others && !self.until_end && self.reply.pause.is_none()
     }
 
     /// Lets what is under way come to its end: a result that was computed is handed in.

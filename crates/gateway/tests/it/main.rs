@@ -10,6 +10,7 @@ mod intake;
 mod kill;
 mod parallel;
 mod redaction;
+mod sdk;
 mod start;
 mod stream;
 mod telemetry;
