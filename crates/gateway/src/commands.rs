@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 
+use crate::chat;
 use crate::serve;
 use crate::settings::{self, Settings};
 
@@ -20,6 +21,8 @@ pub struct Toolgate {
 enum Command {
     /// Starts the gateway.
     Serve(Serve),
+    /// Talks to an agent, in the terminal or through a pipe.
+    Chat(chat::Chat),
     /// Prints every setting with its default, ready to be edited.
     Settings,
     /// Prints the HTTP door's OpenAPI document.
@@ -55,6 +58,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<()> {
             };
             serve::run(settings, access)
         }
+        Command::Chat(flags) => chat::run(flags),
         Command::Settings => {
             print!("{}", settings::SAMPLE);
             Ok(())
