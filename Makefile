@@ -78,9 +78,10 @@ fresh: ## generated files are what the code generates
 generate: ## write the generated files anew
 	REWRITE_GOLDEN=1 cargo test $(GOLDEN)
 
+# The Rust SDK's bridge is tested with a real MCP server.
 .PHONY: tests
-tests: ## cargo test
-	INSTA_UPDATE=no cargo test --locked --workspace
+tests: $(PYTHON)/installed ## cargo test
+	INSTA_UPDATE=no TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time cargo test --locked --workspace
 
 .PHONY: schemathesis
 schemathesis: $(PYTHON)/installed ## property-based requests against /openapi.json

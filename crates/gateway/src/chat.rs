@@ -47,6 +47,9 @@ pub struct Chat {
     /// Print every event as a line of JSON; the message comes from standard input
     #[arg(long)]
     json: bool,
+    /// Through a pipe: also wait for others, a person who approves or a client that has a tool
+    #[arg(long)]
+    wait: bool,
     /// In how many steps tools may run for one message; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 20)]
     max_tool_rounds: u32,

@@ -111,7 +111,7 @@ fn select(mut connection: Connection, sql: &str) -> Result<Rows, ToolError> {
             "only SELECT is allowed: this statement would change the database",
         ));
     }
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let width = columns.len();
     let mut answer = Rows {
         columns,

@@ -20,6 +20,9 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
         bail!("there is no message: give one on standard input, or start in a terminal");
     }
     let mut request = flags.request(message, flags.space);
+    if flags.wait {
+        request = request.until_end();
+    }
     if !flags.yes {
         let owner = client.clone();
         request = request.on_tool_call(move |call| {
@@ -56,11 +59,11 @@ fn finish(reply: &Reply, json: bool) -> anyhow::Result<()> {
             Err(anyhow!("tools ran in as many steps as --max-tool-rounds allows"))
         }
         (Status::WaitingApproval, _) => Err(anyhow!(
-            "the run waits for a person's approval; go on in a terminal, or decide through the API (run {})",
+            "the run waits for a person's approval; decide through the API (run {}), and --wait waits for it",
             reply.run
         )),
         (_, Some(Pause::Waiting)) => Err(anyhow!(
-            "the run waits for a client that has the tool (run {}, space {})",
+            "the run waits for a client that has the tool (run {}, space {}); --wait waits for it",
             reply.run,
             reply.space
         )),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use futures_util::StreamExt as _;
 use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use toolgate_client::events::{Event as Body, ToolApprovalRequest};
 use toolgate_client::{
@@ -125,10 +126,13 @@ impl Turn<'_> {
         mut chat: ChatStream,
         mut questions: mpsc::Receiver<Question>,
     ) -> Result<Option<SpaceId>, Error> {
+        // One listener for the whole turn: none of the person's is lost between two chunks.
+        let mut interrupts =
+            signal(SignalKind::interrupt()).map_err(|error| Error::Setup(error.to_string()))?;
         loop {
             tokio::select! {
                 biased;
-                _ = tokio::signal::ctrl_c() => {
+                _ = interrupts.recv() => {
                     if self.stopping {
                         self.screen.note("left to itself");
                         return Ok(self.space);
