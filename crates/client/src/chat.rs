@@ -23,6 +23,7 @@ use crate::event::Event;
 use crate::resources::RunRequest;
 use crate::stream::EventStream;
 use crate::tool::{ToolCall, ToolError, ToolResult};
+use crate::words::Words;
 use crate::work::{Handler, Override, Told, Worked};
 
 /// How often a chat executes tools and goes on, unless said otherwise.
@@ -119,6 +120,9 @@ pub enum Chunk {
         /// Where: give it to the next [`ChatRequest::space`].
         space: SpaceId,
     },
+    /// The model says more. Every word comes once, in order, whatever was cut on the way; after a `step-retry` event
+    /// the step begins anew.
+    Text(String),
     /// Something happened in the run.
     Event(Event),
     /// A tool begins to run here.
@@ -231,6 +235,7 @@ async fn run(client: Client, chat: ChatRequest, out: &Out) -> Result<(), Error> 
         rounds: Rounds::new(chat.max_tool_rounds),
         until_end: chat.until_end,
         pending: BTreeSet::new(),
+        words: Words::default(),
         reply: Reply {
             run,
             space,
@@ -263,6 +268,7 @@ struct Following<'a> {
     until_end: bool,
     /// Calls that a client or a person has to move, ours among them.
     pending: BTreeSet<CallId>,
+    words: Words,
     reply: Reply,
     out: &'a Out,
 }
@@ -293,6 +299,9 @@ impl Following<'_> {
     async fn take(&mut self, event: Event) {
         self.note(&event);
         let sign = sign(&event);
+        if let Some(new) = event.body.as_ref().and_then(|body| self.words.new_in(body)) {
+            say(self.out, Chunk::Text(new)).await;
+        }
         say(self.out, Chunk::Event(event)).await;
         match sign {
             Some(Sign::Settled(call)) => {

@@ -22,6 +22,7 @@ mod serve;
 mod sse;
 mod stream;
 mod tool;
+mod words;
 mod work;
 
 pub use chat::{ChatRequest, ChatStream, Chunk, Pause, Reply};

@@ -42,9 +42,8 @@ impl Screen {
     pub fn show(&mut self, event: &Event, here: &[String]) {
         let Some(body) = &event.body else { return };
         match body {
-            Body::TextDelta(more) => self.words(&more.delta, None),
             Body::TextEnd(_) | Body::ReasoningEnd(_) => self.fresh_line(),
-            Body::ReasoningDelta(more) => self.words(&more.delta, Some(Style::Dim)),
+            Body::ReasoningDelta(more) => self.think(&more.delta),
             Body::StepRetry(retry) => self.note(format_args!(
                 "the model broke off; asking again ({})",
                 retry.attempt
@@ -89,6 +88,11 @@ impl Screen {
         }
     }
 
+    /// More of what the model says.
+    pub fn say(&mut self, text: &str) {
+        self.put(&clean(text));
+    }
+
     /// Something about the conversation.
     pub fn note(&mut self, words: impl Display) {
         let words = self.styled(&words.to_string(), Style::Dim);
@@ -114,15 +118,11 @@ impl Screen {
         }
     }
 
-    fn words(&mut self, text: &str, style: Option<Style>) {
+    fn think(&mut self, text: &str) {
         let text = clean(text);
-        match style {
-            Some(style) if !text.is_empty() => {
-                let ends = text.ends_with('\n');
-                self.put(&self.styled(&text, style));
-                self.at_start = ends;
-            }
-            _ => self.put(&text),
+        if !text.is_empty() {
+            self.put(&self.styled(&text, Style::Dim));
+            self.at_start = text.ends_with('\n');
         }
     }
 

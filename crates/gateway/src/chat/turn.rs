@@ -162,6 +162,7 @@ impl Turn<'_> {
     async fn take(&mut self, chunk: Chunk) {
         match chunk {
             Chunk::Started { run, space } => (self.run, self.space) = (Some(run), Some(space)),
+            Chunk::Text(words) => self.screen.say(&words),
             Chunk::Event(event) => {
                 self.screen.show(&event, &self.here);
                 if let Some(Body::ToolApprovalRequest(asked)) = &event.body {

@@ -45,7 +45,7 @@ async fn a_tool_is_executed_and_the_conversation_goes_on() {
     let words: String = chunks
         .iter()
         .filter_map(|chunk| match chunk {
-            Chunk::Event(event) => event.text_delta(),
+            Chunk::Text(words) => Some(words.as_str()),
             _ => None,
         })
         .collect();
