@@ -46,3 +46,8 @@ pub use toolgate_kernel::{
     event as events,
     id::{ApprovalId, CallId, MessageId, RunId, SpaceId},
 };
+
+/// Keeps the README's first screen working.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

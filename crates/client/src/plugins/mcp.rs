@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessGroup};
 use reqwest::header::{HeaderName, HeaderValue};
@@ -23,6 +23,7 @@ use rmcp::model::{
 use rmcp::service::{ClientLifecycleMode, Peer, RoleClient, RunningService, serve_client_with_lifecycle};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -32,7 +33,9 @@ use crate::plugin::{BoxError, Hooks, Plugin};
 use crate::tool::{Definition, Tool, ToolCall, ToolError};
 
 /// How long a server may take to start and to list its tools.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long the SDK waits for an answer to its first question before it takes a server for an old one.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may take to end when it is told to.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most pages of tools that are asked for.
@@ -137,18 +140,18 @@ impl McpServer {
             reason,
         };
         let work = async {
-            let service = self.reach.connect().await?;
-            let tools = listed(service.peer()).await?;
-            Ok((service, tools))
+            let connection = self.reach.connect_in_any_era().await?;
+            let tools = listed(connection.service.peer()).await?;
+            Ok((connection, tools))
         };
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, work).await;
-        let (service, tools) = connected
+        let (connection, tools) = connected
             .map_err(|_| failed(format!("no answer within {CONNECT_TIMEOUT:?}")))?
             .map_err(failed)?;
-        Ok(self.bridge(service, tools))
+        Ok(self.bridge(connection, tools))
     }
 
-    fn bridge(&self, service: Service, tools: Vec<Value>) -> Bridge {
+    fn bridge(&self, connection: Connection, tools: Vec<Value>) -> Bridge {
         let mut warnings = Vec::new();
         let mut plugin = Plugin::new(format!("mcp:{}", self.name), env!("CARGO_PKG_VERSION"));
         let mut taken = BTreeSet::new();
@@ -179,7 +182,11 @@ impl McpServer {
                     if simplified {
                         warnings.push(format!("the schema of {} was simplified", listed.name));
                     }
-                    plugin = plugin.tool(bridged(definition, listed.name, service.peer().clone()));
+                    plugin = plugin.tool(bridged(
+                        definition,
+                        listed.name,
+                        connection.service.peer().clone(),
+                    ));
                 }
                 Err(why) => warnings.push(format!("{} was left out: {why}", listed.name)),
             }
@@ -188,7 +195,7 @@ impl McpServer {
             tracing::warn!(server = self.name, "{warning}");
         }
         let life = Life {
-            service: Mutex::new(Some(service)),
+            connection: Mutex::new(Some(connection)),
         };
         Bridge {
             plugin: plugin.hooks(life),
@@ -197,7 +204,24 @@ impl McpServer {
     }
 }
 
-type Service = RunningService<RoleClient, ()>;
+/// A server that answers.
+struct Connection {
+    service: RunningService<RoleClient, ()>,
+    /// Dropped after the service: a server that ends in order may do so first.
+    family: Option<Family>,
+}
+
+/// A child and everything it started. Ends with this value.
+struct Family {
+    group: Pid,
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        // All of them may have ended already.
+        let _ = kill_process_group(self.group, Signal::KILL);
+    }
+}
 
 /// What is needed of a tool. Read one by one, so that one malformed tool does not hide the others.
 #[derive(Deserialize)]
@@ -210,11 +234,28 @@ struct Listed {
 }
 
 impl Reach {
-    async fn connect(&self) -> Result<Service, String> {
-        let lifecycle = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::LATEST],
+    /// Asks a server which protocol it speaks. One that starts so slowly that its answer comes after the question was
+    /// given up is started again and spoken to as one of each kind.
+    async fn connect_in_any_era(&self) -> Result<Connection, String> {
+        let preferred_versions = vec![ProtocolVersion::LATEST];
+        let auto = ClientLifecycleMode::Auto {
+            preferred_versions: preferred_versions.clone(),
             legacy_version: None,
         };
+        let discover = ClientLifecycleMode::Discover { preferred_versions };
+        let mut failure = String::new();
+        for lifecycle in [auto, ClientLifecycleMode::Initialize, discover] {
+            let began = Instant::now();
+            match self.connect(lifecycle).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) if began.elapsed() < PROBE_TIMEOUT => return Err(error),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    async fn connect(&self, lifecycle: ClientLifecycleMode) -> Result<Connection, String> {
         match self {
             Self::Command {
                 program,
@@ -229,23 +270,29 @@ impl Reach {
                 let spawned = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn();
                 let (child, stderr) =
                     spawned.map_err(|error| format!("{} does not start: {error}", program.display()))?;
+                let group = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
+                let family = group.map(|group| Family { group });
                 let last_words = stderr.map(listen).unwrap_or_default();
                 let connected = serve_client_with_lifecycle((), child, lifecycle).await;
-                connected.map_err(|error| {
+                let service = connected.map_err(|error| {
                     let words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
                     match words.as_str() {
                         "" => error.to_string(),
                         words => format!("{error}; it said: {words}"),
                     }
-                })
+                })?;
+                Ok(Connection { service, family })
             }
             Self::Http { url, headers } => {
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(headers.iter().cloned().collect());
                 let transport = StreamableHttpClientTransport::from_config(config);
-                serve_client_with_lifecycle((), transport, lifecycle)
-                    .await
-                    .map_err(|error| error.to_string())
+                let connected = serve_client_with_lifecycle((), transport, lifecycle).await;
+                let service = connected.map_err(|error| error.to_string())?;
+                Ok(Connection {
+                    service,
+                    family: None,
+                })
             }
         }
     }
@@ -318,15 +365,20 @@ fn bridged(definition: Definition, original: String, peer: Peer<RoleClient>) -> 
 
 /// Ends the connection, and with it the child.
 struct Life {
-    service: Mutex<Option<Service>>,
+    connection: Mutex<Option<Connection>>,
 }
 
 #[crate::async_trait]
 impl Hooks for Life {
     async fn on_unregister(&self) -> Result<(), BoxError> {
-        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mut service) = service {
+        let connection = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(Connection { mut service, family }) = connection {
             service.close_with_timeout(CLOSE_TIMEOUT).await?;
+            drop(family);
         }
         Ok(())
     }

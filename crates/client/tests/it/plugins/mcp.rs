@@ -1,5 +1,9 @@
 //! The MCP bridge with a real server: `mcp-server-time`, which `make tests` installs and names in the environment.
 
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use toolgate_client::plugins::mcp::{Bridge, McpServer};
 
@@ -58,4 +62,90 @@ async fn a_server_that_does_not_start_or_ends_at_once_is_an_error_in_words() {
         .await
         .unwrap_err();
     assert!(dead.to_string().contains("\"dead\" cannot be used"), "{dead}");
+}
+
+/// A server that leaves its process id, and starts a process of its own that leaves its as well.
+fn family(directory: &Path) -> Option<McpServer> {
+    let program = std::env::var_os("TOOLGATE_TEST_MCP_SERVER_TIME")?;
+    let script =
+        "cd \"$0\"; sleep 1000 & echo $! > child; echo $$ > server; exec \"$1\" --local-timezone UTC";
+    let arguments = ["-c".into(), script.into(), directory.into(), program];
+    Some(McpServer::command("family", "/bin/sh", arguments))
+}
+
+fn pid(directory: &Path, name: &str) -> Pid {
+    let text = std::fs::read_to_string(directory.join(name)).unwrap();
+    Pid::from_raw(text.trim().parse().unwrap()).unwrap()
+}
+
+/// Waits until a process is gone, or only waits to be buried.
+async fn gone(pid: Pid) {
+    let lives = || {
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    let work = async {
+        while lives() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), work)
+        .await
+        .expect("the process ends");
+}
+
+#[tokio::test]
+async fn a_server_and_what_it_started_end_when_the_plugin_is_taken_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(server) = family(directory.path()) else {
+        return;
+    };
+    let client = client();
+    client
+        .use_plugin(server.connect().await.unwrap().plugin)
+        .await
+        .unwrap();
+    client.unuse("mcp:family").await.unwrap();
+    gone(pid(directory.path(), "server")).await;
+    gone(pid(directory.path(), "child")).await;
+}
+
+#[tokio::test]
+async fn a_server_ends_also_when_its_client_is_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(server) = family(directory.path()) else {
+        return;
+    };
+    let client = client();
+    client
+        .use_plugin(server.connect().await.unwrap().plugin)
+        .await
+        .unwrap();
+    drop(client);
+    gone(pid(directory.path(), "server")).await;
+    gone(pid(directory.path(), "child")).await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_gives_an_error_to_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(server) = family(directory.path()) else {
+        return;
+    };
+    let client = client();
+    client
+        .use_plugin(server.connect().await.unwrap().plugin)
+        .await
+        .unwrap();
+    let server = pid(directory.path(), "server");
+    kill_process(server, Signal::KILL).unwrap();
+    gone(server).await;
+    words(
+        client
+            .try_tool("mcp_family_get_current_time", json!({"timezone": "UTC"}))
+            .await,
+    );
+    client.unuse("mcp:family").await.unwrap();
+    gone(pid(directory.path(), "child")).await;
 }
