@@ -20,7 +20,9 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientRequest, ListToolsRequest, PaginatedRequestParams,
     ProtocolVersion,
 };
-use rmcp::service::{ClientLifecycleMode, Peer, RoleClient, RunningService, serve_client_with_lifecycle};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, Peer, RoleClient, RunningService, serve_client_with_lifecycle,
+};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -277,8 +279,8 @@ impl Reach {
                 let service = connected.map_err(|error| {
                     let words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
                     match words.as_str() {
-                        "" => error.to_string(),
-                        words => format!("{error}; it said: {words}"),
+                        "" => cause(&error),
+                        words => format!("{}; it said: {words}", cause(&error)),
                     }
                 })?;
                 Ok(Connection { service, family })
@@ -288,7 +290,7 @@ impl Reach {
                     .custom_headers(headers.iter().cloned().collect());
                 let transport = StreamableHttpClientTransport::from_config(config);
                 let connected = serve_client_with_lifecycle((), transport, lifecycle).await;
-                let service = connected.map_err(|error| error.to_string())?;
+                let service = connected.map_err(|error| cause(&error))?;
                 Ok(Connection {
                     service,
                     family: None,
@@ -296,6 +298,18 @@ impl Reach {
             }
         }
     }
+}
+
+/// What went wrong at the bottom: what stands above it names types of the transport.
+fn cause(error: &ClientInitializeError) -> String {
+    let mut deepest: &dyn std::error::Error = match error {
+        ClientInitializeError::TransportError { error, .. } => &*error.error,
+        other => other,
+    };
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.to_string()
 }
 
 /// Reads what a child says of itself, for the log, and keeps its last line. Ends with the child.

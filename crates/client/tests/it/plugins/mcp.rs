@@ -1,6 +1,8 @@
 //! The MCP bridge with a real server: `mcp-server-time`, which `make tests` installs and names in the environment.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -56,6 +58,11 @@ async fn a_server_that_does_not_start_or_ends_at_once_is_an_error_in_words() {
         .await
         .unwrap_err();
     assert!(missing.to_string().contains("does not start"), "{missing}");
+    let nobody = McpServer::http("nobody", "http://127.0.0.1:9/mcp")
+        .connect()
+        .await
+        .unwrap_err();
+    assert!(nobody.to_string().contains("error sending request"), "{nobody}");
     let script = ["-c", "echo 'no licence' >&2; exit 3"];
     let dead = McpServer::command("dead", "/bin/sh", script)
         .connect()
@@ -67,8 +74,7 @@ async fn a_server_that_does_not_start_or_ends_at_once_is_an_error_in_words() {
 /// A server that leaves its process id, and starts a process of its own that leaves its as well.
 fn family(directory: &Path) -> Option<McpServer> {
     let program = std::env::var_os("TOOLGATE_TEST_MCP_SERVER_TIME")?;
-    let script =
-        "cd \"$0\"; sleep 1000 & echo $! > child; echo $$ > server; exec \"$1\" --local-timezone UTC";
+    let script = "cd \"$0\"; sleep 1000 <&- >&- 2>&- & echo $! > child; echo $$ > server; exec \"$1\" --local-timezone UTC";
     let arguments = ["-c".into(), script.into(), directory.into(), program];
     Some(McpServer::command("family", "/bin/sh", arguments))
 }
@@ -148,4 +154,62 @@ async fn a_server_that_dies_gives_an_error_to_read() {
     );
     client.unuse("mcp:family").await.unwrap();
     gone(pid(directory.path(), "child")).await;
+}
+
+/// A server at an address, written in Python with the official SDK: adds two numbers.
+const ADDER: &str = r#"
+import socket, uvicorn
+from mcp.server import MCPServer
+server = MCPServer("adder")
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Adds two numbers."
+    return a + b
+listener = socket.socket()
+listener.bind(("127.0.0.1", 0))
+listener.listen()
+print(listener.getsockname()[1], flush=True)
+uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error")).run(sockets=[listener])
+"#;
+
+/// A process that ends with this value.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_server_at_an_address_is_bridged_as_well() {
+    let Some(program) = std::env::var_os("TOOLGATE_TEST_MCP_SERVER_TIME") else {
+        return;
+    };
+    let python = Path::new(&program).with_file_name("python");
+    let spawned = Command::new(python)
+        .args(["-c", ADDER])
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut process = Process(spawned.unwrap());
+    let mut port = String::new();
+    BufReader::new(process.0.stdout.take().unwrap())
+        .read_line(&mut port)
+        .unwrap();
+    let server = McpServer::http("adder", format!("http://127.0.0.1:{}/mcp", port.trim()));
+    let client = client();
+    client
+        .use_plugin(server.connect().await.unwrap().plugin)
+        .await
+        .unwrap();
+    let sum = client
+        .try_tool("mcp_adder_add", json!({"a": 20, "b": 22}))
+        .await
+        .unwrap();
+    assert!(sum.to_string().contains("42"), "{sum}");
+    drop(process);
+    words(client.try_tool("mcp_adder_add", json!({"a": 1, "b": 1})).await);
+    client.unuse("mcp:adder").await.unwrap();
 }
