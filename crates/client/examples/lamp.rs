@@ -21,13 +21,17 @@ async fn main() -> Result<(), toolgate_client::Error> {
             "switch_lamp",
             "Switches a lamp on or off.",
             |lamp: Lamp| async move {
-                println!("{} is now {}", lamp.room, if lamp.on { "bright" } else { "dark" });
+                println!(
+                    "\n{} is now {}",
+                    lamp.room,
+                    if lamp.on { "bright" } else { "dark" }
+                );
                 Ok::<_, ToolError>("done")
             },
         ))
         .await?;
 
-    let mut chat = client.chat_stream("Use switch_lamp to make the kitchen bright.");
+    let mut chat = client.chat_stream("Use switch_lamp in the \"kitchen\".");
     while let Some(chunk) = chat.next().await {
         if let Chunk::Text(words) = chunk? {
             print!("{words}");

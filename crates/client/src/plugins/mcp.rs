@@ -30,6 +30,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::ChildStderr;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::plugin::{BoxError, Hooks, Plugin};
 use crate::tool::{Definition, Tool, ToolCall, ToolError};
@@ -210,7 +211,9 @@ impl McpServer {
 struct Connection {
     service: RunningService<RoleClient, ()>,
     /// Dropped after the service: a server that ends in order may do so first.
-    family: Option<Family>,
+    _family: Option<Family>,
+    /// Reads what the child says of itself.
+    _listener: Option<AbortOnDropHandle<()>>,
 }
 
 /// A child and everything it started. Ends with this value.
@@ -274,7 +277,8 @@ impl Reach {
                     spawned.map_err(|error| format!("{} does not start: {error}", program.display()))?;
                 let group = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
                 let family = group.map(|group| Family { group });
-                let last_words = stderr.map(listen).unwrap_or_default();
+                let last_words = Arc::new(Mutex::new(String::new()));
+                let listener = stderr.map(|stderr| listen(stderr, last_words.clone()));
                 let connected = serve_client_with_lifecycle((), child, lifecycle).await;
                 let service = connected.map_err(|error| {
                     let words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
@@ -283,7 +287,11 @@ impl Reach {
                         words => format!("{}; it said: {words}", cause(&error)),
                     }
                 })?;
-                Ok(Connection { service, family })
+                Ok(Connection {
+                    service,
+                    _family: family,
+                    _listener: listener,
+                })
             }
             Self::Http { url, headers } => {
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
@@ -293,7 +301,8 @@ impl Reach {
                 let service = connected.map_err(|error| cause(&error))?;
                 Ok(Connection {
                     service,
-                    family: None,
+                    _family: None,
+                    _listener: None,
                 })
             }
         }
@@ -312,20 +321,17 @@ fn cause(error: &ClientInitializeError) -> String {
     deepest.to_string()
 }
 
-/// Reads what a child says of itself, for the log, and keeps its last line. Ends with the child.
-fn listen(stderr: ChildStderr) -> Arc<Mutex<String>> {
-    let last = Arc::new(Mutex::new(String::new()));
-    let kept = last.clone();
-    tokio::spawn(async move {
+/// Reads what a child says of itself, for the log, and keeps its last line.
+fn listen(stderr: ChildStderr, last_words: Arc<Mutex<String>>) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(async move {
         let mut lines = BufReader::new(stderr).lines();
         while let Ok(Some(line)) = lines.next_line().await {
             tracing::debug!(line, "MCP server");
             if !line.trim().is_empty() {
-                *kept.lock().unwrap_or_else(PoisonError::into_inner) = line;
+                *last_words.lock().unwrap_or_else(PoisonError::into_inner) = line;
             }
         }
-    });
-    last
+    }))
 }
 
 /// All tools of a server, as they were written.
@@ -390,9 +396,8 @@ impl Hooks for Life {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(Connection { mut service, family }) = connection {
-            service.close_with_timeout(CLOSE_TIMEOUT).await?;
-            drop(family);
+        if let Some(mut connection) = connection {
+            connection.service.close_with_timeout(CLOSE_TIMEOUT).await?;
         }
         Ok(())
     }
