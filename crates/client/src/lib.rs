@@ -31,8 +31,8 @@ pub use error::{Error, Fault, PluginError, Problem};
 pub use event::Event;
 pub use plugin::{BoxError, Hooks, Plugin};
 pub use resources::{
-    Agents, Approvals, Asked, Claimed, Decided, Decision, EventPage, NewSpace, OpenCall, Posted, Receipt,
-    Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Space, Spaces, Tools, Usage,
+    Agents, Approvals, Asked, Claimed, Decided, Decision, EventPage, NewSpace, OpenCall, Pending, Posted,
+    Receipt, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Space, Spaces, Tools, Usage,
 };
 pub use serve::{Serve, ToolServer};
 pub use stream::EventStream;

@@ -8,6 +8,8 @@ mod tools;
 
 pub use agents::Agents;
 pub use approvals::{Approvals, Decided, Decision};
-pub use runs::{Asked, OpenCall, Posted, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Usage};
+pub use runs::{
+    Asked, OpenCall, Pending, Posted, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Usage,
+};
 pub use spaces::{EventPage, NewSpace, Space, Spaces};
 pub use tools::{Claimed, Receipt, Tools};
