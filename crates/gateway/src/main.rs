@@ -1,5 +1,6 @@
 //! The binary `toolgate`: settings, wiring, commands, shutdown.
 
+mod chat;
 mod commands;
 mod data;
 mod project;
@@ -14,7 +15,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     match commands::run(commands::Toolgate::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {}", format!("{error:#}").trim_end());
             ExitCode::FAILURE

@@ -69,7 +69,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let tools = Toolkit::standard(toolgate_tools::Parts {
         records: store.clone(),
     });
-    let engine = engine(store.clone(), tools, data.node()?, settings);
+    let engine = engine(store.clone(), tools, data.node()?, settings)?;
     let project = greet(&engine, settings, address).await?;
 
     let auth = match access {
@@ -216,7 +216,12 @@ fn open_store(data: &DataDir) -> anyhow::Result<SqliteStore> {
     })
 }
 
-fn engine(store: Arc<dyn Store>, tools: Toolkit, node: NodeId, settings: &Settings) -> Engine {
+fn engine(
+    store: Arc<dyn Store>,
+    tools: Toolkit,
+    node: NodeId,
+    settings: &Settings,
+) -> anyhow::Result<Engine> {
     let vendors = &settings.vendors;
     let models = Models::new(ModelSettings {
         openai_key: vendors.openai_key.clone(),
@@ -242,13 +247,15 @@ fn engine(store: Arc<dyn Store>, tools: Toolkit, node: NodeId, settings: &Settin
         reader_backlog: settings.engine.reader_backlog,
         drain: settings.drain,
         node_lease: settings.engine.node_lease,
+        client_tools: settings.client_tools.limits()?,
+        conflict: settings.client_tools.conflict.into(),
         always_evict: false,
     };
-    Engine::new(parts, settings)
+    Ok(Engine::new(parts, settings))
 }
 
 /// The model of agents that name none: the one in the settings, or the demo.
-fn default_model(model: &settings::Model) -> ModelSpec {
+pub fn default_model(model: &settings::Model) -> ModelSpec {
     const NAME_WITHOUT_ONE: &str = "default";
     let name = match (&model.name, &model.base_url) {
         (None, None) => ModelName {

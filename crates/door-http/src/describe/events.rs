@@ -85,6 +85,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("categories", Any, MAYBE),
             ("history", Any, MAYBE),
             ("tools", Any, ALWAYS),
+            ("toolVersions", Any, MAYBE),
         ],
     ),
     ("message", false, &[("message", A("Message"), ALWAYS)]),
@@ -165,7 +166,11 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
     ),
     ("tool-released", true, &[]),
     ("tool-progress", true, &[("progress", Any, MAYBE)]),
-    ("tool-output-available", true, &[("output", Any, MAYBE)]),
+    (
+        "tool-output-available",
+        true,
+        &[("output", Any, MAYBE), ("warning", Text, MAYBE)],
+    ),
     (
         "tool-output-error",
         true,

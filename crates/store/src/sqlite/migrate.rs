@@ -11,7 +11,8 @@ use super::fault::Fault;
 /// Each leads from the version before to its own.
 const STEPS: &[(u32, &str)] = &[
     (1, include_str!("../../migrations/sqlite/0001_first.sql")),
-    (2, include_str!("../../migrations/sqlite/0003_records.sql")),
+    (2, include_str!("../../migrations/sqlite/0002_tool_usage.sql")),
+    (3, include_str!("../../migrations/sqlite/0003_records.sql")),
 ];
 
 const TABLE: &str = "
