@@ -1,0 +1,32 @@
+/** Items that may wait before a producer is asked to. */
+const LENGTH_MAX = 256;
+
+/** A queue with one reader. Producers that can wait, should. */
+export class Channel<T> {
+  #items: T[] = [];
+  #wakeReader: (() => void) | undefined;
+  #wakeWriter: (() => void) | undefined;
+
+  push(item: T): void {
+    this.#items.push(item);
+    this.#wakeReader?.();
+  }
+
+  /** Resolves when there is room again. */
+  async room(): Promise<void> {
+    if (this.#items.length < LENGTH_MAX) return;
+    await new Promise<void>((resolve) => {
+      this.#wakeWriter = resolve;
+    });
+  }
+
+  async take(): Promise<T> {
+    while (this.#items.length === 0) {
+      await new Promise<void>((resolve) => {
+        this.#wakeReader = resolve;
+      });
+    }
+    if (this.#items.length <= LENGTH_MAX) this.#wakeWriter?.();
+    return this.#items.shift() as T;
+  }
+}

@@ -1,0 +1,40 @@
+import type { ChatMessage, ChatOptions } from './chunk.js';
+import { CODES, ValidationError } from './error.js';
+import type { ClientToolDefinition } from './tool.js';
+import type { StartRun } from './wire.js';
+
+/** A request to start a run. `history` is what was said before, for agents that take the caller's word for it. */
+export type ChatRequest = StartRun & { history?: ChatMessage[] };
+
+/** The conversation of a chat; its last message is the new one. */
+export function messagesOf({ messages, message }: ChatOptions): ChatMessage[] {
+  const all: ChatMessage[] = [...(messages ?? [])];
+  if (message !== undefined) all.push({ role: 'user', content: message });
+  if (all.at(-1)?.role !== 'user') {
+    const seen = all.length === 0 ? 'there is none' : `the last one is from "${all.at(-1)?.role}"`;
+    const words = `the last message must be from "user"; ${seen}`;
+    const errors = [{ pointer: '/messages', message: words }];
+    throw new ValidationError(CODES.validation, words, { errors });
+  }
+  return all;
+}
+
+/** The body that starts a run. */
+export function chatRequest(
+  options: ChatOptions,
+  messages: ChatMessage[],
+  found: { agent: string | undefined; space: string | undefined },
+  clientTools: ClientToolDefinition[],
+): ChatRequest {
+  const newest = messages.at(-1)?.content ?? '';
+  const history = messages.slice(0, -1);
+  return {
+    ...(typeof newest === 'string' ? { message: newest } : { parts: newest }),
+    ...(found.agent === undefined ? {} : { agent: found.agent }),
+    ...(found.space === undefined ? {} : { spaceId: found.space }),
+    ...(clientTools.length === 0 ? {} : { clientTools: clientTools as NonNullable<StartRun['clientTools']> }),
+    ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
+    ...(options.messageId === undefined ? {} : { messageId: options.messageId }),
+    ...(history.length === 0 ? {} : { history }),
+  };
+}

@@ -1,0 +1,132 @@
+import { pause, retryDelay } from './back-off.js';
+import { AbortedError, CODES, ConnectionError, errorOf, ProtocolError, ToolgateError } from './error.js';
+
+/** Tries of a request that is safe to send again. */
+const TRIES_MAX = 4;
+
+/** How a client reaches its gateway. */
+export interface ConnectionOptions {
+  /** The gateway's address, such as `http://127.0.0.1:8787`. */
+  url: string;
+  /** A backend's secret key, `sk_…`. Never in a browser. */
+  key?: string;
+  /** A project's public key, `pk_…`, together with `token`. */
+  publicKey?: string;
+  /** The user's JWT, or what fetches a fresh one. */
+  token?: string | (() => string | Promise<string>);
+  /** Instead of the global `fetch`. */
+  fetch?: typeof globalThis.fetch;
+}
+
+/** One request. */
+export interface RequestOptions {
+  method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  query?: Record<string, string | number | undefined>;
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+  /**
+   * Whether sending it twice does no harm. Such a request is sent again when the connection breaks or the
+   * gateway is busy. Reads always are.
+   */
+  safe?: boolean;
+}
+
+/** Sends requests with the caller's credentials, and reads refusals as errors. */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  readonly #base: string;
+  readonly #log: (line: string) => void;
+
+  constructor(options: ConnectionOptions, log: (line: string) => void) {
+    this.#options = options;
+    this.#base = options.url.replace(/\/+$/, '');
+    this.#log = log;
+  }
+
+  /** The JSON of an answer; `undefined` when it has none. */
+  async json<T>(path: string, options: RequestOptions = {}): Promise<T> {
+    const response = await this.send(path, options);
+    if (response.status === 204) return undefined as T;
+    try {
+      return (await response.json()) as T;
+    } catch (cause) {
+      throw options.signal?.aborted
+        ? aborted(options.signal)
+        : new ProtocolError(CODES.protocol, `${path} gave an answer that is not JSON`, { cause });
+    }
+  }
+
+  /** An accepted answer. Refusals and broken connections are thrown. */
+  async send(path: string, options: RequestOptions = {}): Promise<Response> {
+    const safe = options.safe ?? (options.method ?? 'GET') === 'GET';
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#once(path, options);
+      } catch (error) {
+        if (!(safe && error instanceof ToolgateError && error.retryable) || attempt >= TRIES_MAX) throw error;
+        this.#log(`${path}: ${error.message}; trying again`);
+        await pause(error.retryAfterMs ?? retryDelay(attempt), options.signal);
+        if (options.signal?.aborted) throw aborted(options.signal);
+      }
+    }
+  }
+
+  async #once(
+    path: string,
+    { method = 'GET', query, body, headers, signal }: RequestOptions,
+  ): Promise<Response> {
+    if (signal?.aborted) throw aborted(signal);
+    const url = this.#base + path + queryText(query);
+    const sent: RequestInit = {
+      method,
+      headers: {
+        ...(await this.#credentials()),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal ? { signal } : {}),
+    };
+    let response: Response;
+    try {
+      response = await (this.#options.fetch ?? globalThis.fetch)(url, sent);
+    } catch (cause) {
+      throw signal?.aborted ? aborted(signal) : unreachable(this.#base, cause);
+    }
+    this.#log(`${method} ${path} ${response.status}`);
+    if (!response.ok) throw await errorOf(response);
+    return response;
+  }
+
+  async #credentials(): Promise<Record<string, string>> {
+    const { key, publicKey, token } = this.#options;
+    if (key !== undefined) return { authorization: `Bearer ${key}` };
+    const bearer = typeof token === 'function' ? await token() : token;
+    return {
+      ...(publicKey === undefined ? {} : { 'x-public-key': publicKey }),
+      ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
+    };
+  }
+}
+
+/** The error of a caller that has had enough. */
+export function aborted(signal: AbortSignal): AbortedError {
+  return new AbortedError(CODES.aborted, 'the caller aborted the request', { cause: signal.reason });
+}
+
+function unreachable(base: string, cause: unknown): ConnectionError {
+  return new ConnectionError(CODES.connection, `the gateway at ${base} was not reached`, {
+    cause,
+    retryable: true,
+  });
+}
+
+function queryText(query: RequestOptions['query']): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) search.set(name, String(value));
+  }
+  const text = search.toString();
+  return text ? `?${text}` : '';
+}

@@ -1,0 +1,37 @@
+export * from './chunk.js';
+export { type ClientEvents, ToolgateClient, type ToolgateClientOptions } from './client.js';
+export type { ConnectionOptions } from './connection.js';
+export { safeValidateToolDefinitions, type Validation, validateToolDefinitions } from './definition-rules.js';
+export {
+  AbortedError,
+  AccessError,
+  ConflictError,
+  ConnectionError,
+  type ErrorDetails,
+  GoneError,
+  NotFoundError,
+  PluginError,
+  ProtocolError,
+  RateLimitedError,
+  TimeoutError,
+  ToolError,
+  ToolgateError,
+  UnavailableError,
+  ValidationError,
+} from './error.js';
+export {
+  type Delivered,
+  type EventOf,
+  EventStream,
+  type StreamNotes,
+  type SubscribeOptions,
+} from './event-stream.js';
+export type * from './json-schema.js';
+export type * from './plugin.js';
+export type { Agents, Approvals, CallOptions, RunQuery, Runs, Spaces } from './resources.js';
+export { defineTool } from './runnable.js';
+export type * from './standard-schema.js';
+export type * from './tool.js';
+export { type ServeOptions, ToolServer } from './tool-server.js';
+export type { ClaimOptions, ReleaseOptions, RunResult, SpaceResult, ToolOutcome, Tools } from './tools.js';
+export type * as wire from './wire.js';

@@ -1,0 +1,210 @@
+import type { ChatResult } from './chunk.js';
+import { safeValidateToolDefinitions } from './definition-rules.js';
+import { CODES, PluginError, ToolError } from './error.js';
+import type { ToolgatePlugin } from './plugin.js';
+import type { ClientToolDefinition, RunnableTool, ToolCall, ToolContext, ToolExecutor } from './tool.js';
+import { isVersion, satisfies } from './version-range.js';
+import type { StartRun } from './wire.js';
+
+/** A tool, who brought it, and what runs it, if anything does. */
+interface OwnedTool {
+  /** The plugin's name; `undefined` for a tool of its own. */
+  owner: string | undefined;
+  definition: ClientToolDefinition;
+  timeoutMs?: number;
+  execute?: ToolExecutor;
+}
+
+/** The plugins and tools of a client. Refuses what is malformed or in conflict, before anything has changed. */
+export class PluginRegistry {
+  readonly #plugins = new Map<string, ToolgatePlugin>();
+  readonly #tools = new Map<string, OwnedTool>();
+  readonly #log: (line: string) => void;
+
+  constructor(log: (line: string) => void) {
+    this.#log = log;
+  }
+
+  add(plugin: ToolgatePlugin): void {
+    this.#refuseMalformed(plugin);
+    if (this.#plugins.has(plugin.name)) {
+      throw new PluginError(CODES.pluginConflict, `plugin "${plugin.name}" is registered already`);
+    }
+    this.#refuseMissing(plugin);
+    const tools = this.#toolsOf(plugin);
+    this.#plugins.set(plugin.name, plugin);
+    this.#own(tools);
+    this.#log(`plugin ${plugin.name} ${plugin.version}: ${tools.length} tools`);
+  }
+
+  /** Reads a plugin's tools again: its `onRegister` may have filled them. */
+  refresh(name: string): void {
+    const plugin = this.#plugins.get(name);
+    if (!plugin) return;
+    const tools = this.#toolsOf(plugin);
+    this.#disown(name);
+    this.#own(tools);
+  }
+
+  addTool({ definition, timeoutMs, execute }: RunnableTool): void {
+    const tool: OwnedTool = { owner: undefined, definition, execute, ...(timeoutMs ? { timeoutMs } : {}) };
+    this.#refuseTools([tool], `tool "${definition.name}"`, undefined);
+    this.#own([tool]);
+    this.#log(`tool ${definition.name}`);
+  }
+
+  removeTool(name: string): void {
+    const tool = this.#tools.get(name);
+    if (!tool || tool.owner !== undefined) {
+      throw new PluginError(CODES.pluginUnknown, `no tool of its own is called "${name}"`);
+    }
+    this.#tools.delete(name);
+  }
+
+  /** Forgets a plugin and gives it back, so that its `onUnregister` can be called. */
+  remove(name: string): ToolgatePlugin {
+    const plugin = this.#plugins.get(name);
+    if (!plugin) throw new PluginError(CODES.pluginUnknown, `no plugin is called "${name}"`);
+    for (const other of this.#plugins.values()) {
+      if (Object.hasOwn(other.dependencies ?? {}, name)) {
+        const words = `plugin "${name}" cannot go: "${other.name}" depends on it`;
+        throw new PluginError(CODES.pluginDependency, words);
+      }
+    }
+    this.#plugins.delete(name);
+    this.#disown(name);
+    this.#log(`plugin ${name} removed`);
+    return plugin;
+  }
+
+  has(name: string): boolean {
+    return this.#plugins.has(name);
+  }
+
+  names(): string[] {
+    return [...this.#plugins.keys()];
+  }
+
+  definitions(): ClientToolDefinition[] {
+    return [...this.#tools.values()].map(({ definition }) => definition);
+  }
+
+  /** Whether something here would run the tool: its executor, or a plugin that is asked for calls it did not name. */
+  handles(toolName: string): boolean {
+    if (this.#tools.get(toolName)?.execute) return true;
+    return [...this.#plugins.values()].some((plugin) => plugin.hooks?.onToolCall);
+  }
+
+  hasExecutor(toolName: string): boolean {
+    return this.#tools.get(toolName)?.execute !== undefined;
+  }
+
+  timeoutOf(toolName: string): number | undefined {
+    return this.#tools.get(toolName)?.timeoutMs;
+  }
+
+  /** Runs a tool: by its executor, otherwise by the first plugin whose `onToolCall` gives something. */
+  async execute(call: ToolCall, context: ToolContext): Promise<unknown> {
+    const tool = this.#tools.get(call.toolName);
+    if (tool?.execute) return tool.execute(call.args, context);
+    for (const plugin of this.#plugins.values()) {
+      const result = await plugin.hooks?.onToolCall?.(call);
+      if (result !== undefined) return result;
+    }
+    throw new ToolError(CODES.toolUnknown, `no executor for tool: ${call.toolName}`);
+  }
+
+  /** What the plugins make of a request, each of what the one before gave. */
+  async beforeRequest(request: StartRun): Promise<StartRun> {
+    let current = request;
+    for (const plugin of [...this.#plugins.values()]) {
+      current = (await plugin.hooks?.beforeRequest?.(current)) ?? current;
+    }
+    return current;
+  }
+
+  async afterResponse(response: ChatResult): Promise<void> {
+    for (const plugin of [...this.#plugins.values()]) await plugin.hooks?.afterResponse?.(response);
+  }
+
+  #own(tools: OwnedTool[]): void {
+    for (const tool of tools) this.#tools.set(tool.definition.name, tool);
+  }
+
+  #disown(owner: string): void {
+    for (const [name, tool] of this.#tools) if (tool.owner === owner) this.#tools.delete(name);
+  }
+
+  #toolsOf(plugin: ToolgatePlugin): OwnedTool[] {
+    const executors = new Map(Object.entries(plugin.executors ?? {}));
+    const tools = (plugin.tools ?? []).map((tool): OwnedTool => {
+      const runnable: Partial<RunnableTool> & Pick<RunnableTool, 'definition'> =
+        'definition' in tool ? tool : { definition: tool };
+      const execute =
+        (executors.get(runnable.definition.name) as ToolExecutor | undefined) ?? runnable.execute;
+      executors.delete(runnable.definition.name);
+      const timeoutMs = runnable.timeoutMs ?? plugin.timeout;
+      return {
+        owner: plugin.name,
+        definition: runnable.definition,
+        ...(execute ? { execute } : {}),
+        ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      };
+    });
+    this.#refuseTools(tools, `plugin "${plugin.name}"`, plugin.name);
+    for (const orphan of executors.keys()) {
+      const words = `plugin "${plugin.name}" has an executor for "${orphan}" but no such tool`;
+      throw new PluginError(CODES.pluginInvalid, words);
+    }
+    return tools;
+  }
+
+  #refuseTools(tools: OwnedTool[], bringer: string, owner: string | undefined): void {
+    const checked = safeValidateToolDefinitions(tools.map(({ definition }) => definition));
+    if (!checked.success) {
+      const words = checked.errors.map(({ pointer, message }) => `${pointer}: ${message}`).join('; ');
+      throw new PluginError(CODES.pluginInvalid, `${bringer} has tools that are not valid: ${words}`, {
+        errors: checked.errors,
+      });
+    }
+    for (const { definition } of tools) {
+      const other = this.#tools.get(definition.name);
+      if (other && (owner === undefined || other.owner !== owner)) {
+        const holder = other.owner === undefined ? 'another tool' : `plugin "${other.owner}"`;
+        throw new PluginError(
+          CODES.pluginConflict,
+          `${bringer}: the tool name "${definition.name}" is taken by ${holder}`,
+        );
+      }
+    }
+  }
+
+  #refuseMalformed(plugin: ToolgatePlugin): void {
+    const { name, version, engine } = plugin ?? {};
+    const refuse = (words: string): never => {
+      throw new PluginError(CODES.pluginInvalid, words);
+    };
+    if (typeof name !== 'string' || name.trim() === '') refuse('a plugin needs a name');
+    if (typeof version !== 'string' || version === '') refuse(`plugin "${name}" needs a version`);
+    if (!isVersion(version)) refuse(`plugin "${name}" has version "${version}"; expected one like "1.0.0"`);
+    if (engine !== undefined && satisfies('0.0.0', engine) === undefined) {
+      refuse(`plugin "${name}" names engine "${engine}"; expected a version range like ">=0.1"`);
+    }
+    for (const [tool, execute] of Object.entries(plugin.executors ?? {})) {
+      if (typeof execute !== 'function')
+        refuse(`plugin "${name}": the executor of "${tool}" is not a function`);
+    }
+  }
+
+  #refuseMissing(plugin: ToolgatePlugin): void {
+    for (const [name, range] of Object.entries(plugin.dependencies ?? {})) {
+      const other = this.#plugins.get(name);
+      const needs = `plugin "${plugin.name}" needs plugin "${name}" ${range}`;
+      if (!other) throw new PluginError(CODES.pluginDependency, `${needs}; register that first`);
+      const fits = satisfies(other.version, range);
+      if (fits === undefined)
+        throw new PluginError(CODES.pluginInvalid, `${needs}, which is no version range`);
+      if (!fits) throw new PluginError(CODES.pluginDependency, `${needs}; ${other.version} is registered`);
+    }
+  }
+}

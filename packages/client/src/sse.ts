@@ -1,0 +1,115 @@
+import { CODES, ConnectionError, ProtocolError } from './error.js';
+
+/** The longest single event, in UTF-16 units. The gateway's largest results are far below it. */
+export const EVENT_LENGTH_MAX: number = 16 * 1024 * 1024;
+
+/** One server-sent event. */
+export interface ServerSentEvent {
+  id: string | undefined;
+  event: string;
+  data: string;
+}
+
+/** How long a connection may be silent. The gateway sends a comment far more often. */
+const SILENCE_MS_MAX = 60_000;
+
+/** Reads a body of server-sent events until it ends or breaks. Comments are skipped; `retry:` is told to `onRetry`. */
+export async function* readEvents(
+  body: ReadableStream<Uint8Array>,
+  onRetry?: (ms: number) => void,
+): AsyncGenerator<ServerSentEvent, void, void> {
+  const parser = new EventParser(onRetry);
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  try {
+    for (;;) {
+      const { done, value } = await readOrGiveUp(reader);
+      if (done) return;
+      yield* parser.push(decoder.decode(value, { stream: true }));
+    }
+  } finally {
+    // The body may be broken already; then there is nothing to cancel.
+    await reader.cancel().catch(() => {});
+  }
+}
+
+/** A connection that was lost without a word (a sleeping laptop, a dead proxy) is given up. */
+async function readOrGiveUp(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Promise<ReadableStreamReadResult<Uint8Array>> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    const error = new ConnectionError(CODES.connection, 'the stream went silent', { retryable: true });
+    timer = setTimeout(() => reject(error), SILENCE_MS_MAX);
+  });
+  try {
+    return await Promise.race([reader.read(), silence]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Cuts text into events, however it arrives. An event that the text ends in the middle of is dropped, as the standard says. */
+export class EventParser {
+  readonly #onRetry: ((ms: number) => void) | undefined;
+  #rest = '';
+  #id: string | undefined;
+  #event = '';
+  #data: string[] = [];
+  #length = 0;
+
+  constructor(onRetry?: (ms: number) => void) {
+    this.#onRetry = onRetry;
+  }
+
+  /** Takes more text and gives the events that are whole now. */
+  push(text: string): ServerSentEvent[] {
+    const events: ServerSentEvent[] = [];
+    const all = this.#rest + text;
+    const lineEnd = /\r\n|\n|\r/g;
+    // What was looked at before holds no end of a line, but perhaps half of one.
+    lineEnd.lastIndex = Math.max(0, this.#rest.length - 1);
+    let start = 0;
+    for (const line of all.matchAll(lineEnd)) {
+      // A `\r` at the very end may be half of `\r\n`.
+      if (line[0] === '\r' && line.index === all.length - 1) break;
+      const event = this.#line(all.slice(start, line.index));
+      if (event) events.push(event);
+      start = line.index + line[0].length;
+    }
+    this.#rest = all.slice(start);
+    this.#bound(this.#length + this.#rest.length);
+    return events;
+  }
+
+  #line(line: string): ServerSentEvent | undefined {
+    if (line === '') return this.#dispatch();
+    const colon = line.indexOf(':');
+    if (colon === 0) return undefined;
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const raw = colon < 0 ? '' : line.slice(colon + 1);
+    const value = raw.startsWith(' ') ? raw.slice(1) : raw;
+    if (field === 'data') {
+      this.#length += value.length;
+      this.#bound(this.#length);
+      this.#data.push(value);
+    } else if (field === 'event') this.#event = value;
+    else if (field === 'id' && !value.includes('\0')) this.#id = value;
+    else if (field === 'retry' && /^\d+$/.test(value)) this.#onRetry?.(Number(value));
+    return undefined;
+  }
+
+  #dispatch(): ServerSentEvent | undefined {
+    const [data, event] = [this.#data, this.#event];
+    this.#data = [];
+    this.#event = '';
+    this.#length = 0;
+    return data.length === 0 ? undefined : { id: this.#id, event: event || 'message', data: data.join('\n') };
+  }
+
+  #bound(length: number): void {
+    if (length > EVENT_LENGTH_MAX) {
+      throw new ProtocolError(CODES.protocol, `an event is longer than ${EVENT_LENGTH_MAX} characters`);
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import { isRecord } from './definition-rules.js';
+import { CODES, ToolError } from './error.js';
+import type { ToolCall, ToolCallLike } from './tool.js';
+
+/** A call in our own words, whatever words it came in. Throws a `ToolError` when its arguments are no JSON object. */
+export function readToolCall(call: ToolCallLike): ToolCall {
+  const toolName = call.toolName ?? call.name ?? call.function?.name ?? '';
+  const { runId, spaceId, deadline } = call;
+  return {
+    toolCallId: call.toolCallId ?? call.callId ?? call.id ?? '',
+    toolName,
+    args: readArguments(toolName, call.args ?? call.input ?? call.arguments ?? call.function?.arguments),
+    ...(runId === undefined ? {} : { runId }),
+    ...(spaceId === undefined ? {} : { spaceId }),
+    ...(deadline === undefined ? {} : { deadline }),
+  };
+}
+
+function readArguments(toolName: string, value: unknown): Record<string, unknown> {
+  let read = value;
+  if (typeof value === 'string') {
+    try {
+      read = value.trim() === '' ? {} : JSON.parse(value);
+    } catch (cause) {
+      throw new ToolError(CODES.toolArguments, `the arguments of ${toolName} are not JSON`, { cause });
+    }
+  }
+  read ??= {};
+  if (isRecord(read)) return read;
+  throw new ToolError(CODES.toolArguments, `the arguments of ${toolName} are not an object`);
+}

@@ -1,0 +1,237 @@
+import { CallRunner } from './call-runner.js';
+import type { ToolEnd } from './chunk.js';
+import type { Connection } from './connection.js';
+import { AbortedError } from './error.js';
+import { follow } from './event-stream.js';
+import { freshKey } from './fresh-key.js';
+import type { PluginRegistry } from './plugin-registry.js';
+import type { Runs, Spaces } from './resources.js';
+import type { ToolCall, ToolContext, ToolExecutor } from './tool.js';
+import { readToolCall } from './tool-call.js';
+import type { Tools } from './tools.js';
+import type { Event, Status } from './wire.js';
+
+const CONCURRENCY = 16;
+/** Runs that are looked at for calls that wait already, newest first. */
+const RUNS_MAX = 100;
+const FINAL: ReadonlySet<Status> = new Set(['completed', 'failed', 'cancelled']);
+
+/** What `tools.serve` takes. */
+export interface ServeOptions {
+  /** What runs the calls, by tool name; beside the tools of the client's plugins. */
+  tools?: Record<string, ToolExecutor<never> | { execute: ToolExecutor<never>; timeout?: number }>;
+  /** Only tools of these names. */
+  only?: string[];
+  /** A name for this server; the client's own with something fresh unless said otherwise. */
+  holder?: string;
+  /** At most so many at a time; 16. */
+  concurrency?: number;
+  /** Closes the server. */
+  signal?: AbortSignal;
+}
+
+/** What a server needs of its client. */
+export interface ServeHost {
+  connection: Connection;
+  registry: PluginRegistry;
+  tools: Tools;
+  runs: Runs;
+  spaces: Spaces;
+  clientId: string;
+  ready(): Promise<void>;
+  log(line: string): void;
+  onToolStart(call: ToolCall): void;
+  onToolEnd(end: ToolEnd): void;
+}
+
+/** Executes the calls of a space until it is closed. */
+export class ToolServer {
+  /** The name under which it holds calls. */
+  readonly holder: string;
+  /** Resolves when it has ended; rejects with what ended it, unless that was `close`. */
+  readonly done: Promise<void>;
+  readonly #host: ServeHost;
+  readonly #spaceId: string;
+  readonly #options: ServeOptions;
+  readonly #handlers: Map<string, { execute: ToolExecutor; timeout?: number }>;
+  readonly #runner: CallRunner;
+  readonly #stop = new AbortController();
+  readonly #ready: Promise<void>;
+  #opened: () => void = () => {};
+  /** Calls that are under way here, each with what stops it. */
+  readonly #running = new Map<string, { stop: AbortController; ended: Promise<void> }>();
+  /** Calls that are open and not ours yet: somebody else holds them, or there is no room. */
+  readonly #waiting = new Map<string, { call: ToolCall; held: boolean }>();
+  #idle: Array<() => void> = [];
+
+  constructor(host: ServeHost, spaceId: string, options: ServeOptions) {
+    this.#host = host;
+    this.#spaceId = spaceId;
+    this.#options = options;
+    this.holder = options.holder ?? `${host.clientId}-${freshKey().slice(0, 8)}`;
+    this.#runner = new CallRunner(host.tools, host.log);
+    this.#handlers = new Map(
+      Object.entries(options.tools ?? {}).map(([name, tool]) => [
+        name,
+        (typeof tool === 'function' ? { execute: tool } : tool) as {
+          execute: ToolExecutor;
+          timeout?: number;
+        },
+      ]),
+    );
+    const opened = new Promise<void>((resolve) => {
+      this.#opened = resolve;
+    });
+    this.done = this.#serve();
+    this.#ready = Promise.race([opened, this.done]);
+    // Whoever wants to know asks; nobody has to.
+    this.done.catch(() => {});
+    this.#ready.catch(() => {});
+    const { signal } = options;
+    if (signal?.aborted) this.#stop.abort();
+    signal?.addEventListener('abort', () => this.#stop.abort(), { once: true, signal: this.#stop.signal });
+  }
+
+  /** Resolves when it listens: calls from now on are seen. Rejects when it cannot. */
+  ready(): Promise<void> {
+    return this.#ready;
+  }
+
+  /** Resolves when nothing is under way. */
+  async idle(): Promise<void> {
+    if (this.#running.size === 0) return;
+    await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Takes no more calls, gives back what it holds, and resolves when nothing is left. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.done.catch(() => {});
+  }
+
+  async #serve(): Promise<void> {
+    try {
+      await this.#host.ready();
+      const after = await this.#takeOpenCalls();
+      const events = follow(this.#host.connection, {
+        path: `/v1/spaces/${encodeURIComponent(this.#spaceId)}/events`,
+        signal: this.#stop.signal,
+        onOpen: () => this.#opened(),
+        ...(after === undefined ? {} : { after }),
+      });
+      for await (const event of events) this.#see(event);
+    } catch (error) {
+      if (!(error instanceof AbortedError)) throw error;
+    } finally {
+      this.#stop.abort();
+      await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    }
+  }
+
+  /** Takes the calls that wait already, and gives the place to go on from. Calls that are seen twice are run once. */
+  async #takeOpenCalls(): Promise<number | undefined> {
+    const options = { signal: this.#stop.signal };
+    const { runs } = await this.#host.spaces.runs(this.#spaceId, { limit: RUNS_MAX }, options);
+    for (const { id, status } of runs) {
+      if (FINAL.has(status)) continue;
+      const { pending, spaceId } = await this.#host.runs.get(id, options);
+      for (const { toolCallId, toolName, input, deadline } of pending.calls) {
+        const call = { toolCallId, toolName, input, runId: id, spaceId, ...(deadline ? { deadline } : {}) };
+        this.#offer(readToolCall(call));
+      }
+    }
+    return runs.length === 0 ? undefined : Math.max(...runs.map(({ seq }) => seq));
+  }
+
+  #see(event: Event): void {
+    switch (event.type) {
+      case 'tool-input-available':
+        // Without a deadline it is not offered: it was refused, or a person is asked first.
+        if (event.placement === 'client' && event.deadline !== undefined) this.#offer(readToolCall(event));
+        break;
+      case 'tool-approval-response':
+        if (event.placement === 'client' && event.approved)
+          this.#offerApproved(event.toolCallId, event.runId);
+        break;
+      case 'tool-released': {
+        const waiting = this.#waiting.get(event.toolCallId);
+        if (waiting) waiting.held = false;
+        this.#fill();
+        break;
+      }
+      case 'tool-output-available':
+      case 'tool-output-error':
+      case 'tool-output-denied':
+        this.#waiting.delete(event.toolCallId);
+        this.#running.get(event.toolCallId)?.stop.abort();
+        break;
+      default:
+        break;
+    }
+  }
+
+  /** The event holds an input only when it was changed; the run knows it in any case. */
+  async #offerApproved(callId: string, runId: string | undefined): Promise<void> {
+    if (runId === undefined) return;
+    try {
+      const { pending, spaceId } = await this.#host.runs.get(runId, { signal: this.#stop.signal });
+      const call = pending.calls.find(({ toolCallId }) => toolCallId === callId);
+      if (call) this.#offer(readToolCall({ ...call, deadline: call.deadline ?? undefined, runId, spaceId }));
+    } catch (error) {
+      this.#host.log(
+        `call ${callId} was approved, but its input was not learned: ${(error as Error).message}`,
+      );
+    }
+  }
+
+  #offer(call: ToolCall): void {
+    if (this.#running.has(call.toolCallId) || !this.#handles(call.toolName)) return;
+    this.#waiting.set(call.toolCallId, { call, held: false });
+    this.#fill();
+  }
+
+  #handles(toolName: string): boolean {
+    const { only } = this.#options;
+    if (only && !only.includes(toolName)) return false;
+    return this.#handlers.has(toolName) || this.#host.registry.handles(toolName);
+  }
+
+  #fill(): void {
+    const { concurrency = CONCURRENCY } = this.#options;
+    for (const [callId, { call, held }] of this.#waiting) {
+      if (this.#running.size >= concurrency || this.#stop.signal.aborted) return;
+      if (held) continue;
+      this.#waiting.delete(callId);
+      const stop = new AbortController();
+      const ended = this.#run(call, AbortSignal.any([stop.signal, this.#stop.signal])).finally(() => {
+        this.#running.delete(callId);
+        this.#fill();
+        if (this.#running.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+      });
+      this.#running.set(callId, { stop, ended });
+    }
+  }
+
+  async #run(call: ToolCall, signal: AbortSignal): Promise<void> {
+    const handler = this.#handlers.get(call.toolName);
+    const timeoutMs = handler?.timeout ?? this.#host.registry.timeoutOf(call.toolName);
+    const execute = (given: ToolCall, context: ToolContext) =>
+      handler ? handler.execute(given.args, context) : this.#host.registry.execute(given, context);
+    try {
+      const fate = await this.#runner.run({
+        call,
+        holder: this.holder,
+        signal,
+        execute,
+        ...(timeoutMs === undefined ? {} : { timeoutMs }),
+        onStart: (started) => this.#host.onToolStart(started),
+        onEnd: (end) => this.#host.onToolEnd(end),
+      });
+      if (fate === 'held') this.#waiting.set(call.toolCallId, { call, held: true });
+    } catch (error) {
+      // The call stays open: for another server, or until its deadline.
+      if (!(error instanceof AbortedError))
+        this.#host.log(`call ${call.toolCallId}: ${(error as Error).message}`);
+    }
+  }
+}

@@ -1,0 +1,897 @@
+// Generated from crates/door-http/openapi.json by `npm run generate`. Do not edit.
+
+/** One revision of an agent. Secrets in its configuration are masked. */
+export interface Agent {
+  /** Unique in the project. */
+  name: AgentName;
+  /** Counted from 1. */
+  revision: number;
+  /** The configuration as it was written, secrets masked. */
+  config: Record<string, unknown>;
+  /** When this revision was written. */
+  createdAt: Time;
+}
+
+/** The agents of a project. */
+export interface AgentList {
+  /** By name. */
+  agents: Agent[];
+}
+
+/** An agent's name, unique in its project. */
+export type AgentName = string;
+
+export type Any = unknown;
+
+/** A question to a person: may this call run? */
+export type ApprovalId = string;
+
+/** One use of a tool by the model. */
+export type CallId = string;
+
+/** How far a call is. */
+export interface CallProgress {
+  /** Whatever the tool says of itself: any JSON. */
+  progress: unknown;
+}
+
+/** Who holds a call. */
+export interface Claim {
+  /** The name the client chose. */
+  holder: string;
+  /** When the call is offered again. */
+  until: Time;
+}
+
+/** A client wants to execute a call, or goes on doing so. */
+export interface ClaimCall {
+  /** A name the client chose for itself: a tab, a process. */
+  holder: string;
+  /** How long the claim holds without another word; 30 unless said otherwise. */
+  leaseSeconds?: number | null;
+}
+
+/** A client holds a call. */
+export interface Claimed {
+  /** Which call. */
+  toolCallId: CallId;
+  /** Its run. */
+  runId: RunId;
+  /** The tool. */
+  toolName: string;
+  /** What to run it with. */
+  input: Any;
+  /** Who holds it. */
+  holder: string;
+  /** Until when, unless it is claimed again. */
+  until: Time;
+  /** When the call is given up whoever holds it. */
+  deadline: Time;
+}
+
+/** A tool that the caller of a run executes itself. */
+export interface ClientTool {
+  /** What the model calls it. */
+  name: string;
+  /** What the model is told. */
+  description: string;
+  /** JSON Schema of the input. */
+  parameters: Record<string, unknown>;
+  /** JSON Schema of the output. */
+  outputSchema?: Record<string, unknown> | null;
+  /** Deadline of an answer, in milliseconds. */
+  timeoutMs?: number | null;
+}
+
+/** A new key. */
+export interface CreateKey {
+  /** What it opens. */
+  kind: 'secret' | 'public';
+  /** What it is for. */
+  name?: string | null;
+}
+
+/** A new space. */
+export interface CreateSpace {
+  /** Its name for people. */
+  title?: string | null;
+  /** The agent that answers when a message names none. */
+  agent?: AgentName | null;
+  /** Whatever the project attaches. */
+  metadata?: Record<string, unknown> | null;
+  /** Who takes part: entity ids, or subjects. For backends only; a user is the one member of its space. */
+  members?: string[] | null;
+}
+
+export type Decide = ({
+  /** Yes or no. */
+  approved?: boolean | null;
+  /** The same as a word. */
+  decision?: 'approve' | 'deny' | null;
+  /** With a yes: the input to run with instead. It is validated again. */
+  input?: unknown;
+  /** With a no: why. The model is told. */
+  reason?: string | null;
+});
+
+/** A decision is stored. The same decision again gets the same receipt. */
+export interface Decided {
+  /** Which question. */
+  approvalId: ApprovalId;
+  /** Which call. */
+  toolCallId: CallId;
+  /** Its run. */
+  runId: RunId;
+  /** Yes or no. */
+  approved: boolean;
+  /** The place of the decision. */
+  seq: number;
+  /** When it was stored. */
+  time: Time;
+}
+
+/** A lasting participant. */
+export interface Entity {
+  /** Which. */
+  id: EntityId;
+  /** The project's own name for it: a token's `sub`. */
+  subject: string;
+  /** `person`, `agent`, `device` or the project's own word. */
+  kind: string;
+  /** Its name for people. */
+  name?: string | null;
+  /** Whatever the project attached. */
+  metadata?: Record<string, unknown> | null;
+  /** When it was made. */
+  createdAt: Time;
+}
+
+/** A lasting participant. */
+export type EntityId = string;
+
+/** Something that happened in a run or a space. A type that you do not know is to be skipped. */
+export type Event = RunStartEvent | MessageEvent | StepStartEvent | StepRetryEvent | TextStartEvent | TextDeltaEvent | TextEndEvent | ReasoningStartEvent | ReasoningDeltaEvent | ReasoningEndEvent | ToolInputStartEvent | ToolInputDeltaEvent | ToolInputAvailableEvent | ToolApprovalRequestEvent | ToolApprovalResponseEvent | ToolExecutingEvent | ToolReleasedEvent | ToolProgressEvent | ToolOutputAvailableEvent | ToolOutputErrorEvent | ToolOutputDeniedEvent | StepFinishEvent | RunStatusEvent | RunFinishEvent | NotificationEvent;
+
+/** A page of stored events, oldest first. */
+export interface EventPage {
+  /** The events. */
+  events: Event[];
+  /** What to give as `after` for the next page; null when there is none yet. */
+  nextCursor?: number | null;
+}
+
+/** One thing that is wrong with what was sent. */
+export interface Fault {
+  /** JSON pointer (RFC 6901) into the body; empty for the whole of it. */
+  pointer: string;
+  /** What was seen and what would have been right. */
+  message: string;
+}
+
+/** It is there. */
+export interface Health {
+  /** Always `ok`. */
+  status: string;
+}
+
+/** An image, by `https:` address or as a `data:` URL. */
+export interface ImagePart {
+  /** Always `image`. */
+  type: 'image';
+  /** Where it is, or what it is. */
+  url: string;
+  /** Its media type, such as `image/png`. */
+  mediaType?: string | null;
+}
+
+/** A key, by what may be told of it. */
+export interface Key {
+  /** Which. */
+  id: KeyId;
+  /** What it opens: `secret` or `public`. */
+  kind: KeyKind;
+  /** The key itself: only here, only now. */
+  key?: string | null;
+  /** Its first characters. */
+  hint: string;
+  /** What it is for. */
+  name?: string | null;
+  /** When it was made. */
+  createdAt: Time;
+}
+
+/** Names an API key; not the key itself. */
+export type KeyId = string;
+
+/** What a key opens. */
+export type KeyKind = 'secret' | 'public';
+
+/** The keys of a project. */
+export interface KeyList {
+  /** All of them. */
+  keys: Key[];
+}
+
+/** What several calls gave. */
+export interface ManyResults {
+  /** Each. */
+  results: OneResult[];
+}
+
+/** One message in a space. */
+export type MessageId = string;
+
+export type MessageObject = ({
+  /** Who speaks; only `user` may. */
+  role?: 'user' | null;
+  /** Chosen by the sender: the same id again is the same message. */
+  messageId?: MessageId | null;
+  /** The words. */
+  text?: string | null;
+  /** The words, or the parts. */
+  content?: string | Array<TextPart | ImagePart> | null;
+  /** The parts. */
+  parts?: Array<TextPart | ImagePart> | null;
+  /** Whatever the sender attaches; never given to a model. */
+  metadata?: Record<string, unknown> | null;
+});
+
+/** A tool that the caller executes itself; also in OpenAI's form. */
+export type NewClientTool = {
+  name: string;
+  description: string;
+  /** JSON Schema of the input: of type object, at most 5 levels, 20 properties each, no `$ref`. */
+  parameters?: Record<string, unknown>;
+  /** The same as `parameters`. */
+  inputSchema?: Record<string, unknown>;
+  /** JSON Schema of the output, within the same bounds. */
+  outputSchema?: Record<string, unknown>;
+  /** How long an answer may take: seconds, or a text such as `30s` or `10m`. */
+  timeout?: number | string;
+  /** OpenAI's; changes nothing. */
+  strict?: unknown;
+} | {
+  type: 'function';
+  function: {
+    name: string;
+    description: string;
+    /** JSON Schema of the input: of type object, at most 5 levels, 20 properties each, no `$ref`. */
+    parameters?: Record<string, unknown>;
+    /** The same as `parameters`. */
+    inputSchema?: Record<string, unknown>;
+    /** JSON Schema of the output, within the same bounds. */
+    outputSchema?: Record<string, unknown>;
+    /** How long an answer may take: seconds, or a text such as `30s` or `10m`. */
+    timeout?: number | string;
+    /** OpenAI's; changes nothing. */
+    strict?: unknown;
+  };
+};
+
+export type OneResult = ({
+  /** Which call. */
+  toolCallId?: CallId | null;
+  /** The same as `toolCallId`. */
+  callId?: CallId | null;
+  /** What it gave: any JSON. */
+  result?: unknown;
+  /** Why it gave nothing. */
+  error?: string | ResultError | null;
+  /** Its run; checked when given. */
+  runId?: RunId | null;
+  /** Who says so, for people. */
+  source?: string | null;
+  /** Which client says so, for people. */
+  clientId?: string | null;
+});
+
+/** What a run waits for. */
+export interface Pending {
+  /** Client calls that are open. */
+  calls: PendingCall[];
+  /** Questions that nobody has answered. */
+  approvals: PendingApproval[];
+}
+
+/** A question that nobody has answered. */
+export interface PendingApproval {
+  /** Where to send the decision. */
+  approvalId: ApprovalId;
+  /** Which call. */
+  toolCallId: CallId;
+  /** The tool. */
+  toolName: string;
+  /** Exactly what will run, when the reader may see it. */
+  input?: Any;
+  /** When silence becomes a no. */
+  expiresAt: Time;
+}
+
+/** A client call that is open. */
+export interface PendingCall {
+  /** Which. */
+  toolCallId: CallId;
+  /** The tool. */
+  toolName: string;
+  /** What to run it with. */
+  input: Any;
+  deadline?: Time | null;
+  claim?: Claim | null;
+}
+
+/** Where a tool runs. */
+export type Placement = 'server' | 'plugin' | 'mcp' | 'client';
+
+export type PostMessage = ({
+  /** The words. */
+  text?: string | null;
+  /** The words, or the parts. */
+  content?: string | Array<TextPart | ImagePart> | null;
+  /** The parts. */
+  parts?: Array<TextPart | ImagePart> | null;
+  /** The words, or the message with all that belongs to it. */
+  message?: string | MessageObject | null;
+  /** Chosen by the sender: the same id again is the same message. */
+  messageId?: MessageId | null;
+  /** Who answers; otherwise the space's agent, or the project's `default`. */
+  agent?: AgentName | null;
+  /** Tools that the caller executes itself. */
+  clientTools?: NewClientTool[] | null;
+  /** Whether anybody answers; true unless said otherwise. */
+  respond?: boolean | null;
+  /** Whatever the sender attaches; never given to a model. */
+  metadata?: Record<string, unknown> | null;
+});
+
+/** The message is stored. */
+export interface Posted {
+  /** Which message. */
+  messageId: MessageId;
+  /** Where. */
+  spaceId: SpaceId;
+  runId?: RunId | null;
+  /** A cursor from which everything the message caused is seen. */
+  seq: number;
+}
+
+/** Why a request was not done (RFC 9457). */
+export interface Problem {
+  /** Always `about:blank`: `code` tells problems apart. */
+  type: string;
+  /** The status in words. */
+  title: string;
+  /** The HTTP status. */
+  status: number;
+  /** What went wrong, for programs. */
+  code: string;
+  /** What went wrong, in words. */
+  detail: string;
+  /** Everything that is wrong with what was sent, each with its place. */
+  errors?: Fault[];
+  winner?: Any | null;
+  claim?: Any | null;
+}
+
+/** What is known of an entity. What is left out is taken away. */
+export interface PutEntity {
+  /** `person`, `agent`, `device` or the project's own word; `person` unless said otherwise. */
+  kind?: string | null;
+  /** Its name for people. */
+  name?: string | null;
+  /** Whatever the project attaches. */
+  metadata?: Record<string, unknown> | null;
+}
+
+/** A result is stored. The same result again gets the same receipt. */
+export interface Receipt {
+  /** Which call. */
+  toolCallId: CallId;
+  /** Its run. */
+  runId: RunId;
+  /** The place of the event that settled it. */
+  seq: number;
+  /** When it was stored. */
+  time: Time;
+}
+
+/** A client gives a call back. */
+export interface ReleaseCall {
+  /** The name it claimed the call with. */
+  holder: string;
+}
+
+/** What went wrong. */
+export interface ResultError {
+  /** In words. */
+  message: string;
+  /** Its class, as in JavaScript. */
+  name?: string | null;
+  /** For programs. */
+  code?: string | null;
+}
+
+/** What became of each result, in the order they were sent. */
+export interface ResultList {
+  results: ResultOutcome[];
+}
+
+/** What became of one result. */
+export interface ResultOutcome {
+  /** The call as it was named. */
+  toolCallId: string;
+  receipt?: Receipt | null;
+  error?: Problem | null;
+}
+
+/** A run as it stands. */
+export type Run = RunSummary & ({
+  /** What it waits for. */
+  pending: Pending;
+  /** What it has cost. */
+  usage: Usage;
+  /** The last words of the model. */
+  text?: string | null;
+  /** Why the run ended, or why the model stopped last: `stop`, `length`, `tool-calls`, `max-steps`, … */
+  finishReason?: string | null;
+  /** What went wrong; for backends only. */
+  error?: string | null;
+});
+
+/** One activation of an agent. */
+export type RunId = string;
+
+/** A page of runs, newest first. */
+export interface RunList {
+  /** The runs. */
+  runs: RunSummary[];
+  nextCursor?: RunId | null;
+}
+
+/** Where a run stands after it was told to stop. */
+export interface RunStopped {
+  /** Which. */
+  runId: RunId;
+  /** Where it stands. */
+  status: Status;
+}
+
+/** A run's row. */
+export interface RunSummary {
+  /** Which. */
+  id: RunId;
+  /** Where its events stand. */
+  spaceId: SpaceId;
+  /** Whose configuration it follows. */
+  agent: AgentName;
+  /** Which revision of it. */
+  revision: number;
+  /** Where it stands. */
+  status: Status;
+  /** When it began. */
+  createdAt: Time;
+  /** When it last moved. */
+  updatedAt: Time;
+  parent?: CallId | null;
+  /** Place of its last event. */
+  seq: number;
+}
+
+/** A shared conversation. */
+export interface Space {
+  /** Which. */
+  id: SpaceId;
+  /** Its name for people. */
+  title?: string | null;
+  agent?: AgentName | null;
+  /** Whatever the project attached. */
+  metadata?: Record<string, unknown> | null;
+  /** Who takes part, in the order they joined. */
+  members: EntityId[];
+  /** When it was made. */
+  createdAt: Time;
+}
+
+/** A shared conversation. */
+export type SpaceId = string;
+
+/** A page of spaces, newest first. */
+export interface SpaceList {
+  /** The spaces. */
+  spaces: Space[];
+  nextCursor?: SpaceId | null;
+}
+
+export type StartRun = ({
+  /** The words. */
+  text?: string | null;
+  /** The words, or the parts. */
+  content?: string | Array<TextPart | ImagePart> | null;
+  /** The parts. */
+  parts?: Array<TextPart | ImagePart> | null;
+  /** The words, or the message with all that belongs to it. */
+  message?: string | MessageObject | null;
+  /** Chosen by the sender: the same id again is the same message. */
+  messageId?: MessageId | null;
+  /** Who answers; otherwise the space's agent, or the project's `default`. */
+  agent?: AgentName | null;
+  /** Where; otherwise in a space that is made for this run. */
+  space?: SpaceId | null;
+  /** The same as `space`. */
+  spaceId?: SpaceId | null;
+  /** Tools that the caller executes itself. */
+  clientTools?: NewClientTool[] | null;
+  /** Whatever the sender attaches; never given to a model. */
+  metadata?: Record<string, unknown> | null;
+});
+
+export type Status = 'queued' | 'running' | 'waiting_tool' | 'waiting_approval' | 'waiting_time' | 'completed' | 'failed' | 'cancelled';
+
+/** What became of what was sent. */
+export type Taken = Receipt | ResultList;
+
+/** Words. */
+export interface TextPart {
+  /** Always `text`. */
+  type: 'text';
+  /** The words. */
+  text: string;
+}
+
+export type Time = string;
+
+/** A tool of an agent. */
+export interface Tool {
+  /** What the model calls it. */
+  name: string;
+  /** Whose it is. */
+  agent: AgentName;
+  /** What the model is told. */
+  description: string;
+  /** JSON Schema of the input; for backends only. */
+  parameters?: Record<string, unknown> | null;
+  /** Where it runs. */
+  placement: Placement;
+}
+
+/** Tools. */
+export interface ToolList {
+  /** By agent, then by name. */
+  tools: Tool[];
+}
+
+export type ToolResults = OneResult | ManyResults;
+
+/** What a run has cost. */
+export interface Usage {
+  /** Tokens read. */
+  inputTokens: number;
+  /** Tokens written, reasoning included. */
+  outputTokens: number;
+  /** Of those written, how many were reasoning. */
+  reasoningTokens?: number | null;
+  /** Of those read, how many came from the vendor's cache. */
+  cachedTokens?: number | null;
+}
+
+/** Definitions to check. */
+export interface ValidateTools {
+  /** The definitions. */
+  tools: NewClientTool[];
+}
+
+/** What is wrong with definitions. */
+export interface Validated {
+  /** Nothing is. */
+  valid: boolean;
+  /** Everything that is wrong, each with its place. */
+  errors: Fault[];
+}
+
+export interface RunStartEvent {
+  type: 'run-start';
+  agent: AgentName;
+  revision: number;
+  model: unknown;
+  entity?: EntityId;
+  parent?: CallId;
+  depth: number;
+  clientTools?: ClientTool[];
+  tools: unknown;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface MessageEvent {
+  type: 'message';
+  message: Message;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface StepStartEvent {
+  type: 'step-start';
+  step: number;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface StepRetryEvent {
+  type: 'step-retry';
+  step: number;
+  attempt: number;
+  error?: string;
+  notBefore: Time;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface TextStartEvent {
+  type: 'text-start';
+  id: string;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface TextDeltaEvent {
+  type: 'text-delta';
+  id: string;
+  delta: string;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface TextEndEvent {
+  type: 'text-end';
+  id: string;
+  text: string;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ReasoningStartEvent {
+  type: 'reasoning-start';
+  id: string;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ReasoningDeltaEvent {
+  type: 'reasoning-delta';
+  id: string;
+  delta: string;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ReasoningEndEvent {
+  type: 'reasoning-end';
+  id: string;
+  text: string;
+  signature?: string;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolInputStartEvent {
+  type: 'tool-input-start';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolInputDeltaEvent {
+  type: 'tool-input-delta';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  inputTextDelta: string;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolInputAvailableEvent {
+  type: 'tool-input-available';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  input?: unknown;
+  deadline?: Time;
+  signature?: string;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolApprovalRequestEvent {
+  type: 'tool-approval-request';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  approvalId: ApprovalId;
+  input?: unknown;
+  expiresAt: Time;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolApprovalResponseEvent {
+  type: 'tool-approval-response';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  approvalId: ApprovalId;
+  approved: boolean;
+  reason?: string;
+  input?: unknown;
+  by?: EntityId;
+  expired?: boolean;
+  deadline?: Time;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolExecutingEvent {
+  type: 'tool-executing';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  claim?: Claim;
+  child?: RunId;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolReleasedEvent {
+  type: 'tool-released';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolProgressEvent {
+  type: 'tool-progress';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  progress?: unknown;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolOutputAvailableEvent {
+  type: 'tool-output-available';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  output?: unknown;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolOutputErrorEvent {
+  type: 'tool-output-error';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  code?: 'NOT_FOUND' | 'VALIDATION_FAILED' | 'PREREQUISITES_NOT_MET' | 'PERMISSION_DENIED' | 'LIMIT_EXCEEDED' | 'DENIED' | 'TIMEOUT' | 'CANCELLED' | 'SUPERSEDED' | 'EXECUTION_FAILED' | 'INTERRUPTED' | 'UNAVAILABLE' | 'INVALID_OUTPUT';
+  errorText?: string;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolOutputDeniedEvent {
+  type: 'tool-output-denied';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  reason?: string;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface StepFinishEvent {
+  type: 'step-finish';
+  step: number;
+  reason: 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other';
+  usage: Usage;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface RunStatusEvent {
+  type: 'run-status';
+  status: Status;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface RunFinishEvent {
+  type: 'run-finish';
+  status: Status;
+  reason: 'stop' | 'length' | 'content-filter' | 'max-steps' | 'limit' | 'model-error' | 'cancelled';
+  usage: Usage;
+  error?: string;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface NotificationEvent {
+  type: 'notification';
+  title: string;
+  body?: string;
+  messageId?: MessageId;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+/** What a person or a backend wrote into a space. */
+export interface Message {
+  messageId: MessageId;
+  from?: EntityId;
+  parts: Array<TextPart | ImagePart>;
+  metadata?: unknown;
+}
