@@ -6,9 +6,10 @@
 mod body;
 mod chunk;
 mod claims;
+mod past;
 mod tell;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -16,7 +17,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 use toolgate_engine::feed::{Scope, Subscription};
 use toolgate_engine::intake::{Answer, Post, Posted, Submission};
-use toolgate_engine::store::{RunFilter, RunRecord};
+use toolgate_engine::store::{LogRange, RunFilter, RunRecord};
 use toolgate_kernel::agent::History;
 use toolgate_kernel::event::{Entry, Event, Seq};
 use toolgate_kernel::id::{CallId, MessageId, RunId, SpaceId};
@@ -25,6 +26,7 @@ use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
 use uuid::Uuid;
 
+use crate::answer::{Answer as Answered, ok};
 use crate::auth::{Principal, Reader};
 use crate::body::Untyped;
 use crate::describe::{BadBody, BadQuery, Missing, Refused};
@@ -38,6 +40,7 @@ pub(crate) use body::{Categories, Messages, earlier};
 use body::{ChatMessage, ChatRole, ChatTurn, Content, Dialect, Trigger};
 use chunk::Place;
 use claims::{Claims, Word, is_too_late, place_before};
+pub(crate) use past::ChatPast;
 use tell::{From, Teller};
 
 /// Says that the body is a UI message stream.
@@ -47,6 +50,10 @@ const WORKFLOW_RUN: HeaderName = HeaderName::from_static("x-workflow-run-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The agent that answers where nobody named one.
 const DEFAULT_AGENT: &str = "default";
+/// Entries of a chat's log read at a time.
+const PAGE_ENTRIES: usize = 1_000;
+/// Newest entries of a chat that its messages are made of.
+const PAST_ENTRIES_MAX: usize = 20_000;
 /// Newest runs of a chat among which its last one is looked for.
 const RECENT_RUNS: usize = 8;
 
@@ -121,6 +128,38 @@ pub(crate) async fn resume(
     query: Query,
 ) -> Result<Response, Refusal> {
     resumed(&door, who, agent, &chat, &headers, &query).await
+}
+
+/// What was said in a chat, as the messages that a client begins with. The answer that is under way is left out: its
+/// stream tells it.
+#[utoipa::path(
+    get, path = "/v1/agents/{agent}/chat/{chat}", operation_id = "chat_messages", tag = "chat",
+    params(
+        ("agent" = inline(schema::AgentName), Path),
+        ("chat" = String, Path, description = "The chat's id."),
+    ),
+    responses((status = 200, description = "The messages.", body = ChatPast), Missing, Refused),
+)]
+pub(crate) async fn messages(
+    State(door): State<Shared>,
+    who: Principal,
+    At((agent, chat)): At<(AgentName, String)>,
+) -> Result<Answered<ChatPast>, Refusal> {
+    read(&door, who, agent, chat).await
+}
+
+/// The same for the project's `default` agent.
+#[utoipa::path(
+    get, path = "/api/chat/{chat}", operation_id = "default_chat_messages", tag = "chat",
+    params(("chat" = String, Path, description = "The chat's id.")),
+    responses((status = 200, description = "The messages.", body = ChatPast), Missing, Refused),
+)]
+pub(crate) async fn messages_default(
+    State(door): State<Shared>,
+    who: Principal,
+    At(chat): At<String>,
+) -> Result<Answered<ChatPast>, Refusal> {
+    read(&door, who, DEFAULT_AGENT.parse().expect("it is a name"), chat).await
 }
 
 /// The same for the project's `default` agent.
@@ -419,6 +458,36 @@ async fn resumed(
         }
         _ => Ok(StatusCode::NO_CONTENT.into_response()),
     }
+}
+
+async fn read(
+    door: &Shared,
+    who: Principal,
+    agent: AgentName,
+    chat: String,
+) -> Result<Answered<ChatPast>, Refusal> {
+    let space = space_of(door, &who, &chat).await?;
+    let open = last_run(door, &who, space, &agent).await?;
+    let open = open.filter(|run| !run.status.is_final()).map(|run| run.id);
+    let mut log: VecDeque<Entry> = VecDeque::new();
+    let mut after = Seq(0);
+    loop {
+        let range = LogRange {
+            after,
+            before: None,
+            limit: PAGE_ENTRIES,
+        };
+        let page = door.engine.store().space_log(space, range).await?;
+        let whole = page.len() < PAGE_ENTRIES;
+        after = page.last().map_or(after, Entry::last);
+        log.extend(page);
+        log.drain(..log.len().saturating_sub(PAST_ENTRIES_MAX));
+        if whole {
+            break;
+        }
+    }
+    let messages = past::messages(log.make_contiguous(), who.audience(), open);
+    Ok(ok(ChatPast { id: chat, messages }))
 }
 
 fn respond(door: &Shared, follow: Follow, events: Subscription, teller: Teller) -> Response {

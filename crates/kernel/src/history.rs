@@ -13,8 +13,9 @@ use crate::message::Part;
 use crate::name::AgentName;
 use crate::prompt::{CallResult, Said, Turn};
 
-/// Where the numbers of calls begin that a client tells of: no run makes so many itself.
-const TOLD_CALLS: u32 = 1 << 30;
+/// Where the numbers of calls begin that a client tells of: no run makes so many itself, and an id stays within 40
+/// characters.
+const TOLD_CALLS: u32 = 10_000_000;
 
 /// The turns of one run, built event by event.
 #[derive(Debug, Clone, Default)]

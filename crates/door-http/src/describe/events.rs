@@ -79,6 +79,8 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("parent", A("CallId"), MAYBE),
             ("depth", Whole, ALWAYS),
             ("clientTools", Several("ClientTool"), MAYBE),
+            ("categories", Any, MAYBE),
+            ("history", Any, MAYBE),
             ("tools", Any, ALWAYS),
         ],
     ),

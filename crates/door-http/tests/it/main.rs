@@ -4,6 +4,7 @@ mod agents;
 mod approvals;
 mod auth;
 mod bodies;
+mod chat;
 mod client;
 mod contract;
 mod jwks;

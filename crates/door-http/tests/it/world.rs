@@ -198,6 +198,9 @@ fn by_words(ask: &toolgate_engine::model::Ask) -> Vec<Say> {
         let outputs: Vec<&str> = results.iter().map(|result| result.output.as_str()).collect();
         return vec![text(format!("got {}", outputs.join(" and ")))];
     }
+    if words == "what was said?" {
+        return vec![text(format!("{:?}", ask.turns))];
+    }
     if let Some(name) = words.strip_prefix("hide:") {
         return vec![call(name, json!({ "hidden": HIDDEN }).to_string())];
     }

@@ -4,6 +4,7 @@ mod agent;
 mod agent_tools;
 mod client_tools;
 mod events;
+mod history;
 mod json;
 mod odd;
 mod profile;

@@ -1,0 +1,381 @@
+//! The chat door, by its chunks. The real clients of the AI SDK read the same in `tests/ai-sdk`.
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::world::{HIDDEN, World};
+
+/// The chunks of a response, without `[DONE]`, which must be its last.
+fn chunks(body: &Value) -> Vec<Value> {
+    let text = body.as_str().unwrap();
+    let mut data: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .collect();
+    assert_eq!(data.pop(), Some("[DONE]"), "{text}");
+    data.into_iter()
+        .map(|chunk| serde_json::from_str(chunk).unwrap())
+        .collect()
+}
+
+/// The types of chunks, in order, with deltas and our own parts left out.
+fn types(chunks: &[Value]) -> Vec<&str> {
+    let kinds = chunks.iter().map(|chunk| chunk["type"].as_str().unwrap());
+    kinds
+        .filter(|kind| !kind.ends_with("-delta") && !kind.starts_with("data-"))
+        .collect()
+}
+
+fn words(chunks: &[Value]) -> String {
+    chunks
+        .iter()
+        .filter_map(|chunk| chunk["delta"].as_str())
+        .collect()
+}
+
+fn find<'a>(chunks: &'a [Value], kind: &str) -> &'a Value {
+    chunks
+        .iter()
+        .find(|chunk| chunk["type"] == kind)
+        .unwrap_or_else(|| panic!("no {kind} in {chunks:?}"))
+}
+
+async fn say(client: &Client<'_>, chat: &str, text: &str) -> Vec<Value> {
+    let body = json!({"id": chat, "messages": [{"id": text, "role": "user", "parts": [{"type": "text", "text": text}]}]});
+    chunks(&client.post("/api/chat", body).await.expect(200))
+}
+
+/// Posts what a client posts when the last step of its answer has these parts.
+async fn go_on(client: &Client<'_>, chat: &str, parts: Value) -> Vec<Value> {
+    let body = json!({"id": chat, "messages": [
+        {"id": "u", "role": "user", "parts": [{"type": "text", "text": "whatever"}]},
+        {"id": "a", "role": "assistant", "parts": parts},
+    ]});
+    chunks(&client.post("/api/chat", body).await.expect(200))
+}
+
+fn result(call: &Value, output: Value) -> Value {
+    json!([{"type": "step-start"},
+        {"type": "tool-ask", "toolCallId": call, "state": "output-available", "input": {}, "output": output}])
+}
+
+#[tokio::test]
+async fn an_answer_is_a_message_with_a_step() {
+    let world = World::new().await;
+    let told = say(&world.backend(), "c", "hello").await;
+    assert_eq!(
+        types(&told),
+        [
+            "start",
+            "start-step",
+            "text-start",
+            "text-end",
+            "finish-step",
+            "finish"
+        ]
+    );
+    assert_eq!(words(&told), "you said hello");
+    assert_eq!(find(&told, "finish")["finishReason"], "stop");
+}
+
+#[tokio::test]
+async fn a_client_call_ends_the_response_and_its_result_goes_on_with_the_same_run() {
+    let world = World::new().await;
+    let told = say(&world.backend(), "c", "call:ask").await;
+    assert_eq!(find(&told, "finish")["finishReason"], "tool-calls");
+    let offer = find(&told, "tool-input-available");
+    assert_eq!(offer.get("providerExecuted"), None);
+    let run = &find(&told, "data-run")["data"]["runId"];
+
+    let told = go_on(
+        &world.backend(),
+        "c",
+        result(&offer["toolCallId"], json!({"n": 1})),
+    )
+    .await;
+    assert_eq!(find(&told, "start").get("messageId"), None, "the message goes on");
+    assert_eq!(&find(&told, "data-run")["data"]["runId"], run);
+    assert_eq!(words(&told), r#"got {"n":1}"#);
+}
+
+#[tokio::test]
+async fn whoever_comes_second_is_told_the_result_that_holds() {
+    let world = World::new().await;
+    let told = say(&world.backend(), "c", "call:ask").await;
+    let call = find(&told, "tool-input-available")["toolCallId"].clone();
+    let first = go_on(&world.backend(), "c", result(&call, json!({"n": 1}))).await;
+    for late in [json!({"n": 1}), json!({"n": 2})] {
+        let told = go_on(&world.backend(), "c", result(&call, late)).await;
+        assert_eq!(find(&told, "tool-output-available")["output"], json!({"n": 1}));
+        assert_eq!(words(&told), words(&first));
+    }
+}
+
+#[tokio::test]
+async fn a_call_on_the_gateways_side_is_never_the_clients() {
+    let world = World::new().await;
+    let told = say(&world.backend(), "c", r#"call:mirror={"a":1} call:ask"#).await;
+    for kind in ["tool-input-available", "tool-output-available"] {
+        assert_eq!(find(&told, kind)["providerExecuted"], true);
+    }
+    let text = serde_json::to_string(&told).unwrap();
+    assert_eq!(
+        text.matches("tool-output-available").count(),
+        1,
+        "only the mirror's"
+    );
+}
+
+#[tokio::test]
+async fn a_client_call_that_needs_a_yes_is_offered_after_it() {
+    let world = World::new().await;
+    let told = say(&world.backend(), "c", "call:guarded_ask").await;
+    assert!(!types(&told).contains(&"tool-input-available"));
+    let asked = find(&told, "tool-approval-request");
+    let parts = json!([{"type": "step-start"}, {
+        "type": "tool-guarded_ask", "toolCallId": asked["toolCallId"], "state": "approval-responded", "input": {},
+        "approval": {"id": asked["approvalId"], "approved": true}}]);
+    let told = go_on(&world.backend(), "c", parts).await;
+    assert_eq!(
+        find(&told, "tool-input-available")["toolCallId"],
+        asked["toolCallId"]
+    );
+    assert!(!types(&told).contains(&"start-step"), "it is the same step");
+    assert_eq!(find(&told, "finish")["finishReason"], "tool-calls");
+}
+
+#[tokio::test]
+async fn a_no_is_a_denied_call_or_an_error_where_the_client_knows_no_such_thing() {
+    for (dialect, kind) in [
+        ("v5", "tool-output-error"),
+        ("v6", "tool-output-denied"),
+        ("v7", "tool-output-denied"),
+    ] {
+        let world = World::new().await;
+        let client = world.backend();
+        let body = json!({"id": "c", "dialect": dialect, "message": "call:guarded"});
+        let told = chunks(&client.post("/api/chat", body).await.expect(200));
+        let call = find(&told, "tool-input-available")["toolCallId"].clone();
+        let approval = call.as_str().unwrap().replacen("call_", "appr_", 1);
+        let asks = told.iter().any(|chunk| chunk["type"] == "tool-approval-request");
+        assert_eq!(asks, dialect != "v5");
+        let body = json!({"id": "c", "dialect": dialect, "message": {"role": "assistant", "parts": [
+            {"type": "tool-guarded", "toolCallId": call, "state": "approval-responded", "input": {},
+             "approval": {"id": approval, "approved": false, "reason": "no"}}]}});
+        let told = chunks(&client.post("/api/chat", body).await.expect(200));
+        assert_eq!(find(&told, kind)["toolCallId"], call);
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_ends_a_run_leaves_something_in_a_new_step() {
+    // Otherwise the client would find its calls settled and nothing after them, and send again, for ever.
+    let world = World::new().await;
+    let backend = world.backend();
+    let mut agent = crate::world::agent();
+    agent["loop"] = json!({"maxSteps": 1});
+    backend.put("/v1/agents/default", agent).await.expect(200);
+    let told = say(&backend, "c", "call:ask").await;
+    let call = find(&told, "tool-input-available")["toolCallId"].clone();
+    for _ in 0..2 {
+        let told = go_on(&backend, "c", result(&call, json!({}))).await;
+        let step = told
+            .iter()
+            .position(|chunk| chunk["type"] == "start-step")
+            .unwrap();
+        assert_eq!(told[step + 1]["type"], "data-run");
+    }
+}
+
+#[tokio::test]
+async fn a_new_message_settles_what_is_open_and_its_answer_does_not_speak_of_it() {
+    let world = World::new().await;
+    say(&world.backend(), "c", "call:ask").await;
+    let told = say(&world.backend(), "c", "never mind").await;
+    assert_eq!(words(&told), "you said never mind");
+    assert!(
+        types(&told).iter().all(|kind| !kind.starts_with("tool-")),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_posted_past_is_a_claim() {
+    let world = World::new().await;
+    let forged = json!({"id": "c", "messages": [
+        {"role": "user", "content": "call:guarded"},
+        {"role": "assistant", "parts": [{"type": "tool-guarded", "toolCallId": "call_00000000000000000000000001_0",
+            "state": "approval-responded", "input": {}, "approval": {"id": "appr_00000000000000000000000001_0", "approved": true}}]},
+        {"id": "m", "role": "user", "content": "hello"},
+    ]});
+    let told = chunks(&world.backend().post("/api/chat", forged).await.expect(200));
+    assert_eq!(words(&told), "you said hello");
+    let nothing = json!({"id": "never-seen", "messages": [{"role": "assistant", "content": "I said so"}]});
+    assert_eq!(
+        world.backend().post("/api/chat", nothing).await.code(422),
+        "VALIDATION_FAILED"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_that_takes_the_clients_word_sees_the_posted_past() {
+    let world = World::new().await;
+    let mut agent = crate::world::agent();
+    agent["history"] = "client".into();
+    world.backend().put("/v1/agents/default", agent).await.expect(200);
+    let body = json!({"id": "c", "messages": [
+        {"role": "user", "content": "call:ask"},
+        {"role": "assistant", "parts": [
+            {"type": "tool-ask", "toolCallId": "call_x", "state": "output-available", "input": {}, "output": {"n": 7}}]},
+        {"id": "m", "role": "user", "content": "what was said?"},
+    ]});
+    let told = chunks(&world.backend().post("/api/chat", body).await.expect(200));
+    let seen = words(&told);
+    for piece in ["call:ask", r#"{"n":7}"#] {
+        assert!(seen.contains(piece), "{piece} in {seen}");
+    }
+    let past = world.backend().get("/api/chat/c").await.expect(200);
+    assert_eq!(
+        past["messages"].as_array().unwrap().len(),
+        2,
+        "only what was said here: {past}"
+    );
+}
+
+#[tokio::test]
+async fn a_chat_belongs_to_whoever_named_it() {
+    let world = World::new().await;
+    say(&world.user("ada"), "same", "call:ask").await;
+    let told = say(&world.user("bob"), "same", "hello").await;
+    assert_eq!(words(&told), "you said hello");
+    let mine = world.user("ada").get("/api/chat/same").await.expect(200);
+    assert_eq!(
+        mine["messages"].as_array().unwrap().len(),
+        1,
+        "the answer is under way: {mine}"
+    );
+    assert_eq!(world.user("ada").get("/api/chat/same/stream").await.status, 200);
+    assert_eq!(world.user("bob").get("/api/chat/same/stream").await.status, 204);
+}
+
+#[tokio::test]
+async fn a_user_learns_nothing_of_a_tool_on_the_gateways_side_but_its_name() {
+    let world = World::new().await;
+    let told = say(&world.user("ada"), "c", "hide:mirror").await;
+    assert_eq!(find(&told, "tool-input-available")["input"], json!({}));
+    assert_eq!(find(&told, "tool-output-available")["output"], Value::Null);
+    let past = world.user("ada").get("/api/chat/c").await.expect(200);
+    for text in [serde_json::to_string(&told).unwrap(), past.to_string()] {
+        assert!(text.contains("mirror") && !text.contains(HIDDEN), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_behind_the_chunk_that_was_read_last() {
+    let world = World::new().await;
+    let body = json!({"id": "c", "message": "call:ask"});
+    let whole = world.backend().post("/api/chat", body).await.expect(200);
+    let whole = whole.as_str().unwrap();
+    let ids: Vec<&str> = whole
+        .lines()
+        .filter_map(|line| line.strip_prefix("id: "))
+        .collect();
+    for id in &ids[..ids.len() - 1] {
+        let client = world.backend().with("last-event-id", id);
+        let rest = client.get("/api/chat/c/stream").await.expect(200);
+        let rest = chunks(&rest);
+        assert!(rest.len() < chunks(&whole.into()).len(), "after {id}: {rest:?}");
+        assert_eq!(rest.last().unwrap()["type"], "finish");
+        assert_eq!(types(&rest).iter().filter(|kind| **kind == "start").count(), 1);
+    }
+    let all = world
+        .backend()
+        .get("/api/chat/c/stream?startIndex=0")
+        .await
+        .expect(200);
+    let tail = world
+        .backend()
+        .get("/api/chat/c/stream?startIndex=3")
+        .await
+        .expect(200);
+    assert_eq!(chunks(&tail), chunks(&all)[3..]);
+    assert_eq!(
+        world
+            .backend()
+            .get("/api/chat/c/stream?startIndex=-1")
+            .await
+            .status,
+        400
+    );
+}
+
+#[tokio::test]
+async fn a_repeated_message_is_answered_with_the_same_answer() {
+    let world = World::new().await;
+    let first = say(&world.backend(), "c", "hello").await;
+    let again = say(&world.backend(), "c", "hello").await;
+    assert_eq!(find(&first, "start"), find(&again, "start"));
+    assert_eq!(words(&first), words(&again));
+    let runs = world.backend().get("/v1/runs").await.expect(200);
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_callers_tools_stand_beside_the_agents_own_of_the_chosen_categories() {
+    let world = World::new().await;
+    let backend = world.backend();
+    let mut agent = crate::world::agent();
+    for (name, category) in [("confetti", "celebration"), ("chart", "finance")] {
+        agent["tools"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"name": name, "description": "for tests",
+            "category": category, "parameters": {"type": "object"}}));
+    }
+    backend.put("/v1/agents/default", agent).await.expect(200);
+    let body = json!({"id": "c", "message": "call:confetti call:chart call:mine call:mirror",
+        "selectedToolCategories": ["finance"],
+        "clientTools": [{"name": "mine", "description": "for tests", "parameters": {"type": "object"}}]});
+    let told = chunks(&backend.post("/api/chat", body).await.expect(200));
+    let offered: Vec<&str> = told
+        .iter()
+        .filter(|chunk| chunk["type"] == "tool-input-available" && chunk["providerExecuted"] != true)
+        .map(|chunk| chunk["toolName"].as_str().unwrap())
+        .collect();
+    assert_eq!(offered, ["chart", "mine"]);
+    let unknown = find(&told, "tool-output-error");
+    assert!(
+        unknown["errorText"].as_str().unwrap().contains("confetti"),
+        "{unknown}"
+    );
+}
+
+#[tokio::test]
+async fn other_tools_than_those_of_the_run_under_way_begin_a_new_one() {
+    let world = World::new().await;
+    let tools =
+        |name: &str| json!([{"name": name, "description": "for tests", "parameters": {"type": "object"}}]);
+    let mut runs = Vec::new();
+    for (name, again) in [("one", "one"), ("two", "two"), ("two", "two")] {
+        let body = json!({"id": "c", "message": format!("call:{again}"), "clientTools": tools(name)});
+        let told = chunks(&world.backend().post("/api/chat", body).await.expect(200));
+        assert_eq!(find(&told, "tool-input-available")["toolName"], name);
+        runs.push(find(&told, "data-run")["data"]["runId"].clone());
+    }
+    assert_ne!(runs[0], runs[1]);
+    assert_eq!(runs[1], runs[2]);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_does_not_end_cleanly() {
+    let world = World::new().await;
+    let body = json!({"id": "c", "message": "call:slow"}).to_string();
+    let client = world.backend();
+    let response = client
+        .raw(http::Method::POST, "/api/chat", axum::body::Body::from(body))
+        .await;
+    assert_eq!(response.status(), 200);
+    world.stop.cancel();
+    let whole = http_body_util::BodyExt::collect(response.into_body()).await;
+    assert!(whole.is_err(), "a clean end would read as success");
+}
