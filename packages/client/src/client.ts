@@ -1,4 +1,4 @@
-import { type ChatHost, chat } from './chat.js';
+import { chat } from './chat.js';
 import type { ChatOptions, ChatResult, Chunk, ToolEnd } from './chunk.js';
 import { Connection, type ConnectionOptions } from './connection.js';
 import { Conversations } from './conversations.js';
@@ -22,6 +22,7 @@ import type {
 import { readToolCall } from './tool-call.js';
 import { ToolServer } from './tool-server.js';
 import { Tools } from './tools.js';
+import type { ChatHost } from './turn.js';
 import { satisfies } from './version-range.js';
 
 /** What a client is made of. */

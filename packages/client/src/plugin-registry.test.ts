@@ -1,0 +1,252 @@
+import { describe, expect, test, vi } from 'vitest';
+import type { ChatResult } from './chunk.js';
+import { PluginError, ToolError } from './error.js';
+import type { ToolgatePlugin } from './plugin.js';
+import { PluginRegistry } from './plugin-registry.js';
+import type { ToolCallLike, ToolContext } from './tool.js';
+import { readToolCall } from './tool-call.js';
+
+const definition = (name: string) => ({
+  name,
+  description: 'A tool.',
+  parameters: { type: 'object' } as const,
+});
+
+function plugin(more: Partial<ToolgatePlugin> = {}): ToolgatePlugin {
+  return {
+    name: 'clock',
+    version: '1.0.0',
+    tools: [definition('get_time')],
+    executors: { get_time: async () => 'noon' },
+    ...more,
+  };
+}
+
+function registry(...plugins: ToolgatePlugin[]): PluginRegistry {
+  const made = new PluginRegistry(() => {});
+  for (const one of plugins) made.add(one);
+  return made;
+}
+
+const context: ToolContext = {
+  toolCallId: 'call_1',
+  toolName: 'x',
+  signal: new AbortController().signal,
+  progress: async () => {},
+};
+const run = (of: PluginRegistry, call: ToolCallLike) => of.execute(readToolCall(call), context);
+
+function refused(broken: Partial<ToolgatePlugin>, words: RegExp, code = 'PLUGIN_INVALID'): void {
+  const made = registry();
+  let error: unknown;
+  try {
+    made.add(plugin(broken));
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(error).toBeInstanceOf(PluginError);
+  expect((error as PluginError).code).toBe(code);
+  expect((error as PluginError).message).toMatch(words);
+  expect(made.names()).toEqual([]);
+  expect(made.definitions()).toEqual([]);
+}
+
+describe('registration', () => {
+  test('a plugin with a tool and its executor is taken', () => {
+    const made = registry(plugin());
+    expect(made.has('clock')).toBe(true);
+    expect(made.hasExecutor('get_time')).toBe(true);
+  });
+  test('a plugin without a name is refused', () => refused({ name: '' }, /needs a name/));
+  test('a plugin without a version is refused', () => refused({ version: '' }, /needs a version/));
+  test('a version that is none is refused', () => refused({ version: 'new' }, /expected one like "1.0.0"/));
+  test('nothing at all is refused with words', () => {
+    expect(() => registry(undefined as unknown as ToolgatePlugin)).toThrow(/needs a name/);
+  });
+  test('the same plugin twice is refused', () => {
+    expect(() => registry(plugin(), plugin())).toThrow(/registered already/);
+  });
+  test('a tool name that starts with a digit is refused', () =>
+    refused({ tools: [definition('1st')], executors: {} }, /\/0\/name/));
+  test.each(['get time', 'get.time', 'zeit_für', 'gеt', '-x', 'a'.repeat(65), ''])(
+    'the tool name %j is refused',
+    (name) => refused({ tools: [definition(name)], executors: {} }, /letters, digits/),
+  );
+  test('everything that is wrong with its tools is told at once', () => {
+    const broken = { name: '1', description: '', parameters: { type: 'string' } };
+    refused({ tools: [broken, definition('get_time')] }, /\/0\/name.*\/0\/description.*\/0\/parameters/);
+  });
+  test('two tools of one name are refused', () =>
+    refused({ tools: [definition('get_time'), definition('get_time')] }, /two tools are named "get_time"/));
+  test('an executor without a tool is refused', () =>
+    refused({ executors: { get_time: async () => 1, other: async () => 2 } }, /executor for "other"/));
+  test('an executor that is no function is refused', () =>
+    refused({ executors: { get_time: 'x' as never } }, /not a function/));
+  test('a tool name of another plugin is refused, and the other keeps it', async () => {
+    const made = registry(plugin());
+    const second = plugin({ name: 'other', executors: { get_time: async () => 'midnight' } });
+    expect(() => made.add(second)).toThrow(/taken by plugin "clock"/);
+    expect(await run(made, { toolName: 'get_time' })).toBe('noon');
+  });
+  test('names of the prototype are names like others', async () => {
+    const tools = [definition('constructor'), definition('__proto__'), definition('toString')];
+    const executors = { constructor: async () => 1, toString: async () => 2, ['__proto__']: async () => 3 };
+    const made = registry(plugin({ tools, executors }));
+    expect(made.hasExecutor('hasOwnProperty')).toBe(false);
+    expect(await run(made, { toolName: '__proto__' })).toBe(3);
+  });
+});
+
+describe('removal', () => {
+  test('a removed plugin takes its tools along', () => {
+    const made = registry(plugin());
+    made.remove('clock');
+    expect(made.has('clock')).toBe(false);
+    expect(made.definitions()).toEqual([]);
+    expect(made.hasExecutor('get_time')).toBe(false);
+  });
+  test('a plugin that is not there cannot be removed', () => {
+    expect(() => registry().remove('clock')).toThrow(/no plugin is called "clock"/);
+  });
+  test('its name and its tools are free again', () => {
+    const made = registry(plugin());
+    made.remove('clock');
+    made.add(plugin({ version: '2.0.0' }));
+    expect(made.names()).toEqual(['clock']);
+  });
+});
+
+describe('definitions', () => {
+  test('all tools of all plugins, in order', () => {
+    const two = plugin({ name: 'two', tools: [definition('b'), definition('c')], executors: {} });
+    expect(
+      registry(plugin(), two)
+        .definitions()
+        .map(({ name }) => name),
+    ).toEqual(['get_time', 'b', 'c']);
+  });
+  test('none without plugins', () => expect(registry().definitions()).toEqual([]));
+  test('they hold nothing but what the gateway takes', () => {
+    const tool = { definition: definition('x'), timeoutMs: 5, execute: () => 1 };
+    expect(registry(plugin({ tools: [tool], executors: {} })).definitions()).toEqual([definition('x')]);
+  });
+});
+
+describe('execution', () => {
+  test('the executor is given the arguments and the context', async () => {
+    const execute = vi.fn(async ({ zone }: { zone: string }) => `noon in ${zone}`);
+    const made = registry(plugin({ executors: { get_time: execute } }));
+    expect(await run(made, { toolCallId: 'c', toolName: 'get_time', args: { zone: 'UTC' } })).toBe(
+      'noon in UTC',
+    );
+    expect(execute).toHaveBeenCalledWith({ zone: 'UTC' }, context);
+  });
+  test.each([
+    { id: 'c', name: 'get_time', arguments: { zone: 'UTC' } },
+    { id: 'c', name: 'get_time', arguments: '{"zone":"UTC"}' },
+    { callId: 'c', toolName: 'get_time', input: { zone: 'UTC' } },
+    { id: 'c', function: { name: 'get_time', arguments: '{"zone":"UTC"}' } },
+  ])('a call in other words is understood: %j', async (call) => {
+    const made = registry(plugin({ executors: { get_time: async (args: unknown) => args } }));
+    expect(await run(made, call)).toEqual({ zone: 'UTC' });
+    expect(readToolCall(call).toolCallId).toBe('c');
+  });
+  test.each(['', undefined, null])('no arguments (%j) are an empty object', (given) => {
+    expect(readToolCall({ name: 'x', arguments: given }).args).toEqual({});
+  });
+  test.each(['{', '[1]', '7', 7])('arguments that are no object (%j) are refused', (given) => {
+    expect(() => readToolCall({ name: 'x', arguments: given })).toThrow(ToolError);
+  });
+  test('a tool that nothing runs is refused', async () => {
+    await expect(run(registry(plugin()), { toolName: 'other' })).rejects.toThrow(
+      'no executor for tool: other',
+    );
+  });
+  test('it is known which tools have an executor', () => {
+    const made = registry(plugin({ tools: [definition('get_time'), definition('bare')] }));
+    expect([made.hasExecutor('get_time'), made.hasExecutor('bare'), made.hasExecutor('x')]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
+  test('a call without executor goes to the first onToolCall that gives something', async () => {
+    const asked: string[] = [];
+    const hook = (name: string, result: unknown) =>
+      plugin({
+        name,
+        tools: [],
+        executors: {},
+        hooks: {
+          onToolCall: (call) => {
+            asked.push(`${name} ${call.toolName}`);
+            return result;
+          },
+        },
+      });
+    const made = registry(hook('a', undefined), hook('b', Promise.resolve('b did it')), hook('c', 'never'));
+    expect(await run(made, { toolName: 'anything' })).toBe('b did it');
+    expect(asked).toEqual(['a anything', 'b anything']);
+  });
+});
+
+describe('hooks', () => {
+  test('beforeRequest changes what is sent', async () => {
+    const made = registry(
+      plugin({ hooks: { beforeRequest: (request) => ({ ...request, agent: 'helper' }) } }),
+    );
+    expect(await made.beforeRequest({ message: 'hi' })).toEqual({ message: 'hi', agent: 'helper' });
+  });
+  test('beforeRequest hooks run in order, each on what the last one gave', async () => {
+    const adds = (name: string) =>
+      plugin({
+        name,
+        tools: [],
+        executors: {},
+        hooks: { beforeRequest: async (request) => ({ ...request, message: `${request.message}${name}` }) },
+      });
+    expect(await registry(adds('1'), adds('2'), adds('3')).beforeRequest({ message: '' })).toEqual({
+      message: '123',
+    });
+  });
+  test('afterResponse is told how it ended', async () => {
+    const afterResponse = vi.fn();
+    const response = { text: 'done' } as ChatResult;
+    await registry(plugin({ hooks: { afterResponse } })).afterResponse(response);
+    expect(afterResponse).toHaveBeenCalledWith(response);
+  });
+});
+
+describe('dependencies', () => {
+  const needs = (range: string) =>
+    plugin({ name: 'top', tools: [], executors: {}, dependencies: { clock: range } });
+  test('one that is there in the right version is enough', () => {
+    expect(registry(plugin(), needs('^1.0')).names()).toEqual(['clock', 'top']);
+  });
+  test('one that is missing is named', () => {
+    expect(() => registry(needs('^1.0'))).toThrow(/needs plugin "clock" \^1.0; register that first/);
+  });
+  test('one in another version is named with it', () => {
+    expect(() => registry(plugin(), needs('^2'))).toThrow(/\^2; 1.0.0 is registered/);
+  });
+  test('a range that is none is refused', () => {
+    expect(() => registry(plugin(), needs('newest'))).toThrow(/no version range/);
+  });
+  test('a plugin that another needs stays', () => {
+    const made = registry(plugin(), needs('*'));
+    expect(() => made.remove('clock')).toThrow(/"top" depends on it/);
+    expect(made.has('clock')).toBe(true);
+  });
+});
+
+test('the names of all plugins, in order', () => {
+  expect(registry(plugin(), plugin({ name: 'b', tools: [], executors: {} })).names()).toEqual(['clock', 'b']);
+});
+
+test('with debug on it says what it does', () => {
+  const lines: string[] = [];
+  const made = new PluginRegistry((line) => lines.push(line));
+  made.add(plugin());
+  made.remove('clock');
+  expect(lines).toEqual(['plugin clock 1.0.0: 1 tools', 'plugin clock removed']);
+});

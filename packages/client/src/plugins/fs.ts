@@ -1,0 +1,189 @@
+import { constants } from 'node:fs';
+import { lstat, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path';
+import { freshKey } from '../fresh-key.js';
+import type { ToolgatePlugin } from '../plugin.js';
+import { defineTool } from '../runnable.js';
+import type { RunnableTool } from '../tool.js';
+
+const BYTES_MAX = 1024 * 1024;
+const ENTRIES_MAX = 1000;
+
+/** What the file system plugin is made of. */
+export interface FileSystemOptions {
+  /** The folder that the model sees as everything. */
+  root: string;
+  /** Leaves `write_file` out. */
+  readOnly?: boolean;
+  /** The largest file that is read or written; 1 MiB. */
+  bytesMax?: number;
+}
+
+const PATH = {
+  type: 'string',
+  description: 'Relative to the shared folder, with "/" between folders.',
+} as const;
+
+/**
+ * Files below one folder: `read_file`, `write_file`, `list_directory`. Nothing outside it can be reached: not by
+ * `..`, not by an absolute path, not through a link.
+ */
+export function fileSystemPlugin({
+  root,
+  readOnly = false,
+  bytesMax = BYTES_MAX,
+}: FileSystemOptions): ToolgatePlugin {
+  const folder = new Root(root);
+  const tools: RunnableTool[] = [
+    defineTool({
+      name: 'read_file',
+      description: 'Reads a text file of the shared folder.',
+      parameters: {
+        type: 'object',
+        properties: { path: PATH },
+        required: ['path'],
+        additionalProperties: false,
+      },
+      execute: async ({ path }) => ({ path, content: await read(await folder.existing(path), bytesMax) }),
+    }),
+    defineTool({
+      name: 'list_directory',
+      description: 'Lists a folder of the shared folder; "." is the shared folder itself.',
+      parameters: { type: 'object', properties: { path: PATH }, additionalProperties: false },
+      execute: async ({ path = '.' }) => ({ path, ...(await list(await folder.existing(path))) }),
+    }),
+  ];
+  if (!readOnly) {
+    tools.push(
+      defineTool({
+        name: 'write_file',
+        description:
+          'Writes a text file into the shared folder, in place of what was there; makes folders as needed.',
+        parameters: {
+          type: 'object',
+          properties: { path: PATH, content: { type: 'string' } },
+          required: ['path', 'content'],
+          additionalProperties: false,
+        },
+        execute: async ({ path, content }) => {
+          const bytes = Buffer.byteLength(content);
+          if (bytes > bytesMax)
+            throw new Error(`the content has ${bytes} bytes; at most ${bytesMax} are allowed`);
+          await write(folder, path, content);
+          return { path, bytes };
+        },
+      }),
+    );
+  }
+  return { name: 'filesystem', version: '1.0.0', tools };
+}
+
+/** A folder that nothing below it leads out of. */
+class Root {
+  readonly #path: string;
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** The real place of something that is there. */
+  async existing(path: string): Promise<string> {
+    const wanted = this.#below(path);
+    const real = await realpath(join(this.#path, wanted)).catch((error: NodeJS.ErrnoException) => {
+      throw new Error(error.code === 'ENOENT' ? `there is no "${path}"` : `"${path}" cannot be reached`);
+    });
+    await this.refuseOutside(real, path);
+    return real;
+  }
+
+  /** The real place of something that may not be there yet. Its folder is made. */
+  async wanted(path: string): Promise<string> {
+    const wanted = this.#below(path);
+    if (wanted === '' || wanted === '.') throw new Error('expected the path of a file');
+    let parent = dirname(join(this.#path, wanted));
+    const missing: string[] = [];
+    // What is there may be a link; what is missing cannot be.
+    while (!(await lstat(parent).catch(() => undefined))) {
+      missing.unshift(basename(parent));
+      parent = dirname(parent);
+    }
+    const real = await realpath(parent);
+    await this.refuseOutside(real, path);
+    const folder = join(real, ...missing);
+    await mkdir(folder, { recursive: true });
+    return join(folder, basename(wanted));
+  }
+
+  async refuseOutside(real: string, path: string): Promise<void> {
+    const way = relative(await realpath(this.#path), real);
+    if (way === '..' || way.startsWith(`..${sep}`) || isAbsolute(way)) throw outside(path);
+  }
+
+  #below(path: string): string {
+    if (path.includes('\0') || isAbsolute(path) || /^[A-Za-z]:|^\\/.test(path)) throw outside(path);
+    if (path.split(/[/\\]/).includes('..')) throw outside(path);
+    return path;
+  }
+}
+
+function outside(path: string): Error {
+  return new Error(`"${path}" is outside the shared folder; expected a path relative to it`);
+}
+
+/** Opens without following a link and without waiting for a pipe, and reads only what is a file. */
+async function read(real: string, bytesMax: number): Promise<string> {
+  const handle = await open(
+    real,
+    constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0),
+  );
+  try {
+    const opened = await handle.stat();
+    if (!opened.isFile()) throw new Error('that is not a file');
+    if (opened.size > bytesMax)
+      throw new Error(`the file has ${opened.size} bytes; at most ${bytesMax} are read`);
+    // Somebody may have put a link in the way since we looked: then this is another file.
+    const named = await stat(await realpath(real));
+    if (named.ino !== opened.ino || named.dev !== opened.dev)
+      throw new Error('the file changed under our hands');
+    const bytes = await handle.readFile();
+    if (bytes.includes(0)) throw new Error('that is not a text file');
+    return bytes.toString('utf8');
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Writes beside the file and puts it in its place whole. A link there is replaced, not followed. */
+async function write(folder: Root, path: string, content: string): Promise<void> {
+  const place = await folder.wanted(path);
+  const there = await lstat(place).catch(() => undefined);
+  if (there && !there.isFile()) throw new Error(`"${path}" is there and is not a file`);
+  const aside = join(dirname(place), `.${freshKey()}.part`);
+  try {
+    const handle = await open(aside, 'wx');
+    try {
+      await handle.writeFile(content);
+    } finally {
+      await handle.close();
+    }
+    await folder.refuseOutside(await realpath(aside), path);
+    await rename(aside, place);
+  } catch (error) {
+    await rm(aside, { force: true });
+    throw error;
+  }
+}
+
+async function list(
+  real: string,
+): Promise<{ entries: Array<{ name: string; type: string }>; truncated: boolean }> {
+  const all = await readdir(real, { withFileTypes: true }).catch(() => {
+    throw new Error('that is not a folder');
+  });
+  const entries = all
+    .map((entry) => ({
+      name: entry.name,
+      type: entry.isDirectory() ? 'folder' : entry.isFile() ? 'file' : 'other',
+    }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { entries: entries.slice(0, ENTRIES_MAX), truncated: entries.length > ENTRIES_MAX };
+}
