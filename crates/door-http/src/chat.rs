@@ -39,7 +39,7 @@ use crate::{Shared, schema};
 pub(crate) use body::{Categories, Messages, earlier};
 use body::{ChatMessage, ChatRole, ChatTurn, Content, Dialect, Trigger};
 use chunk::Place;
-use claims::{Claims, Word, is_too_late, place_before};
+use claims::{Claims, Word, is_too_late, place_before, settled_in};
 pub(crate) use past::ChatPast;
 use tell::{From, Teller};
 
@@ -325,7 +325,9 @@ impl Chat {
                 None => Err(silent(at)),
             };
         };
-        if let [(call, Word::Result(result))] = claims.words.as_slice() {
+        if let [(call, Word::Result(result))] = claims.words.as_slice()
+            && claims.calls.len() == 1
+        {
             let (call, result) = (*call, result.clone());
             return self.go_on_with(door, space, call, result, claims.calls).await;
         }
@@ -334,7 +336,7 @@ impl Chat {
         self.go_on_from(door, run, space, &calls).await
     }
 
-    /// As above for the usual case: one result.
+    /// As above for the usual case: one result for the one call of a step.
     async fn go_on_with(
         self,
         door: &Shared,
@@ -370,7 +372,8 @@ impl Chat {
         let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
         let follow = self.follow(run, space, Seq(0), Mark::Present);
         let from = From::Place(Place::after(seq));
-        let teller = Teller::new(&follow, run, self.dialect, from, HashSet::new());
+        let teller =
+            Teller::new(&follow, run, self.dialect, from, HashSet::new()).with_settled(settled_in(&log));
         Ok(respond(door, follow, events, teller))
     }
 
@@ -391,7 +394,8 @@ impl Chat {
         };
         let events = door.engine.subscribe(Scope::Run(run.id), after).await?;
         let follow = self.follow(run.id, run.space, after, Mark::Present);
-        let teller = Teller::new(&follow, run.id, self.dialect, from, HashSet::new());
+        let teller =
+            Teller::new(&follow, run.id, self.dialect, from, HashSet::new()).with_settled(settled_in(&log));
         Ok(respond(door, follow, events, teller))
     }
 

@@ -5,8 +5,8 @@
 //! - A client sends the same again, without end, when the last step of its message holds settled client calls
 //!   and nothing else. So a response that ends a run after such calls opens one more step and leaves something in it.
 //! - A client executes a call as soon as it reads `tool-input-available`, unless it says `providerExecuted`. So
-//!   that is said of every call on the gateway's side, and a client call that nobody allowed yet is told by its input
-//!   alone.
+//!   that is said of every call on the gateway's side and of every call that is settled already, and a call that
+//!   nobody allowed yet is told by its input alone: it is neither to be executed nor to be taken for done.
 //! - Chunks and members that a version does not know end its stream. Only those of the dialect are written; what is
 //!   ours stands in `data-` parts.
 
@@ -57,6 +57,8 @@ pub(super) struct Teller {
     step: Option<Seq>,
     /// The client would send again if this were the end.
     unrest: bool,
+    /// Nothing of the open step was told but that it is open.
+    fresh: bool,
     /// Text and reasoning that has begun, in order.
     parts: Vec<OpenPart>,
     /// Bytes that the client has of parts whose beginning is folded by now, in order.
@@ -67,6 +69,10 @@ pub(super) struct Teller {
     known: HashSet<CallId>,
     /// What people are asked about.
     asked: HashMap<CallId, Option<Json>>,
+    /// A call on the gateway's side that begins unless the next event asks a person.
+    held: Option<(ToolRef, Option<Json>)>,
+    /// Calls that were settled before this response began: nobody is to execute them again.
+    settled: HashSet<CallId>,
 }
 
 /// Text or reasoning that has begun.
@@ -93,12 +99,20 @@ impl Teller {
             status: Status::WaitingTool,
             step: None,
             unrest: true,
+            fresh: false,
             parts: Vec::new(),
             resumed: VecDeque::new(),
             inputs: HashMap::new(),
             known,
             asked: HashMap::new(),
+            held: None,
+            settled: HashSet::new(),
         }
+    }
+
+    /// Tells these calls as ones that are not to be executed any more.
+    pub fn with_settled(self, settled: HashSet<CallId>) -> Self {
+        Self { settled, ..self }
     }
 
     fn begin(&mut self, answers: Option<MessageId>, out: &mut Vec<u8>) {
@@ -119,6 +133,11 @@ impl Teller {
     }
 
     fn tell(&mut self, seq: Seq, event: &Event, out: &mut Vec<u8>) {
+        if !matches!(event, Event::ToolApprovalRequest(_))
+            && let Some((tool, input)) = self.held.take()
+        {
+            self.input_is(&tool, input.as_ref(), out);
+        }
         match event {
             Event::Said(said) => self.said(said.message.message_id, out),
             Event::StepStart(_) => self.open_step(seq, out),
@@ -198,6 +217,7 @@ impl Teller {
         self.chunk(out, |out| Chunk::new(out, "start-step").end());
         self.tell_run(Status::Running, None, out);
         self.unrest = false;
+        self.fresh = true;
     }
 
     fn close_step(&mut self, out: &mut Vec<u8>) {
@@ -227,7 +247,9 @@ impl Teller {
     /// What the step has streamed is void. Only the newest clients can take it back.
     fn retry(&mut self, out: &mut Vec<u8>) {
         match self.dialect {
+            _ if self.fresh => {}
             Dialect::V7 => {
+                self.fresh = true;
                 self.parts.clear();
                 self.inputs
                     .drain()
@@ -243,6 +265,7 @@ impl Teller {
         if self.parts.iter().any(|part| part.id == *id) {
             return;
         }
+        self.fresh = false;
         self.parts.push(OpenPart {
             id: id.clone(),
             kind,
@@ -291,12 +314,12 @@ impl Teller {
     }
 
     fn input_starts(&mut self, tool: &ToolRef, out: &mut Vec<u8>) {
+        self.fresh = false;
         self.known.insert(tool.call);
         if self.inputs.insert(tool.call, 0).is_none() {
             self.chunk(out, |out| {
                 call_chunk(out, "tool-input-start", tool)
                     .with("toolName", &tool.name)
-                    .flag("providerExecuted", ours(tool))
                     .end();
             });
         }
@@ -312,37 +335,50 @@ impl Teller {
         });
     }
 
-    /// The whole input. A client call that is not offered yet, or never, must not read as one that is.
+    /// The whole input. A client call that is not offered yet, or never, must not read as one that is; whether a
+    /// call on the gateway's side may begin is known with the next event.
     fn input_ends(&mut self, event: &ToolInputAvailable, out: &mut Vec<u8>) {
         let tool = event.tool();
-        let offered = ours(&tool) || event.deadline.is_some();
-        if offered {
-            self.known.insert(tool.call);
-            self.inputs.remove(&tool.call);
-            return self.input_is(&tool, event.input.as_ref(), out);
-        }
-        if !self.inputs.contains_key(&tool.call) {
-            self.input_starts(&tool, out);
-        }
-        if self.inputs.remove(&tool.call) == Some(0)
-            && let Some(input) = &event.input
-        {
-            self.input_goes_on(&tool, input.as_str(), out);
-            self.inputs.remove(&tool.call);
+        self.known.insert(tool.call);
+        if ours(&tool) {
+            self.held = Some((tool, event.input.clone()));
+        } else if event.deadline.is_some() {
+            self.input_is(&tool, event.input.as_ref(), out);
+        } else {
+            self.input_alone(&tool, event.input.as_ref(), out);
         }
     }
 
+    /// The input of a call that does not begin by it.
+    fn input_alone(&mut self, tool: &ToolRef, input: Option<&Json>, out: &mut Vec<u8>) {
+        if !self.inputs.contains_key(&tool.call) {
+            self.input_starts(tool, out);
+        }
+        if self.inputs.get(&tool.call) == Some(&0)
+            && let Some(input) = input
+        {
+            self.input_goes_on(tool, input.as_str(), out);
+        }
+        self.inputs.remove(&tool.call);
+    }
+
     fn input_is(&mut self, tool: &ToolRef, input: Option<&Json>, out: &mut Vec<u8>) {
+        self.fresh = false;
+        self.inputs.remove(&tool.call);
+        let not_yours = ours(tool) || self.settled.contains(&tool.call);
         self.chunk(out, |out| {
             call_chunk(out, "tool-input-available", tool)
                 .with("toolName", &tool.name)
                 .value("input", input, "{}")
-                .flag("providerExecuted", ours(tool))
+                .flag("providerExecuted", not_yours)
                 .end();
         });
     }
 
     fn asks(&mut self, event: &ToolApprovalRequest, out: &mut Vec<u8>) {
+        if let Some((tool, input)) = self.held.take() {
+            self.input_alone(&tool, input.as_ref(), out);
+        }
         self.asked.insert(event.tool_call_id, event.input.clone());
         let dialect = self.dialect;
         self.chunk(out, |out| match dialect {
@@ -402,6 +438,7 @@ impl Teller {
                 Chunk::new(out, "tool-output-error")
                     .with("toolCallId", call)
                     .with("errorText", words)
+                    .flag("providerExecuted", true)
                     .end();
             });
         }
