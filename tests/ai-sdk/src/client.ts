@@ -19,6 +19,8 @@ export interface ClientOptions {
   /** More of the transport's options. */
   transport?: object;
   messages?: Message[];
+  /** What it read is not for the first release of its major. */
+  strict?: boolean;
   /** Where the gateway is, when not where the world says. */
   url?: string;
 }

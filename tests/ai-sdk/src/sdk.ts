@@ -56,7 +56,9 @@ export interface Sdk {
   Chat: new (options: object) => ChatOfAnyMajor;
   DefaultChatTransport: new (options: object) => Transport;
   /** The transport of the major's first release, whose schemas refuse what they do not know. */
-  StrictTransport: new (options: object) => Transport;
+  StrictTransport: new (
+    options: object,
+  ) => Transport;
   /** When the client goes on by itself. */
   sendAutomaticallyWhen(options: { messages: Message[] }): boolean;
   approvals: boolean;

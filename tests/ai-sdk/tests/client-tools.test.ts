@@ -71,7 +71,12 @@ describe.each(sdks)('client tools in $dialect', (sdk) => {
 
   it('runs two at once and goes on with one request', async () => {
     scene.world.script(
-      { calls: [{ name: 'weather', args: inParis }, { name: 'time', args: inParis }] },
+      {
+        calls: [
+          { name: 'weather', args: inParis },
+          { name: 'time', args: inParis },
+        ],
+      },
       'Sunny noon.',
     );
     // Each waits for the other: one after the other would wait for ever.
@@ -79,8 +84,16 @@ describe.each(sdks)('client tools in $dialect', (sdk) => {
     const client = scene.open(sdk, {
       body,
       execute: {
-        weather: async () => (sky.resolve(), await clock.promise, 'sunny'),
-        time: async () => (clock.resolve(), await sky.promise, 'noon'),
+        weather: async () => {
+          sky.resolve();
+          await clock.promise;
+          return 'sunny';
+        },
+        time: async () => {
+          clock.resolve();
+          await sky.promise;
+          return 'noon';
+        },
       },
     });
     await client.say('weather and time?');
@@ -92,7 +105,13 @@ describe.each(sdks)('client tools in $dialect', (sdk) => {
   it('mixes them with tools of the gateway in one step', async () => {
     const agent = await scene.world.agent({ tools: [serverTool('lookup', { stock: 7 })] });
     scene.world.script(
-      { text: 'Both.', calls: [{ name: 'lookup', args: inParis }, { name: 'weather', args: inParis }] },
+      {
+        text: 'Both.',
+        calls: [
+          { name: 'lookup', args: inParis },
+          { name: 'weather', args: inParis },
+        ],
+      },
       'Seven, and sunny.',
     );
     const client = scene.open(sdk, { agent, body, execute: { weather: () => 'sunny' } });
@@ -107,6 +126,38 @@ describe.each(sdks)('client tools in $dialect', (sdk) => {
     expect(client.call('weather').providerExecuted).not.toBe(true);
     expect(toolResults()).toEqual([expect.stringContaining('7'), expect.stringContaining('sunny')]);
     expect(client.words).toEqual(['Both.', 'Seven, and sunny.']);
+    expect(client.posts).toBe(2);
+  });
+
+  it('tells what a slow tool of the gateway gave while the client was away', async () => {
+    const child = Promise.withResolvers<void>();
+    const helper = await scene.world.agent({ instructions: 'help' });
+    const agent = await scene.world.agent({
+      tools: [{ ...serverTool('research', null), executionType: 'ai-agent', execution: { agent: helper } }],
+    });
+    scene.world.script(
+      {
+        calls: [
+          { name: 'research', args: { city: 'Paris' } },
+          { name: 'weather', args: inParis },
+        ],
+      },
+      { text: 'It has towers.', hold: child.promise },
+      'Towers in the sun.',
+    );
+    const answer = Promise.withResolvers<string>();
+    const client = scene.open(sdk, { agent, body, execute: { weather: () => answer.promise } });
+    const said = client.chat.sendMessage({ text: 'tell me' });
+    await expect.poll(() => scene.world.asked.length).toBe(2);
+    child.resolve();
+    await said;
+    const open = () => scene.world.call<{ openCalls?: unknown[] }>('GET', `/v1/runs/${client.runId}`);
+    await expect.poll(async () => JSON.stringify(await open())).not.toContain('research');
+    answer.resolve('sunny');
+    await client.rest();
+    expect(client.call('research')).toMatchObject({ state: 'output-available' });
+    expect(client.call('weather')).toMatchObject({ state: 'output-available', output: 'sunny' });
+    expect(client.words).toEqual(['Towers in the sun.']);
     expect(client.posts).toBe(2);
   });
 

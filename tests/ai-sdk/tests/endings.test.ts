@@ -100,6 +100,21 @@ describe.each(sdks)('how an answer ends in $dialect', (sdk) => {
     expect(client.posts).toBe(1);
   });
 
+  it('begins a step anew when the model broke off', async () => {
+    const hold = Promise.withResolvers<void>();
+    hold.promise.catch(() => {});
+    scene.world.script({ text: 'One two', hold: hold.promise }, 'One two three.');
+    // Only later releases of v7 can take words back; the first one would end here with an error.
+    const client = scene.open(sdk, { strict: sdk.dialect !== 'v7' });
+    const said = client.chat.sendMessage({ text: 'count' });
+    await expect.poll(() => client.recorder.chunks.some(({ delta }) => delta === 'One ')).toBe(true);
+    hold.reject(new Error('as the script says'));
+    await said;
+    expect(client.chat.status).toBe('ready');
+    expect(client.words).toEqual(sdk.dialect === 'v7' ? ['One two three.'] : ['One ', 'One two three.']);
+    expect(client.posts).toBe(1);
+  });
+
   it('answers the next message after a failure', async () => {
     scene.world.script({ status: 400 }, 'Back again.');
     const client = scene.open(sdk);
