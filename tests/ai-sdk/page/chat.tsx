@@ -1,7 +1,7 @@
 import * as ai from '@sdk/ai';
 import { useChat } from '@sdk/react';
 import { type FormEvent, useState } from 'react';
-import { api, chatId, decide, dialect, headers } from './gateway.ts';
+import { api, cancel, chatId, decide, dialect, headers } from './gateway.ts';
 import { clientTools, run } from './tools.ts';
 
 /** A part, whatever the major. */
@@ -30,7 +30,7 @@ const transport = new ai.DefaultChatTransport({
   prepareReconnectToStreamRequest: ({ id }) => ({ api: `${api}/${id}/stream?dialect=${dialect}`, headers }),
 });
 
-export function Chat({ messages: past }: { messages: never[] }) {
+export function Chat({ past }: { past: ai.UIMessage[] }) {
   const chat = useChat({
     id: chatId,
     messages: past,
@@ -51,30 +51,35 @@ export function Chat({ messages: past }: { messages: never[] }) {
     chat.sendMessage({ text });
     setText('');
   };
-  const answer = async (approvalId: string, approved: boolean, input?: object) => {
-    if (input || dialect === 'v5') await decide(approvalId, { approved, ...(input ? { input } : {}) });
-    if (dialect === 'v5') await chat.sendMessage();
-    else await chat.addToolApprovalResponse({ id: approvalId, approved });
+  const answer: Answer = async (id, approved, input) => {
+    if (input) await decide(id, { approved, input });
+    await chat.addToolApprovalResponse({ id, approved });
+  };
+  const answerInV5: Answer = async (id, approved, input) => {
+    await decide(id, { approved, input });
+    await chat.sendMessage();
   };
   return (
     <main data-status={chat.status}>
       {chat.messages.map(({ id, role, parts }) => (
         <article key={id} data-role={role}>
           {(parts as Piece[]).map((part, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: parts only grow
-            <Part key={index} part={part} answer={answer} />
+            <Part key={index} part={part} answer={dialect === 'v5' ? answerInV5 : answer} />
           ))}
         </article>
       ))}
       <form onSubmit={send}>
         <input aria-label="message" value={text} onChange={(event) => setText(event.target.value)} />
       </form>
+      <button type="button" onClick={() => cancel(chat.messages)}>
+        stop
+      </button>
       <output>{chat.error?.message}</output>
     </main>
   );
 }
 
-type Answer = (approvalId: string, approved: boolean, input?: object) => Promise<void>;
+type Answer = (approvalId: string, approved: boolean, input?: unknown) => Promise<void>;
 
 function Part({ part, answer }: { part: Piece; answer: Answer }) {
   if (part.type === 'text') return <p>{part.text}</p>;

@@ -2,5 +2,5 @@ import { createRoot } from 'react-dom/client';
 import { Chat } from './chat.tsx';
 import { loadPast } from './gateway.ts';
 
-const messages = await loadPast();
-createRoot(document.getElementById('root') as HTMLElement).render(<Chat messages={messages} />);
+const past = await loadPast();
+createRoot(document.getElementById('root') as HTMLElement).render(<Chat past={past} />);

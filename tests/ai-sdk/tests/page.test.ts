@@ -126,6 +126,19 @@ describe.each<Dialect>(['v5', 'v6', 'v7'])('useChat of %s in Chromium', (dialect
     expect(tab.posts).toBe(2);
   });
 
+  it('stops the agent', async () => {
+    const hold = Promise.withResolvers<void>();
+    scene.world.script({ text: 'One two three.', hold: hold.promise });
+    const tab = await opened();
+    await tab.say('count');
+    await expect.poll(() => tab.words()).toEqual(['One']);
+    await tab.press('stop');
+    await tab.rest();
+    hold.resolve();
+    expect(await tab.words()).toEqual(['One']);
+    expect(tab.posts).toBe(1);
+  });
+
   it('goes on after a reload in mid-stream', async () => {
     const hold = Promise.withResolvers<void>();
     scene.world.script({ text: 'One two three.', hold: hold.promise });
