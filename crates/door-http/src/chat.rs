@@ -50,6 +50,8 @@ const WORKFLOW_RUN: HeaderName = HeaderName::from_static("x-workflow-run-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The agent that answers where nobody named one.
 const DEFAULT_AGENT: &str = "default";
+/// Most chunks that a client may say it has read.
+const INDEX_MAX: usize = 1_000_000_000;
 /// Entries of a chat's log read at a time.
 const PAGE_ENTRIES: usize = 1_000;
 /// Newest entries of a chat that its messages are made of.
@@ -63,7 +65,7 @@ const RECENT_RUNS: usize = 8;
     params(("dialect" = inline(Option<DialectWord>), Query, description = "As in the body.")),
     request_body = ChatTurn,
     responses(
-        (status = 200, description = "A UI message stream.", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
         BadBody, Missing, Refused,
     ),
 )]
@@ -89,7 +91,7 @@ pub(crate) async fn post_default(
     ),
     request_body = ChatTurn,
     responses(
-        (status = 200, description = "A UI message stream.", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
         BadBody, Missing, Refused,
     ),
 )]
@@ -110,12 +112,12 @@ pub(crate) async fn post(
         ("agent" = inline(schema::AgentName), Path),
         ("chat" = String, Path, description = "The chat's id, or a run's."),
         ("dialect" = inline(Option<DialectWord>), Query, description = "As in the body of a turn."),
-        ("startIndex" = Option<u32>, Query, description = "Chunks of the answer that were read."),
-        ("after" = Option<String>, Query, description = "The `id:` of the last chunk that was read."),
-        ("last-event-id" = Option<String>, Header, description = "The same as `after`."),
+        ("startIndex" = Option<u32>, Query, maximum = 1_000_000_000, description = "Chunks of the answer that were read."),
+        ("after" = inline(Option<schema::ChatPlace>), Query, description = "The `id:` of the last chunk that was read."),
+        ("last-event-id" = inline(Option<schema::ChatPlace>), Header, description = "The same as `after`."),
     ),
     responses(
-        (status = 200, description = "A UI message stream.", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
         (status = 204, description = "Nothing is under way."),
         BadQuery, Missing, Refused,
     ),
@@ -168,12 +170,12 @@ pub(crate) async fn messages_default(
     params(
         ("chat" = String, Path, description = "The chat's id, or a run's."),
         ("dialect" = inline(Option<DialectWord>), Query, description = "As in the body of a turn."),
-        ("startIndex" = Option<u32>, Query, description = "Chunks of the answer that were read."),
-        ("after" = Option<String>, Query, description = "The `id:` of the last chunk that was read."),
-        ("last-event-id" = Option<String>, Header, description = "The same as `after`."),
+        ("startIndex" = Option<u32>, Query, maximum = 1_000_000_000, description = "Chunks of the answer that were read."),
+        ("after" = inline(Option<schema::ChatPlace>), Query, description = "The `id:` of the last chunk that was read."),
+        ("last-event-id" = inline(Option<schema::ChatPlace>), Header, description = "The same as `after`."),
     ),
     responses(
-        (status = 200, description = "A UI message stream.", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
         (status = 204, description = "Nothing is under way."),
         BadQuery, Missing, Refused,
     ),
@@ -197,6 +199,16 @@ pub(crate) enum DialectWord {
     V5,
     V6,
     V7,
+}
+
+/// One event of a UI message stream.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "describes what `tell` writes")]
+pub(crate) struct ChatEvent {
+    /// A chunk as JSON text, or `[DONE]`.
+    data: String,
+    /// Where the stream can be taken up again.
+    id: Option<String>,
 }
 
 async fn take(
@@ -418,19 +430,25 @@ enum Cursor {
 
 impl Cursor {
     fn of(headers: &HeaderMap, query: &Query) -> Result<Option<Self>, Refusal> {
-        let header = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
-        if let Some(text) = header.or(query.text("after")) {
-            let place = Place::parse(text)
-                .ok_or_else(|| Refusal::malformed("the cursor must be the id: of a chunk of this stream"))?;
-            return Ok(Some(Self::Place(place)));
-        }
-        let Some(text) = query.text("startIndex") else {
-            return Ok(None);
+        let header = headers
+            .get(LAST_EVENT_ID)
+            .map(|value| value.to_str().unwrap_or_default());
+        let place = |text: &str| {
+            Place::parse(text)
+                .map(Self::Place)
+                .ok_or_else(|| Refusal::malformed("the cursor must be the id: of a chunk of this stream"))
         };
-        let index = text.parse::<u32>().map_err(|_| {
-            Refusal::malformed("query startIndex: must be the number of chunks that were read, 0 or more")
-        })?;
-        Ok(Some(Self::Index(index as usize)))
+        let index = |text: &str| match text.parse() {
+            Ok(index) if index <= INDEX_MAX => Ok(Self::Index(index)),
+            _ => Err(Refusal::malformed(format!(
+                "query startIndex: must be the number of chunks that were read, from 0 to {INDEX_MAX}"
+            ))),
+        };
+        // All of them are read: a malformed one is refused also where another wins.
+        let header = header.map(place).transpose()?;
+        let after = query.text("after").map(place).transpose()?;
+        let index = query.text("startIndex").map(index).transpose()?;
+        Ok(header.or(after).or(index))
     }
 }
 

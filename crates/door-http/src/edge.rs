@@ -1,5 +1,6 @@
 //! What every request passes: its id, its span, its figures, and the rules for calls from other origins.
 
+use std::net::IpAddr;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -7,15 +8,17 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HeaderName,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderName,
     HeaderValue, ORIGIN, VARY,
 };
-use http::{HeaderMap, Method, StatusCode};
+use http::uri::Authority;
+use http::{HeaderMap, Method, StatusCode, Uri};
 use metrics::SharedString;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::Shared;
+use crate::problem::Refusal;
+use crate::{Auth, Shared};
 
 /// Names a request in logs; taken from the client when it brings a sane one.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -35,6 +38,11 @@ pub(crate) async fn pass(State(door): State<Shared>, request: Request, next: Nex
         && origin.is_some();
     let mut response = match preflight {
         true => StatusCode::NO_CONTENT.into_response(),
+        false if is_foreign(&door.settings.auth, origin.is_some(), request.headers()) => {
+            let detail =
+                "without keys the gateway answers to 127.0.0.1, [::1] and localhost, and to their pages";
+            Refusal::forbidden(detail).into_response()
+        }
         false => observed(&id, request, next).await,
     };
     let headers = response.headers_mut();
@@ -43,6 +51,27 @@ pub(crate) async fn pass(State(door): State<Shared>, request: Request, next: Nex
         allow(headers, origin, preflight);
     }
     response
+}
+
+/// Whether a gateway that asks for no key is called by a name, or from a page, that is not this machine's. Any page
+/// that somebody reads could speak for them otherwise: its name can be made to lead here, and a form can be posted anywhere.
+fn is_foreign(auth: &Auth, origin_allowed: bool, headers: &HeaderMap) -> bool {
+    let Auth::Open(_) = auth else {
+        return false;
+    };
+    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let host_is_ours = text(HOST).is_none_or(|host| is_this_machine(host.parse::<Authority>().ok().as_ref()));
+    let origin_is_ours = text(ORIGIN)
+        .is_none_or(|origin| is_this_machine(origin.parse::<Uri>().ok().as_ref().and_then(Uri::authority)));
+    !host_is_ours || !(origin_is_ours || origin_allowed)
+}
+
+fn is_this_machine(authority: Option<&Authority>) -> bool {
+    authority.is_some_and(|authority| {
+        let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        loopback || name.eq_ignore_ascii_case("localhost")
+    })
 }
 
 /// Runs the request in its span and counts it. The query is left out: it may hold a token.

@@ -116,6 +116,19 @@ impl PartialSchema for IdempotencyKey {
 }
 impl ToSchema for IdempotencyKey {}
 
+/// A place in a chat's stream.
+pub(crate) struct ChatPlace;
+
+impl PartialSchema for ChatPlace {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some(r"^[0-9]{1,16}(-[0-9]{1,9}(\.[0-9]{1,9}){0,8})?$"))
+            .into()
+    }
+}
+impl ToSchema for ChatPlace {}
+
 /// Any JSON value.
 pub(crate) struct Any;
 

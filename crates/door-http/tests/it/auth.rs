@@ -48,6 +48,32 @@ async fn an_open_door_takes_everybody_as_the_backend() {
 }
 
 #[tokio::test]
+async fn an_open_door_is_closed_to_names_and_pages_of_elsewhere() {
+    let world = World::with(|settings| settings.auth = Auth::Open(project(1))).await;
+    let asks = async |name: &str, value: &str| {
+        let told = world.nobody().with(name, value).get("/v1/agents").await;
+        told.status.as_u16()
+    };
+    for ours in ["127.0.0.1:8787", "localhost", "[::1]:8787", "LOCALHOST:1"] {
+        assert_eq!(asks("host", ours).await, 200, "{ours}");
+    }
+    for elsewhere in [
+        "evil.example",
+        "127.0.0.1.evil.example:8787",
+        "localhost.evil.example",
+        "192.168.0.7",
+    ] {
+        assert_eq!(asks("host", elsewhere).await, 403, "{elsewhere}");
+    }
+    for ours in ["http://localhost:5173", "https://app.example"] {
+        assert_eq!(asks("origin", ours).await, 200, "{ours}");
+    }
+    for elsewhere in ["https://evil.example", "null", "http://localhost.evil.example"] {
+        assert_eq!(asks("origin", elsewhere).await, 403, "{elsewhere}");
+    }
+}
+
+#[tokio::test]
 async fn a_token_is_believed_only_when_it_is_signed_timely_and_names_somebody() {
     let world = World::new().await;
     let with = |token: &str| {

@@ -38,6 +38,15 @@ pub fn check(method: &Method, path: &str, status: StatusCode, kind: &str, body: 
     let media = kind.split(';').next().unwrap();
     let told = content.get(media);
     let told = told.unwrap_or_else(|| panic!("{method} {path} {status} does not tell {media}"));
+    if media == "text/event-stream" && told["schema"]["type"] != "string" {
+        // A stream is described by what each of its events holds.
+        for event in body.as_str().unwrap().split_terminator("\n\n") {
+            let fields = event.lines().filter_map(|line| line.split_once(": "));
+            let fields = fields.map(|(name, value)| (name.to_owned(), value.into()));
+            fits(&told["schema"], &Value::Object(fields.collect()));
+        }
+        return;
+    }
     fits(&told["schema"], body);
 }
 
