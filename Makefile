@@ -28,10 +28,10 @@ run: ## start the gateway at http://127.0.0.1:8787
 	cargo run --locked -p toolgate -- serve $(ARGS)
 
 .PHONY: test
-test: ## everything that must hold: check, all tests, the HTTP surface against its own description
+test: ## everything that must hold: check, all tests, the HTTP surface against its own description, JavaScript
 	@mkdir -p $(CARGO_TARGET_DIR)
 	@flock --nonblock $(LOCK) true || echo "waiting: another make test uses $(CARGO_TARGET_DIR)"
-	@flock --close $(LOCK) $(MAKE) --no-print-directory check tests schemathesis
+	@flock --close $(LOCK) $(MAKE) --no-print-directory check tests schemathesis js
 
 .PHONY: check
 check: format lint docs deny advisories-if-reachable spelling fresh ## what can be said without running anything
@@ -75,8 +75,9 @@ fresh: ## generated files are what the code generates
 	cargo test $(GOLDEN) | tee /dev/stderr | grep ' 1 passed' > /dev/null
 
 .PHONY: generate
-generate: ## write the generated files anew
+generate: node_modules/installed ## write the generated files anew
 	REWRITE_GOLDEN=1 cargo test $(GOLDEN)
+	npm run generate
 
 .PHONY: tests
 tests: ## cargo test
@@ -86,6 +87,17 @@ tests: ## cargo test
 schemathesis: $(PYTHON)/installed ## property-based requests against /openapi.json
 	cargo test --locked --workspace --no-run --quiet
 	scripts/schemathesis $(GATEWAY) $(PYTHON)/bin/schemathesis
+
+.PHONY: js
+js: node_modules/installed ## the JavaScript packages: lint, types, generated files, packaging, tests against the gateway
+	cargo test --locked --workspace --no-run --quiet
+	npm run check
+	TOOLGATE_BIN=$(GATEWAY) npm test
+
+# Not `npm ci`: that wants the optional binaries of every platform in the lock file, and a registry may lack some.
+node_modules/installed: package-lock.json
+	npm install --no-save --no-audit --no-fund
+	touch $@
 
 .PHONY: torture
 torture: ## a thousand kills instead of a hundred

@@ -83,7 +83,8 @@ function object(schema, indent) {
 
 function join(schemas, separator, indent) {
   const types = [...new Set(schemas.map((one) => type(one, indent)))];
-  return types.map((one) => (separator === ' & ' && one.includes(' | ') ? `(${one})` : one)).join(separator);
+  const wrapped = types.length > 1 && separator === ' & ';
+  return types.map((one) => (wrapped && one.includes(' | ') ? `(${one})` : one)).join(separator);
 }
 
 /** `allOf: [body, {oneOf: […]}]` says which members go together: more than the types need to. */

@@ -14,9 +14,8 @@ import {
 import type { ToolCall, ToolContext } from './tool.js';
 import type { ToolOutcome, Tools } from './tools.js';
 
-/** How long a claim holds without another word, and how often that word is said. */
+/** How long a claim holds without another word, unless a job says otherwise; the word is said three times as often. */
 const LEASE_SECONDS = 30;
-const HEARTBEAT_MS = (LEASE_SECONDS * 1000) / 3;
 
 /** How a call went, seen from here. */
 export type Fate =
@@ -37,6 +36,8 @@ export interface CallJob {
   /** Runs the tool. A `ToolError` with code `TOOL_UNKNOWN` declines the call. */
   execute: (call: ToolCall, context: ToolContext) => unknown;
   timeoutMs?: number;
+  /** How long the claim outlives whoever holds it. */
+  leaseSeconds?: number;
   /** Gives the call up and back. */
   signal: AbortSignal;
   onStart?: (call: ToolCall) => void;
@@ -65,7 +66,7 @@ export class CallRunner {
     const stop = new AbortController();
     const forward = (): void => stop.abort(aborted(signal));
     signal.addEventListener('abort', forward, { once: true });
-    const heart = setInterval(() => this.#beat(job, stop), HEARTBEAT_MS);
+    const heart = setInterval(() => this.#beat(job, stop), (leaseOf(job) * 1000) / 3);
     const timer = setTimer(job, stop);
     try {
       const outcome = await this.#execute(job, stop.signal);
@@ -85,12 +86,15 @@ export class CallRunner {
     }
   }
 
-  async #claim({ call, holder, signal }: CallJob): Promise<'claimed' | 'held' | 'settled'> {
-    const claim = () => this.#tools.claim(call.toolCallId, { holder, leaseSeconds: LEASE_SECONDS, signal });
+  async #claim(job: CallJob): Promise<'claimed' | 'held' | 'settled'> {
+    const { call, holder, signal } = job;
+    const claim = () => this.#tools.claim(call.toolCallId, { holder, leaseSeconds: leaseOf(job), signal });
     try {
       await persist(claim, signal);
       return 'claimed';
     } catch (error) {
+      // A claim that was cut off may have been heard.
+      if (error instanceof AbortedError) await this.#giveBack(job);
       const fate = fateOf(error);
       if (fate === undefined) throw error;
       this.#log(`call ${call.toolCallId} of ${call.toolName}: ${(error as Error).message}`);
@@ -99,9 +103,10 @@ export class CallRunner {
   }
 
   /** A beat that is not heard is made up for by the next; one that is refused ends the execution. */
-  async #beat({ call, holder }: CallJob, stop: AbortController): Promise<void> {
+  async #beat(job: CallJob, stop: AbortController): Promise<void> {
+    const { call, holder } = job;
     try {
-      await this.#tools.claim(call.toolCallId, { holder, leaseSeconds: LEASE_SECONDS, signal: stop.signal });
+      await this.#tools.claim(call.toolCallId, { holder, leaseSeconds: leaseOf(job), signal: stop.signal });
     } catch (error) {
       if (fateOf(error) !== undefined) stop.abort(new LostClaim());
     }
@@ -193,6 +198,10 @@ const GIVE_BACK_MS_MAX = 2000;
 
 /** The gateway said that the call is no longer ours. */
 class LostClaim extends Error {}
+
+function leaseOf({ leaseSeconds = LEASE_SECONDS }: CallJob): number {
+  return leaseSeconds;
+}
 
 function setTimer(
   { call, timeoutMs }: CallJob,

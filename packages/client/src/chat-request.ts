@@ -3,9 +3,6 @@ import { CODES, ValidationError } from './error.js';
 import type { ClientToolDefinition } from './tool.js';
 import type { StartRun } from './wire.js';
 
-/** A request to start a run. `history` is what was said before, for agents that take the caller's word for it. */
-export type ChatRequest = StartRun & { history?: ChatMessage[] };
-
 /** The conversation of a chat; its last message is the new one. */
 export function messagesOf({ messages, message }: ChatOptions): ChatMessage[] {
   const all: ChatMessage[] = [...(messages ?? [])];
@@ -19,13 +16,13 @@ export function messagesOf({ messages, message }: ChatOptions): ChatMessage[] {
   return all;
 }
 
-/** The body that starts a run. */
+/** The body that starts a run; what was said before goes along for agents that take the caller's word for it. */
 export function chatRequest(
   options: ChatOptions,
   messages: ChatMessage[],
   found: { agent: string | undefined; space: string | undefined },
   clientTools: ClientToolDefinition[],
-): ChatRequest {
+): StartRun {
   const newest = messages.at(-1)?.content ?? '';
   const history = messages.slice(0, -1);
   return {
@@ -33,6 +30,7 @@ export function chatRequest(
     ...(found.agent === undefined ? {} : { agent: found.agent }),
     ...(found.space === undefined ? {} : { spaceId: found.space }),
     ...(clientTools.length === 0 ? {} : { clientTools: clientTools as NonNullable<StartRun['clientTools']> }),
+    ...(options.selectedToolCategories ? { selectedToolCategories: options.selectedToolCategories } : {}),
     ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
     ...(options.messageId === undefined ? {} : { messageId: options.messageId }),
     ...(history.length === 0 ? {} : { history }),

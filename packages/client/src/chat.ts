@@ -1,8 +1,9 @@
-import { type ChatRequest, chatRequest, messagesOf } from './chat-request.js';
+import { chatRequest, messagesOf } from './chat-request.js';
 import type { ChatOptions, ChatResult, Chunk } from './chunk.js';
-import { CODES, ProtocolError, ValidationError } from './error.js';
+import { CODES, ProtocolError } from './error.js';
 import { freshKey } from './fresh-key.js';
 import { type ChatHost, type Opened, Turn } from './turn.js';
+import type { StartRun } from './wire.js';
 
 /** Starts a run, yields what happens, and runs the calls that are for this client. */
 export async function* chat(host: ChatHost, options: ChatOptions): AsyncGenerator<Chunk, ChatResult, void> {
@@ -21,28 +22,15 @@ export async function* chat(host: ChatHost, options: ChatOptions): AsyncGenerato
   }
 }
 
-async function start(host: ChatHost, request: ChatRequest, signal: AbortSignal | undefined): Promise<Opened> {
-  const post = (body: ChatRequest) =>
-    host.connection.send('/v1/runs', {
-      method: 'POST',
-      // Results are posted beside the stream, so that one slow tool holds up nothing.
-      query: { until: 'end' },
-      body,
-      headers: { accept: 'text/event-stream', 'idempotency-key': freshKey() },
-      safe: true,
-      ...(signal ? { signal } : {}),
-    });
-  const response = await post(request).catch((error: unknown) => {
-    // A gateway from before `history` has the conversation in its space; it needs no telling.
-    const { history, ...rest } = request;
-    if (
-      history &&
-      error instanceof ValidationError &&
-      error.errors.every((one) => one.pointer === '/history')
-    ) {
-      return post(rest);
-    }
-    throw error;
+async function start(host: ChatHost, request: StartRun, signal: AbortSignal | undefined): Promise<Opened> {
+  const response = await host.connection.send('/v1/runs', {
+    method: 'POST',
+    // Results are posted beside the stream, so that one slow tool holds up nothing.
+    query: { until: 'end' },
+    body: request,
+    headers: { accept: 'text/event-stream', 'idempotency-key': freshKey() },
+    safe: true,
+    ...(signal ? { signal } : {}),
   });
   const runId = response.headers.get('toolgate-run-id');
   const spaceId = response.headers.get('toolgate-space-id');

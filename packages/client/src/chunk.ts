@@ -1,4 +1,4 @@
-import type { ToolCall } from './tool.js';
+import type { ToolCall, ToolContext } from './tool.js';
 import type {
   MessageId,
   Placement,
@@ -86,7 +86,9 @@ export interface Finish {
 export interface ChatResult {
   runId: RunId;
   spaceId: SpaceId;
+  /** The last words: those of the last step that had any. */
   text: string;
+  /** The last thoughts, the same way. */
   reasoning: string;
   toolCalls: Array<ToolCall & { placement: Placement }>;
   toolResults: ToolResult[];
@@ -113,14 +115,18 @@ export interface ChatOptions {
   agent?: string;
   /** Where; otherwise the space of an earlier call whose messages these continue, or a new one. */
   space?: string;
+  /** Of the agent's own client tools only those of these categories, and those of none. */
+  selectedToolCategories?: string[];
   /** How often this client runs tools before it hands the run back; 5, and 0 for no limit. */
   maxToolRounds?: number;
-  /** Runs the calls instead of the executors. `client.execute(call)` does what would have been done. */
-  onToolCall?: (call: ToolCall) => unknown;
+  /** Runs the calls instead of the executors. `client.execute(call, context)` does what would have been done. */
+  onToolCall?: (call: ToolCall, context: ToolContext) => unknown;
   /** Decides approvals. Without it `chatStream` waits for somebody who does, and `chat` ends with `approval`. */
   onApproval?: (request: ApprovalRequest) => ApprovalDecision | Promise<ApprovalDecision>;
   /** Whether to go on waiting while a person decides. */
   waitForApproval?: boolean;
+  /** Whether to go on waiting for calls that others run: another tab, a worker. Without it they end the stream. */
+  waitForTools?: boolean;
   /** Attached to the message; never given to a model. */
   metadata?: Record<string, unknown>;
   /** The same id again is the same message. */

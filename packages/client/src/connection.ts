@@ -30,6 +30,8 @@ export interface RequestOptions {
    * gateway is busy. Reads always are.
    */
   safe?: boolean;
+  /** Whether it is sent even though the page that sends it goes away. */
+  keepalive?: boolean;
 }
 
 /** Sends requests with the caller's credentials, and reads refusals as errors. */
@@ -74,7 +76,7 @@ export class Connection {
 
   async #once(
     path: string,
-    { method = 'GET', query, body, headers, signal }: RequestOptions,
+    { method = 'GET', query, body, headers, signal, keepalive }: RequestOptions,
   ): Promise<Response> {
     if (signal?.aborted) throw aborted(signal);
     const url = this.#base + path + queryText(query);
@@ -87,6 +89,7 @@ export class Connection {
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signal ? { signal } : {}),
+      ...(keepalive ? { keepalive } : {}),
     };
     let response: Response;
     try {

@@ -1,6 +1,6 @@
 import { pause, retryDelay } from './back-off.js';
 import { aborted, type Connection } from './connection.js';
-import { AbortedError, CODES, ProtocolError, ToolgateError } from './error.js';
+import { AbortedError, CODES, ProtocolError, ToolgateError, UnavailableError } from './error.js';
 import { readEvents } from './sse.js';
 import type { Event } from './wire.js';
 
@@ -25,6 +25,8 @@ export interface FollowOptions extends SubscribeOptions {
   opened?: Response;
   /** Told of every connection, also of those after a cut. */
   onOpen?: () => void;
+  /** Told of every cut that it will come back from. */
+  onCut?: () => void;
 }
 
 /**
@@ -45,7 +47,7 @@ export async function* follow(
       response ??= await openAt(connection, path, cursor, signal);
       if (response.status === 204 || response.body === null) return;
       options.onOpen?.();
-      for await (const message of readEvents(response.body, (ms) => (asked = ms))) {
+      for await (const message of readEvents(response.body, signal, (ms) => (asked = ms))) {
         const event = parse(message.data);
         if (event === undefined || (cursor !== undefined && event.seq <= cursor)) continue;
         cursor = event.seq;
@@ -58,10 +60,13 @@ export async function* follow(
       }
     } catch (error) {
       if (signal?.aborted) throw aborted(signal);
-      if (error instanceof ToolgateError && !error.retryable) throw error;
+      const passes =
+        error instanceof UnavailableError || !(error instanceof ToolgateError) || error.retryable;
+      if (!passes) throw error;
     }
     response = undefined;
     failures += 1;
+    options.onCut?.();
     await pause(Math.max(asked ?? 0, retryDelay(failures)), signal);
     if (signal?.aborted) throw aborted(signal);
   }
@@ -95,6 +100,8 @@ function parse(data: string): Event | undefined {
 export interface StreamNotes {
   /** A connection stands; also after a cut. */
   open: undefined;
+  /** The connection broke, or could not be made; it is tried again. */
+  cut: undefined;
   /** It ended for good, because of this; or a handler threw this. */
   error: unknown;
   /** It ended. */
@@ -177,6 +184,7 @@ export class EventStream implements AsyncIterable<Event> {
       path: this.#options.path,
       signal: this.#stop.signal,
       onOpen: () => this.#tell('open', undefined),
+      onCut: () => this.#tell('cut', undefined),
       ...(this.#cursor === undefined ? {} : { after: this.#cursor }),
     });
   }

@@ -1,3 +1,4 @@
+export { type CallJob, CallRunner, type Fate } from './call-runner.js';
 export * from './chunk.js';
 export { type ClientEvents, ToolgateClient, type ToolgateClientOptions } from './client.js';
 export type { ConnectionOptions } from './connection.js';

@@ -6,6 +6,10 @@ import type { ClientToolDefinition, RunnableTool, SchemaTool, StandardTool, Tool
 
 const DIALECT = 'draft-2020-12';
 
+/** How long the gateway waits for a result unless it is told otherwise, and what a longer wait has to spare. */
+const DEADLINE_MS = 10 * 60_000;
+const SPARE_SECONDS = 60;
+
 /**
  * A tool with its executor, the type of its arguments inferred from `parameters` (JSON Schema) or `input` (zod,
  * valibot, arktype, …). For the `tools` of a plugin; `client.registerTool` takes the same object as it is.
@@ -23,6 +27,9 @@ export function defineTool(tool: SchemaTool | StandardTool): RunnableTool {
     definition.outputSchema = isStandard(tool.output)
       ? jsonSchemaOf(tool.name, tool.output, 'output')
       : tool.output;
+  }
+  if (tool.timeout !== undefined && tool.timeout >= DEADLINE_MS) {
+    definition.timeout = Math.ceil(tool.timeout / 1000) + SPARE_SECONDS;
   }
   const execute = tool.execute as ToolExecutor;
   return {

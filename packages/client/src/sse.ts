@@ -13,23 +13,31 @@ export interface ServerSentEvent {
 /** How long a connection may be silent. The gateway sends a comment far more often. */
 const SILENCE_MS_MAX = 60_000;
 
-/** Reads a body of server-sent events until it ends or breaks. Comments are skipped; `retry:` is told to `onRetry`. */
+/**
+ * Reads a body of server-sent events until it ends or breaks, or the signal fires. Comments are skipped; `retry:` is
+ * told to `onRetry`.
+ */
 export async function* readEvents(
   body: ReadableStream<Uint8Array>,
+  signal?: AbortSignal,
   onRetry?: (ms: number) => void,
 ): AsyncGenerator<ServerSentEvent, void, void> {
   const parser = new EventParser(onRetry);
   const reader = body.getReader();
   const decoder = new TextDecoder();
+  // The body may be broken already; then there is nothing to cancel.
+  const cancel = (): Promise<void> => reader.cancel().catch(() => {});
+  signal?.addEventListener('abort', cancel, { once: true });
   try {
+    if (signal?.aborted) return;
     for (;;) {
       const { done, value } = await readOrGiveUp(reader);
       if (done) return;
       yield* parser.push(decoder.decode(value, { stream: true }));
     }
   } finally {
-    // The body may be broken already; then there is nothing to cancel.
-    await reader.cancel().catch(() => {});
+    signal?.removeEventListener('abort', cancel);
+    await cancel();
   }
 }
 

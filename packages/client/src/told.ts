@@ -6,9 +6,9 @@ export class Told {
   readonly #toolCalls: ChatResult['toolCalls'] = [];
   readonly #toolResults: ToolResult[] = [];
   readonly #approvals = new Map<string, ApprovalRequest>();
+  /** The words of this step, and of the last one that had any. */
   #said = { text: '', reasoning: '' };
-  /** What had been said when the step began: where a retry goes back to. */
-  #saidBefore = { text: '', reasoning: '' };
+  #last = { text: '', reasoning: '' };
 
   constructor(runId: string, spaceId: string) {
     this.#ids = { runId, spaceId };
@@ -21,10 +21,11 @@ export class Told {
         this.#said[chunk.type] += chunk.value;
         break;
       case 'step':
-        this.#saidBefore = { ...this.#said };
+        this.#last = this.#words();
+        this.#said = { text: '', reasoning: '' };
         break;
       case 'retry':
-        this.#said = { ...this.#saidBefore };
+        this.#said = { text: '', reasoning: '' };
         break;
       case 'tool_call':
         this.#toolCalls.push(chunk.value);
@@ -46,11 +47,17 @@ export class Told {
   result(finish: Finish): ChatResult {
     return {
       ...this.#ids,
-      ...this.#said,
+      ...this.#words(),
       toolCalls: this.#toolCalls,
       toolResults: this.#toolResults,
       approvals: [...this.#approvals.values()],
       finish,
+    };
+  }
+  #words(): { text: string; reasoning: string } {
+    return {
+      text: this.#said.text || this.#last.text,
+      reasoning: this.#said.reasoning || this.#last.reasoning,
     };
   }
 }

@@ -24,6 +24,8 @@ export interface ServeOptions {
   only?: string[];
   /** A name for this server; the client's own with something fresh unless said otherwise. */
   holder?: string;
+  /** How long a call stays ours when this process dies, in seconds; 30. */
+  leaseSeconds?: number;
   /** At most so many at a time; 16. */
   concurrency?: number;
   /** Closes the server. */
@@ -214,6 +216,7 @@ export class ToolServer {
 
   async #run(call: ToolCall, signal: AbortSignal): Promise<void> {
     const handler = this.#handlers.get(call.toolName);
+    const { leaseSeconds } = this.#options;
     const timeoutMs = handler?.timeout ?? this.#host.registry.timeoutOf(call.toolName);
     const execute = (given: ToolCall, context: ToolContext) =>
       handler ? handler.execute(given.args, context) : this.#host.registry.execute(given, context);
@@ -224,6 +227,7 @@ export class ToolServer {
         signal,
         execute,
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
+        ...(leaseSeconds === undefined ? {} : { leaseSeconds }),
         onStart: (started) => this.#host.onToolStart(started),
         onEnd: (end) => this.#host.onToolEnd(end),
       });

@@ -65,7 +65,15 @@ export class Tools {
 
   /** Gives a call back: it is offered again. */
   async release(callId: string, { holder = this.#holder, ...options }: ReleaseOptions = {}): Promise<void> {
-    await this.#post(`/v1/calls/${encodeURIComponent(callId)}/release`, { holder }, options);
+    const path = `/v1/calls/${encodeURIComponent(callId)}/release`;
+    // A tab that is closed or reloaded gives its calls back on its way out.
+    await this.#connection.json(path, {
+      ...options,
+      method: 'POST',
+      body: { holder },
+      safe: true,
+      keepalive: true,
+    });
   }
 
   /** Says how far a call is: any JSON. */

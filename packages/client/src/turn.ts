@@ -303,7 +303,8 @@ export class Turn {
         holder,
         signal,
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
-        execute: (given, context) => (onToolCall ? onToolCall(given) : registry.execute(given, context)),
+        execute: (given, context) =>
+          onToolCall ? onToolCall(given, context) : registry.execute(given, context),
         onStart: (started) => this.#host.onToolStart(started),
         onEnd: (end) => {
           this.#host.onToolEnd(end);
@@ -349,8 +350,9 @@ export class Turn {
     const open = [...this.#calls.values()];
     const underWay = open.some(({ state }) => state === 'here' || state === 'ours' || state === 'held');
     if (open.length === 0 || underWay) return undefined;
-    if (this.#approvals.size === 0) return { reason: 'tool-calls', status, pending };
-    const { onApproval, waitForApproval = true } = this.#options;
+    const { onApproval, waitForApproval = true, waitForTools = false } = this.#options;
+    if (this.#approvals.size === 0)
+      return waitForTools ? undefined : { reason: 'tool-calls', status, pending };
     return onApproval || waitForApproval ? undefined : { reason: 'approval', status, pending };
   }
 }

@@ -35,6 +35,61 @@ export interface CallProgress {
   progress: unknown;
 }
 
+/** One event of a UI message stream. */
+export interface ChatEvent {
+  /** A chunk as JSON text, or `[DONE]`. */
+  data: string;
+  /** Where the stream can be taken up again. */
+  id?: string | null;
+}
+
+/** A message as the client sees it. */
+export interface ChatMessage {
+  /** Chosen by the client: the same id again is the same message. */
+  id?: string | null;
+  /** Who speaks. */
+  role: 'user' | 'assistant' | 'system' | 'tool';
+  /** The pieces. */
+  parts?: {
+    type: string;
+  }[] | null;
+  /** The words, or the pieces. */
+  content?: string | {
+    type: string;
+  }[] | null;
+  /** The call whose result this is. */
+  toolCallId?: string | null;
+  /** The same as `toolCallId`. */
+  tool_call_id?: string | null;
+  /** Whatever the client attaches; never given to a model. */
+  metadata?: Record<string, unknown> | null;
+}
+
+/** A chat as it stands. */
+export interface ChatPast {
+  /** The chat's id, as it was given. */
+  id: string;
+  /** What was said, oldest first, without the answer that is under way. */
+  messages: PastMessage[];
+}
+
+export type ChatTurn = {
+  /** Names the chat; the same id goes on with the same conversation. Without one a new chat begins. */
+  id?: string | null;
+  /** The conversation. A claim, not a fact: only the new message, and answers to what is open, count. */
+  messages?: ChatMessage[] | null;
+  /** The last message alone, or just its words. */
+  message?: string | ChatMessage | null;
+  /** Tools that the caller executes itself. */
+  clientTools?: NewClientTool[] | null;
+  /** Of the agent's client tools only those of these categories, and those of none. */
+  selectedToolCategories?: string[] | null;
+  /** What the client wants: an answer, or another one. */
+  trigger?: 'submit-message' | 'regenerate-message' | 'resume-stream' | null;
+  /** Which version of the stream the client reads; `v6` unless said otherwise. */
+  dialect?: 'v5' | 'v6' | 'v7' | null;
+};
+
 /** Who holds a call. */
 export interface Claim {
   /** The name the client chose. */
@@ -103,7 +158,7 @@ export interface CreateSpace {
   members?: string[] | null;
 }
 
-export type Decide = ({
+export type Decide = {
   /** Yes or no. */
   approved?: boolean | null;
   /** The same as a word. */
@@ -112,7 +167,7 @@ export type Decide = ({
   input?: unknown;
   /** With a no: why. The model is told. */
   reason?: string | null;
-});
+};
 
 /** A decision is stored. The same decision again gets the same receipt. */
 export interface Decided {
@@ -221,7 +276,7 @@ export interface ManyResults {
 /** One message in a space. */
 export type MessageId = string;
 
-export type MessageObject = ({
+export type MessageObject = {
   /** Who speaks; only `user` may. */
   role?: 'user' | null;
   /** Chosen by the sender: the same id again is the same message. */
@@ -234,7 +289,7 @@ export type MessageObject = ({
   parts?: Array<TextPart | ImagePart> | null;
   /** Whatever the sender attaches; never given to a model. */
   metadata?: Record<string, unknown> | null;
-});
+};
 
 /** A tool that the caller executes itself; also in OpenAI's form. */
 export type NewClientTool = {
@@ -268,7 +323,7 @@ export type NewClientTool = {
   };
 };
 
-export type OneResult = ({
+export type OneResult = {
   /** Which call. */
   toolCallId?: CallId | null;
   /** The same as `toolCallId`. */
@@ -283,7 +338,16 @@ export type OneResult = ({
   source?: string | null;
   /** Which client says so, for people. */
   clientId?: string | null;
-});
+};
+
+/** A message as the AI SDK keeps it. */
+export interface PastMessage {
+  id: string;
+  /** `user` or `assistant`. */
+  role: string;
+  /** The pieces. */
+  parts: Record<string, unknown>[];
+}
 
 /** What a run waits for. */
 export interface Pending {
@@ -322,7 +386,7 @@ export interface PendingCall {
 /** Where a tool runs. */
 export type Placement = 'server' | 'plugin' | 'mcp' | 'client';
 
-export type PostMessage = ({
+export type PostMessage = {
   /** The words. */
   text?: string | null;
   /** The words, or the parts. */
@@ -337,11 +401,13 @@ export type PostMessage = ({
   agent?: AgentName | null;
   /** Tools that the caller executes itself. */
   clientTools?: NewClientTool[] | null;
+  /** Of the agent's client tools only those of these categories, and those of none. */
+  selectedToolCategories?: string[] | null;
   /** Whether anybody answers; true unless said otherwise. */
   respond?: boolean | null;
   /** Whatever the sender attaches; never given to a model. */
   metadata?: Record<string, unknown> | null;
-});
+};
 
 /** The message is stored. */
 export interface Posted {
@@ -501,7 +567,7 @@ export interface SpaceList {
   nextCursor?: SpaceId | null;
 }
 
-export type StartRun = ({
+export type StartRun = {
   /** The words. */
   text?: string | null;
   /** The words, or the parts. */
@@ -520,9 +586,13 @@ export type StartRun = ({
   spaceId?: SpaceId | null;
   /** Tools that the caller executes itself. */
   clientTools?: NewClientTool[] | null;
+  /** Of the agent's client tools only those of these categories, and those of none. */
+  selectedToolCategories?: string[] | null;
+  /** What was said before, for an agent with `history: client`; others go by the space. */
+  history?: ChatMessage[] | null;
   /** Whatever the sender attaches; never given to a model. */
   metadata?: Record<string, unknown> | null;
-});
+};
 
 export type Status = 'queued' | 'running' | 'waiting_tool' | 'waiting_approval' | 'waiting_time' | 'completed' | 'failed' | 'cancelled';
 
@@ -596,6 +666,8 @@ export interface RunStartEvent {
   parent?: CallId;
   depth: number;
   clientTools?: ClientTool[];
+  categories?: unknown;
+  history?: unknown;
   tools: unknown;
   seq: number;
   spaceId: SpaceId;

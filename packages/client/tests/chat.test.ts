@@ -2,6 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import {
   AbortedError,
   AccessError,
+  type ChatMessage,
   type Chunk,
   ConflictError,
   type ToolgatePlugin,
@@ -181,6 +182,28 @@ describe('a chat', () => {
     expect(text).toBe('Sorry.');
   });
 
+  test('arguments that do not fit never reach the executor, and the model may repair them', async () => {
+    const { client, model } = await world([
+      { calls: [{ name: 'get_time', args: {} }] },
+      asksForTime,
+      'It is noon.',
+    ]);
+    const { toolResults, text } = await client.use(timePlugin()).chat('What time is it?');
+    expect(toolResults).toMatchObject([
+      { error: /Missing required parameter: zone/, local: false },
+      { result: { zone: 'UTC' }, local: true },
+    ]);
+    expect(String(model.requests[1]?.messages.at(-1)?.content)).toMatch(/Missing required parameter: zone/);
+    expect(text).toBe('It is noon.');
+  });
+
+  test('a tool that nobody knows is an error the model reads', async () => {
+    const { client } = await world([{ calls: [{ name: 'teleport' }] }, 'I cannot.']);
+    const { toolResults, text } = await client.chat({ message: 'go', onToolCall: () => 'never' });
+    expect(toolResults).toMatchObject([{ toolName: 'teleport', error: /./, local: false }]);
+    expect(text).toBe('I cannot.');
+  });
+
   test('a result that JSON cannot say reaches the model as an error', async () => {
     const { client } = await world([{ calls: [{ name: 'loop' }] }, 'Sorry.']);
     const circle: Record<string, unknown> = {};
@@ -304,6 +327,31 @@ describe('a chat', () => {
     );
     for await (const event of client.runs.subscribe(runId)) if (event.type === 'run-finish') break;
     expect((await client.runs.get(runId)).text).toBe('Thanks.');
+  });
+
+  test('a chat that waits for others goes on when one of them has answered', async () => {
+    const { client, another } = await world([
+      { calls: [{ name: 'ask_user', args: { question: 'Which?' } }] },
+      'Thanks.',
+    ]);
+    const { id } = await client.spaces.create();
+    await another()
+      .tools.serve(id, { tools: { ask_user: () => 'blue' } })
+      .ready();
+    const { text, toolResults } = await client.chat({ space: id, message: 'ask me', waitForTools: true });
+    expect(text).toBe('Thanks.');
+    expect(toolResults[0]).toMatchObject({ result: 'blue', local: false });
+  });
+
+  test('a message into a space whose run waits goes on with that run, and tells only what is new', async () => {
+    const { client } = await world([
+      { text: 'One moment.', calls: [{ name: 'ask_user', args: { question: 'Which?' } }] },
+      'Never mind then.',
+    ]);
+    const first = await client.chat('ask me');
+    const second = await client.chat({ space: first.spaceId, message: 'forget it' });
+    expect(second.runId).toBe(first.runId);
+    expect([first.text, second.text]).toEqual(['One moment.', 'Never mind then.']);
   });
 
   test('with no executor, a plugin is asked through onToolCall', async () => {
@@ -470,6 +518,33 @@ describe('conversations', () => {
     expect(JSON.stringify(model.requests[1]?.messages)).toMatch(/I am Ada.*Hello Ada.*Who am I/);
     const other = await client.chat({ messages: [{ role: 'user', content: 'Who am I?' }] });
     expect(other.spaceId).not.toBe(first.spaceId);
+  });
+
+  test('what was said before travels along, for agents that take the caller’s word for it', async () => {
+    const { client, model, another } = await world(['Ada.']);
+    const scripted = { provider: 'openai', name: 'scripted', baseUrl: model.baseUrl, apiKey: 'none' };
+    await client.agents.put('stateless', { model: scripted, history: 'client' });
+    const messages = [
+      { role: 'user', content: 'I am Ada.' },
+      { role: 'assistant', content: 'Hello Ada.' },
+      { role: 'user', content: 'Who am I?' },
+    ] satisfies ChatMessage[];
+    expect((await another().chat({ agent: 'stateless', messages })).text).toBe('Ada.');
+    expect(JSON.stringify(model.requests[0]?.messages)).toMatch(/I am Ada.*Hello Ada.*Who am I/);
+  });
+
+  test('a message alone sends no history', async () => {
+    const bodies: Array<Record<string, unknown>> = [];
+    const watching: typeof fetch = (input, init) => {
+      if (init?.method === 'POST') bodies.push(JSON.parse(String(init.body)));
+      return fetch(input, init);
+    };
+    const { client } = await world(['One.', 'Two.'], { fetch: watching });
+    await client.chat('hi');
+    const earlier = { role: 'assistant', content: 'Hello.' } as const;
+    await client.chat({ messages: [earlier, { role: 'user', content: 'and?' }] });
+    expect(bodies[0]).toEqual({ message: 'hi' });
+    expect(bodies[1]).toEqual({ message: 'and?', history: [earlier] });
   });
 
   test('a space that is named is used', async () => {

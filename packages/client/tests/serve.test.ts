@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { NotFoundError, ToolgateClient } from '../src/index.js';
+import { NotFoundError, type ToolContext, ToolgateClient } from '../src/index.js';
 import { afterwards, bare, gate, world } from './world.js';
 
 const asks = { calls: [{ name: 'ask_user', args: { question: 'Which?' } }] };
@@ -74,6 +74,55 @@ describe('a tool server', () => {
     await eager.ready();
     await lazy.close();
     expect(await finished(client, runId)).toBe('Blue it is.');
+  });
+
+  test('keeps its claim for as long as the tool runs', async () => {
+    const { client, another } = await world([asks, 'Blue it is.']);
+    const { id } = await client.spaces.create();
+    const kept = gate();
+    let claims = 0;
+    const counting: typeof fetch = (input, init) => {
+      // A lease of a second is renewed every third of it: six claims are more than one lease.
+      if (String(input).endsWith('/claim') && ++claims === 6) kept.open();
+      return fetch(input, init);
+    };
+    const released: unknown[] = [];
+    client.spaces.subscribe(id).on('tool-released', (event) => released.push(event));
+    const server = another({ fetch: counting }).tools.serve(id, {
+      leaseSeconds: 1,
+      tools: { ask_user: () => kept.promise.then(() => 'blue') },
+    });
+    await server.ready();
+    const { runId } = await client.spaces.post(id, 'ask me');
+    expect(await finished(client, runId)).toBe('Blue it is.');
+    expect(released).toEqual([]);
+  });
+
+  test('one that falls silent loses its call to another, and is told when it is heard again', async () => {
+    const { client, another } = await world([asks, 'Blue it is.']);
+    const { id } = await client.spaces.create();
+    const [begun, lost] = [gate(), gate()];
+    let silent = false;
+    const fading: typeof fetch = (input, init) =>
+      silent ? Promise.reject(new TypeError('no network')) : fetch(input, init);
+    const first = another({ fetch: fading }).tools.serve(id, {
+      leaseSeconds: 1,
+      tools: {
+        ask_user: (_: unknown, { signal }: ToolContext) => {
+          signal.addEventListener('abort', () => lost.open());
+          silent = true;
+          begun.open();
+          return new Promise(() => {});
+        },
+      },
+    });
+    await first.ready();
+    const { runId } = await client.spaces.post(id, 'ask me');
+    await begun.promise;
+    another().tools.serve(id, { tools: { ask_user: () => 'blue' } });
+    expect(await finished(client, runId)).toBe('Blue it is.');
+    silent = false;
+    await lost.promise;
   });
 
   test('uses the tools of the client’s plugins, and only those it is told', async () => {

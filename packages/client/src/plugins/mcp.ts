@@ -99,14 +99,20 @@ class Bridge {
 
   async #call(tool: string, args: Record<string, unknown>, context: ToolContext): Promise<unknown> {
     const connection = await this.#connected();
-    const result = await connection.callTool(tool, args, {
-      signal: context.signal,
-      onprogress: (progress) => {
-        context.progress(progress);
-      },
-      timeout: SILENCE_MS_MAX,
-      resetTimeoutOnProgress: true,
-    });
+    const result = await connection
+      .callTool(tool, args, {
+        signal: context.signal,
+        onprogress: (progress) => {
+          context.progress(progress);
+        },
+        timeout: SILENCE_MS_MAX,
+        resetTimeoutOnProgress: true,
+      })
+      .catch((error: unknown) => {
+        // A process that ends says so; a server behind an address is only not heard from again.
+        if ('url' in this.#server && !context.signal.aborted && !isAnswer(error)) this.close();
+        throw error;
+      });
     const value = usable(result);
     if (result.isError) throw new Error(typeof value === 'string' ? value : JSON.stringify(value));
     return value;
@@ -130,6 +136,15 @@ class Bridge {
     }
   }
 }
+
+/** Whether an error is what a server answered (JSON-RPC), not the lack of an answer. */
+function isAnswer(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'number' && code < CONNECTION_CLOSED;
+}
+
+/** The SDKs' own code for an answer that will not come; JSON-RPC's lie below it. */
+const CONNECTION_CLOSED = -32000;
 
 /** What a model can use of a result: its structure, otherwise its words, otherwise all parts. */
 function usable({ structuredContent, content = [] }: McpResult): unknown {

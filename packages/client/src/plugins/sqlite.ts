@@ -131,8 +131,8 @@ class Database {
     try {
       await word(child, 'it ended');
     } catch {
-      const reason = /Error: (.*)/.exec(said)?.[1] ?? 'no reason given';
-      throw new Error(`the database cannot be opened: ${reason}`);
+      const reason = /Error(?: \[\w+\])?: (.*)/.exec(said)?.[1] ?? 'no reason given';
+      throw new Error(`the database cannot be opened by Node ${process.versions.node}: ${reason}`);
     }
     // A program that has nothing else to do may end.
     child.unref();

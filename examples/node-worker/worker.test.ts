@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { ToolgateClient } from '@toolgate/client';
+import { type Gateway, startGateway } from '@toolgate/test-support';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+let gateway: Gateway;
+let workers: ChildProcess[] = [];
+beforeEach(async () => {
+  gateway = await startGateway();
+});
+afterEach(async () => {
+  for (const worker of workers) worker.kill('SIGKILL');
+  workers = [];
+  await gateway.stop();
+});
+
+/** Starts the worker and gives what it says, line by line. */
+function start(
+  args: string[],
+  env: Record<string, string> = {},
+): { worker: ChildProcess; said: () => string; line: (words: RegExp) => Promise<RegExpExecArray> } {
+  const worker = spawn(process.execPath, [fileURLToPath(new URL('worker.js', import.meta.url)), ...args], {
+    env: { ...process.env, TOOLGATE_URL: gateway.url, TOOLGATE_KEY: gateway.secretKey, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  workers.push(worker);
+  let text = '';
+  let look = (): void => {};
+  worker.stdout?.on('data', (piece: Buffer) => {
+    text += piece;
+    look();
+  });
+  const line = (words: RegExp) =>
+    new Promise<RegExpExecArray>((resolve) => {
+      look = () => {
+        const found = words.exec(text);
+        if (found) resolve(found);
+      };
+      look();
+    });
+  return { worker, said: () => text, line };
+}
+
+test('it answers a question with what its tool gave, and ends', async () => {
+  const { worker, said } = start(['use', 'read_temperature']);
+  const [code] = await once(worker, 'close');
+  expect(code).toBe(0);
+  expect(said()).toMatch(/serving read_temperature, open_window in space_/);
+  expect(said()).toMatch(/read_temperature gave .*21\.5/);
+  expect(said()).toMatch(/\[demo model\].*21\.5/);
+});
+
+test('it serves others until it is stopped, and a second one goes on in its place', async () => {
+  const first = start([]);
+  const [, space = ''] = await first.line(/in (space_\w+)/);
+  const second = start([], { SPACE: space });
+  await second.line(/in space_/);
+  const client = new ToolgateClient({ url: gateway.url, key: gateway.secretKey });
+  const ask = async (): Promise<string> => {
+    const { runId } = await client.spaces.post(space, 'use open_window');
+    for await (const event of client.runs.subscribe(runId ?? '')) if (event.type === 'run-finish') break;
+    return (await client.runs.get(runId ?? '')).text ?? '';
+  };
+  expect(await ask()).toMatch(/opened/);
+  first.worker.kill('SIGTERM');
+  const [code] = await once(first.worker, 'exit');
+  expect(code).toBe(0);
+  expect(await ask()).toMatch(/opened/);
+});
