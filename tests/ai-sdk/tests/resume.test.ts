@@ -207,6 +207,8 @@ describe('coming back with a cursor', () => {
     expect(textOf(seen) + textOf((await rest).text)).toBe('One two three.');
     expect(chunksOf((await rest).text)[0]?.type).toBe('text-delta');
     expect(client.recorder.posts[0]?.headers?.get('x-workflow-run-id')).toBe(client.runId);
+    // Whoever has read more than what an answer always begins with cannot be told the rest by a count any more.
+    expect((await read(client, `&startIndex=${count}`)).status).toBe(410);
     const byRun = await fetch(`${scene.world.gateway.url}/api/chat/${client.runId}/stream?startIndex=0`, {
       headers: asBackend(scene.world.gateway),
     });

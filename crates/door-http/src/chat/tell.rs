@@ -468,6 +468,10 @@ impl Teller {
 
     fn end(&mut self, out: &mut Vec<u8>, reason: &str) {
         self.close_step(out);
+        // Told also to a client that counts too far: it would ask again until this has come.
+        if let From::Index(_, seen) = self.from {
+            self.count = self.count.max(seen);
+        }
         // 5.0.0 takes no reason here.
         let known = (self.dialect != Dialect::V5).then_some(reason);
         let told = (self.dialect == Dialect::V5).then(|| serde_json::json!({"finishReason": reason}));

@@ -334,6 +334,14 @@ async fn a_stream_goes_on_behind_the_chunk_that_was_read_last() {
 }
 
 #[tokio::test]
+async fn nobody_goes_on_by_a_count_of_chunks_that_are_told_otherwise_now() {
+    let world = World::new().await;
+    say(&world.backend(), "c", "call:ask").await;
+    let gone = world.backend().get("/api/chat/c/stream?startIndex=4").await;
+    assert_eq!(gone.code(410), "FOLDED");
+}
+
+#[tokio::test]
 async fn a_repeated_message_is_answered_with_the_same_answer() {
     let world = World::new().await;
     let first = say(&world.backend(), "c", "hello").await;
