@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { useScene } from '../src/scene.ts';
-import { sdks } from '../src/sdk.ts';
+import { type Message, sdks } from '../src/sdk.ts';
 import { clientTool } from '../src/world.ts';
 
 const scene = useScene();
@@ -57,6 +57,43 @@ describe.each(sdks)('two tabs in $dialect', (sdk) => {
     expect(second.words).toEqual(['Settled.']);
     expect([first.posts, second.posts]).toEqual([2, 1]);
     expect(scene.world.asked).toHaveLength(2);
+  });
+
+  it('tells a client that comes too late that time ran out', async () => {
+    const agent = await scene.world.agent({ tools: [{ ...clientTool('slow'), timeout: '50ms' }] });
+    scene.world.script({ calls: [{ name: 'slow' }] }, 'I could not wait.');
+    const late = Promise.withResolvers<string>();
+    const client = scene.open(sdk, { agent, execute: { slow: () => late.promise } });
+    await client.chat.sendMessage({ text: 'go' });
+    const run = () => scene.world.call<{ status: string }>('GET', `/v1/runs/${client.runId}`);
+    await expect.poll(async () => (await run()).status).toBe('completed');
+    late.resolve('done at last');
+    await client.rest();
+    expect(client.call('slow').state).toBe('output-error');
+    expect(client.words).toEqual(['I could not wait.']);
+    expect(client.chat.error).toBeUndefined();
+    expect(client.posts).toBe(2);
+  });
+
+  it('ends the answer that one tab reads when the other speaks', async () => {
+    const hold = Promise.withResolvers<void>();
+    scene.world.script({ text: 'One two three.', hold: hold.promise }, 'As you say.');
+    const first = scene.open(sdk);
+    const said = first.chat.sendMessage({ text: 'count' });
+    await expect.poll(() => first.recorder.chunks.some(({ delta }) => delta === 'One ')).toBe(true);
+    const second = scene.open(sdk, { chatId: first.chat.id, messages: first.messages.slice(0, 1) });
+    const spoken = second.chat.sendMessage({ text: 'stop counting' });
+    await expect.poll(() => second.recorder.posts[0]?.status).toBe(200);
+    hold.resolve();
+    await Promise.all([said, spoken]);
+    await Promise.all([first.rest(), second.rest()]);
+    expect(first.chat.status).toBe('ready');
+    expect(first.words).toEqual(['One two three.']);
+    expect(second.words).toEqual(['As you say.']);
+    expect([first.posts, second.posts]).toEqual([1, 1]);
+    const past = await scene.world.call<{ messages: Message[] }>('GET', `/api/chat/${first.chat.id}`);
+    const told = past.messages.map(({ parts }) => parts.flatMap(({ text }) => text ?? []).join(''));
+    expect(told).toEqual(['count', 'One two three.', 'stop counting', 'As you say.']);
   });
 
   it('takes the same answer twice for one', async () => {

@@ -144,11 +144,15 @@ describe.each(sdks)('coming back in $dialect', (sdk) => {
 
 describe('coming back with a cursor', () => {
   const [sdk] = sdks.slice(-1) as [Sdk];
-  const read = async (client: Client, query: string, headers: Record<string, string> = {}) => {
+  /** Resolves when the answer has begun. */
+  const begin = (client: Client, query: string, headers: Record<string, string> = {}) => {
     const path = `/api/chat/${client.chat.id}/stream?dialect=v7${query}`;
-    const response = await fetch(scene.world.gateway.url + path, {
+    return fetch(scene.world.gateway.url + path, {
       headers: { ...asBackend(scene.world.gateway), ...headers },
     });
+  };
+  const read = async (client: Client, query: string, headers: Record<string, string> = {}) => {
+    const response = await begin(client, query, headers);
     return { status: response.status, text: await response.text() };
   };
   const textOf = (text: string) =>
@@ -201,11 +205,12 @@ describe('coming back with a cursor', () => {
     const { go, said } = await halfway(client);
     const seen = client.recorder.posts[0]?.text ?? '';
     const count = chunksOf(seen).length;
-    const rest = read(client, `&startIndex=${count}`);
+    const begun = await begin(client, `&startIndex=${count}`);
     go();
     await said;
-    expect(textOf(seen) + textOf((await rest).text)).toBe('One two three.');
-    expect(chunksOf((await rest).text)[0]?.type).toBe('text-delta');
+    const rest = await begun.text();
+    expect(textOf(seen) + textOf(rest)).toBe('One two three.');
+    expect(chunksOf(rest)[0]?.type).toBe('text-delta');
     expect(client.recorder.posts[0]?.headers?.get('x-workflow-run-id')).toBe(client.runId);
     // Whoever has read more than what an answer always begins with cannot be told the rest by a count any more.
     expect((await read(client, `&startIndex=${count}`)).status).toBe(410);

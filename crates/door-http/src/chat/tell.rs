@@ -7,6 +7,8 @@
 //! - A client executes a call as soon as it reads `tool-input-available`, unless it says `providerExecuted`. So
 //!   that is said of every call on the gateway's side and of every call that is settled already, and a call that
 //!   nobody allowed yet is told by its input alone: it is neither to be executed nor to be taken for done.
+//! - A step goes with the message after which it began: one that is spoken into it ends this answer with the step,
+//!   and its own answer begins with the next. Calls go with the newest message, whose reader can answer them.
 //! - Chunks and members that a version does not know end its stream. Only those of the dialect are written; what is
 //!   ours stands in `data-` parts.
 
@@ -57,6 +59,12 @@ pub(super) struct Teller {
     step: Option<Seq>,
     /// The client would send again if this were the end.
     unrest: bool,
+    /// The model is replying.
+    replying: bool,
+    /// The step under way began before the message that this answers.
+    early: bool,
+    /// Another message was spoken into the step under way.
+    late: bool,
     /// Nothing of the open step was told but that it is open.
     fresh: bool,
     /// Text and reasoning that has begun, in order.
@@ -99,6 +107,9 @@ impl Teller {
             status: Status::WaitingTool,
             step: None,
             unrest: true,
+            replying: false,
+            early: false,
+            late: false,
             fresh: false,
             parts: Vec::new(),
             resumed: VecDeque::new(),
@@ -138,9 +149,15 @@ impl Teller {
         {
             self.input_is(&tool, input.as_ref(), out);
         }
+        if self.is_anothers(event) {
+            return;
+        }
         match event {
             Event::Said(said) => self.said(said.message.message_id, out),
-            Event::StepStart(_) => self.open_step(seq, out),
+            Event::StepStart(_) => {
+                self.replying = true;
+                self.open_step(seq, out);
+            }
             Event::StepRetry(_) => self.retry(out),
             Event::TextStart(e) => self.part_starts("text", &e.id, out),
             Event::TextDelta(e) => self.part_goes_on("text", &e.id, &e.delta, out),
@@ -182,14 +199,31 @@ impl Teller {
             Event::ToolOutputDenied(e) => self.settled(&e.tool(), out, |out| {
                 call_chunk(out, "tool-output-denied", &e.tool()).end();
             }),
+            Event::StepFinish(_) => self.step_ends(out),
             Event::RunStatus(e) => self.status = e.status,
             Event::RunFinish(e) => self.finishes(seq, e, out),
             Event::RunStart(_)
-            | Event::StepFinish(_)
             | Event::ToolExecuting(_)
             | Event::ToolReleased(_)
             | Event::ToolProgress(_)
             | Event::Notification(_) => {}
+        }
+    }
+
+    /// Whether an event of the step under way is told by another answer.
+    fn is_anothers(&self, event: &Event) -> bool {
+        match event {
+            Event::TextStart(_)
+            | Event::TextDelta(_)
+            | Event::TextEnd(_)
+            | Event::ReasoningStart(_)
+            | Event::ReasoningDelta(_)
+            | Event::ReasoningEnd(_) => self.early,
+            Event::ToolInputStart(_)
+            | Event::ToolInputDelta(_)
+            | Event::ToolInputAvailable(_)
+            | Event::ToolApprovalRequest(_) => self.late,
+            _ => false,
         }
     }
 
@@ -202,10 +236,25 @@ impl Teller {
         if answers {
             // What was before is another answer's.
             self.known.clear();
+            self.inputs.clear();
+            self.parts.clear();
             self.count = 0;
             self.step = None;
+            self.early = true;
             self.begin(Some(message), out);
-        } else if self.aloud {
+        } else if !self.aloud {
+            self.early = true;
+        } else if self.replying {
+            self.late = true;
+        } else {
+            self.close_parts(out);
+            self.end(out, "other");
+        }
+    }
+
+    fn step_ends(&mut self, out: &mut Vec<u8>) {
+        self.replying = false;
+        if self.late && self.aloud {
             self.close_parts(out);
             self.end(out, "other");
         }
@@ -218,6 +267,7 @@ impl Teller {
         self.tell_run(Status::Running, None, out);
         self.unrest = false;
         self.fresh = true;
+        self.early = false;
     }
 
     fn close_step(&mut self, out: &mut Vec<u8>) {
@@ -326,7 +376,10 @@ impl Teller {
     }
 
     fn input_goes_on(&mut self, tool: &ToolRef, delta: &str, out: &mut Vec<u8>) {
-        let told = self.inputs.entry(tool.call).or_insert(0);
+        // Who has not read its beginning is told the whole.
+        let Some(told) = self.inputs.get_mut(&tool.call) else {
+            return;
+        };
         *told += delta.len();
         self.chunk(out, |out| {
             call_chunk(out, "tool-input-delta", tool)
