@@ -13,6 +13,9 @@ export TOOLS := $(CACHE)/tools
 # A changed version makes a new folder; what is there is not installed again.
 DENY_VERSION := 0.20.2
 DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+# The sdist of this Python package carries the official JSON Schema test suite.
+SUITE_VERSION := 4.26.0
+SUITE := $(TOOLS)/json-schema-suite-$(SUITE_VERSION)
 PYTHON := $(TOOLS)/python-$(shell sha256sum scripts/requirements.txt | cut -c1-12)
 
 GATEWAY := $(CARGO_TARGET_DIR)/debug/toolgate
@@ -31,7 +34,7 @@ run: ## start the gateway at http://127.0.0.1:8787
 test: ## everything that must hold: check, all tests, the HTTP surface against its own description, JavaScript
 	@mkdir -p $(CARGO_TARGET_DIR)
 	@flock --nonblock $(LOCK) true || echo "waiting: another make test uses $(CARGO_TARGET_DIR)"
-	@flock --close $(LOCK) $(MAKE) --no-print-directory check tests schemathesis js
+	@flock --close $(LOCK) $(MAKE) --no-print-directory check tests json-schema-suite schemathesis js
 
 .PHONY: check
 check: format lint docs deny advisories-if-reachable spelling fresh ## what can be said without running anything
@@ -83,6 +86,11 @@ generate: node_modules/installed ## write the generated files anew
 tests: ## cargo test
 	INSTA_UPDATE=no cargo test --locked --workspace
 
+.PHONY: json-schema-suite
+json-schema-suite: $(SUITE)/tests ## the official JSON Schema test suite through our validator
+	JSON_SCHEMA_SUITE=$(SUITE) cargo test --locked --workspace --test it official_suite::the_required_part_passes -- \
+	  --ignored --nocapture | tee /dev/stderr | grep ' 1 passed' > /dev/null
+
 .PHONY: schemathesis
 schemathesis: $(PYTHON)/installed ## property-based requests against /openapi.json
 	cargo test --locked --workspace --no-run --quiet
@@ -117,3 +125,12 @@ $(PYTHON)/installed:
 	python3 -m venv $(PYTHON)
 	$(PYTHON)/bin/pip install --quiet --disable-pip-version-check --requirement scripts/requirements.txt
 	touch $@
+
+$(SUITE)/tests: | $(PYTHON)/installed
+	rm -rf $(SUITE) $(SUITE).part
+	mkdir -p $(SUITE).part
+	$(PYTHON)/bin/pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: \
+	  --dest $(SUITE).part jsonschema==$(SUITE_VERSION)
+	tar -xzf $(SUITE).part/jsonschema-$(SUITE_VERSION).tar.gz -C $(SUITE).part --strip-components=2 \
+	  jsonschema-$(SUITE_VERSION)/json/tests
+	mv $(SUITE).part $(SUITE)

@@ -1,5 +1,10 @@
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
-  test: { name: 'client', include: ['src/**/*.test.ts', 'tests/**/*.test.ts'] },
+  test: {
+    name: 'client',
+    include: ['src/**/*.test.ts', 'tests/**/*.test.ts'],
+    // Generous: nothing waits for it but a test that is about to fail.
+    testTimeout: 30_000,
+  },
 });

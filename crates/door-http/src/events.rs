@@ -109,7 +109,7 @@ mod tests {
             placement: Placement::Client,
             shown: false,
         };
-        let event = ToolOutputAvailable::of(&tool, Some(Json::parse(output.into()).unwrap())).into();
+        let event = ToolOutputAvailable::of(&tool, Some(Json::parse(output.into()).unwrap()), None).into();
         let mut out = Vec::new();
         write_event(&mut out, Seq(5), &event, &tail());
         let text = String::from_utf8(out).unwrap();

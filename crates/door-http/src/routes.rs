@@ -12,6 +12,8 @@ mod messages;
 mod results;
 mod runs;
 mod spaces;
+mod tool_check;
+mod tool_usage;
 pub(crate) mod tools;
 
 use axum::http::{Method, Uri};
@@ -46,7 +48,8 @@ pub(crate) fn all() -> OpenApiRouter<Shared> {
         .routes(routes!(calls::progress))
         .routes(routes!(approvals::decide))
         .routes(routes!(tools::list))
-        .routes(routes!(tools::validate))
+        .routes(routes!(tool_check::validate))
+        .routes(routes!(tool_usage::usage))
         .routes(routes!(crate::chat::post))
         .routes(routes!(crate::chat::messages))
         .routes(routes!(crate::chat::resume))

@@ -1,17 +1,19 @@
 //! Configurations, compiled once per revision.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::Instant;
 use toolgate_kernel::agent::{self, Agent, Defaults};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
-use toolgate_kernel::name::AgentName;
+use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::prompt::OfferedTool;
-use toolgate_kernel::tool::{self, ClientTool, Placement, Tool, Toolbox};
+use toolgate_kernel::schema::Profile;
+use toolgate_kernel::tool::{self, Checked, ClientTool, Placement, Rules, Tool, Toolbox};
 
 use crate::store::{AgentRecord, StoreError};
 use crate::{Engine, Inner};
@@ -51,6 +53,8 @@ pub(crate) struct Kit {
     pub offered: Arc<[OfferedTool]>,
     /// The hash of every definition, by name.
     pub pins: Json,
+    /// The version of every tool that has one, by name.
+    pub versions: BTreeMap<ToolName, String>,
 }
 
 impl Kit {
@@ -59,8 +63,12 @@ impl Kit {
             .iter()
             .map(|(name, tool)| (name.to_string(), tool.hash.clone().into()));
         let pins = Json::from(serde_json::Value::Object(pins.collect()));
+        let versions = toolbox
+            .iter()
+            .filter_map(|(name, tool)| Some((name.clone(), tool.version.clone()?)));
         Self {
             offered: agent::offered(&toolbox),
+            versions: versions.collect(),
             toolbox: Arc::new(toolbox),
             pins,
         }
@@ -118,15 +126,15 @@ impl Inner {
 
     fn parse(&self, name: &AgentName, config: &Json) -> Result<Agent, Vec<Problem>> {
         let value = config.read().map_err(|e| vec![Problem::new("", e.to_string())])?;
+        self.with_defaults(|defaults| agent::parse(name, &value, defaults))
+    }
+
+    fn with_defaults<T>(&self, read: impl FnOnce(&Defaults<'_>) -> T) -> T {
         let actions = |action: &str| self.tools.has(action);
-        agent::parse(
-            name,
-            &value,
-            &Defaults {
-                model: self.settings.default_model.clone(),
-                actions: &actions,
-            },
-        )
+        read(&Defaults {
+            model: self.settings.default_model.clone(),
+            actions: &actions,
+        })
     }
 
     /// The agent's tools with the caller's; of the agent's client tools only those of `categories`, if given,
@@ -234,6 +242,21 @@ impl Engine {
         let removed = self.inner.store.remove_agent(project, name).await?;
         self.inner.agents.forget(project, name);
         Ok(removed)
+    }
+
+    /// Reads the tools that a request brings, which stand at `pointer`: every door's way in for them.
+    pub fn client_tools(&self, tools: &Value, pointer: &str) -> Result<Vec<ClientTool>, Vec<Problem>> {
+        tool::client_tools(tools, pointer, &self.inner.settings.client_tools)
+    }
+
+    /// Checks a definition or a list of them, which stands at `pointer`, as they would be checked when used.
+    pub fn check_tools(&self, tools: &Value, pointer: &str, profile: Profile) -> Checked {
+        match profile {
+            Profile::Client => tool::check(tools, pointer, &Rules::Client(&self.inner.settings.client_tools)),
+            Profile::Trusted => self
+                .inner
+                .with_defaults(|defaults| tool::check(tools, pointer, &Rules::Trusted(defaults))),
+        }
     }
 
     /// A compiled configuration: the revision asked for, or the newest.

@@ -10,6 +10,7 @@ pub mod intake;
 pub mod model;
 pub mod store;
 pub mod tools;
+pub mod usage;
 
 mod agents;
 mod deliver;
@@ -33,6 +34,7 @@ use toolgate_kernel::event::{Claim, Seq, Status};
 use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::run::{Arrival, Run, Verdict};
+use toolgate_kernel::tool::{ClientToolLimits, Conflict};
 
 use agents::Agents;
 use clock::Clock;
@@ -62,6 +64,10 @@ pub struct Settings {
     pub drain: Duration,
     /// How long a node may be silent before others take over its runs.
     pub node_lease: Duration,
+    /// What a request may bring of tools.
+    pub client_tools: ClientToolLimits,
+    /// What becomes of one that has the name of a more trusted one.
+    pub conflict: Conflict,
     /// Drop a run from memory after every append and rebuild it from its log: for tests.
     pub always_evict: bool,
 }

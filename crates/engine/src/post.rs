@@ -10,7 +10,7 @@ use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::run::{Arrival, Run};
-use toolgate_kernel::tool::ClientTool;
+use toolgate_kernel::tool::{ClientTool, settle_conflicts};
 use uuid::Uuid;
 
 use crate::agents::{Compiled, Kit};
@@ -102,7 +102,7 @@ impl Engine {
 }
 
 impl Inner {
-    async fn post(self: &Arc<Self>, space: SpaceId, post: Post) -> Result<Posted, PostError> {
+    async fn post(self: &Arc<Self>, space: SpaceId, mut post: Post) -> Result<Posted, PostError> {
         if self.is_stopping() {
             return Err(PostError::Busy(
                 "the gateway is going down; try again in a moment".into(),
@@ -132,20 +132,20 @@ impl Inner {
             Answer::Agent(name) => name.clone(),
             Answer::Default => record.agent.unwrap_or_else(default_agent),
         };
-        let (agent, kit) = self.equip(name, &post).await?;
+        let (agent, kit) = self.equip(name, &mut post).await?;
         if let Some(posted) = self.join_run(space, &agent, &kit, &post).await? {
             return Ok(posted);
         }
         self.post_new_run(space, None, agent, kit, post).await
     }
 
-    async fn post_new_space(self: &Arc<Self>, space: SpaceId, post: Post) -> Result<Posted, PostError> {
+    async fn post_new_space(self: &Arc<Self>, space: SpaceId, mut post: Post) -> Result<Posted, PostError> {
         let name = match &post.answer {
             Answer::None => return Err(PostError::NoSpace),
             Answer::Agent(name) => name.clone(),
             Answer::Default => default_agent(),
         };
-        let (agent, kit) = self.equip(name.clone(), &post).await?;
+        let (agent, kit) = self.equip(name.clone(), &mut post).await?;
         let record = SpaceRecord {
             id: space,
             project: post.project,
@@ -158,11 +158,15 @@ impl Inner {
         self.post_new_run(space, Some(record), agent, kit, post).await
     }
 
-    async fn equip(&self, name: AgentName, post: &Post) -> Result<(Compiled, Arc<Kit>), PostError> {
+    /// The agent and its tools with the caller's, whose names no longer clash then.
+    async fn equip(&self, name: AgentName, post: &mut Post) -> Result<(Compiled, Arc<Kit>), PostError> {
         let agent = self
             .compiled(post.project, &name, None)
             .await?
             .ok_or(PostError::NoAgent(name))?;
+        let brought = std::mem::take(&mut post.client_tools);
+        post.client_tools = settle_conflicts(&agent.tools.toolbox, brought, self.settings.conflict)
+            .map_err(PostError::Tools)?;
         let kit = self.kit(&agent, &post.client_tools, post.categories.as_deref());
         let kit = kit.map_err(PostError::Tools)?;
         Ok((agent, kit))
@@ -296,6 +300,7 @@ impl Inner {
             space,
             run: RunWrite::None,
             events,
+            usage: Vec::new(),
             time: self.clock.now(),
             idempotency,
         };
@@ -399,6 +404,7 @@ impl Inner {
             categories,
             history,
             tools: kit.pins.clone(),
+            tool_versions: kit.versions.clone(),
         };
         let mut run = Run::new(id, agent.agent.clone(), kit.toolbox.clone());
         let mut events = run.start(start, message, now);
@@ -436,6 +442,7 @@ impl Inner {
             space,
             run: write,
             events,
+            usage: Vec::new(),
             time: now,
             idempotency,
         };

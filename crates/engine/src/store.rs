@@ -12,6 +12,8 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
+use crate::usage::{Day, ToolUse, UsageRecord};
+
 /// Why the store did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -74,6 +76,8 @@ pub struct Append {
     pub run: RunWrite,
     /// Never empty, all durable.
     pub events: Vec<Event>,
+    /// Calls that ended with it, for the figures of their tools.
+    pub usage: Vec<ToolUse>,
     /// Now.
     pub time: Time,
     /// Remembers the answer to a request that may be sent again.
@@ -360,6 +364,10 @@ pub trait Store: Send + Sync {
         project: ProjectId,
         key: &str,
     ) -> Result<Option<IdempotencyRecord>, StoreError>;
+
+    /// The figures of a tool since a day, that day included; in no order.
+    async fn usage(&self, project: ProjectId, tool: &str, since: Day)
+    -> Result<Vec<UsageRecord>, StoreError>;
 
     /// Whether a write would be taken now.
     async fn ready(&self) -> Result<(), StoreError>;

@@ -1,6 +1,9 @@
 //! What can be typed after `toolgate`.
 
+mod tool_check;
+
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -24,6 +27,15 @@ enum Command {
     Settings,
     /// Prints the HTTP door's OpenAPI document.
     Openapi,
+    /// Looks at tools.
+    #[command(subcommand)]
+    Tool(Tool),
+}
+
+#[derive(Debug, Subcommand)]
+enum Tool {
+    /// Checks definitions of tools, and tells everything that is wrong with them.
+    Check(tool_check::Check),
 }
 
 #[derive(Debug, Args)]
@@ -42,8 +54,8 @@ struct Serve {
     no_auth: bool,
 }
 
-/// Does what was typed.
-pub fn run(typed: Toolgate) -> anyhow::Result<()> {
+/// Does what was typed. What fails without being an error, as a check does, says so by the code.
+pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
     match typed.command {
         Command::Serve(flags) => {
             let mut settings = Settings::load(flags.config.as_deref(), |name| std::env::var(name).ok())?;
@@ -53,15 +65,15 @@ pub fn run(typed: Toolgate) -> anyhow::Result<()> {
                 true => serve::Access::Open,
                 false => serve::Access::Keys,
             };
-            serve::run(settings, access)
+            serve::run(settings, access)?;
         }
         Command::Settings => {
             print!("{}", settings::SAMPLE);
-            Ok(())
         }
         Command::Openapi => {
             println!("{}", toolgate_door_http::openapi());
-            Ok(())
         }
+        Command::Tool(Tool::Check(check)) => return check.run(),
     }
+    Ok(ExitCode::SUCCESS)
 }

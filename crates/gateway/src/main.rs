@@ -15,7 +15,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     match commands::run(commands::Toolgate::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {}", format!("{error:#}").trim_end());
             ExitCode::FAILURE

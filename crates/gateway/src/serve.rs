@@ -66,7 +66,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let data = DataDir::open(&settings.data)?;
     let store: Arc<dyn Store> = Arc::new(open_store(&data)?);
     data.sign();
-    let engine = engine(store.clone(), data.node()?, settings);
+    let engine = engine(store.clone(), data.node()?, settings)?;
     let project = greet(&engine, settings, address).await?;
 
     let auth = match access {
@@ -213,7 +213,7 @@ fn open_store(data: &DataDir) -> anyhow::Result<SqliteStore> {
     })
 }
 
-fn engine(store: Arc<dyn Store>, node: NodeId, settings: &Settings) -> Engine {
+fn engine(store: Arc<dyn Store>, node: NodeId, settings: &Settings) -> anyhow::Result<Engine> {
     let vendors = &settings.vendors;
     let models = Models::new(ModelSettings {
         openai_key: vendors.openai_key.clone(),
@@ -239,13 +239,15 @@ fn engine(store: Arc<dyn Store>, node: NodeId, settings: &Settings) -> Engine {
         reader_backlog: settings.engine.reader_backlog,
         drain: settings.drain,
         node_lease: settings.engine.node_lease,
+        client_tools: settings.client_tools.limits()?,
+        conflict: settings.client_tools.conflict.into(),
         always_evict: false,
     };
-    Engine::new(parts, settings)
+    Ok(Engine::new(parts, settings))
 }
 
 /// The model of agents that name none: the one in the settings, or the demo.
-fn default_model(model: &settings::Model) -> ModelSpec {
+pub fn default_model(model: &settings::Model) -> ModelSpec {
     const NAME_WITHOUT_ONE: &str = "default";
     let name = match (&model.name, &model.base_url) {
         (None, None) => ModelName {

@@ -3,6 +3,7 @@
 //! `assets/toolgate.toml` shows every setting with its default; a test holds it to the types below. The name
 //! of a setting in the environment follows from its place in that file.
 
+mod client_tools;
 mod environment;
 mod text;
 
@@ -13,6 +14,8 @@ use anyhow::Context;
 use serde::Deserialize;
 use toolgate_engine::store::NODE_LEASE;
 use toolgate_kernel::agent::Secret;
+
+pub use client_tools::ClientTools;
 
 /// Every setting with its default, written for people.
 pub const SAMPLE: &str = include_str!("../assets/toolgate.toml");
@@ -41,6 +44,8 @@ pub struct Settings {
     pub http: Http,
     /// The engine.
     pub engine: Engine,
+    /// Tools that requests bring.
+    pub client_tools: ClientTools,
     /// The model of agents that name none.
     pub model: Model,
     /// The vendors of models.
@@ -62,6 +67,7 @@ impl Default for Settings {
             drain: Duration::from_secs(10),
             http: Http::default(),
             engine: Engine::default(),
+            client_tools: ClientTools::default(),
             model: Model::default(),
             vendors: Vendors::default(),
             log: Log::default(),

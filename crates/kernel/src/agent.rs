@@ -16,7 +16,7 @@ use crate::json::Json;
 use crate::name::AgentName;
 use crate::problem::{Problem, Problems};
 use crate::prompt::{OfferedTool, ToolChoice};
-use crate::tool::Toolbox;
+use crate::tool::{Tool, Toolbox};
 
 /// Most model replies in one run that a configuration may ask for.
 pub const STEPS_MAX: u32 = 1_000;
@@ -170,12 +170,38 @@ pub struct Defaults<'a> {
     pub actions: &'a dyn Fn(&str) -> bool,
 }
 
-/// Reads a configuration (seed 003's form, or a short one with `instructions` at the top) and reports everything
+/// Reads a configuration (the long form with `agent`, or a short one with `instructions` at the top) and reports everything
 /// that is wrong with it.
 pub fn parse(name: &AgentName, config: &Value, defaults: &Defaults<'_>) -> Result<Agent, Vec<Problem>> {
     let problems = Problems::default();
     let agent = read::agent(name, config, defaults, &problems);
     problems.or(agent)
+}
+
+/// Reads a list of tools that stands at `pointer`, by the rules for an agent's; gives them in the order they were
+/// written.
+pub(crate) fn read_tools(
+    list: &Value,
+    pointer: &str,
+    defaults: &Defaults<'_>,
+) -> Result<Vec<Arc<Tool>>, Vec<Problem>> {
+    let problems = Problems::default();
+    let tools = read::tools_alone(list, defaults, &problems);
+    problems.or(tools).map_err(|problems| {
+        let place = |place: &str| format!("{pointer}{}", place.strip_prefix("/tools").unwrap_or(place));
+        let placed = |problem: Problem| Problem::new(place(&problem.pointer), problem.message);
+        problems.into_iter().map(placed).collect()
+    })
+}
+
+/// The tools of a checked configuration in the order they were written.
+pub(crate) fn in_order(mut tools: Toolbox, list: &Value) -> Vec<Arc<Tool>> {
+    let written = list.as_array().map_or(&[][..], Vec::as_slice);
+    let name = |item: &Value| item.get("name")?.as_str().map(str::to_owned);
+    written
+        .iter()
+        .filter_map(|item| tools.remove(name(item)?.as_str()))
+        .collect()
 }
 
 /// The configuration as it may be shown: every `apiKey` masked. A tool's parameter of that name stays.
@@ -202,7 +228,7 @@ fn mask(value: &mut Value) {
 
 /// What a model is told of these tools, in the order of their names.
 pub fn offered(tools: &Toolbox) -> Arc<[OfferedTool]> {
-    let offer = |tool: &Arc<crate::tool::Tool>| OfferedTool {
+    let offer = |tool: &Arc<Tool>| OfferedTool {
         name: tool.name.clone(),
         description: tool.description.clone(),
         parameters: tool.parameters.clone(),

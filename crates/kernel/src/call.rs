@@ -11,7 +11,7 @@ use crate::time::Time;
 use crate::tool::Tool;
 
 /// Why a call gave no output; one per way that a model, a client or an operator would act differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCode {
     /// No such tool.
@@ -40,6 +40,48 @@ pub enum ErrorCode {
     Unavailable,
     /// The output does not fit the tool's output schema.
     InvalidOutput,
+}
+
+impl ErrorCode {
+    /// As it is written in JSON and in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "NOT_FOUND",
+            Self::ValidationFailed => "VALIDATION_FAILED",
+            Self::PrerequisitesNotMet => "PREREQUISITES_NOT_MET",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::LimitExceeded => "LIMIT_EXCEEDED",
+            Self::Denied => "DENIED",
+            Self::Timeout => "TIMEOUT",
+            Self::Cancelled => "CANCELLED",
+            Self::Superseded => "SUPERSEDED",
+            Self::ExecutionFailed => "EXECUTION_FAILED",
+            Self::Interrupted => "INTERRUPTED",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::InvalidOutput => "INVALID_OUTPUT",
+        }
+    }
+    /// The code that `text` names.
+    pub fn parse(text: &str) -> Option<Self> {
+        use ErrorCode::*;
+        [
+            NotFound,
+            ValidationFailed,
+            PrerequisitesNotMet,
+            PermissionDenied,
+            LimitExceeded,
+            Denied,
+            Timeout,
+            Cancelled,
+            Superseded,
+            ExecutionFailed,
+            Interrupted,
+            Unavailable,
+            InvalidOutput,
+        ]
+        .into_iter()
+        .find(|code| code.as_str() == text)
+    }
 }
 
 /// How a call ended.
@@ -79,6 +121,8 @@ pub struct Call {
     pub signature: Option<String>,
     /// A person was asked whether it may run.
     pub asked: bool,
+    /// Since when it could be executed: waiting for a person's yes counts not.
+    pub since: Time,
     /// Where it stands.
     pub state: CallState,
 }

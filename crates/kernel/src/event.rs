@@ -3,6 +3,7 @@
 //! A durable event is stored before anyone sees it. A transient one (a delta, a part's start, progress) is
 //! streamed live, kept in memory for the current step, and folded into the durable event that ends its part.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use crate::history::Earlier;
 use crate::id::{ApprovalId, CallId, EntityId, MessageId, RunId, SpaceId};
 use crate::json::Json;
 use crate::message::Message;
-use crate::name::AgentName;
+use crate::name::{AgentName, ToolName};
 use crate::time::Time;
 use crate::tool::{ClientTool, Placement};
 
@@ -389,6 +390,9 @@ body! {
         history: Vec<Earlier>,
         /// Hash of every tool definition the run started with, by name.
         tools: Json,
+        /// The version of every tool that has one, by name.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        tool_versions: BTreeMap<ToolName, String>,
     }
 }
 body! {
@@ -571,6 +575,9 @@ tool_body! {
         /// The output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<Json>,
+        /// What whoever uses the tool should know, as that it is deprecated.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warning: Option<String>,
     }
 }
 tool_body! {

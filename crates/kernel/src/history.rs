@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ErrorCode;
-use crate::event::{Entry, Event, ToolOutputDenied, ToolOutputError};
+use crate::event::{Entry, Event, ToolOutputAvailable, ToolOutputDenied, ToolOutputError};
 use crate::id::{CallId, RunId};
 use crate::json::Json;
 use crate::message::Part;
@@ -54,7 +54,7 @@ impl Transcript {
                 });
             }
             Event::ToolOutputAvailable(e) => {
-                self.settle(e.tool_call_id, e.output.clone().unwrap_or_else(Json::null), false);
+                self.settle(e.tool_call_id, output_result(e), false);
             }
             Event::ToolOutputError(e) => self.settle(e.tool_call_id, error_result(e), true),
             Event::ToolOutputDenied(e) => self.settle(e.tool_call_id, denied_result(e), true),
@@ -129,6 +129,15 @@ impl Transcript {
             Turn::Results(_) => None,
         });
         spoken.chain(unread).collect()
+    }
+}
+
+/// The output; beside what there is to know about its tool, if there is something.
+fn output_result(e: &ToolOutputAvailable) -> Json {
+    let output = e.output.clone().unwrap_or_else(Json::null);
+    match &e.warning {
+        Some(warning) => serde_json::json!({ "output": output.to_value(), "warning": warning }).into(),
+        None => output,
     }
 }
 

@@ -6,6 +6,9 @@ use std::cell::RefCell;
 use serde::Serialize;
 use serde_json::Value;
 
+/// Longest pointer that is told whole.
+const POINTER_BYTES_MAX: usize = 1_024;
+
 /// One thing wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
@@ -16,10 +19,15 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem at `pointer`.
+    /// A problem at `pointer`, which is cut when somebody's names make it too long to repeat.
     pub fn new(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        let mut pointer = pointer.into();
+        if pointer.len() > POINTER_BYTES_MAX {
+            pointer.truncate(pointer.floor_char_boundary(POINTER_BYTES_MAX));
+            pointer.push('…');
+        }
         Self {
-            pointer: pointer.into(),
+            pointer,
             message: message.into(),
         }
     }

@@ -52,7 +52,8 @@ pub struct CallResult {
     pub id: CallId,
     /// The name the model used.
     pub name: Arc<str>,
-    /// The output, or `{"error": {"code", "message"}}`.
+    /// The output, `{"output", "warning"}` of a tool that should not be used any more, or
+    /// `{"error": {"code", "message"}}`.
     pub output: Json,
     /// Whether it is an error.
     pub is_error: bool,

@@ -1,8 +1,10 @@
 //! JSON Schema: definitions and values are checked here and nowhere else.
 //!
-//! `profile` holds what a schema may be, `expansion` what its references come to, `words` the sentences.
+//! `profile` holds what a schema may be, `names` where its references lead, `expansion` what they come to, `words`
+//! the sentences.
 
 mod expansion;
+mod names;
 mod profile;
 mod words;
 
@@ -74,7 +76,7 @@ impl Validator {
         self.too_deep(value) || self.compiled.is_valid(value)
     }
 
-    /// Everything that is wrong with `value`, in the words of seed 001; empty when it fits.
+    /// Everything that is wrong with `value`; empty when it fits.
     pub fn check(&self, value: &Value) -> Vec<Problem> {
         if self.too_deep(value) {
             let (whole, levels) = (self.subject.whole(), self.levels_max());
@@ -176,7 +178,10 @@ fn compile(schema: &Json, limits: &Limits, pointer: &str, problems: &Problems) -
     if let Value::Object(members) = &mut schema {
         // Every schema is read as 2020-12, and references stay inside it whatever it calls itself.
         members.shift_remove("$schema");
-        members.shift_remove("$id");
+        let named = |id: &Value| id.as_str().is_some_and(names::is_name);
+        if !members.get("$id").is_some_and(named) {
+            members.shift_remove("$id");
+        }
     }
     let examined = profile::examine(&schema, limits, pointer, problems)?;
     let built = problems.is_empty().then(|| options(limits).build(&schema));

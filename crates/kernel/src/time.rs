@@ -46,10 +46,17 @@ impl Serialize for Time {
         out.collect_str(self)
     }
 }
+/// RFC 3339.
+impl std::str::FromStr for Time {
+    type Err = jiff::Error;
+    fn from_str(text: &str) -> Result<Self, jiff::Error> {
+        let moment: Timestamp = text.parse()?;
+        Ok(Self(moment.as_millisecond()))
+    }
+}
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(from)?;
-        let moment: Timestamp = text.parse().map_err(de::Error::custom)?;
-        Ok(Self(moment.as_millisecond()))
+        text.parse().map_err(de::Error::custom)
     }
 }

@@ -1,6 +1,8 @@
 //! What a tool is: a definition that can be checked, and where it runs.
 
+mod check;
 mod client;
+mod conflict;
 pub(crate) mod definition;
 
 use std::collections::BTreeMap;
@@ -14,7 +16,9 @@ use crate::json::Json;
 use crate::name::{AgentName, ToolName};
 use crate::schema::Validator;
 
+pub use check::{Checked, Rules, check, check_agent};
 pub use client::{ClientToolLimits, client_tools, compile_client, merge, merge_with};
+pub use conflict::{Conflict, settle_conflicts};
 
 /// How long a client may take by default.
 pub const CLIENT_DEADLINE: Duration = Duration::from_secs(600);
@@ -168,6 +172,15 @@ pub struct ClientTool {
     /// Deadline of an answer, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Its author's number for this state of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Set when it should not be used any more; the words travel with the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<String>,
+    /// What the caller calls it, when the run had to call it something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_name: Option<ToolName>,
 }
 
 impl ClientTool {

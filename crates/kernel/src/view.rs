@@ -2,6 +2,7 @@
 //! through [`view`]; a door that filters by itself is a bug.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use crate::event::{
     Event, RunFinish, RunStart, StepRetry, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting,
@@ -63,7 +64,7 @@ fn public(event: &Event) -> Option<Cow<'_, Event>> {
             ToolExecuting::of(&e.tool(), None, None).into()
         }
         Event::ToolOutputAvailable(e) if hidden(e.placement, e.shown) => {
-            ToolOutputAvailable::of(&e.tool(), None).into()
+            ToolOutputAvailable::of(&e.tool(), None, None).into()
         }
         Event::ToolOutputError(e) if hidden(e.placement, e.shown) => {
             ToolOutputError::of(&e.tool(), None, None).into()
@@ -83,6 +84,7 @@ fn public(event: &Event) -> Option<Cow<'_, Event>> {
         .into(),
         Event::RunStart(e) => RunStart {
             tools: Json::null(),
+            tool_versions: BTreeMap::new(),
             parent: None,
             ..e.clone()
         }

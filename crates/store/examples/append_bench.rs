@@ -1,13 +1,14 @@
 //! What a durable write costs: producers start runs and end them, two appends of five events each, every one
 //! acknowledged after its fsync. Between appends
 //! a producer may think, as a run does while it waits for its model.
-//! `append_bench [producers] [seconds] [milliseconds of thinking] [directory]`
+//! `append_bench [producers] [seconds] [milliseconds of thinking] [calls counted per run] [directory]`
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use toolgate_engine::store::{Append, LeaseWrite, RunRecord, RunWrite, SpaceRecord, Store};
+use toolgate_engine::usage::{Latency, ToolUse};
 use toolgate_kernel::event::{
     EndReason, Event, FinishReason, RunFinish, RunStatus, Said, Seq, Status, StepFinish, StepStart, TextEnd,
     Usage,
@@ -28,6 +29,7 @@ async fn main() {
             .map_or(default, |text| text.parse().expect("a number"))
     };
     let (producers, seconds, thinks) = (number(64), number(5), Duration::from_millis(number(0)));
+    let calls = number(0);
     let scratch = tempfile::tempdir().expect("a directory");
     let directory = arguments.next().map_or(scratch.path().to_owned(), PathBuf::from);
     let store = SqliteStore::open(&directory.join("bench.db"), SqliteOptions::default()).expect("a store");
@@ -36,7 +38,7 @@ async fn main() {
     let (started, cpu) = (Instant::now(), cpu_time());
     let end = started + Duration::from_secs(seconds);
     let tasks: Vec<_> = (0..producers)
-        .map(|n| tokio::spawn(produce(store.clone(), n, end, thinks)))
+        .map(|n| tokio::spawn(produce(store.clone(), n, end, thinks, calls)))
         .collect();
     let mut waits = Vec::new();
     for task in tasks {
@@ -86,7 +88,13 @@ async fn measure_reads(store: &dyn Store) {
 }
 
 /// Starts and ends runs until `end`; gives how long each append took.
-async fn produce(store: Arc<dyn Store>, producer: u64, end: Instant, thinks: Duration) -> Vec<Duration> {
+async fn produce(
+    store: Arc<dyn Store>,
+    producer: u64,
+    end: Instant,
+    thinks: Duration,
+    calls: u64,
+) -> Vec<Duration> {
     let mut waits = Vec::new();
     for n in 0.. {
         if Instant::now() > end {
@@ -100,7 +108,7 @@ async fn produce(store: Arc<dyn Store>, producer: u64, end: Instant, thinks: Dur
         think(thinks).await;
         let started = Instant::now();
         store
-            .append(finish(id, entry.last()))
+            .append(finish(id, entry.last(), calls))
             .await
             .expect("its end is stored");
         waits.push(started.elapsed());
@@ -169,12 +177,19 @@ fn begin(id: [u8; 16]) -> Append {
             StepStart { step: 1 }.into(),
             StepStart { step: 1 }.into(),
         ],
+        usage: Vec::new(),
         time: Time(1),
         idempotency: None,
     }
 }
 
-fn finish(id: [u8; 16], version: Seq) -> Append {
+fn finish(id: [u8; 16], version: Seq, calls: u64) -> Append {
+    let used = |n| ToolUse {
+        project: ProjectId::from_bytes([1; 16]),
+        tool: "search".into(),
+        code: None,
+        latency: Latency((u64::from(id[7]) + n) as u16 % 100),
+    };
     let usage = Usage {
         input_tokens: 120,
         output_tokens: 20,
@@ -216,6 +231,7 @@ fn finish(id: [u8; 16], version: Seq) -> Append {
             }
             .into(),
         ],
+        usage: (0..calls).map(used).collect(),
         time: Time(2),
         idempotency: None,
     }

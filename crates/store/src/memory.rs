@@ -3,6 +3,7 @@
 mod leases;
 mod state;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
@@ -10,6 +11,7 @@ use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
     RunFilter, RunRecord, SpaceRecord, Store, StoreError,
 };
+use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::Entry;
 use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -257,6 +259,22 @@ impl Store for MemoryStore {
         key: &str,
     ) -> Result<Option<IdempotencyRecord>, StoreError> {
         Ok(self.state().answers.get(&(project, key.to_owned())).cloned())
+    }
+
+    async fn usage(
+        &self,
+        project: ProjectId,
+        tool: &str,
+        since: Day,
+    ) -> Result<Vec<UsageRecord>, StoreError> {
+        let state = self.state();
+        let mut sum: BTreeMap<_, u64> = BTreeMap::new();
+        let of_tool = (project, tool.into(), since)..=(project, tool.into(), Day(i64::MAX));
+        for ((code, latency), calls) in state.usage.range(of_tool).flat_map(|(_, of_day)| of_day) {
+            *sum.entry((*code, *latency)).or_default() += calls;
+        }
+        let record = |((code, latency), calls)| UsageRecord { code, latency, calls };
+        Ok(sum.into_iter().map(record).collect())
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

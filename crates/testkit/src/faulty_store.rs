@@ -8,6 +8,7 @@ use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
     RunFilter, RunRecord, SpaceRecord, Store, StoreError,
 };
+use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::Entry;
 use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -142,5 +143,6 @@ pass_on! {
     fn keys(&self, project: ProjectId) -> Vec<KeyRecord>;
     fn remove_key(&self, project: ProjectId, id: KeyId) -> bool;
     fn idempotency(&self, project: ProjectId, key: &str) -> Option<IdempotencyRecord>;
+    fn usage(&self, project: ProjectId, tool: &str, since: Day) -> Vec<UsageRecord>;
     fn ready(&self) -> ();
 }

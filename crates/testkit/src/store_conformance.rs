@@ -6,6 +6,7 @@ mod log;
 mod records;
 mod runs;
 pub mod samples;
+mod usage;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub async fn all(make: impl AsyncFn() -> Arc<dyn Store>) {
         runs::CHECKS,
         leases::CHECKS,
         records::CHECKS,
+        usage::CHECKS,
         concurrency::CHECKS,
     ]
     .concat()

@@ -61,7 +61,7 @@ export class ToolServer {
   readonly #ready: Promise<void>;
   #opened: () => void = () => {};
   /** Calls that are under way here, each with what stops it. */
-  readonly #running = new Map<string, { stop: AbortController; ended: Promise<void> }>();
+  readonly #running = new Map<string, { stop: AbortController; ended: Promise<void>; released: boolean }>();
   /** Calls that are open and not ours yet: somebody else holds them, or there is no room. */
   readonly #waiting = new Map<string, { call: ToolCall; held: boolean }>();
   #idle: Array<() => void> = [];
@@ -158,6 +158,8 @@ export class ToolServer {
       case 'tool-released': {
         const waiting = this.#waiting.get(event.toolCallId);
         if (waiting) waiting.held = false;
+        const running = this.#running.get(event.toolCallId);
+        if (running) running.released = true;
         this.#fill();
         break;
       }
@@ -210,7 +212,7 @@ export class ToolServer {
         this.#fill();
         if (this.#running.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
       });
-      this.#running.set(callId, { stop, ended });
+      this.#running.set(callId, { stop, ended, released: false });
     }
   }
 
@@ -231,7 +233,10 @@ export class ToolServer {
         onStart: (started) => this.#host.onToolStart(started),
         onEnd: (end) => this.#host.onToolEnd(end),
       });
-      if (fate === 'held') this.#waiting.set(call.toolCallId, { call, held: true });
+      if (fate !== 'held') return;
+      // Released while we asked for it: then the answer is old.
+      const released = this.#running.get(call.toolCallId)?.released ?? false;
+      this.#waiting.set(call.toolCallId, { call, held: !released });
     } catch (error) {
       // The call stays open: for another server, or until its deadline.
       if (!(error instanceof AbortedError))

@@ -64,6 +64,8 @@ interface OpenCall {
    */
   state: 'elsewhere' | 'asked' | 'here' | 'ours' | 'held' | 'left';
   stop?: AbortController;
+  /** It was released while we asked for it. */
+  released?: boolean;
 }
 
 type News =
@@ -103,6 +105,9 @@ export class Turn {
 
   stop(): void {
     this.#stop.abort();
+    const { body } = this.#opened.response;
+    // A stream that nobody has begun to read has nobody else to close it.
+    if (body && !body.locked) body.cancel().catch(() => {});
   }
 
   async *chunks(): AsyncGenerator<Chunk, ChatResult, void> {
@@ -274,7 +279,11 @@ export class Turn {
   /** Runs an open call, if it is ours to run. */
   #consider(callId: string): void {
     const open = this.#calls.get(callId);
-    if (!open || open.state === 'here' || open.state === 'elsewhere') return;
+    if (!open || open.state === 'elsewhere') return;
+    if (open.state === 'here') {
+      open.released = true;
+      return;
+    }
     const { onToolCall, maxToolRounds = TOOL_ROUNDS } = this.#options;
     const { registry } = this.#host;
     open.state = 'left';
@@ -288,6 +297,7 @@ export class Turn {
       return;
     }
     open.state = 'here';
+    open.released = false;
     open.stop = new AbortController();
     this.#run(open.call, AbortSignal.any([this.#stop.signal, open.stop.signal]));
   }
@@ -324,6 +334,8 @@ export class Turn {
     if (open?.state !== 'here') return;
     // The event that settles it is on its way, unless nobody runs it.
     open.state = fate === 'held' ? 'held' : fate === 'declined' ? 'left' : 'ours';
+    // Released while we asked for it: then the answer is old.
+    if (fate === 'held' && open.released) this.#consider(callId);
   }
 
   async #decide(request: ApprovalRequest): Promise<void> {

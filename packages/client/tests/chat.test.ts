@@ -404,9 +404,8 @@ describe('a chat', () => {
     stop.abort();
     await expect(watched).rejects.toThrow(AbortedError);
     await stopped.promise;
-    await vi.waitFor(async () =>
-      expect((await client.runs.get(runId)).pending.calls[0]?.claim ?? null).toBeNull(),
-    );
+    for await (const event of client.runs.subscribe(runId)) if (event.type === 'tool-released') break;
+    expect((await client.runs.get(runId)).pending.calls[0]?.claim ?? null).toBeNull();
   });
 
   test('leaving the loop early stops the tool too', async () => {
@@ -426,6 +425,20 @@ describe('a chat', () => {
       break;
     }
     await stopped.promise;
+  });
+
+  test('leaving the loop at once closes the stream', async () => {
+    const bodies: Array<ReadableStream<Uint8Array> | null> = [];
+    const watching: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      bodies.push(response.body);
+      return response;
+    };
+    const { client } = await world([{ text: 'Wait for it', hold: new Promise(() => {}) }], {
+      fetch: watching,
+    });
+    for await (const chunk of client.chatStream({ message: 'go' })) if (chunk.type === 'start') break;
+    expect(await bodies[0]?.getReader().read()).toEqual({ done: true, value: undefined });
   });
 
   test('a cancelled run stops the tool and says so', async () => {

@@ -8,6 +8,8 @@ vi.mock('@modelcontextprotocol/client', () => {
   throw new Error('not installed');
 });
 
+vi.setConfig({ testTimeout: 120_000 });
+
 const everything = fileURLToPath(
   import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'),
 );

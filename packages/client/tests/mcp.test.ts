@@ -54,6 +54,10 @@ async function startHttp(port: number): Promise<{ url: string; stop: () => Promi
   return { url: `http://127.0.0.1:${port}/mcp`, stop };
 }
 
+/** Starting a Node process takes a while where others compile. */
+const PATIENCE = { timeout: 60_000 };
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+
 describe('the MCP bridge', () => {
   test('a model calls a tool of a server that was started here', async () => {
     const { client, model } = await world([
@@ -110,7 +114,7 @@ describe('the MCP bridge', () => {
       expect(await client.execute({ name: 'mcp_everything_echo', args: { message: 'again' } })).toMatch(
         /again/,
       );
-    });
+    }, PATIENCE);
     await client.unuse('mcp-bridge');
   });
 
@@ -132,7 +136,7 @@ describe('the MCP bridge', () => {
     const before = childrenOf(process.pid);
     expect(before.length).toBeGreaterThan(0);
     await client.unuse('mcp-bridge');
-    await vi.waitFor(() => expect(childrenOf(process.pid)).toEqual([]));
+    await vi.waitFor(() => expect(childrenOf(process.pid)).toEqual([]), PATIENCE);
     expect(client.getClientToolDefinitions()).toEqual([]);
   });
 });

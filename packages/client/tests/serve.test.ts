@@ -76,6 +76,35 @@ describe('a tool server', () => {
     expect(await finished(client, runId)).toBe('Blue it is.');
   });
 
+  test('a release that comes while it is told that another holds the call is not missed', async () => {
+    const { client, another } = await world([asks, 'Blue it is.']);
+    const { finish, runId, spaceId } = await client.chat('ask me');
+    const callId = finish.pending[0]?.toolCallId ?? '';
+    await client.tools.claim(callId, { holder: 'another tab' });
+    const heard = gate();
+    const listening = new TransformStream<Uint8Array, Uint8Array>({
+      transform: (piece, controller) => {
+        controller.enqueue(piece);
+        if (new TextDecoder().decode(piece).includes('tool-released')) setImmediate(heard.open);
+      },
+    });
+    let claims = 0;
+    const slow: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      const path = String(input);
+      if (path.endsWith('/events')) return new Response(response.body?.pipeThrough(listening), response);
+      if (path.endsWith('/claim') && ++claims === 1) {
+        await server.ready();
+        await client.tools.release(callId, { holder: 'another tab' });
+        await heard.promise;
+      }
+      return response;
+    };
+    const server = another({ fetch: slow }).tools.serve(spaceId, { tools: { ask_user: () => 'blue' } });
+    expect(await finished(client, runId)).toBe('Blue it is.');
+    expect(claims).toBeGreaterThan(1);
+  });
+
   test('keeps its claim for as long as the tool runs', async () => {
     const { client, another } = await world([asks, 'Blue it is.']);
     const { id } = await client.spaces.create();

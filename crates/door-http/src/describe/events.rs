@@ -82,6 +82,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("categories", Any, MAYBE),
             ("history", Any, MAYBE),
             ("tools", Any, ALWAYS),
+            ("toolVersions", Any, MAYBE),
         ],
     ),
     ("message", false, &[("message", A("Message"), ALWAYS)]),
@@ -158,7 +159,11 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
     ),
     ("tool-released", true, &[]),
     ("tool-progress", true, &[("progress", Any, MAYBE)]),
-    ("tool-output-available", true, &[("output", Any, MAYBE)]),
+    (
+        "tool-output-available",
+        true,
+        &[("output", Any, MAYBE), ("warning", Text, MAYBE)],
+    ),
     (
         "tool-output-error",
         true,

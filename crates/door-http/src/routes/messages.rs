@@ -151,7 +151,7 @@ pub(crate) async fn post(
         space: Some(space),
         message: message.by(&who),
         answer,
-        client_tools: checked(body.client_tools)?,
+        client_tools: checked(&door, body.client_tools)?,
         categories: chosen(body.categories),
         makes_space: false,
         history: Vec::new(),
@@ -196,7 +196,7 @@ pub(crate) async fn start(
         space,
         message: message.by(&who),
         answer: body.agent.map_or(Answers::Default, Answers::Agent),
-        client_tools: checked(body.client_tools)?,
+        client_tools: checked(&door, body.client_tools)?,
         categories: chosen(body.categories),
         makes_space: false,
         history: body.history.map_or(Vec::new(), |history| earlier(&history.0)),
@@ -243,9 +243,11 @@ async fn say(
     Ok(Answer(done, body).into_response())
 }
 
-fn checked(tools: Option<ClientTools>) -> Result<Vec<ClientTool>, Refusal> {
+fn checked(door: &Shared, tools: Option<ClientTools>) -> Result<Vec<ClientTool>, Refusal> {
     tools.map_or(Ok(Vec::new()), |tools| {
-        tools.check("/clientTools").map_err(Refusal::invalid)
+        tools
+            .check(&door.engine, "/clientTools")
+            .map_err(Refusal::invalid)
     })
 }
 

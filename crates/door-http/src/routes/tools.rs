@@ -1,25 +1,25 @@
-//! Tools: which there are, and whether a definition is sound.
+//! Tools: which there are, and those that a request brings.
 
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use toolgate_engine::Engine;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
-use toolgate_kernel::tool::{ClientTool, ClientToolLimits, Placement, client_tools};
+use toolgate_kernel::tool::{ClientTool, Placement};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::answer::{Answer, ok};
 use crate::auth::Principal;
-use crate::body::Body;
-use crate::describe::{BadBody, BadQuery, Refused};
+use crate::describe::{BadQuery, Refused};
 use crate::problem::Refusal;
 use crate::query::Query;
 use crate::schema::Any;
-use crate::wire::{At, Wire, component, wire};
+use crate::wire::{At, Wire, component};
 use crate::{Shared, schema};
 
 /// Definitions that came with a request, not checked yet.
@@ -28,8 +28,8 @@ pub(crate) struct ClientTools(Value);
 
 impl ClientTools {
     /// Checks them; `pointer` is where they stand in the body.
-    pub fn check(&self, pointer: &str) -> Result<Vec<ClientTool>, Vec<Problem>> {
-        client_tools(&self.0, pointer, &ClientToolLimits::default())
+    pub fn check(&self, engine: &Engine, pointer: &str) -> Result<Vec<ClientTool>, Vec<Problem>> {
+        engine.client_tools(&self.0, pointer)
     }
 }
 
@@ -40,11 +40,7 @@ impl Wire for ClientTools {
         ))
     }
     fn schema() -> RefOr<Schema> {
-        let max = ClientToolLimits::default().tools;
-        ArrayBuilder::new()
-            .items(component("NewClientTool"))
-            .max_items(Some(max))
-            .into()
+        ArrayBuilder::new().items(component("NewClientTool")).into()
     }
     fn components(components: &mut Vec<(String, RefOr<Schema>)>) {
         components.push(("NewClientTool".into(), <Any as PartialSchema>::schema()));
@@ -69,24 +65,12 @@ pub(crate) struct ClientToolBody {
     output_schema: Option<Value>,
     /// Deadline of an answer, in milliseconds.
     timeout_ms: Option<u64>,
-}
-
-wire! {
-    /// Definitions to check.
-    ValidateTools {
-        /// The definitions.
-        tools "tools": ClientTools,
-    }
-}
-
-/// What is wrong with definitions.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Validated {
-    /// Nothing is.
-    valid: bool,
-    /// Everything that is wrong, each with its place.
-    #[schema(value_type = Vec<crate::problem::FaultBody>)]
-    errors: Vec<Problem>,
+    /// Its author's number for this state of it.
+    version: Option<String>,
+    /// Set when it should not be used any more.
+    deprecated: Option<String>,
+    /// What the caller calls it, when the run had to call it something else.
+    given_name: Option<String>,
 }
 
 /// A tool of an agent.
@@ -107,6 +91,12 @@ pub(crate) struct ToolBody {
     /// Where it runs.
     #[schema(value_type = PlacementWord)]
     placement: Placement,
+    /// Its author's number for this state of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// Set when it should not be used any more: why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deprecated: Option<String>,
 }
 
 /// Where a tool runs.
@@ -157,21 +147,9 @@ pub(crate) async fn list(
             description: tool.description.clone(),
             parameters: who.user.is_none().then(|| tool.parameters.clone()),
             placement: tool.placement(),
+            version: tool.version.clone(),
+            deprecated: tool.deprecated.clone(),
         }));
     }
     Ok(ok(ToolList { tools }))
-}
-
-/// Checks definitions of client tools as a run would, and tells everything that is wrong.
-#[utoipa::path(
-    post, path = "/v1/tools/validate", operation_id = "validate_tools", tag = "tools",
-    request_body = ValidateTools,
-    responses((status = 200, description = "What is wrong.", body = Validated), BadBody, Refused),
-)]
-pub(crate) async fn validate(_: Principal, body: Body<ValidateTools>) -> Result<Answer<Validated>, Refusal> {
-    let errors = body.value.tools.check("/tools").err().unwrap_or_default();
-    Ok(ok(Validated {
-        valid: errors.is_empty(),
-        errors,
-    }))
 }

@@ -130,38 +130,6 @@ async fn tools_are_listed_in_full_for_backends_and_by_name_for_users() {
 }
 
 #[tokio::test]
-async fn definitions_are_checked_without_being_used() {
-    let world = World::new().await;
-    let good = json!({ "name": "beep", "description": "Beeps.", "parameters": { "type": "object", "properties": {} } });
-    let told = world
-        .user("ada")
-        .post("/v1/tools/validate", json!({ "tools": [good] }))
-        .await
-        .expect(200);
-    assert_eq!(told, json!({ "valid": true, "errors": [] }));
-    let bad = json!({ "name": "no good", "description": "", "parameters": { "type": "string" } });
-    let told = world
-        .user("ada")
-        .post("/v1/tools/validate", json!({ "tools": [good, bad] }))
-        .await
-        .expect(200);
-    assert_eq!(told["valid"], false);
-    assert!(told["errors"].as_array().unwrap().len() >= 3, "{told}");
-    assert!(
-        told["errors"][0]["pointer"]
-            .as_str()
-            .unwrap()
-            .starts_with("/tools/1"),
-        "{told}"
-    );
-    world
-        .user("ada")
-        .post("/v1/tools/validate", json!({}))
-        .await
-        .expect(422);
-}
-
-#[tokio::test]
 async fn what_may_not_be_done_here_says_what_may() {
     let world = World::new().await;
     let told = world

@@ -13,5 +13,6 @@ mod openapi;
 mod results;
 mod spaces;
 mod streams;
+mod tools;
 mod views;
 mod world;

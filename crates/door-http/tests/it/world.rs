@@ -15,6 +15,7 @@ use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::{ClientToolLimits, Conflict};
 use toolgate_store::MemoryStore;
 use toolgate_testkit::fake_tools::FakeTools;
 use toolgate_testkit::held_clock::HeldClock;
@@ -63,6 +64,13 @@ impl World {
             reader_backlog,
             ..engine_settings()
         };
+        Self::made(settings, |_| ()).await
+    }
+
+    /// One with other settings of the engine.
+    pub async fn with_engine(change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = engine_settings();
+        change(&mut settings);
         Self::made(settings, |_| ()).await
     }
 
@@ -269,6 +277,8 @@ fn engine_settings() -> Settings {
         reader_backlog: 1_000,
         drain: Duration::from_secs(1),
         node_lease: Duration::from_secs(15),
+        client_tools: ClientToolLimits::default(),
+        conflict: Conflict::default(),
         always_evict: false,
     }
 }

@@ -17,6 +17,7 @@ use super::{Adrift, Driver, Pending};
 use crate::Inner;
 use crate::deliver::Fate;
 use crate::store::{Append, LeaseWrite, RunWrite, StoreError};
+use crate::usage;
 
 /// How often a write is tried before the run is left for later.
 const WRITE_ATTEMPTS: u32 = 8;
@@ -184,6 +185,7 @@ impl Driver {
         let append = Append {
             space: self.space,
             run,
+            usage: usage::of(&self.run, self.project, &events),
             events,
             time: now,
             idempotency,

@@ -94,6 +94,7 @@ async fn a_worker_that_lost_its_lease_cannot_write() {
                 lease: LeaseWrite::Keep,
             },
             events: vec![StepStart { step: 9 }.into()],
+            usage: Vec::new(),
             time: before.created,
             idempotency: None,
         })

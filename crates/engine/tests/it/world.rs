@@ -15,6 +15,7 @@ use toolgate_kernel::event::{Event, RunFinish, Seq, Status};
 use toolgate_kernel::id::{CallId, MessageId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::{ClientToolLimits, Conflict};
 use toolgate_store::MemoryStore;
 use toolgate_testkit::fake_tools::FakeTools;
 use toolgate_testkit::held_clock::HeldClock;
@@ -166,6 +167,8 @@ impl World {
             reader_backlog: 1_000,
             drain: Duration::from_secs(1),
             node_lease: Duration::from_secs(15),
+            client_tools: ClientToolLimits::default(),
+            conflict: Conflict::default(),
             always_evict,
         };
         let engine = Engine::new(parts, settings);

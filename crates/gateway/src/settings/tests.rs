@@ -84,6 +84,27 @@ fn a_mistake_in_the_file_is_told_with_its_line_and_what_would_be_right() {
 }
 
 #[test]
+fn tools_of_requests_are_limited_by_the_settings_but_never_trusted_more_than_an_agents() {
+    let settings = load(
+        "[client_tools]\ntools_max = 3\nconflict = \"keep-trusted\"\n[client_tools.schema]\ndepth_max = 7\n",
+        &[("TOOLGATE_CLIENT_TOOLS_SCHEMA_PROPERTIES_MAX", "30")],
+    )
+    .unwrap();
+    let limits = settings.client_tools.limits().unwrap();
+    assert_eq!((limits.tools, limits.bytes), (3, 64 * 1024));
+    assert_eq!((limits.schema.depth, limits.schema.properties), (7, 30));
+    assert_eq!(limits.schema.expansion, 0);
+    let settings = load("[client_tools.schema]\ndepth_max = 1000\n", &[]).unwrap();
+    let told = settings.client_tools.limits().unwrap_err().to_string();
+    assert!(
+        told.contains("`client_tools.schema.depth_max` is 1000; at most 32"),
+        "{told}"
+    );
+    let told = error("[client_tools]\nconflict = \"maybe\"\n", &[]);
+    assert!(told.contains("`keep-trusted`"), "{told}");
+}
+
+#[test]
 fn a_mistake_in_the_environment_is_told_with_the_variable() {
     let told = error("", &[("TOOLGATE_HTTP_BODY_BYTES_MAX", "much")]);
     assert!(

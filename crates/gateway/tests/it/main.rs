@@ -13,3 +13,5 @@ mod redaction;
 mod start;
 mod stream;
 mod telemetry;
+mod tool_check;
+mod usage;

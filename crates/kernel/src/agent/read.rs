@@ -1,6 +1,8 @@
 //! Reads an agent: who it is, what it asks, what it may use up.
 
-use serde_json::Value;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use super::{
     Agent, CALLS_MAX, CALLS_PER_STEP_MAX, Defaults, History, INSTRUCTIONS_CHARS_MAX, Limits, MASK, ModelName,
@@ -11,6 +13,7 @@ use crate::members::Members;
 use crate::name::AgentName;
 use crate::problem::{Problems, preview, shown};
 use crate::prompt::ToolChoice;
+use crate::tool::Tool;
 
 const DESCRIPTION_CHARS_MAX: usize = 1_024;
 const MODEL_NAME_CHARS_MAX: usize = 256;
@@ -90,6 +93,23 @@ pub(super) fn agent(
         tools,
         history: history.unwrap_or_default(),
     })
+}
+
+/// Reads tools alone; problems stand under `/tools`.
+pub(super) fn tools_alone(
+    list: &Value,
+    defaults: &Defaults<'_>,
+    problems: &Problems,
+) -> Option<Vec<Arc<Tool>>> {
+    if deeper_than(list, DEPTH_MAX) {
+        let words = format!("the tools nest deeper than {DEPTH_MAX} levels");
+        problems.add("/tools", words);
+        return None;
+    }
+    let config = json!({ "tools": list });
+    let top = Members::open(&config, "", &["tools"], problems)?;
+    let (tools, _) = tools::read(&top, defaults);
+    Some(super::in_order(tools, list))
 }
 
 fn same_name(name: &AgentName, about: &Members<'_>) {

@@ -17,8 +17,6 @@ use crate::tool::{
 
 /// Most permissions, prerequisites or triggers of one tool.
 const LIST_MAX: usize = 64;
-/// Longest permission, trigger, category, version or name of an action.
-const WORD_CHARS_MAX: usize = 256;
 
 const MEMBERS: [&str; 18] = [
     "name",
@@ -83,9 +81,9 @@ fn tool(
     let parameters = definition::parameters(&tool, &usual.parameters, &Limits::TRUSTED);
     let output = definition::output(&tool, &Limits::TRUSTED);
     let approval = approval(&tool);
-    let word = |name| tool.text(name, WORD_CHARS_MAX).map(str::to_owned);
-    let words = |name| tool.texts(name, LIST_MAX, WORD_CHARS_MAX);
-    let (category, version) = (word("category"), word("version"));
+    let word = |name| tool.text(name, definition::WORD_CHARS_MAX).map(str::to_owned);
+    let words = |name| tool.texts(name, LIST_MAX, definition::WORD_CHARS_MAX);
+    let (category, version) = (word("category"), definition::version(&tool));
     let (triggers, permissions) = (words("triggers"), words("permissions"));
     let prerequisites = prerequisites(&tool, names);
     let timeout = definition::timeout(&tool).unwrap_or(usual.timeout);
@@ -94,7 +92,7 @@ fn tool(
         "visibility",
         &[("private", Visibility::Private), ("public", Visibility::Public)],
     );
-    let deprecated = deprecated(&tool);
+    let deprecated = definition::deprecated(&tool);
     if let Some(voice) = tool.get("voice").filter(|voice| !voice.is_object()) {
         tool.wrong("voice", format!("expected an object, got {}", shown(voice)));
     }
@@ -212,14 +210,5 @@ fn approval(tool: &Members<'_>) -> Option<Approval> {
             tool.wrong("approval", format!("{words}, got {}", shown(other)));
             None
         }
-    }
-}
-
-fn deprecated(tool: &Members<'_>) -> Option<String> {
-    match tool.get("deprecated")? {
-        Value::Bool(yes) => yes.then(|| "This tool is deprecated.".to_owned()),
-        _ => tool
-            .text("deprecated", definition::DESCRIPTION_CHARS_MAX)
-            .map(str::to_owned),
     }
 }

@@ -103,7 +103,7 @@ impl Run {
                     not_before: Some(e.not_before),
                 };
             }
-            Event::ToolInputAvailable(e) => self.announce(e),
+            Event::ToolInputAvailable(e) => self.announce(e, time),
             Event::ToolApprovalRequest(e) => {
                 let (approval, expires_at) = (e.approval_id, e.expires_at);
                 self.set(e.tool_call_id, CallState::AwaitsApproval { approval, expires_at });
@@ -114,7 +114,12 @@ impl Run {
             Event::ToolApprovalResponse(e) => self.note_decision(e, seq, time),
             Event::ToolExecuting(e) => match &e.claim {
                 Some(claim) => self.hold(e.tool_call_id, Some(claim.clone())),
-                None => self.set(e.tool_call_id, CallState::Executing { child: e.child }),
+                None => {
+                    self.set(e.tool_call_id, CallState::Executing { child: e.child });
+                    if let Some(call) = self.calls.get_mut(e.tool_call_id.number as usize) {
+                        call.since = time;
+                    }
+                }
             },
             Event::ToolReleased(e) => self.hold(e.tool_call_id, None),
             Event::ToolOutputAvailable(e) => {
@@ -185,7 +190,7 @@ impl Run {
         }
     }
 
-    fn announce(&mut self, e: &ToolInputAvailable) {
+    fn announce(&mut self, e: &ToolInputAvailable, time: Time) {
         if matches!(self.phase, Phase::Asking { .. }) {
             self.phase = Phase::Calling {
                 first: self.calls.len() as u32,
@@ -204,6 +209,7 @@ impl Run {
             input: e.input.clone().unwrap_or_else(Json::null),
             signature: e.signature.clone(),
             asked: false,
+            since: time,
             state,
         });
     }
@@ -230,6 +236,7 @@ impl Run {
         if let Some(input) = &e.input {
             call.input = input.clone();
         }
+        call.since = time;
         call.state = match e.deadline {
             Some(deadline) => CallState::Open {
                 deadline,

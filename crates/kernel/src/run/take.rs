@@ -472,9 +472,11 @@ impl Log<'_> {
     }
 
     fn settle(&mut self, id: CallId, outcome: Outcome) {
-        let tool = self.run.calls[id.number as usize].tool.clone();
+        let call = &self.run.calls[id.number as usize];
+        let tool = call.tool.clone();
+        let deprecated = call.definition.as_ref().and_then(|tool| tool.deprecated.clone());
         match outcome {
-            Outcome::Output(output) => self.emit(ToolOutputAvailable::of(&tool, Some(output))),
+            Outcome::Output(output) => self.emit(ToolOutputAvailable::of(&tool, Some(output), deprecated)),
             Outcome::Error { code, message } => {
                 self.emit(ToolOutputError::of(&tool, Some(code), Some(message)))
             }

@@ -1,14 +1,18 @@
 //! What a schema comes to when every reference is followed.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-
 use serde_json::{Map, Value};
 
+use super::names::{Names, Target};
 use crate::problem::member;
 
 /// Most schemas around a schema when references are followed.
 const EXPANDED_DEPTH_MAX: usize = 128;
+/// What checking one value against the schema of schemas takes.
+const DIALECT: Shape = Shape {
+    subschemas: 100,
+    depth: 8,
+    returns: 30,
+};
 
 /// What checking one value against a schema takes at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,44 +32,17 @@ impl Shape {
     }
 }
 
-/// A schema and where references into it lead.
-pub(super) struct Anchors<'s> {
-    root: &'s Value,
-    named: HashMap<&'s str, &'s Value>,
-}
-
-impl<'s> Anchors<'s> {
-    pub fn new(root: &'s Value) -> Self {
-        let named = HashMap::new();
-        Self { root, named }
-    }
-    /// Names a schema; false when another has the name.
-    pub fn insert(&mut self, name: &'s str, schema: &'s Value) -> bool {
-        let earlier = self.named.insert(name, schema);
-        earlier.is_none_or(|earlier| std::ptr::eq(earlier, schema))
-    }
-    /// Where `reference` leads; nothing when that is outside the schema or not there.
-    pub fn target(&self, reference: &str) -> Option<&'s Value> {
-        let fragment = reference.strip_prefix('#')?;
-        let in_uri = |c: char| c.is_ascii_graphic() && !"\"#<>[\\]^`{|}".contains(c);
-        let fragment = decode(fragment.chars().all(in_uri).then_some(fragment)?)?;
-        if fragment.is_empty() || fragment.starts_with('/') {
-            self.root.pointer(&fragment)
-        } else {
-            self.named.get(fragment.as_ref()).copied()
-        }
-    }
-}
-
-/// Counts; says in words what is too much of it. Zero forbids references, and then there is nothing to count.
-pub(super) fn expand(anchors: &Anchors<'_>, subschemas_max: usize) -> Result<Shape, String> {
+/// Counts; says in words what is too much of it. Zero forbids references: none is followed then, and what is
+/// left is no more than what was written.
+pub(super) fn expand<'s>(root: &'s Value, names: &Names<'s>, subschemas_max: usize) -> Result<Shape, String> {
     let mut expansion = Expansion {
-        anchors,
+        names,
         subschemas_max: if subschemas_max == 0 {
             usize::MAX
         } else {
             subschemas_max
         },
+        follows: subschemas_max > 0,
         around: Vec::new(),
         shape: Shape {
             subschemas: 0,
@@ -73,13 +50,14 @@ pub(super) fn expand(anchors: &Anchors<'_>, subschemas_max: usize) -> Result<Sha
             returns: 0,
         },
     };
-    expansion.visit(anchors.root, 1)?;
+    expansion.visit(root, 1)?;
     Ok(expansion.shape)
 }
 
 struct Expansion<'s, 'a> {
-    anchors: &'a Anchors<'s>,
+    names: &'a Names<'s>,
     subschemas_max: usize,
+    follows: bool,
     around: Vec<&'s Value>,
     shape: Shape,
 }
@@ -91,20 +69,7 @@ impl<'s> Expansion<'s, '_> {
             self.shape.returns += 1;
             return Ok(());
         }
-        self.shape.subschemas = self.shape.subschemas.saturating_add(times);
-        self.shape.depth = self.shape.depth.max(self.around.len());
-        if self.shape.subschemas > self.subschemas_max {
-            let max = self.subschemas_max;
-            return Err(format!(
-                "checking one value could take more than {max} steps; use fewer references and nest \
-                 unevaluatedProperties and unevaluatedItems less"
-            ));
-        }
-        if self.around.len() > EXPANDED_DEPTH_MAX {
-            return Err(format!(
-                "its references nest deeper than {EXPANDED_DEPTH_MAX} levels"
-            ));
-        }
+        self.count(times, self.around.len())?;
         let Value::Object(keywords) = schema else {
             return Ok(());
         };
@@ -113,13 +78,51 @@ impl<'s> Expansion<'s, '_> {
             let again = if part.in_place { trials(keywords) } else { 1 };
             self.visit(part.schema, times.saturating_mul(again))?;
         }
+        let times = times.saturating_mul(trials(keywords));
         for keyword in ["$ref", "$dynamicRef"] {
-            let reference = keywords.get(keyword).and_then(Value::as_str);
-            if let Some(target) = reference.and_then(|reference| self.anchors.target(reference)) {
-                self.visit(target, times.saturating_mul(trials(keywords)))?;
+            let reference = keywords.get(keyword).filter(|_| self.follows);
+            let Some(reference) = reference.and_then(Value::as_str) else {
+                continue;
+            };
+            match self.names.target(schema, reference) {
+                Some(Target::Schema(target)) => self.visit(target, times)?,
+                Some(Target::Dialect) => self.visit_dialect(times)?,
+                None => {}
+            }
+            if keyword == "$dynamicRef" {
+                for target in self.names.dynamic_targets(reference) {
+                    self.visit(target, times)?;
+                }
             }
         }
         self.around.pop();
+        Ok(())
+    }
+
+    fn visit_dialect(&mut self, times: usize) -> Result<(), String> {
+        self.shape.returns += DIALECT.returns;
+        self.count(
+            times.saturating_mul(DIALECT.subschemas),
+            self.around.len() + DIALECT.depth,
+        )
+    }
+
+    /// Counts schemas with so many around them.
+    fn count(&mut self, schemas: usize, depth: usize) -> Result<(), String> {
+        self.shape.subschemas = self.shape.subschemas.saturating_add(schemas);
+        self.shape.depth = self.shape.depth.max(depth);
+        if self.shape.subschemas > self.subschemas_max {
+            let max = self.subschemas_max;
+            return Err(format!(
+                "checking one value could take more than {max} steps; use fewer references and nest \
+                 unevaluatedProperties and unevaluatedItems less"
+            ));
+        }
+        if depth > EXPANDED_DEPTH_MAX {
+            return Err(format!(
+                "its references nest deeper than {EXPANDED_DEPTH_MAX} levels"
+            ));
+        }
         Ok(())
     }
 }
@@ -206,21 +209,4 @@ fn inside<'s>(keyword: &str, value: &'s Value, in_place: bool) -> Vec<Part<'s>> 
         // Not what the keyword takes: the meta-schema says so.
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
     }
-}
-
-/// A URI fragment with its `%` escapes undone.
-fn decode(fragment: &str) -> Option<Cow<'_, str>> {
-    if !fragment.contains('%') {
-        return Some(fragment.into());
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => (digit(rest.next()?)? * 16 + digit(rest.next()?)?) as u8,
-            _ => byte,
-        });
-    }
-    String::from_utf8(bytes).ok().map(Cow::Owned)
 }

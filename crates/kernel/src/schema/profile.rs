@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::expansion::{self, Anchors, Shape};
+use super::expansion::{self, Shape};
+use super::names::{Base, DIALECT, Names, Target};
 use crate::problem::{Problems, member, preview};
 
 /// How far the author of a schema is trusted.
@@ -83,23 +84,24 @@ pub(super) fn examine<'s>(
     pointer: &str,
     problems: &Problems,
 ) -> Option<Examined<'s>> {
+    let (names, base) = Names::new(schema);
     let mut look = Look {
+        root: schema,
         limits,
         problems,
         seen: HashSet::new(),
-        anchors: Anchors::new(schema),
+        names,
         references: Vec::new(),
         patterns: Vec::new(),
+        astray: false,
         too_deep: false,
     };
-    look.schema(schema, pointer, 0);
-    look.references(pointer);
+    look.schema(schema, pointer, 0, &base);
+    look.references(pointer, &base);
     if look.too_deep {
         return None;
     }
-    let Look {
-        anchors, patterns, ..
-    } = look;
+    let Look { names, patterns, .. } = look;
     if patterns.len() > limits.patterns {
         let (seen, max) = (patterns.len(), limits.patterns);
         problems.add(
@@ -108,7 +110,7 @@ pub(super) fn examine<'s>(
         );
         return None;
     }
-    match expansion::expand(&anchors, limits.expansion) {
+    match expansion::expand(schema, &names, limits.expansion) {
         Ok(shape) => Some(Examined { shape, patterns }),
         Err(message) => {
             problems.add(pointer, message);
@@ -118,19 +120,22 @@ pub(super) fn examine<'s>(
 }
 
 struct Look<'s, 'p> {
+    root: &'s Value,
     limits: &'p Limits,
     problems: &'p Problems,
     /// What was looked at, by address.
     seen: HashSet<*const Value>,
-    anchors: Anchors<'s>,
-    /// Where each reference stands, and what it says.
-    references: Vec<(String, &'s str)>,
+    names: Names<'s>,
+    /// Where each reference stands, in which schema, and what it says.
+    references: Vec<(String, &'s Value, &'s str)>,
     patterns: Vec<(String, &'s str)>,
+    /// Looking where only a reference leads.
+    astray: bool,
     too_deep: bool,
 }
 
 impl<'s> Look<'s, '_> {
-    fn schema(&mut self, schema: &'s Value, pointer: &str, depth: usize) {
+    fn schema(&mut self, schema: &'s Value, pointer: &str, depth: usize, base: &Base) {
         let max = self.limits.depth;
         if depth > max {
             self.too_deep = true;
@@ -145,26 +150,65 @@ impl<'s> Look<'s, '_> {
             }
             return;
         };
+        let base = match keywords.get("$id") {
+            Some(Value::String(id)) => self.identify(schema, id, pointer, base),
+            // What is no text, the meta-schema complains about.
+            _ => base.clone(),
+        };
+        self.names.place(schema, &base);
         for (keyword, value) in keywords {
             let place = member(pointer, keyword);
             match (keyword.as_str(), value) {
                 ("$anchor" | "$dynamicAnchor", Value::String(name)) => {
-                    if !self.anchors.insert(name, schema) {
+                    let dynamic = keyword == "$dynamicAnchor";
+                    if !self.names.anchor(&base, name, schema, dynamic) {
                         self.problems.add(
                             place,
                             format!("another schema is called {} as well", preview(name)),
                         );
                     }
                 }
-                ("$id" | "$schema", _) => {
-                    self.problems
-                        .add(place, format!("{keyword} is allowed at the top of a schema only"));
+                ("$schema", dialect) => self.dialect(keywords.contains_key("$id"), dialect, place),
+                ("$ref" | "$dynamicRef", Value::String(reference)) => {
+                    self.reference(keyword, reference, schema, place);
                 }
                 _ => self.keyword(keyword, value, &place),
             }
         }
         for part in expansion::applied(keywords).chain(expansion::defined(keywords)) {
-            self.schema(part.schema, &format!("{pointer}{}", part.place), depth + 1);
+            self.schema(part.schema, &format!("{pointer}{}", part.place), depth + 1, &base);
+        }
+    }
+
+    /// What references in a schema are resolved against that calls itself `id`.
+    fn identify(&mut self, schema: &'s Value, id: &str, pointer: &str, base: &Base) -> Base {
+        let inside = !std::ptr::eq(schema, self.root);
+        let named = if inside && (self.limits.expansion == 0 || self.astray) {
+            Err("$id is allowed at the top of a schema only".to_owned())
+        } else {
+            self.names.identify(base, id, schema)
+        };
+        named.unwrap_or_else(|words| {
+            self.problems.add(member(pointer, "$id"), words);
+            base.clone()
+        })
+    }
+
+    /// A schema inside that has a name may say what it is written in, if that is what all of it is written in.
+    fn dialect(&self, named: bool, dialect: &Value, place: String) {
+        let same = dialect.as_str().map(|dialect| dialect.trim_end_matches('#')) == Some(DIALECT);
+        if !(named && same) {
+            self.problems
+                .add(place, "$schema is allowed at the top of a schema only");
+        }
+    }
+
+    fn reference(&mut self, keyword: &str, reference: &'s str, schema: &'s Value, place: String) {
+        if self.limits.expansion == 0 {
+            let words = format!("{keyword} is not allowed here; write out what it stands for");
+            self.problems.add(place, words);
+        } else {
+            self.references.push((place, schema, reference));
         }
     }
 
@@ -187,13 +231,6 @@ impl<'s> Look<'s, '_> {
                 let place = |pattern: &'s String| (member(pointer, pattern), pattern.as_str());
                 self.patterns.extend(patterns.keys().map(place));
             }
-            ("$ref" | "$dynamicRef", Value::String(_)) if self.limits.expansion == 0 => {
-                let words = format!("{keyword} is not allowed here; write out what it stands for");
-                self.problems.add(pointer, words);
-            }
-            ("$ref" | "$dynamicRef", Value::String(reference)) => {
-                self.references.push((pointer.to_owned(), reference));
-            }
             _ => {}
         }
     }
@@ -207,13 +244,19 @@ impl<'s> Look<'s, '_> {
     }
 
     /// A reference may lead where no keyword does; that is looked through as well.
-    fn references(&mut self, pointer: &str) {
+    fn references(&mut self, pointer: &str, base: &Base) {
+        self.astray = true;
         let mut next = 0;
-        while let Some((place, reference)) = self.references.get(next).cloned() {
+        while let Some((place, schema, reference)) = self.references.get(next).cloned() {
             next += 1;
-            match self.anchors.target(reference) {
-                Some(target) if self.seen.contains(&std::ptr::from_ref(target)) => {}
-                Some(target) => self.schema(target, &format!("{pointer}{}", &reference[1..]), 0),
+            match self.names.target(schema, reference) {
+                Some(Target::Dialect) => {}
+                Some(Target::Schema(target)) if self.seen.contains(&std::ptr::from_ref(target)) => {}
+                Some(Target::Schema(target)) => {
+                    let path = reference.split_once('#').map_or("", |(_, path)| path);
+                    let base = self.names.base(schema).unwrap_or(base).clone();
+                    self.schema(target, &format!("{pointer}{path}"), 0, &base);
+                }
                 None => {
                     let seen = preview(reference);
                     let words =

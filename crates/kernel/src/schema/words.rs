@@ -1,4 +1,4 @@
-//! What is wrong with a value, in sentences: those of seed 001 where it has one, and in its manner elsewhere.
+//! What is wrong with a value, in sentences that clients and models rely on.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};

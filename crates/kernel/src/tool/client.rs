@@ -34,13 +34,15 @@ impl Default for ClientToolLimits {
 }
 
 /// `strict` is OpenAI's, about how a model is asked: that is ours to decide, so it changes nothing.
-const MEMBERS: [&str; 7] = [
+const MEMBERS: [&str; 9] = [
     "name",
     "description",
     "parameters",
     "inputSchema",
     "outputSchema",
     "timeout",
+    "version",
+    "deprecated",
     "strict",
 ];
 
@@ -113,12 +115,17 @@ fn read(item: &Value, pointer: &str, limits: &Limits, problems: &Problems) -> Op
     let parameters = definition::parameters(&tool, &json!({ "type": "object" }), limits);
     let output = definition::output(&tool, limits);
     let timeout = definition::timeout(&tool);
+    let version = definition::version(&tool);
+    let deprecated = definition::deprecated(&tool);
     Some(ClientTool {
         name: name?,
         description: description?,
         parameters: parameters?.0,
         output_schema: output.map(|(schema, _)| schema),
         timeout_ms: timeout.map(|timeout| timeout.as_millis() as u64),
+        version,
+        deprecated,
+        given_name: None,
     })
 }
 
@@ -157,7 +164,7 @@ pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
         parameters: tool.parameters.clone(),
         category: None,
         triggers: Vec::new(),
-        version: None,
+        version: tool.version.clone(),
         execution: Execution::Client,
         visibility: Visibility::default(),
         permissions: Vec::new(),
@@ -167,7 +174,7 @@ pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
             .timeout_ms
             .map_or(CLIENT_DEADLINE, std::time::Duration::from_millis),
         retry: Retry::Never,
-        deprecated: None,
+        deprecated: tool.deprecated.clone(),
         output: output.map(Validator::of_output),
         hash: tool.hash(),
     })

@@ -15,6 +15,8 @@ use crate::schema::{Limits, Validator};
 
 /// Longest description.
 pub const DESCRIPTION_CHARS_MAX: usize = 1_024;
+/// Longest permission, trigger, category, version or name of an action.
+pub(crate) const WORD_CHARS_MAX: usize = 256;
 /// Shortest time-out that makes sense.
 const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
@@ -119,6 +121,19 @@ fn duration(value: &Value) -> Option<Duration> {
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
     };
     Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// The version, when there is one.
+pub(crate) fn version(tool: &Members<'_>) -> Option<String> {
+    tool.text("version", WORD_CHARS_MAX).map(str::to_owned)
+}
+
+/// Why it should not be used any more, when that is so: a text, or `true`.
+pub(crate) fn deprecated(tool: &Members<'_>) -> Option<String> {
+    match tool.get("deprecated")? {
+        Value::Bool(yes) => yes.then(|| "This tool is deprecated.".to_owned()),
+        _ => tool.text("deprecated", DESCRIPTION_CHARS_MAX).map(str::to_owned),
+    }
 }
 
 /// SHA-256 of a definition, in hex. The order of members and the spacing do not matter.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolgate_kernel::name::ToolName;
 use toolgate_kernel::tool::{
-    CLIENT_DEADLINE, ClientTool, ClientToolLimits, Execution, Placement, Toolbox, client_tools,
-    compile_client, merge, merge_with,
+    CLIENT_DEADLINE, ClientTool, ClientToolLimits, Conflict, Execution, Placement, Toolbox, client_tools,
+    compile_client, merge, merge_with, settle_conflicts,
 };
 
 use crate::schema::lines;
@@ -99,7 +99,7 @@ fn every_problem_is_told_at_once() {
             "/clientTools/1/timeout expected a number of seconds or a text such as \"30s\", \"10m\" or \"500ms\", up to 30 days, got \"soon\"",
             "/clientTools/2 expected an object, got a text",
             "/clientTools/3/paramters unknown member \"paramters\"; did you mean \"parameters\"?",
-            "/clientTools/3/execute unknown member \"execute\"; known here: name, description, parameters, inputSchema, outputSchema, timeout, strict",
+            "/clientTools/3/execute unknown member \"execute\"; known here: name, description, parameters, inputSchema, outputSchema, timeout, version, deprecated, strict",
             "/clientTools/4/inputSchema \"inputSchema\" is another word for \"parameters\"; give one of them",
         ],
     );
@@ -204,4 +204,74 @@ fn a_definition_that_came_around_the_door_is_still_checked() {
             "/clientTools/0/parameters/$ref \"https://example.com\" leads nowhere in this schema; use one such as \"#/$defs/address\""
         ],
     );
+}
+
+/// What a run calls the tools that a caller brings under these names to an agent that has `search` and `client_find`.
+fn settled(names: &[&str], conflict: Conflict) -> Result<Vec<(String, Option<String>)>, Vec<String>> {
+    let brought = |names: &[&str]| read(names.iter().map(|name| tool(name)).collect()).unwrap();
+    let agent = merge(&Toolbox::new(), &brought(&["search", "find", "client_find"])).unwrap();
+    let tools = settle_conflicts(&agent, brought(names), conflict).map_err(|problems| lines(&problems))?;
+    merge(&agent, &tools).map_err(|problems| lines(&problems))?;
+    let text = |name: ToolName| name.to_string();
+    Ok(tools
+        .into_iter()
+        .map(|tool| (text(tool.name), tool.given_name.map(text)))
+        .collect())
+}
+
+#[test]
+fn a_conflict_of_names_is_settled_as_the_project_wants() {
+    let own = |name: &str| (name.to_owned(), None);
+    let names = ["search", "buy"];
+    assert_eq!(
+        settled(&names, Conflict::Error),
+        Err(vec![
+            "/clientTools/0 the agent has a tool named \"search\" already; choose another name".to_owned()
+        ])
+    );
+    assert_eq!(settled(&names, Conflict::KeepTrusted), Ok(vec![own("buy")]));
+    assert_eq!(
+        settled(&names, Conflict::Prefix),
+        Ok(vec![
+            ("client_search".to_owned(), Some("search".to_owned())),
+            own("buy")
+        ])
+    );
+}
+
+#[test]
+fn a_prefixed_name_takes_nobodys_place_either() {
+    let told = "the agent has a tool named";
+    for names in [&["find"][..], &["search", "client_search"]] {
+        let refused = settled(names, Conflict::Prefix).unwrap_err();
+        assert!(refused[0].contains(told), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_prefixed_name_that_would_be_too_long_is_cut_and_stays_its_own() {
+    let long = |end: &str| format!("{}{end}", "a".repeat(63));
+    let names = [long("x"), long("y")];
+    let tools: Value = names.iter().map(|name| tool(name)).collect();
+    let tools = read(tools).unwrap();
+    let agent = merge(&Toolbox::new(), &tools).unwrap();
+    let settled = settle_conflicts(&agent, tools, Conflict::Prefix).unwrap();
+    assert_eq!(merge(&agent, &settled).unwrap().len(), 4);
+    for tool in &settled {
+        assert_eq!(tool.name.as_str().len(), 64);
+        assert!(tool.name.as_str().starts_with("client_aaa"), "{}", tool.name);
+    }
+}
+
+#[test]
+fn a_version_and_a_word_of_warning_come_along() {
+    let tools = read(
+        json!([{ "name": "a", "description": "A.", "version": "2.1", "deprecated": "Use b." },
+        { "name": "c", "description": "C.", "deprecated": true }]),
+    )
+    .unwrap();
+    let compiled = compile_client(&tools[0]).unwrap();
+    assert_eq!(compiled.version.as_deref(), Some("2.1"));
+    assert_eq!(compiled.deprecated.as_deref(), Some("Use b."));
+    assert_eq!(tools[1].deprecated.as_deref(), Some("This tool is deprecated."));
 }

@@ -2,11 +2,14 @@
 
 mod agent;
 mod agent_tools;
+mod check;
 mod client_tools;
 mod events;
 mod history;
+mod hostile;
 mod json;
 mod odd;
+mod official_suite;
 mod profile;
 mod run;
 mod schema;

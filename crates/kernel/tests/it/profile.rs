@@ -31,13 +31,13 @@ fn a_schema_is_told_of_everything_wrong_with_it() {
             "c": 5,
             "d": { "pattern": "(?=x)" },
             "e": { "patternProperties": { "(": {} } },
-            "f": { "$id": "https://example.com/f" },
+            "f": { "$id": "https://json-schema.org/draft/2020-12/schema" },
         } }),
         &[
             "/p/properties/a/type \"strng\" is not a type; use one of string, number, integer, boolean, array, object, null",
             "/p/properties/b/items a schema is an object, true or false",
             "/p/properties/c a schema is an object, true or false",
-            "/p/properties/f/$id $id is allowed at the top of a schema only",
+            "/p/properties/f/$id \"https://json-schema.org/draft/2020-12/schema\" is not a name for this schema; use one of your own",
             "/p/properties/a/minimum \"minimum\" has wrong type: expected number, got string",
             "/p/properties/b/required \"required\" has wrong type: expected array, got string",
             &format!("/p/properties/d/pattern {NO_PATTERN}"),
@@ -254,4 +254,92 @@ fn catastrophic_patterns_take_linear_time_or_are_refused() {
     ] {
         check(Profile::Client, json!({ "pattern": pattern }), &[]);
     }
+}
+
+#[test]
+fn a_trusted_schema_brings_others_under_their_names() {
+    let address = json!({ "$id": "/schemas/address", "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object", "required": ["city"], "properties": { "zip": { "$ref": "#/$defs/zip" } },
+        "$defs": { "zip": { "$anchor": "zip", "type": "string" } } });
+    let order = |reference: &str| {
+        json!({ "$id": "https://example.com/schemas/order", "$defs": { "address": address },
+            "properties": { "to": { "$ref": reference } } })
+    };
+    for reference in [
+        "address",
+        "/schemas/address",
+        "https://example.com/schemas/address",
+    ] {
+        check_value(
+            order(reference),
+            json!({ "to": { "zip": 1 } }),
+            &[
+                "/to/city Missing required parameter: to.city",
+                "/to/zip Parameter to.zip has wrong type: expected string, got number",
+            ],
+        );
+    }
+    check_value(
+        order("address#zip"),
+        json!({ "to": 1 }),
+        &["/to Parameter to has wrong type: expected string, got number"],
+    );
+    for outside in [
+        "https://example.com/schemas/person",
+        "person",
+        "address#nowhere",
+        "http://[",
+    ] {
+        let refused = Validator::compile(&Json::from(&order(outside)), Profile::Trusted, "/p").unwrap_err();
+        assert!(refused[0].message.contains("leads nowhere"), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_name_belongs_to_one_schema() {
+    let named = |id: &str| json!({ "$id": id });
+    check(
+        Profile::Trusted,
+        json!({ "properties": { "a": named("x"), "b": named("x"), "c": named("http://[") } }),
+        &[
+            "/p/properties/b/$id another schema is called \"x\" as well",
+            "/p/properties/c/$id \"http://[\" is not a URI that a schema can be called",
+        ],
+    );
+    check(
+        Profile::Client,
+        json!({ "$id": "x", "properties": { "a": named("y") } }),
+        &["/p/properties/a/$id $id is allowed at the top of a schema only"],
+    );
+    check(
+        Profile::Trusted,
+        json!({ "properties": { "a": { "$schema": "https://json-schema.org/draft/2020-12/schema" } } }),
+        &["/p/properties/a/$schema $schema is allowed at the top of a schema only"],
+    );
+}
+
+#[test]
+fn a_recursion_over_dynamic_names_is_counted_like_any_other() {
+    // Each list may be either of the two, and so on for ever: the work is bounded, or the schema is refused.
+    let list = |id: String, next: String| {
+        json!({ "$id": id, "$dynamicAnchor": "item", "allOf": [
+            { "properties": { "x": { "$dynamicRef": "#item" } } }, { "$ref": next } ] })
+    };
+    let all: Map<String, Value> = (0..30)
+        .map(|at| {
+            (
+                at.to_string(),
+                list(format!("urn:list:{at}"), format!("urn:list:{}", at + 1)),
+            )
+        })
+        .chain([("30".to_owned(), json!({ "$id": "urn:list:30" }))])
+        .collect();
+    check(
+        Profile::Trusted,
+        json!({ "$ref": "urn:list:0", "$defs": all }),
+        &[
+            "/p checking one value could take more than 10000 steps; use fewer references and nest \
+           unevaluatedProperties and unevaluatedItems less",
+        ],
+    );
 }

@@ -1,6 +1,7 @@
 //! The run machine: one outcome per call whatever the order of arrivals, never a stuck run, and a log that
 //! rebuilds the state.
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +87,7 @@ impl Story {
             depth: 0,
             client_tools: Vec::new(),
             tools: Json::null(),
+            tool_versions: BTreeMap::new(),
         };
         let events = story.run.start(start, message(0), START);
         story.store(events);

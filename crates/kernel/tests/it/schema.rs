@@ -42,7 +42,7 @@ fn nested(depth: usize, leaf: Value) -> Value {
 }
 
 #[test]
-fn the_four_messages_of_the_seed_are_given_word_for_word() {
+fn the_four_common_messages_are_given_word_for_word() {
     let schema = json!({ "type": "object", "required": ["xyz"], "additionalProperties": false,
         "properties": { "xyz": { "type": "string" }, "limit": { "type": "integer" } } });
     check(
@@ -111,6 +111,17 @@ fn nested_names_are_dotted_paths() {
 
 /// A schema, a value that does not fit, and what is said of it.
 const SENTENCES: &str = r#"
+{"type": "string"} | 1 | has wrong type: expected string, got number
+{"type": "number"} | "1" | has wrong type: expected number, got string
+{"type": "integer"} | true | has wrong type: expected integer, got boolean
+{"type": "integer"} | 2.5 | must be an integer, got: 2.5
+{"type": "boolean"} | null | has wrong type: expected boolean, got null
+{"type": "array"} | {} | has wrong type: expected array, got object
+{"type": "object"} | [] | has wrong type: expected object, got array
+{"type": "null"} | 0 | has wrong type: expected null, got number
+{"type": "string", "enum": ["active", "inactive"]} | "gone" | must be one of: "active", "inactive"; got: "gone"
+{"type": "number", "minimum": 0.01} | 0 | must be at least 0.01, got: 0
+{"type": "number", "multipleOf": 0.01} | 0.015 | must be a multiple of 0.01, got: 0.015
 {"type": ["string", "null"]} | 1 | has wrong type: expected null or string, got number
 {"enum": ["a", 1, null]} | "b" | must be one of: "a", 1, null; got: "b"
 {"const": "a"} | [] | must be "a", got: an array
@@ -124,6 +135,15 @@ const SENTENCES: &str = r#"
 {"pattern": "^[a-z]+$"} | "A" | must match the pattern "^[a-z]+$", got: "A"
 {"format": "email"} | "no" | must be a valid email, got: "no"
 {"format": "date-time"} | "now" | must be a valid date-time, got: "now"
+{"format": "date"} | "2026-02-30" | must be a valid date, got: "2026-02-30"
+{"format": "time"} | "25:00:00Z" | must be a valid time, got: "25:00:00Z"
+{"format": "duration"} | "1h" | must be a valid duration, got: "1h"
+{"format": "uri"} | "no uri" | must be a valid uri, got: "no uri"
+{"format": "hostname"} | "-a" | must be a valid hostname, got: "-a"
+{"format": "ipv4"} | "1.2.3" | must be a valid ipv4, got: "1.2.3"
+{"format": "ipv6"} | ":::" | must be a valid ipv6, got: ":::"
+{"format": "uuid"} | "1" | must be a valid uuid, got: "1"
+{"format": "regex"} | "(" | must be a valid regex, got: "("
 {"minItems": 1} | [] | must have at least 1 item, got: 0
 {"maxItems": 1} | [1, 2] | must have at most 1 item, got: 2
 {"uniqueItems": true} | [1, 1] | must not hold the same item twice
@@ -146,6 +166,43 @@ fn every_constraint_has_its_sentence() {
         let read = |text| serde_json::from_str::<Value>(text).unwrap();
         let expected = format!("/xyz Parameter xyz {sentence}");
         check(one(read(schema)), json!({ "xyz": read(value) }), &[&expected]);
+        // And the same below an object in an array in an object.
+        let nested = json!({ "type": "object", "properties": { "list": { "type": "array", "items": one(read(schema)) } } });
+        let expected = format!("/list/1/xyz Parameter list[1].xyz {sentence}");
+        check(
+            nested,
+            json!({ "list": [{}, { "xyz": read(value) }] }),
+            &[&expected],
+        );
+    }
+}
+
+/// Schemas, each with a value that fits it.
+const FITTING: &str = r#"
+{"type": "string", "minLength": 1, "maxLength": 3, "pattern": "^[a-z]+$"} | "abc"
+{"type": "string", "maxLength": 3} | "äöü"
+{"type": "string", "format": "email"} | "ada@example.com"
+{"type": "string", "format": "uri"} | "https://example.com/a?b#c"
+{"type": "string", "format": "date-time"} | "2026-11-16T01:02:03Z"
+{"type": "string", "format": "no-such-format"} | "anything"
+{"type": "integer", "minimum": 0, "maximum": 150} | 150
+{"type": "integer"} | 2.0
+{"type": "number", "minimum": 0.01, "multipleOf": 0.01} | 19.99
+{"type": "boolean"} | false
+{"type": "null"} | null
+{"type": "string", "enum": ["active", "inactive"]} | "active"
+{"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 10} | ["a"]
+{"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}, "required": ["city"]} | {"city": "Oslo", "zip": 1}
+{"type": "object", "additionalProperties": {"type": "integer"}} | {"a": 1}
+{"type": ["string", "null"]} | null
+"#;
+
+#[test]
+fn what_fits_is_told_nothing() {
+    for row in FITTING.trim().lines() {
+        let (schema, value) = row.split_once(" | ").expect("a schema and a value");
+        let read = |text| serde_json::from_str::<Value>(text).unwrap();
+        check(one(read(schema)), json!({ "xyz": read(value) }), &[]);
     }
 }
 

@@ -56,7 +56,7 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
         .into(),
         ToolReleased::of(tool).into(),
         ToolProgress::of(tool, value()).into(),
-        ToolOutputAvailable::of(tool, value()).into(),
+        ToolOutputAvailable::of(tool, value(), text()).into(),
         ToolOutputError::of(tool, Some(ErrorCode::ExecutionFailed), text()).into(),
         ToolOutputDenied::of(tool, text()).into(),
     ]

@@ -7,11 +7,16 @@ use toolgate_engine::store::{
     AgentRecord, Append, EntityRecord, IdempotencyRecord, KeyRecord, ProjectRecord, RunRecord, RunWrite,
     SpaceRecord, StoreError,
 };
+use toolgate_engine::usage::{Day, Latency};
+use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
+
+/// How many calls of a tool on one day, by end and latency.
+type Uses = BTreeMap<(Option<ErrorCode>, Latency), u64>;
 
 #[derive(Default)]
 pub(super) struct State {
@@ -24,6 +29,7 @@ pub(super) struct State {
     pub(super) projects: HashMap<ProjectId, ProjectRecord>,
     pub(super) keys: BTreeMap<KeyId, KeyRecord>,
     pub(super) answers: HashMap<(ProjectId, String), IdempotencyRecord>,
+    pub(super) usage: BTreeMap<(ProjectId, Arc<str>, Day), Uses>,
 }
 
 impl State {
@@ -33,6 +39,7 @@ impl State {
             space,
             run,
             events,
+            usage,
             time,
             idempotency,
         } = append;
@@ -80,6 +87,13 @@ impl State {
             let forgotten = crate::forgotten_before(record.time);
             self.answers.retain(|_, old| old.time >= forgotten);
             self.answers.insert((record.project, record.key.clone()), record);
+        }
+        for used in usage {
+            let of_day = self
+                .usage
+                .entry((used.project, used.tool, Day::of(time)))
+                .or_default();
+            *of_day.entry((used.code, used.latency)).or_default() += 1;
         }
         let entry = Arc::new(entry);
         self.log.entry(space).or_default().push(entry.clone());

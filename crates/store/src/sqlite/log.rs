@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, Params, Row, params};
 use toolgate_engine::store::{Append, LogRange, RunWrite};
+use toolgate_engine::usage::Day;
 use toolgate_kernel::event::{Entry, FORMAT, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::time::Time;
@@ -11,7 +12,7 @@ use toolgate_kernel::time::Time;
 use super::column::{bounded, change, first, seq};
 use super::fault::Fault;
 use super::session::Session;
-use super::{idempotency, runs, spaces};
+use super::{idempotency, runs, spaces, usage};
 use crate::text;
 
 const INSERT: &str = "
@@ -34,6 +35,9 @@ pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Re
     if let Some(record) = &append.idempotency {
         idempotency::remember(connection, record)?;
         session.answers.count(connection, record.time)?;
+    }
+    for used in &append.usage {
+        usage::count(connection, used, Day::of(append.time))?;
     }
     let row = params![
         append.space.to_bytes(),

@@ -9,7 +9,10 @@ use super::column::rows;
 use super::fault::Fault;
 
 /// Each leads from the version before to its own.
-const STEPS: &[(u32, &str)] = &[(1, include_str!("../../migrations/sqlite/0001_first.sql"))];
+const STEPS: &[(u32, &str)] = &[
+    (1, include_str!("../../migrations/sqlite/0001_first.sql")),
+    (2, include_str!("../../migrations/sqlite/0002_tool_usage.sql")),
+];
 
 const TABLE: &str = "
     CREATE TABLE IF NOT EXISTS migrations (version INTEGER NOT NULL PRIMARY KEY, checksum BLOB NOT NULL) STRICT";

@@ -16,6 +16,7 @@ mod session;
 mod spaces;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod work;
 mod writer;
 
@@ -30,6 +31,7 @@ use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
     RunFilter, RunRecord, SpaceRecord, Store, StoreError,
 };
+use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -298,6 +300,18 @@ impl Store for SqliteStore {
         key: &str,
     ) -> Result<Option<IdempotencyRecord>, StoreError> {
         self.readers.short(|db| idempotency::get(db, project, key))
+    }
+
+    async fn usage(
+        &self,
+        project: ProjectId,
+        tool: &str,
+        since: Day,
+    ) -> Result<Vec<UsageRecord>, StoreError> {
+        let tool = tool.to_owned();
+        self.readers
+            .long(move |db| usage::since(db, project, &tool, since))
+            .await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

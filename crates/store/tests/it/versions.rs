@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use toolgate_engine::store::{LeaseWrite, RunWrite, SpaceRecord, Store, StoreError};
+use toolgate_engine::usage::{Day, Latency, ToolUse};
+use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::time::Time;
 use toolgate_store::{SqliteOptions, SqliteStore};
@@ -65,12 +67,18 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
         unreachable!()
     };
     (*epoch, *status, *wake_at, *lease) = (1, Status::WaitingTool, Some(Time(50)), LeaseWrite::Release);
+    pause.usage = vec![ToolUse {
+        project: project(1),
+        tool: "search".into(),
+        code: Some(ErrorCode::Timeout),
+        latency: Latency(40),
+    }];
     store.append(pause).await?;
     Ok(())
 }
 
 /// That what `fill` wrote is there and works.
-async fn verify(store: &SqliteStore) -> Result<(), StoreError> {
+async fn verify(store: &SqliteStore, version: usize) -> Result<(), StoreError> {
     let agent = "cook".parse().expect("a name");
     assert_eq!(
         store.project_named("main").await?,
@@ -110,6 +118,9 @@ async fn verify(store: &SqliteStore) -> Result<(), StoreError> {
     assert_eq!(claimed.epoch, 2);
     let next = store.append(extend(&claimed, claimed.version)).await?;
     assert_eq!(next.first, Seq::durable(4));
+    let used = store.usage(project(1), "search", Day(0)).await?;
+    // Tools are counted since version 2.
+    assert_eq!(used.len(), usize::from(version >= 2));
     store.ready().await
 }
 
@@ -130,7 +141,7 @@ async fn a_database_of_every_version_so_far_opens() {
             .unwrap_or_else(|error| panic!("{}: {error}; see the top of this file", file.display()));
         let scratch = Scratch::new();
         load(&scratch.path(), &sql);
-        verify(&scratch.open())
+        verify(&scratch.open(), version)
             .await
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     }

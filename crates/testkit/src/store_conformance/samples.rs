@@ -137,6 +137,7 @@ pub fn say(space: SpaceId, words: &str) -> Append {
         space,
         run: RunWrite::None,
         events: vec![text(words)],
+        usage: Vec::new(),
         time: Time(2),
         idempotency: None,
     }
@@ -151,6 +152,7 @@ pub fn create(record: RunRecord) -> Append {
             space: None,
         },
         events: vec![text("begins")],
+        usage: Vec::new(),
         time: Time(2),
         idempotency: None,
     }
@@ -170,6 +172,7 @@ pub fn extend(record: &RunRecord, version: Seq) -> Append {
             lease: LeaseWrite::Keep,
         },
         events: vec![text("goes on")],
+        usage: Vec::new(),
         time: Time(3),
         idempotency: None,
     }

@@ -1,0 +1,255 @@
+//! How often a tool is used, how often it fails, how long it takes. Each call that ends is counted in the write
+//! that ends it, so the figures are as durable as the log and cost one row.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use std::sync::Arc;
+
+use toolgate_kernel::call::{CallState, ErrorCode, Outcome};
+use toolgate_kernel::event::Event;
+use toolgate_kernel::id::{CallId, ProjectId};
+use toolgate_kernel::run::Run;
+use toolgate_kernel::time::Time;
+
+use crate::Engine;
+use crate::store::StoreError;
+
+/// Days since 1970, in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(pub i64);
+
+const DAY_MILLIS: i64 = 24 * 3600 * 1000;
+
+impl Day {
+    /// The day of a moment.
+    pub fn of(time: Time) -> Self {
+        Self(time.0.div_euclid(DAY_MILLIS))
+    }
+    /// Its first moment.
+    pub fn start(self) -> Time {
+        Time(self.0.saturating_mul(DAY_MILLIS))
+    }
+}
+
+/// A call of a tool that ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolUse {
+    /// In whose run.
+    pub project: ProjectId,
+    /// What the model called the tool.
+    pub tool: Arc<str>,
+    /// Why it gave no output; none when it gave one.
+    pub code: Option<ErrorCode>,
+    /// How long it took.
+    pub latency: Latency,
+}
+
+/// How long a call took, as one of a few hundred classes: exact up to 16 milliseconds, then within an eighth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Latency(pub u16);
+
+/// Classes to every doubling, as a power of two.
+const FINENESS: u32 = 3;
+
+impl Latency {
+    /// The class of a time.
+    pub fn of(time: Duration) -> Self {
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let doublings = millis.checked_ilog2().unwrap_or(0).saturating_sub(FINENESS);
+        Self(((doublings << FINENESS) as u64 + (millis >> doublings)) as u16)
+    }
+    /// The longest time of the class.
+    pub fn at_most(self) -> Duration {
+        let classes = 1u64 << FINENESS;
+        let class = u64::from(self.0);
+        let doublings = (class / classes).saturating_sub(1);
+        let start = class - doublings * classes;
+        let end = u128::from(start + 1) << doublings.min(64);
+        Duration::from_millis(u64::try_from(end - 1).unwrap_or(u64::MAX))
+    }
+}
+
+/// Calls of one tool that ended the same way and took about as long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageRecord {
+    /// Why they gave no output; none when they gave one.
+    pub code: Option<ErrorCode>,
+    /// How long they took.
+    pub latency: Latency,
+    /// How many there are.
+    pub calls: u64,
+}
+
+/// The figures of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Calls that ended.
+    pub calls: u64,
+    /// Those that gave no output, by reason.
+    pub failures: BTreeMap<ErrorCode, u64>,
+    /// How long those took that were executed; none when there are none.
+    pub latency: Option<Percentiles>,
+}
+
+/// How long calls took: so many of a hundred took at most this long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Percentiles {
+    /// Half of them.
+    pub p50: Duration,
+    /// Nine of ten.
+    pub p90: Duration,
+    /// Ninety-nine of a hundred.
+    pub p99: Duration,
+}
+
+impl Usage {
+    /// The sum of what a store counted.
+    pub fn sum(records: &[UsageRecord]) -> Self {
+        let mut usage = Self::default();
+        let mut executed: BTreeMap<Latency, u64> = BTreeMap::new();
+        for record in records {
+            usage.calls += record.calls;
+            if let Some(code) = record.code {
+                *usage.failures.entry(code).or_default() += record.calls;
+            }
+            if was_executed(record.code) {
+                *executed.entry(record.latency).or_default() += record.calls;
+            }
+        }
+        usage.latency = percentiles(&executed);
+        usage
+    }
+}
+
+/// Whether a call with this end says something about how long its tool takes.
+fn was_executed(code: Option<ErrorCode>) -> bool {
+    match code {
+        None | Some(ErrorCode::ExecutionFailed | ErrorCode::InvalidOutput | ErrorCode::Timeout) => true,
+        Some(
+            ErrorCode::NotFound
+            | ErrorCode::ValidationFailed
+            | ErrorCode::PrerequisitesNotMet
+            | ErrorCode::PermissionDenied
+            | ErrorCode::LimitExceeded
+            | ErrorCode::Denied
+            | ErrorCode::Cancelled
+            | ErrorCode::Superseded
+            | ErrorCode::Interrupted
+            | ErrorCode::Unavailable,
+        ) => false,
+    }
+}
+
+fn percentiles(calls: &BTreeMap<Latency, u64>) -> Option<Percentiles> {
+    let all: u64 = calls.values().sum();
+    let last = calls.keys().next_back()?;
+    let within = |percent: u64| {
+        let wanted = (all * percent).div_ceil(100);
+        let mut seen = 0;
+        let reached = |(latency, calls): (&Latency, &u64)| {
+            seen += calls;
+            (seen >= wanted).then_some(*latency)
+        };
+        calls.iter().find_map(reached).unwrap_or(*last).at_most()
+    };
+    Some(Percentiles {
+        p50: within(50),
+        p90: within(90),
+        p99: within(99),
+    })
+}
+
+/// The calls that ended with these events of `run`, which has taken them. A name that the model made up is no
+/// tool, and not counted.
+pub(crate) fn of(run: &Run, project: ProjectId, events: &[Event]) -> Vec<ToolUse> {
+    let ended = events.iter().filter_map(ended);
+    ended
+        .filter_map(|id| {
+            let call = run.call(id)?;
+            let (CallState::Settled(settled), Some(_)) = (&call.state, &call.definition) else {
+                return None;
+            };
+            let code = match &settled.outcome {
+                Outcome::Output(_) => None,
+                Outcome::Error { code, .. } => Some(*code),
+            };
+            Some(ToolUse {
+                project,
+                tool: call.tool.name.clone(),
+                code,
+                latency: Latency::of(settled.time.since(call.since)),
+            })
+        })
+        .collect()
+}
+
+fn ended(event: &Event) -> Option<CallId> {
+    match event {
+        Event::ToolOutputAvailable(e) => Some(e.tool_call_id),
+        Event::ToolOutputError(e) => Some(e.tool_call_id),
+        Event::ToolOutputDenied(e) => Some(e.tool_call_id),
+        _ => None,
+    }
+}
+
+impl Engine {
+    /// The figures of a tool since the day of a moment, that day included.
+    pub async fn usage(&self, project: ProjectId, tool: &str, since: Time) -> Result<Usage, StoreError> {
+        let records = self.store().usage(project, tool, Day::of(since)).await?;
+        Ok(Usage::sum(&records))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_is_exact_when_short_and_within_an_eighth_when_long() {
+        for millis in (0..5_000).chain([86_400_000, 2_592_000_000, u64::MAX / 2, u64::MAX]) {
+            let told = Latency::of(Duration::from_millis(millis)).at_most().as_millis() as u64;
+            assert!(told >= millis, "{told} for {millis}");
+            let most = if millis < 16 {
+                millis
+            } else {
+                millis.saturating_add(millis / 8)
+            };
+            assert!(told <= most, "{told} for {millis}");
+        }
+    }
+
+    #[test]
+    fn longer_times_are_in_later_classes() {
+        let class = |millis| Latency::of(Duration::from_millis(millis));
+        assert!((0..100_000).all(|millis| class(millis) <= class(millis + 1)));
+        assert_eq!(class(u64::MAX).0, 495);
+    }
+
+    #[test]
+    fn percentiles_are_over_what_was_executed() {
+        let record = |code, millis, calls| UsageRecord {
+            code,
+            latency: Latency::of(Duration::from_millis(millis)),
+            calls,
+        };
+        let usage = Usage::sum(&[
+            record(None, 1, 90),
+            record(None, 15, 8),
+            record(Some(ErrorCode::Timeout), 1_000, 2),
+            record(Some(ErrorCode::ValidationFailed), 0, 500),
+        ]);
+        assert_eq!(usage.calls, 600);
+        assert_eq!(
+            usage.failures,
+            BTreeMap::from([(ErrorCode::ValidationFailed, 500), (ErrorCode::Timeout, 2)])
+        );
+        let millis = |time: Duration| time.as_millis();
+        let latency = usage.latency.expect("some were executed");
+        assert_eq!(
+            (millis(latency.p50), millis(latency.p90), millis(latency.p99)),
+            (1, 1, 1_023)
+        );
+        assert_eq!(Usage::sum(&[]), Usage::default());
+    }
+}

@@ -1,0 +1,192 @@
+//! `toolgate tool check`: definitions in files, checked as the gateway would check them.
+
+use std::fmt;
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::Value;
+use toolgate_engine::tools::ServerTools;
+use toolgate_kernel::agent::Defaults;
+use toolgate_kernel::problem::Problem;
+use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, check, check_agent};
+
+use crate::serve;
+use crate::settings::Settings;
+use crate::tools::NoActions;
+
+/// Largest file that is read.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+#[derive(Debug, Args)]
+pub struct Check {
+    /// JSON files: a definition, a list of them, `{"tools": […]}` or an agent's configuration; `-` reads the input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// By which rules [default: trusted for an agent's configuration, otherwise client]
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<Profile>,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// A settings file, for its limits
+    #[arg(long, value_name = "FILE", env = "TOOLGATE_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Profile {
+    /// For tools that come with a request
+    Client,
+    /// For an agent's tools
+    Trusted,
+}
+
+impl Check {
+    /// Prints the report; the code says whether everything is sound.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
+        let limits = settings.client_tools.limits()?;
+        let defaults = Defaults {
+            model: serve::default_model(&settings.model),
+            actions: &|action| NoActions.has(action),
+        };
+        let reports: Vec<Report> = self
+            .files
+            .iter()
+            .map(|file| {
+                let checked = match read(file) {
+                    Ok(written) => self.check(&written, &limits, &defaults),
+                    Err(problem) => Checked {
+                        errors: vec![problem],
+                        ..Checked::default()
+                    },
+                };
+                Report::new(file.display().to_string(), checked)
+            })
+            .collect();
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&reports)?);
+        } else {
+            reports.iter().for_each(|report| print!("{report}"));
+        }
+        match reports.iter().all(|report| report.valid) {
+            true => Ok(ExitCode::SUCCESS),
+            false => Ok(ExitCode::FAILURE),
+        }
+    }
+
+    fn check(&self, written: &Value, limits: &ClientToolLimits, defaults: &Defaults<'_>) -> Checked {
+        let form = Form::of(written);
+        let profile = self.profile.unwrap_or(match form {
+            Form::Agent => Profile::Trusted,
+            Form::Tools(..) => Profile::Client,
+        });
+        match (form, profile) {
+            (Form::Agent, Profile::Trusted) => check_agent(written, defaults),
+            (Form::Agent, Profile::Client) => check(&written["tools"], "/tools", &Rules::Client(limits)),
+            (Form::Tools(tools, pointer), Profile::Client) => check(tools, pointer, &Rules::Client(limits)),
+            (Form::Tools(tools, pointer), Profile::Trusted) => {
+                check(tools, pointer, &Rules::Trusted(defaults))
+            }
+        }
+    }
+}
+
+/// What is written in a file.
+enum Form<'v> {
+    /// An agent's configuration.
+    Agent,
+    /// A definition or a list of them, and where it stands.
+    Tools(&'v Value, &'static str),
+}
+
+impl<'v> Form<'v> {
+    fn of(written: &'v Value) -> Self {
+        match written.as_object() {
+            Some(members) if members.contains_key("tools") && members.len() == 1 => {
+                Self::Tools(&written["tools"], "/tools")
+            }
+            Some(members) if is_agent(|name| members.contains_key(name)) => Self::Agent,
+            Some(_) | None => Self::Tools(written, ""),
+        }
+    }
+}
+
+/// Whether something with these members is an agent rather than a tool.
+fn is_agent(has: impl Fn(&str) -> bool) -> bool {
+    ["tools", "agent", "instructions", "model", "loop"]
+        .into_iter()
+        .any(has)
+}
+
+/// The value in a file, or why there is none.
+fn read(file: &PathBuf) -> Result<Value, Problem> {
+    let open = || -> std::io::Result<Box<dyn Read>> {
+        if file.as_os_str() != "-" {
+            return Ok(Box::new(std::fs::File::open(file)?));
+        }
+        if std::io::stdin().is_terminal() {
+            eprintln!("reading definitions from the terminal; end with Ctrl-D");
+        }
+        Ok(Box::new(std::io::stdin()))
+    };
+    let mut text = String::new();
+    open()
+        .and_then(|source| source.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
+        .map_err(|error| Problem::new("", format!("cannot be read: {error}")))?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        let words = format!("has more than {FILE_BYTES_MAX} bytes");
+        return Err(Problem::new("", words));
+    }
+    serde_json::from_str(&text).map_err(|error| Problem::new("", format!("is not JSON: {error}")))
+}
+
+/// What is to be said of a file.
+#[derive(Debug, Serialize)]
+struct Report {
+    file: String,
+    valid: bool,
+    errors: Vec<Problem>,
+    warnings: Vec<Problem>,
+    /// The names of the tools, in the order they were written.
+    tools: Vec<String>,
+}
+
+impl Report {
+    fn new(file: String, checked: Checked) -> Self {
+        let Checked {
+            tools,
+            errors,
+            warnings,
+        } = checked;
+        Self {
+            file,
+            valid: errors.is_empty(),
+            errors,
+            warnings,
+            tools: tools.iter().map(|tool| tool.name.to_string()).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = &self.file;
+        for (kind, problems) in [("error", &self.errors), ("warning", &self.warnings)] {
+            for Problem { pointer, message } in problems {
+                writeln!(out, "{file}#{pointer}: {kind}: {message}")?;
+            }
+        }
+        let count = |many: usize, what: &str| match many {
+            1 => format!("1 {what}"),
+            _ => format!("{many} {what}s"),
+        };
+        match self.valid {
+            true => writeln!(out, "{file}: {} sound", count(self.tools.len(), "tool")),
+            false => writeln!(out, "{file}: {}", count(self.errors.len(), "problem")),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import { renderToStaticMarkup } from 'react-dom/server';
+import { expect, test } from 'vitest';
+import { Markdown } from './markdown.js';
+
+function check(text: string, html: string): void {
+  expect(renderToStaticMarkup(<Markdown text={text} />)).toBe(html);
+}
+
+test('paragraphs, and what stands out in them', () => {
+  check(
+    'One *two*\n\n**three** `four`',
+    '<p>One <em>two</em></p><p><strong>three</strong> <code>four</code></p>',
+  );
+});
+
+test('lists, also with numbers that begin late', () => {
+  check('- a\n- b\n  more', '<ul><li>a</li><li>b\nmore</li></ul>');
+  check('3. c\n4. d', '<ol start="3"><li>c</li><li>d</li></ol>');
+});
+
+test('headings, quotes and code', () => {
+  check(
+    '## Title\n> said\n```js\na < b\n```',
+    '<p class="tg-heading">Title</p><blockquote>said</blockquote><pre><code>a &lt; b</code></pre>',
+  );
+});
+
+test('code that is still streaming', () => {
+  check('```\nhalf', '<pre><code>half</code></pre>');
+});
+
+test('names with underscores and lone stars stay as they are', () => {
+  check('send_email 2 * 3 * 4', '<p>send_email 2 * 3 * 4</p>');
+});
+
+test('links that lead somewhere harmless', () => {
+  const attributes = 'target="_blank" rel="noreferrer noopener"';
+  check('[a](https://a.example)', `<p><a href="https://a.example" ${attributes}>a</a></p>`);
+  check(
+    'see https://a.example/b.',
+    `<p>see <a href="https://a.example/b" ${attributes}>https://a.example/b</a>.</p>`,
+  );
+  check('[a](javascript:alert(1))', '<p>a)</p>');
+});
+
+test('HTML is text', () => {
+  check('<img src=x onerror=alert(1)>', '<p>&lt;img src=x onerror=alert(1)&gt;</p>');
+});

@@ -1,0 +1,150 @@
+import { Fragment, memo, type ReactNode } from 'react';
+
+/**
+ * The Markdown that models write, as elements: paragraphs, headings, lists, quotes, code, links. Text
+ * that is cut anywhere, as it is while it streams, still renders. No HTML passes through.
+ */
+export const Markdown: (props: { text: string }) => ReactNode = memo(({ text }: { text: string }) =>
+  blocksOf(text).map((block, index) => <Block key={index} block={block} />),
+);
+
+type Block =
+  | { type: 'code'; text: string }
+  | { type: 'heading' | 'paragraph' | 'quote'; text: string }
+  | { type: 'list'; isOrdered: boolean; start: number; items: string[] };
+
+const FENCE = /^\s*(```|~~~)/;
+const HEADING = /^#{1,6}\s+/;
+const QUOTE = /^>\s?/;
+const BULLET = /^\s*[-*+]\s+/;
+const NUMBER = /^\s*(\d{1,9})[.)]\s+/;
+
+function blocksOf(text: string): Block[] {
+  const blocks: Block[] = [];
+  const lines = text.split('\n');
+  for (let at = 0; at < lines.length; ) {
+    const line = lines[at] ?? '';
+    const start = at;
+    const while_ = (belongs: (line: string) => boolean): string[] => {
+      while (at < lines.length && belongs(lines[at] ?? '')) at++;
+      return lines.slice(start, at);
+    };
+    if (FENCE.test(line)) {
+      at++;
+      const inside = while_((next) => !FENCE.test(next)).slice(1);
+      at++;
+      blocks.push({ type: 'code', text: inside.join('\n') });
+    } else if (HEADING.test(line)) {
+      at++;
+      blocks.push({ type: 'heading', text: line.replace(HEADING, '') });
+    } else if (QUOTE.test(line)) {
+      const quoted = while_((next) => QUOTE.test(next)).map((next) => next.replace(QUOTE, ''));
+      blocks.push({ type: 'quote', text: quoted.join('\n') });
+    } else if (BULLET.test(line) || NUMBER.test(line)) {
+      const mark = BULLET.test(line) ? BULLET : NUMBER;
+      const items = while_((next) => mark.test(next) || /^\s{2,}\S/.test(next));
+      blocks.push({
+        type: 'list',
+        isOrdered: mark === NUMBER,
+        start: Number(NUMBER.exec(line)?.[1] ?? 1),
+        items: joinItems(items, mark),
+      });
+    } else if (line.trim() === '') {
+      at++;
+    } else {
+      const words = while_((next) => next.trim() !== '' && !startsBlock(next));
+      blocks.push({ type: 'paragraph', text: words.join('\n') });
+    }
+  }
+  return blocks;
+}
+
+function startsBlock(line: string): boolean {
+  return [FENCE, HEADING, QUOTE, BULLET, NUMBER].some((mark) => mark.test(line));
+}
+
+/** A line without a mark goes on with the item before it. */
+function joinItems(lines: string[], mark: RegExp): string[] {
+  return lines.reduce<string[]>((items, line) => {
+    if (mark.test(line)) items.push(line.replace(mark, ''));
+    else items.push(`${items.pop() ?? ''}\n${line.trim()}`);
+    return items;
+  }, []);
+}
+
+function Block({ block }: { block: Block }) {
+  switch (block.type) {
+    case 'code':
+      return (
+        <pre>
+          <code>{block.text}</code>
+        </pre>
+      );
+    case 'heading':
+      return (
+        <p className="tg-heading">
+          <Inline text={block.text} />
+        </p>
+      );
+    case 'quote':
+      return (
+        <blockquote>
+          <Inline text={block.text} />
+        </blockquote>
+      );
+    case 'paragraph':
+      return (
+        <p>
+          <Inline text={block.text} />
+        </p>
+      );
+    case 'list': {
+      const items = block.items.map((item, index) => (
+        <li key={index}>
+          <Inline text={item} />
+        </li>
+      ));
+      return block.isOrdered ? <ol start={block.start}>{items}</ol> : <ul>{items}</ul>;
+    }
+  }
+}
+
+// In this order: code, bold, emphasis, a link with a name, a bare address.
+const INLINE =
+  /`([^`]+)`|\*\*([^*]+)\*\*|(?<![\w*])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_](?![\w*])|\[([^\]]+)\]\((\S+?)\)|(https?:\/\/[^\s<>)]*[^\s<>).,;:!?])/;
+
+function Inline({ text }: { text: string }): ReactNode {
+  const found = INLINE.exec(text);
+  if (!found) return text;
+  const [whole, code, bold, emphasis, name, target, address] = found;
+  const rest = text.slice(found.index + whole.length);
+  return (
+    <Fragment>
+      {text.slice(0, found.index)}
+      {code !== undefined && <code>{code}</code>}
+      {bold !== undefined && (
+        <strong>
+          <Inline text={bold} />
+        </strong>
+      )}
+      {emphasis !== undefined && (
+        <em>
+          <Inline text={emphasis} />
+        </em>
+      )}
+      {name !== undefined && target !== undefined && <Link name={name} target={target} />}
+      {address !== undefined && <Link name={address} target={address} />}
+      <Inline text={rest} />
+    </Fragment>
+  );
+}
+
+/** Only addresses that cannot run anything become links. */
+function Link({ name, target }: { name: string; target: string }) {
+  if (!/^(https?:|mailto:)/i.test(target)) return name;
+  return (
+    <a href={target} target="_blank" rel="noreferrer noopener">
+      {name}
+    </a>
+  );
+}

@@ -1,0 +1,200 @@
+import { CallRunner } from '@toolgate/client';
+import { callsOf } from './conversation.js';
+import { isSettled, type ToolCall } from './message.js';
+import type { SpaceStore } from './space-store.js';
+import { handlerOf, type Tools, type ToolWork } from './tool.js';
+
+/** What happens to the calls under way when their tools go away: given to somebody else, or finished here. */
+export type OnUnmount = 'release' | 'finish';
+
+/** Tools that somebody on the page offers. */
+export interface ToolSource {
+  readonly tools: Tools;
+  readonly onUnmount: OnUnmount;
+}
+
+/** Tools on offer. */
+export interface ToolOffer {
+  /** Changes them; calls under way go on as they were begun. */
+  readonly replace: (source: ToolSource) => void;
+  readonly close: () => void;
+}
+
+/** Long enough that a tab in the background, whose timers run once a minute, keeps its claims. */
+const LEASE_SECONDS = 90;
+
+interface Work {
+  readonly call: ToolCall;
+  readonly stop: AbortController;
+  onUnmount: OnUnmount;
+  /** There is an outcome, which is handed in whatever happens. */
+  isExecuted: boolean;
+}
+
+/**
+ * Executes the open client calls of one space whose tools the page, or a plugin of its client, offers. Each call is claimed before it is
+ * executed, so that of several tabs one does it. What to do follows from the conversation alone: a call that was
+ * left open, by a reload or by another tab, is taken like a new one.
+ */
+export class ToolExecutor {
+  readonly #store: SpaceStore;
+  readonly #runner: CallRunner;
+  readonly #sources = new Set<{ current: ToolSource }>();
+  readonly #working = new Map<string, Work>();
+  /** Calls as they were when somebody else turned out to have them; tried again when they have changed. */
+  readonly #refused = new Map<string, ToolCall>();
+  /** Calls whose result is stored, though the event that says so may still be on its way. */
+  readonly #answered = new Set<string>();
+  #leave: (() => void) | undefined;
+  #isLookDue = false;
+  /** The page is going away, or lies in the browser's back-forward cache: it must not take anything. */
+  #isHidden = false;
+
+  constructor(store: SpaceStore) {
+    this.#store = store;
+    this.#runner = new CallRunner(store.client.tools, () => {});
+  }
+
+  /** Offers tools until `close` is called. */
+  offer(source: ToolSource): ToolOffer {
+    const entry = { current: source };
+    this.#sources.add(entry);
+    this.#arrive();
+    this.#lookSoon();
+    return {
+      replace: (next) => {
+        entry.current = next;
+        this.#lookSoon();
+      },
+      close: () => {
+        this.#sources.delete(entry);
+        this.#lookSoon();
+      },
+    };
+  }
+
+  #arrive(): void {
+    if (this.#leave) return;
+    const unsubscribe = this.#store.subscribe(() => this.#look());
+    const hide = (): void => this.#hide();
+    const show = (): void => this.#show();
+    globalThis.addEventListener?.('pagehide', hide);
+    globalThis.addEventListener?.('pageshow', show);
+    this.#leave = () => {
+      unsubscribe();
+      globalThis.removeEventListener?.('pagehide', hide);
+      globalThis.removeEventListener?.('pageshow', show);
+    };
+  }
+
+  /** Later in this task: who closes and offers again in one go, as StrictMode does, changes nothing. */
+  #lookSoon(): void {
+    if (this.#isLookDue) return;
+    this.#isLookDue = true;
+    queueMicrotask(() => {
+      this.#isLookDue = false;
+      this.#look();
+    });
+  }
+
+  #look(): void {
+    if (this.#isHidden) return;
+    const calls = new Map(callsOf(this.#store.snapshot()).map((call) => [call.id, call]));
+    for (const work of this.#working.values()) this.#review(work, calls.get(work.call.id));
+    for (const call of calls.values()) {
+      if (this.#isOpen(call)) this.#take(call);
+    }
+    if (this.#sources.size === 0 && this.#working.size === 0) {
+      this.#leave?.();
+      this.#leave = undefined;
+    }
+  }
+
+  /** Ends work whose result nobody wants any more. */
+  #review(work: Work, call: ToolCall | undefined): void {
+    if (work.isExecuted) return;
+    const offered = this.#offered(work.call.name);
+    if (offered) work.onUnmount = offered.onUnmount;
+    if (call && isSettled(call.state)) work.stop.abort(new Error(`the call is settled: ${call.state}`));
+    else if (!offered && work.onUnmount === 'release') this.#giveBack(work);
+  }
+
+  #isOpen(call: ToolCall): boolean {
+    if (call.placement !== 'client' || call.deadline === undefined) return false;
+    if (this.#working.has(call.id) || this.#answered.has(call.id)) return false;
+    return call.state === 'input-available' && this.#refused.get(call.id) !== call;
+  }
+
+  /** Who runs a tool here: what the page offers, or else a plugin of its client. */
+  #offered(toolName: string): (ToolWork & Pick<ToolSource, 'onUnmount'>) | undefined {
+    for (const { current } of this.#sources) {
+      const work = handlerOf(current.tools, toolName);
+      if (work) return { ...work, onUnmount: current.onUnmount };
+    }
+    const { client } = this.#store;
+    if (this.#sources.size === 0 || !client.hasExecutor(toolName)) return undefined;
+    return {
+      execute: (input, context) => client.execute({ ...context, args: input }, context),
+      onUnmount: 'release',
+    };
+  }
+
+  #take(call: ToolCall): void {
+    const offered = this.#offered(call.name);
+    if (!offered) return;
+    const { onUnmount } = offered;
+    const work = { call, stop: new AbortController(), onUnmount, isExecuted: false };
+    this.#working.set(call.id, work);
+    void this.#perform(work, offered).finally(() => {
+      if (this.#working.get(call.id) === work) this.#working.delete(call.id);
+      this.#lookSoon();
+    });
+  }
+
+  /** Claims, executes, submits. Never throws. */
+  async #perform(work: Work, { execute, timeout }: ToolWork): Promise<void> {
+    const { call, stop } = work;
+    const { id: toolCallId, name: toolName, runId, spaceId } = call;
+    try {
+      const fate = await this.#runner.run({
+        call: { toolCallId, toolName, runId, spaceId, args: {} },
+        // A name for each attempt: a late release of one cannot end the claim of the next.
+        holder: `page_${randomText()}`,
+        execute: (_, context) => execute(call.input, context),
+        onEnd: () => {
+          work.isExecuted = true;
+        },
+        leaseSeconds: LEASE_SECONDS,
+        signal: stop.signal,
+        ...(timeout !== undefined && { timeoutMs: timeout }),
+      });
+      if (fate === 'answered') this.#answered.add(call.id);
+      else this.#refused.set(call.id, call);
+    } catch {
+      // Given back, or refused for a reason that trying again does not cure.
+      if (!stop.signal.aborted) this.#refused.set(call.id, call);
+    }
+  }
+
+  /** The runner hears it and releases the call. */
+  #giveBack(work: Work): void {
+    work.stop.abort(new Error('the tool is no longer offered here'));
+    this.#working.delete(work.call.id);
+  }
+
+  /** The page goes away: somebody else, or its next self, may have the calls at once. */
+  #hide(): void {
+    this.#isHidden = true;
+    for (const work of this.#working.values()) this.#giveBack(work);
+  }
+
+  #show(): void {
+    this.#isHidden = false;
+    this.#lookSoon();
+  }
+}
+
+function randomText(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

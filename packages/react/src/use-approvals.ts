@@ -1,0 +1,34 @@
+import { useMemo } from 'react';
+import { useToolgateContext } from './context.js';
+import { openApprovals } from './conversation.js';
+import type { Approval } from './message.js';
+import { useSpace } from './use-space.js';
+
+/** The questions of a space that wait for a person, and the answers to give. */
+export interface Approvals {
+  /** Oldest first. */
+  readonly approvals: readonly Approval[];
+  /** Says yes; with `input`, yes to that input instead of the model's. The gateway validates it again. */
+  readonly approve: (approvalId: string, input?: unknown) => Promise<void>;
+  /** Says no. The model is told the reason. */
+  readonly reject: (approvalId: string, reason?: string) => Promise<void>;
+}
+
+/** Follows the open approvals of a space. */
+export function useApprovals(spaceId: string | undefined): Approvals {
+  const { client } = useToolgateContext('useApprovals');
+  const space = useSpace(spaceId);
+  const approvals = useMemo(() => openApprovals(space), [space]);
+  return useMemo(
+    () => ({
+      approvals,
+      approve: async (approvalId, input) => {
+        await client.approvals.decide(approvalId, { approved: true, ...(input !== undefined && { input }) });
+      },
+      reject: async (approvalId, reason) => {
+        await client.approvals.decide(approvalId, { approved: false, ...(reason && { reason }) });
+      },
+    }),
+    [client, approvals],
+  );
+}
