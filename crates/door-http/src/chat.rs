@@ -229,7 +229,9 @@ async fn take(
         None => None,
     };
     let client_tools = match &turn.client_tools {
-        Some(tools) => tools.check(&door.engine, "/clientTools").map_err(Refusal::invalid)?,
+        Some(tools) => tools
+            .check(&door.engine, "/clientTools")
+            .map_err(Refusal::invalid)?,
         None => Vec::new(),
     };
     let (mut messages, at) = match (turn.messages, turn.message) {

@@ -96,6 +96,25 @@ describe.each(sdks)('two tabs in $dialect', (sdk) => {
     expect(told).toEqual(['count', 'One two three.', 'stop counting', 'As you say.']);
   });
 
+  it('keeps the two answers apart when the model breaks off and is asked anew', async () => {
+    const hold = Promise.withResolvers<void>();
+    hold.promise.catch(() => {});
+    scene.world.script({ text: 'One two three.', hold: hold.promise }, 'One two three.', 'As you say.');
+    const first = scene.open(sdk, { strict: sdk.dialect !== 'v7' });
+    const said = first.chat.sendMessage({ text: 'count' });
+    await expect.poll(() => first.recorder.chunks.some(({ delta }) => delta === 'One ')).toBe(true);
+    const second = scene.open(sdk, { chatId: first.chat.id, messages: first.messages.slice(0, 1) });
+    const spoken = second.chat.sendMessage({ text: 'stop counting' });
+    await expect.poll(() => second.recorder.posts[0]?.status).toBe(200);
+    hold.reject(new Error('as the script says'));
+    await Promise.all([said, spoken]);
+    await Promise.all([first.rest(), second.rest()]);
+    expect(first.words.at(-1)).toBe('One two three.');
+    expect(first.chat.status).toBe('ready');
+    expect(second.words).toEqual(['As you say.']);
+    expect([first.posts, second.posts]).toEqual([1, 1]);
+  });
+
   it('takes the same answer twice for one', async () => {
     scene.world.script({ calls: [{ name: 'weather' }] }, 'It is sunny.');
     const client = scene.open(sdk, { body, execute: { weather: () => 'sunny' } });

@@ -297,7 +297,7 @@ impl Teller {
     /// What the step has streamed is void. Only the newest clients can take it back.
     fn retry(&mut self, out: &mut Vec<u8>) {
         match self.dialect {
-            _ if self.fresh => {}
+            _ if self.fresh || self.early => {}
             Dialect::V7 => {
                 self.fresh = true;
                 self.parts.clear();
