@@ -47,6 +47,7 @@ format: ## cargo fmt, as a question
 .PHONY: lint
 lint: ## clippy, warnings denied
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked -p toolgate-client --all-targets -- -D warnings # without its plugins
 	cargo clippy --locked --manifest-path bench/Cargo.toml --all-targets -- -D warnings
 
 .PHONY: docs
@@ -82,9 +83,10 @@ generate: node_modules/installed ## write the generated files anew
 	REWRITE_GOLDEN=1 cargo test $(GOLDEN)
 	npm run generate
 
+# The Rust SDK's bridge is tested with a real MCP server.
 .PHONY: tests
-tests: ## cargo test
-	INSTA_UPDATE=no cargo test --locked --workspace
+tests: $(PYTHON)/installed ## cargo test
+	INSTA_UPDATE=no TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time cargo test --locked --workspace
 
 .PHONY: json-schema-suite
 json-schema-suite: $(SUITE)/tests ## the official JSON Schema test suite through our validator

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 
+use crate::chat;
 use crate::serve;
 use crate::settings::{self, Settings};
 
@@ -23,6 +24,8 @@ pub struct Toolgate {
 enum Command {
     /// Starts the gateway.
     Serve(Serve),
+    /// Talks to an agent, in the terminal or through a pipe.
+    Chat(chat::Chat),
     /// Prints every setting with its default, ready to be edited.
     Settings,
     /// Prints the HTTP door's OpenAPI document.
@@ -67,6 +70,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
             };
             serve::run(settings, access)?;
         }
+        Command::Chat(flags) => chat::run(flags)?,
         Command::Settings => {
             print!("{}", settings::SAMPLE);
         }

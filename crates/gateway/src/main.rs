@@ -1,5 +1,6 @@
 //! The binary `toolgate`: settings, wiring, commands, shutdown.
 
+mod chat;
 mod commands;
 mod data;
 mod project;

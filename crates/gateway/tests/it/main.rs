@@ -1,6 +1,7 @@
 //! The real binary, started as a process and asked over HTTP: what it promises holds through crashes, cuts,
 //! hostile requests and a full disk.
 
+mod chat;
 mod deadline;
 mod drain;
 mod faults;
@@ -10,6 +11,7 @@ mod intake;
 mod kill;
 mod parallel;
 mod redaction;
+mod sdk;
 mod start;
 mod stream;
 mod telemetry;

@@ -59,6 +59,11 @@ impl Gateway {
         directory.join("data")
     }
 
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
     /// A client with the secret key.
     pub fn api(&self) -> Api {
         Api::secret(self.port)

@@ -1,0 +1,304 @@
+//! The client: one gateway, one principal, its plugins.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use reqwest::header::{HeaderMap, HeaderName};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use toolgate_kernel::id::{CallId, RunId, SpaceId};
+use uuid::Uuid;
+
+use crate::chat::{ChatRequest, ChatStream, Reply};
+use crate::error::{Error, PluginError};
+use crate::http::{Http, bearer, sensitive};
+use crate::plugin::{BoxError, Plugin};
+use crate::registry::Registry;
+use crate::resources::{Agents, Approvals, RunRequest, Runs, Spaces, Tools};
+use crate::serve::Serve;
+use crate::tool::{Definition, Tool, ToolCall, ToolError};
+
+/// The plugin that [`Client::register_tool`] makes for a tool is named after it, behind this.
+const LONE_TOOL: &str = "tool:";
+
+/// A gateway as one principal sees it. Cheap to clone; clones share their plugins.
+#[derive(Clone, Debug)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    http: Arc<Http>,
+    registry: RwLock<Registry>,
+    holder: String,
+}
+
+/// Sets a [`Client`] up.
+#[derive(Debug, Default)]
+pub struct ClientBuilder {
+    url: String,
+    key: Option<String>,
+    user: Option<(String, String)>,
+    holder: Option<String>,
+}
+
+impl ClientBuilder {
+    /// A backend's secret key, `sk_…`.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// A user: the project's public key, `pk_…`, and a token that names who it is.
+    pub fn user(mut self, public_key: impl Into<String>, token: impl Into<String>) -> Self {
+        self.user = Some((public_key.into(), token.into()));
+        self
+    }
+
+    /// The name that this client claims calls with; a fresh one unless said otherwise. One that stays the same
+    /// over a restart keeps its claims.
+    pub fn holder(mut self, holder: impl Into<String>) -> Self {
+        self.holder = Some(holder.into());
+        self
+    }
+
+    /// The client. Nothing is sent yet.
+    pub fn build(self) -> Result<Client, Error> {
+        let mut headers = HeaderMap::new();
+        match (&self.key, &self.user) {
+            (Some(_), Some(_)) => {
+                return Err(Error::Setup("a client is a backend or a user, not both".into()));
+            }
+            (Some(key), None) => headers.extend([bearer(key)?]),
+            (None, Some((public_key, token))) => {
+                let name = HeaderName::from_static("x-public-key");
+                headers.extend([(name, sensitive(public_key)?), bearer(token)?]);
+            }
+            // A gateway that lets everybody in asks for nothing.
+            (None, None) => {}
+        }
+        let shared = Shared {
+            http: Arc::new(Http::new(&self.url, headers)?),
+            registry: RwLock::default(),
+            holder: self
+                .holder
+                .unwrap_or_else(|| format!("rust-{}", Uuid::now_v7().simple())),
+        };
+        Ok(Client {
+            shared: Arc::new(shared),
+        })
+    }
+}
+
+impl Client {
+    /// A client of the gateway at this address.
+    pub fn builder(url: impl Into<String>) -> ClientBuilder {
+        ClientBuilder {
+            url: url.into(),
+            ..ClientBuilder::default()
+        }
+    }
+
+    /// Registers a plugin: its tools go with every message from now on. Refused, with nothing changed, when it is
+    /// malformed, a name is taken, or its `on_register` fails.
+    pub async fn use_plugin(&self, plugin: Plugin) -> Result<&Self, Error> {
+        let plugin = self.write(|registry| registry.insert(plugin))?;
+        if let Some(hooks) = &plugin.hooks
+            && let Err(cause) = hooks.on_register(self).await
+        {
+            // It was there a moment ago; another caller may have taken it out.
+            let _ = self.write(|registry| registry.remove(&plugin.name));
+            return Err(hook_failed("on_register", &plugin, cause).into());
+        }
+        tracing::debug!(
+            plugin = plugin.name,
+            tools = plugin.tools.len(),
+            "plugin registered"
+        );
+        Ok(self)
+    }
+
+    /// Takes a plugin and its tools out, and waits until it has tidied up.
+    pub async fn unuse(&self, name: &str) -> Result<(), Error> {
+        let plugin = self.write(|registry| registry.remove(name))?;
+        if let Some(hooks) = &plugin.hooks {
+            let tidied = hooks.on_unregister().await;
+            tidied.map_err(|cause| hook_failed("on_unregister", &plugin, cause))?;
+        }
+        tracing::debug!(plugin = name, "plugin taken out");
+        Ok(())
+    }
+
+    /// Registers one tool as a plugin of its own, named `tool:<name>`.
+    pub async fn register_tool(&self, tool: Tool) -> Result<&Self, Error> {
+        let name = format!("{LONE_TOOL}{}", tool.definition.name);
+        self.use_plugin(Plugin::new(name, "1.0.0").tool(tool)).await
+    }
+
+    /// Whether a plugin of this name is registered.
+    pub fn has_plugin(&self, name: &str) -> bool {
+        self.registry(|registry| registry.get(name).is_some())
+    }
+
+    /// The names of all plugins, in order of registration.
+    pub fn plugin_names(&self) -> Vec<String> {
+        self.registry(|registry| {
+            registry
+                .plugins()
+                .iter()
+                .map(|plugin| plugin.name.clone())
+                .collect()
+        })
+    }
+
+    /// What the model is told of this client's tools.
+    pub fn client_tool_definitions(&self) -> Vec<Definition> {
+        self.registry(Registry::definitions)
+    }
+
+    /// Whether a tool of this name is registered.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.registry(|registry| registry.tool(name).is_some())
+    }
+
+    /// Executes a tool of this client's as a call of the model would, without a gateway: for tests, and for trying out.
+    pub async fn try_tool(&self, name: &str, input: Value) -> Result<Value, ToolError> {
+        let run = RunId::new(Uuid::now_v7());
+        let call = ToolCall {
+            id: CallId { run, number: 0 },
+            name: name.to_owned(),
+            input,
+            run,
+            cancelled: CancellationToken::new(),
+            client: self.clone(),
+        };
+        self.execute(call).await
+    }
+
+    /// Sends a message and follows the run that answers. Tools of this client's tools are executed and answered
+    /// on the way.
+    pub fn chat_stream(&self, request: impl Into<ChatRequest>) -> ChatStream {
+        ChatStream::open(self.clone(), request.into())
+    }
+
+    /// The same, read to its end.
+    pub async fn chat(&self, request: impl Into<ChatRequest>) -> Result<Reply, Error> {
+        self.chat_stream(request).finish().await
+    }
+
+    /// Serves this client's tools to every run of a space, whoever started it.
+    pub fn serve(&self, space: SpaceId) -> Serve {
+        Serve::new(self.clone(), space)
+    }
+
+    /// Runs.
+    pub fn runs(&self) -> Runs<'_> {
+        Runs { client: self }
+    }
+    /// Spaces.
+    pub fn spaces(&self) -> Spaces<'_> {
+        Spaces { client: self }
+    }
+    /// Tools of client tools: results, claims, progress.
+    pub fn tools(&self) -> Tools<'_> {
+        Tools { client: self }
+    }
+    /// Questions to a person.
+    pub fn approvals(&self) -> Approvals<'_> {
+        Approvals { client: self }
+    }
+    /// Configurations of agents.
+    pub fn agents(&self) -> Agents<'_> {
+        Agents { client: self }
+    }
+
+    /// The name that this client claims calls with.
+    pub fn holder(&self) -> &str {
+        &self.shared.holder
+    }
+
+    pub(crate) fn http(&self) -> &Arc<Http> {
+        &self.shared.http
+    }
+
+    /// The request as the plugins want it sent.
+    pub(crate) async fn before_request(&self, mut request: RunRequest) -> Result<RunRequest, Error> {
+        for plugin in self.plugins() {
+            if let Some(hooks) = &plugin.hooks {
+                let changed = hooks.before_request(request).await;
+                request = changed.map_err(|cause| hook_failed("before_request", &plugin, cause))?;
+            }
+        }
+        Ok(request)
+    }
+
+    pub(crate) async fn after_response(&self, reply: &Reply) {
+        for plugin in self.plugins() {
+            if let Some(hooks) = &plugin.hooks {
+                hooks.after_response(reply).await;
+            }
+        }
+    }
+
+    /// Executes a call of a registered tool, within its time. Whatever goes wrong is an error for the model.
+    pub(crate) async fn execute(&self, call: ToolCall) -> Result<Value, ToolError> {
+        let found = self.registry(|registry| {
+            let (plugin, tool) = registry.tool(&call.name)?;
+            Some((plugin.clone(), tool.clone()))
+        });
+        let Some((plugin, tool)) = found else {
+            return Err(ToolError::new(format_args!(
+                "there is no tool named {:?} here",
+                call.name
+            )));
+        };
+        let name = call.name.clone();
+        let execution = async {
+            match (&tool.executor, &plugin.hooks) {
+                (Some(run), _) => Some(run(call).await),
+                (None, Some(hooks)) => hooks.on_tool_call(&call).await,
+                (None, None) => None,
+            }
+        };
+        match tokio::time::timeout(tool.timeout, execution).await {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => Err(ToolError::new(format_args!("nothing here executes {name:?}"))),
+            Err(_) => Err(ToolError::new(format_args!(
+                "{name} gave no answer within {:?}",
+                tool.timeout
+            ))),
+        }
+    }
+
+    fn plugins(&self) -> Vec<Arc<Plugin>> {
+        self.registry(|registry| registry.plugins().to_vec())
+    }
+
+    fn registry<T>(&self, read: impl FnOnce(&Registry) -> T) -> T {
+        read(
+            &self
+                .shared
+                .registry
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    fn write<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
+        change(
+            &mut self
+                .shared
+                .registry
+                .write()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+}
+
+fn hook_failed(hook: &'static str, plugin: &Plugin, cause: BoxError) -> PluginError {
+    PluginError::Hook {
+        hook,
+        plugin: plugin.name.clone(),
+        cause,
+    }
+}

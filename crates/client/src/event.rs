@@ -1,0 +1,75 @@
+//! Events as they arrive.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use toolgate_kernel::event as kernel;
+use toolgate_kernel::event::Seq;
+use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::time::Time;
+
+/// Something that happened in a run or a space.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Its place: the cursor to come back with.
+    pub seq: Seq,
+    /// The run it belongs to; none for a message that nobody answers.
+    pub run: Option<RunId>,
+    /// The space it happened in.
+    pub space: SpaceId,
+    /// When.
+    pub time: Time,
+    /// What happened; none for a kind that only a newer gateway knows.
+    pub body: Option<kernel::Event>,
+    /// All of it, as it came.
+    pub json: Json,
+}
+
+impl Event {
+    /// Reads the data of one server-sent event, or one item of a list.
+    pub(crate) fn read(data: &str) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Head {
+            seq: Seq,
+            #[serde(default)]
+            run_id: Option<RunId>,
+            space_id: SpaceId,
+            time: Time,
+        }
+        let raw = RawValue::from_string(data.to_owned())?;
+        let head: Head = serde_json::from_str(data)?;
+        Ok(Self {
+            seq: head.seq,
+            run: head.run_id,
+            space: head.space_id,
+            time: head.time,
+            body: kernel::Event::read(&raw).ok(),
+            json: raw.try_into()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = r#""seq":3000004,"runId":"run_01m7gt19xqea6ttx35a6gd182x","spaceId":"space_01m7gt19xqea6ttx35a6gd182x","time":"2026-11-16T00:02:44.764Z""#;
+
+    #[test]
+    fn an_event_is_read_with_its_place_and_its_body() {
+        let event = Event::read(&format!(
+            r#"{{"type":"text-delta","id":"1.0","delta":"Hello",{HEAD}}}"#
+        ))
+        .unwrap();
+        assert_eq!(event.seq.0, 3_000_004);
+        assert!(matches!(event.body, Some(kernel::Event::TextDelta(more)) if more.delta == "Hello"));
+    }
+
+    #[test]
+    fn an_event_of_a_newer_gateway_keeps_its_place_and_its_text() {
+        let event = Event::read(&format!(r#"{{"type":"singing","song":1,{HEAD}}}"#)).unwrap();
+        assert_eq!(event.body, None);
+        assert_eq!(event.json.to_value()["song"], 1);
+    }
+}

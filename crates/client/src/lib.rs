@@ -1,0 +1,53 @@
+//! The Rust SDK: talks to a gateway, and executes the tools that a program brings.
+//!
+//! Start with [`Client`]: it holds plugins ([`Plugin`], [`Tool`]), talks ([`Client::chat_stream`]) and serves tools
+//! for a space ([`Client::serve`]). Everything a run does arrives as [`Event`]s; streams come back by themselves
+//! after a cut, from where they were.
+//!
+//! It keeps no run state: what a call came to is in the gateway's log, and a result that was lost on the way is
+//! sent again.
+
+mod chat;
+mod client;
+mod desk;
+mod error;
+mod event;
+mod http;
+mod plugin;
+pub mod plugins;
+mod registry;
+mod resources;
+mod schema;
+mod serve;
+mod sse;
+mod stream;
+mod tool;
+mod words;
+mod work;
+
+pub use chat::{ChatRequest, ChatStream, Chunk, Pause, Reply};
+pub use client::{Client, ClientBuilder};
+pub use error::{Error, Fault, PluginError, Problem};
+pub use event::Event;
+pub use plugin::{BoxError, Hooks, Plugin};
+pub use resources::{
+    Agents, Approvals, Asked, Claimed, Decided, Decision, EventPage, NewSpace, OpenCall, Pending, Posted,
+    Receipt, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Space, Spaces, Tools, Usage,
+};
+pub use serve::{Serve, ToolServer};
+pub use stream::EventStream;
+pub use tool::{Definition, Tool, ToolCall, ToolError, ToolResult};
+
+pub use async_trait::async_trait;
+/// Derives the schema of a tool's arguments; see [`Tool::typed`].
+pub use schemars::{self, JsonSchema};
+/// What happened, one type per kind of event; and the ids.
+pub use toolgate_kernel::{
+    event as events,
+    id::{ApprovalId, CallId, MessageId, RunId, SpaceId},
+};
+
+/// Keeps the README's first screen working.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

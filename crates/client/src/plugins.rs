@@ -1,0 +1,10 @@
+//! Plugins to begin with. Each stands behind a feature of its name.
+
+#[cfg(feature = "fs")]
+pub mod fs;
+#[cfg(feature = "mcp")]
+pub mod mcp;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+#[cfg(feature = "time")]
+pub mod time;

@@ -1,0 +1,130 @@
+//! The plugins of a client: checked when they come, kept in order.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolgate_kernel::problem::Problem;
+use toolgate_kernel::tool::{ClientToolLimits, client_tools};
+
+use crate::error::{Fault, PluginError};
+use crate::plugin::Plugin;
+use crate::tool::{Definition, Tool};
+
+/// The plugins, and whose each tool is.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    plugins: Vec<Arc<Plugin>>,
+    /// The index of a tool in its plugin.
+    tools: BTreeMap<String, (Arc<Plugin>, usize)>,
+}
+
+impl Registry {
+    /// Takes a plugin if everything about it is right; otherwise nothing has changed.
+    pub fn insert(&mut self, plugin: Plugin) -> Result<Arc<Plugin>, PluginError> {
+        if plugin.name.trim().is_empty() {
+            return Err(PluginError::Unnamed);
+        }
+        if plugin.version.trim().is_empty() {
+            return Err(PluginError::Unversioned(plugin.name));
+        }
+        if self.get(&plugin.name).is_some() {
+            return Err(PluginError::Registered(plugin.name));
+        }
+        check_definitions(&plugin)?;
+        let plugin = Arc::new(with_executors(plugin)?);
+        for tool in &plugin.tools {
+            if let Some((holder, _)) = self.tools.get(&tool.definition.name) {
+                return Err(PluginError::Conflict {
+                    tool: tool.definition.name.clone(),
+                    plugin: plugin.name.clone(),
+                    holder: holder.name.clone(),
+                });
+            }
+        }
+        for (index, tool) in plugin.tools.iter().enumerate() {
+            let place = (plugin.clone(), index);
+            self.tools.insert(tool.definition.name.clone(), place);
+        }
+        self.plugins.push(plugin.clone());
+        Ok(plugin)
+    }
+
+    /// Takes a plugin and its tools out.
+    pub fn remove(&mut self, name: &str) -> Result<Arc<Plugin>, PluginError> {
+        let at = self.plugins.iter().position(|plugin| plugin.name == name);
+        let at = at.ok_or_else(|| PluginError::Unknown(name.into()))?;
+        let plugin = self.plugins.remove(at);
+        self.tools.retain(|_, (holder, _)| !Arc::ptr_eq(holder, &plugin));
+        Ok(plugin)
+    }
+
+    /// The plugin of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Plugin>> {
+        self.plugins.iter().find(|plugin| plugin.name == name)
+    }
+
+    /// All of them, in order of registration.
+    pub fn plugins(&self) -> &[Arc<Plugin>] {
+        &self.plugins
+    }
+
+    /// The tool of this name, and whose it is.
+    pub fn tool(&self, name: &str) -> Option<(&Arc<Plugin>, &Tool)> {
+        let (plugin, index) = self.tools.get(name)?;
+        Some((plugin, &plugin.tools[*index]))
+    }
+
+    /// What the model is told, in order of registration.
+    pub fn definitions(&self) -> Vec<Definition> {
+        let tools = self.plugins.iter().flat_map(|plugin| &plugin.tools);
+        tools.map(|tool| tool.definition.clone()).collect()
+    }
+}
+
+/// What the gateway would say of the definitions, said now. How many it takes in one request is its own affair.
+fn check_definitions(plugin: &Plugin) -> Result<(), PluginError> {
+    let definitions: Vec<&Definition> = plugin.tools.iter().map(|tool| &tool.definition).collect();
+    let value = serde_json::to_value(definitions).expect("definitions are JSON");
+    let limits = ClientToolLimits {
+        tools: usize::MAX,
+        bytes: usize::MAX,
+        ..ClientToolLimits::default()
+    };
+    match check(&value, &limits) {
+        Ok(()) => Ok(()),
+        Err(faults) => Err(PluginError::BadTools {
+            plugin: plugin.name.clone(),
+            faults,
+        }),
+    }
+}
+
+/// Everything that is wrong with definitions.
+pub(crate) fn check(definitions: &Value, limits: &ClientToolLimits) -> Result<(), Vec<Fault>> {
+    let fault = |problem: Problem| Fault {
+        pointer: problem.pointer,
+        message: problem.message,
+    };
+    client_tools(definitions, "/tools", limits)
+        .map(drop)
+        .map_err(|problems| problems.into_iter().map(fault).collect())
+}
+
+/// Gives each tool the executor that was brought for it.
+fn with_executors(mut plugin: Plugin) -> Result<Plugin, PluginError> {
+    let mut given = HashSet::new();
+    for (name, executor) in std::mem::take(&mut plugin.executors) {
+        let tool = plugin.tools.iter_mut().find(|tool| tool.definition.name == name);
+        match tool {
+            Some(tool) if given.insert(name.clone()) => tool.executor = Some(executor),
+            _ => {
+                return Err(PluginError::Orphan {
+                    tool: name,
+                    plugin: plugin.name,
+                });
+            }
+        }
+    }
+    Ok(plugin)
+}

@@ -1,0 +1,15 @@
+//! What the gateway keeps, one type per kind of thing.
+
+mod agents;
+mod approvals;
+mod runs;
+mod spaces;
+mod tools;
+
+pub use agents::Agents;
+pub use approvals::{Approvals, Decided, Decision};
+pub use runs::{
+    Asked, OpenCall, Pending, Posted, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Usage,
+};
+pub use spaces::{EventPage, NewSpace, Space, Spaces};
+pub use tools::{Claimed, Receipt, Tools};

@@ -1,0 +1,166 @@
+//! A stream of events that comes back after a cut, from where it was.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use reqwest::header::ACCEPT;
+use reqwest::{Method, Response, StatusCode};
+use toolgate_kernel::event::{self as kernel, Seq};
+use toolgate_kernel::id::{RunId, SpaceId};
+
+use crate::error::Error;
+use crate::event::Event;
+use crate::http::{Backoff, Http, Patience};
+use crate::sse::Decoder;
+
+/// Longest silence: the gateway lets a stream beat every 15 seconds.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How long a gateway may be away before the stream ends with an error.
+const AWAY_MAX: Duration = Duration::from_secs(300);
+
+/// The events of a run or a space, as they happen.
+///
+/// After a cut it comes back with the place of the last event, so nothing is missing and nothing comes twice, also
+/// over a restart of the gateway. It ends when the run has ended, or with one error: the gateway said no, or was
+/// away for five minutes. What is not read yet waits at the gateway: nothing is buffered but the event that is
+/// being read.
+pub struct EventStream {
+    events: BoxStream<'static, Result<Event, Error>>,
+    cursor: Seq,
+}
+
+impl EventStream {
+    pub(crate) fn of_run(http: Arc<Http>, run: RunId, after: Seq) -> Self {
+        Self::open(http, format!("v1/runs/{run}/events"), Some(run), after)
+    }
+
+    pub(crate) fn of_space(http: Arc<Http>, space: SpaceId, after: Seq) -> Self {
+        Self::open(http, format!("v1/spaces/{space}/events"), None, after)
+    }
+
+    fn open(http: Arc<Http>, path: String, run: Option<RunId>, after: Seq) -> Self {
+        let reader = Reader {
+            http,
+            path,
+            run,
+            cursor: after,
+            connection: None,
+            backoff: Backoff::default(),
+            away_since: None,
+            over: false,
+        };
+        let next = |mut reader: Reader| async move { reader.next().await.map(|event| (event, reader)) };
+        Self {
+            events: stream::unfold(reader, next).boxed(),
+            cursor: after,
+        }
+    }
+
+    /// The place of the last event that was read: give it as `after` to go on from here.
+    pub fn cursor(&self) -> Seq {
+        self.cursor
+    }
+}
+
+impl Stream for EventStream {
+    type Item = Result<Event, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let item = ready!(self.events.poll_next_unpin(cx));
+        if let Some(Ok(event)) = &item {
+            self.cursor = event.seq;
+        }
+        Poll::Ready(item)
+    }
+}
+
+struct Reader {
+    http: Arc<Http>,
+    path: String,
+    /// The run that is followed: its end is the stream's.
+    run: Option<RunId>,
+    cursor: Seq,
+    connection: Option<(Response, Decoder)>,
+    backoff: Backoff,
+    away_since: Option<Instant>,
+    over: bool,
+}
+
+impl Reader {
+    async fn next(&mut self) -> Option<Result<Event, Error>> {
+        while !self.over {
+            match self.advance().await {
+                Ok(Some(event)) => return Some(Ok(event)),
+                Ok(None) => {}
+                Err(error) if self.may_come_back(&error) => {
+                    self.connection = None;
+                    let wait = self.backoff.step();
+                    tracing::debug!(path = self.path, cursor = self.cursor.0, ?wait, %error, "the stream was cut");
+                    tokio::time::sleep(wait).await;
+                }
+                Err(error) => {
+                    self.over = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+
+    fn may_come_back(&mut self, error: &Error) -> bool {
+        let since = self.away_since.get_or_insert_with(Instant::now);
+        error.is_retryable() && since.elapsed() < AWAY_MAX
+    }
+
+    /// One step: connects, or reads the next piece. An event when one is whole.
+    async fn advance(&mut self) -> Result<Option<Event>, Error> {
+        let Some((response, decoder)) = &mut self.connection else {
+            return self.connect().await.map(|()| None);
+        };
+        while let Some(data) = decoder.next_event() {
+            let event = Event::read(&data).map_err(|error| Error::Protocol(error.to_string()))?;
+            // A gateway that repeats itself is not believed.
+            if event.seq > self.cursor {
+                self.cursor = event.seq;
+                self.away_since = None;
+                self.backoff = Backoff::default();
+                self.over = self.run.is_some() && matches!(event.body, Some(kernel::Event::RunFinish(_)));
+                return Ok(Some(event));
+            }
+        }
+        let cut = |cause: &str| Error::Unreachable {
+            url: self.http.url().to_owned(),
+            cause: cause.into(),
+        };
+        let piece = tokio::time::timeout(SILENCE_MAX, response.chunk()).await;
+        match piece.map_err(|_| cut("the stream fell silent"))? {
+            Ok(Some(bytes)) => decoder
+                .push(&bytes)
+                .map_err(|_| Error::Protocol("an event is too long".into()))?,
+            // In order or not, who wants the rest has to come back.
+            Ok(None) => return Err(cut("the stream ended")),
+            Err(error) => return Err(self.http.unreachable(error)),
+        }
+        Ok(None)
+    }
+
+    async fn connect(&mut self) -> Result<(), Error> {
+        let request = self
+            .http
+            .request(Method::GET, &self.path)
+            .header(ACCEPT, "text/event-stream")
+            .header("last-event-id", self.cursor.0.to_string());
+        let response = self.http.answer(request, Patience::Once).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            self.over = true;
+        } else {
+            self.connection = Some((response, Decoder::default()));
+        }
+        Ok(())
+    }
+}

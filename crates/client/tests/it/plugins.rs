@@ -1,0 +1,10 @@
+//! The plugins that come with the SDK.
+
+#[cfg(feature = "fs")]
+mod fs;
+#[cfg(feature = "mcp")]
+mod mcp;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "time")]
+mod time;

@@ -1,0 +1,215 @@
+//! The MCP bridge with a real server: `mcp-server-time`, which `make tests` installs and names in the environment.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use toolgate_client::plugins::mcp::{Bridge, McpServer};
+
+use crate::{client, words};
+
+/// The server, where it is installed.
+fn time_server() -> Option<McpServer> {
+    let program = std::env::var_os("TOOLGATE_TEST_MCP_SERVER_TIME");
+    if program.is_none() {
+        eprintln!("not tested: `make tests` names an MCP server in TOOLGATE_TEST_MCP_SERVER_TIME");
+    }
+    Some(McpServer::command("time", program?, ["--local-timezone", "UTC"]))
+}
+
+#[tokio::test]
+async fn tools_of_a_server_are_tools_of_the_client_until_it_is_taken_out() {
+    let Some(server) = time_server() else { return };
+    let Bridge { plugin, warnings } = server.connect().await.unwrap();
+    assert_eq!(warnings, [""; 0]);
+    let client = client();
+    client.use_plugin(plugin).await.unwrap();
+    assert!(client.has_plugin("mcp:time") && client.has_tool("mcp_time_convert_time"));
+    let asked = json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"});
+    let told = client.try_tool("mcp_time_convert_time", asked).await.unwrap();
+    assert!(told.to_string().contains("21:00"), "{told}");
+    let wrong = json!({"source_timezone": "Mars", "time": "12:00", "target_timezone": "UTC"});
+    words(client.try_tool("mcp_time_convert_time", wrong).await);
+    client.unuse("mcp:time").await.unwrap();
+    assert!(!client.has_tool("mcp_time_convert_time"));
+}
+
+#[tokio::test]
+async fn only_the_tools_that_were_asked_for_are_bridged() {
+    let Some(server) = time_server() else { return };
+    let bridge = server.only(["convert_time"]).connect().await.unwrap();
+    let client = client();
+    client.use_plugin(bridge.plugin).await.unwrap();
+    let names: Vec<String> = client
+        .client_tool_definitions()
+        .into_iter()
+        .map(|tool| tool.name)
+        .collect();
+    assert_eq!(names, ["mcp_time_convert_time"]);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_or_ends_at_once_is_an_error_in_words() {
+    let missing = McpServer::command("gone", "/does/not/exist", [""; 0])
+        .connect()
+        .await
+        .unwrap_err();
+    assert!(missing.to_string().contains("does not start"), "{missing}");
+    let nobody = McpServer::http("nobody", "http://127.0.0.1:9/mcp")
+        .connect()
+        .await
+        .unwrap_err();
+    assert!(nobody.to_string().contains("error sending request"), "{nobody}");
+    let script = ["-c", "echo 'no licence' >&2; exit 3"];
+    let dead = McpServer::command("dead", "/bin/sh", script)
+        .connect()
+        .await
+        .unwrap_err();
+    assert!(dead.to_string().contains("\"dead\" cannot be used"), "{dead}");
+}
+
+/// A server that leaves its process id, and starts a process of its own that leaves its as well.
+fn family(directory: &Path) -> Option<McpServer> {
+    let program = std::env::var_os("TOOLGATE_TEST_MCP_SERVER_TIME")?;
+    let script = "cd \"$0\"; sleep 1000 <&- >&- 2>&- & echo $! > child; echo $$ > server; exec \"$1\" --local-timezone UTC";
+    let arguments = ["-c".into(), script.into(), directory.into(), program];
+    Some(McpServer::command("family", "/bin/sh", arguments))
+}
+
+fn pid(directory: &Path, name: &str) -> Pid {
+    let text = std::fs::read_to_string(directory.join(name)).unwrap();
+    Pid::from_raw(text.trim().parse().unwrap()).unwrap()
+}
+
+/// Waits until a process is gone, or only waits to be buried.
+async fn gone(pid: Pid) {
+    let lives = || {
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    let work = async {
+        while lives() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), work)
+        .await
+        .expect("the process ends");
+}
+
+#[tokio::test]
+async fn a_server_and_what_it_started_end_when_the_plugin_is_taken_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(server) = family(directory.path()) else {
+        return;
+    };
+    let client = client();
+    client
+        .use_plugin(server.connect().await.unwrap().plugin)
+        .await
+        .unwrap();
+    client.unuse("mcp:family").await.unwrap();
+    gone(pid(directory.path(), "server")).await;
+    gone(pid(directory.path(), "child")).await;
+}
+
+#[tokio::test]
+async fn a_server_ends_also_when_its_client_is_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(server) = family(directory.path()) else {
+        return;
+    };
+    let client = client();
+    client
+        .use_plugin(server.connect().await.unwrap().plugin)
+        .await
+        .unwrap();
+    drop(client);
+    gone(pid(directory.path(), "server")).await;
+    gone(pid(directory.path(), "child")).await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_gives_an_error_to_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(server) = family(directory.path()) else {
+        return;
+    };
+    let client = client();
+    client
+        .use_plugin(server.connect().await.unwrap().plugin)
+        .await
+        .unwrap();
+    let server = pid(directory.path(), "server");
+    kill_process(server, Signal::KILL).unwrap();
+    gone(server).await;
+    words(
+        client
+            .try_tool("mcp_family_get_current_time", json!({"timezone": "UTC"}))
+            .await,
+    );
+    client.unuse("mcp:family").await.unwrap();
+    gone(pid(directory.path(), "child")).await;
+}
+
+/// A server at an address, written in Python with the official SDK: adds two numbers.
+const ADDER: &str = r#"
+import socket, uvicorn
+from mcp.server import MCPServer
+server = MCPServer("adder")
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Adds two numbers."
+    return a + b
+listener = socket.socket()
+listener.bind(("127.0.0.1", 0))
+listener.listen()
+print(listener.getsockname()[1], flush=True)
+uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error")).run(sockets=[listener])
+"#;
+
+/// A process that ends with this value.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_server_at_an_address_is_bridged_as_well() {
+    let Some(program) = std::env::var_os("TOOLGATE_TEST_MCP_SERVER_TIME") else {
+        return;
+    };
+    let python = Path::new(&program).with_file_name("python");
+    let spawned = Command::new(python)
+        .args(["-c", ADDER])
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut process = Process(spawned.unwrap());
+    let mut port = String::new();
+    BufReader::new(process.0.stdout.take().unwrap())
+        .read_line(&mut port)
+        .unwrap();
+    let server = McpServer::http("adder", format!("http://127.0.0.1:{}/mcp", port.trim()));
+    let client = client();
+    client
+        .use_plugin(server.connect().await.unwrap().plugin)
+        .await
+        .unwrap();
+    let sum = client
+        .try_tool("mcp_adder_add", json!({"a": 20, "b": 22}))
+        .await
+        .unwrap();
+    assert!(sum.to_string().contains("42"), "{sum}");
+    drop(process);
+    words(client.try_tool("mcp_adder_add", json!({"a": 1, "b": 1})).await);
+    client.unuse("mcp:adder").await.unwrap();
+}

@@ -1,0 +1,123 @@
+//! Executing a tool: typed arguments, failures, time.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolgate_client::{Definition, JsonSchema, Plugin, Tool, ToolError};
+
+use crate::{client, tool, words};
+
+#[derive(Deserialize, JsonSchema)]
+struct Area {
+    /// In metres.
+    width: f64,
+    height: Option<f64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Answer {
+    square: f64,
+}
+
+fn area() -> Tool {
+    Tool::typed("area", "Computes an area.", |room: Area| async move {
+        if room.width < 0.0 {
+            return Err(ToolError::new("a room has no negative width"));
+        }
+        Ok(Answer {
+            square: room.width * room.height.unwrap_or(room.width),
+        })
+    })
+    .output::<Answer>()
+}
+
+async fn area_of(input: Value) -> Result<Value, ToolError> {
+    let client = client();
+    client.register_tool(area()).await.unwrap();
+    client.try_tool("area", input).await
+}
+
+#[test]
+fn a_typed_tools_schema_is_its_arguments() {
+    let definition = area().definition().clone();
+    assert_eq!(
+        definition.parameters["properties"]["width"]["description"],
+        "In metres."
+    );
+    assert_eq!(definition.parameters["required"], json!(["width"]));
+    assert_eq!(
+        definition.output_schema.unwrap()["properties"]["square"]["type"],
+        "number"
+    );
+}
+
+#[tokio::test]
+async fn a_typed_tool_gets_its_arguments_and_gives_its_answer() {
+    let outcome = area_of(json!({"width": 2.0, "height": 4.0})).await;
+    assert_eq!(outcome.unwrap(), json!({"square": 8.0}));
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_told_in_words() {
+    let words = words(area_of(json!({"width": "wide"})).await);
+    assert!(
+        words.starts_with("the arguments do not fit:") && words.contains("wide"),
+        "{words}"
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_says_why() {
+    assert_eq!(
+        words(area_of(json!({"width": -1.0})).await),
+        "a room has no negative width"
+    );
+}
+
+#[tokio::test]
+async fn an_error_of_any_kind_is_told_with_its_causes() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("the shop is closed")]
+    struct Closed(#[source] std::num::ParseIntError);
+    let client = client();
+    let shop = Tool::typed("shop", "Sells.", |_: Value| async {
+        "x".parse::<i32>().map_err(Closed)
+    });
+    client.register_tool(shop).await.unwrap();
+    let words = words(client.try_tool("shop", json!({})).await);
+    assert_eq!(words, "the shop is closed: invalid digit found in string");
+}
+
+#[tokio::test]
+async fn an_executor_may_come_apart_from_its_definition() {
+    let client = client();
+    let plugin = Plugin::new("late", "1.0.0")
+        .tool(Tool::without_executor(Definition::new("late", "Comes later.")))
+        .executor("late", |call| async move { Ok(call.input) });
+    client.use_plugin(plugin).await.unwrap();
+    assert_eq!(client.try_tool("late", json!([1])).await.unwrap(), json!([1]));
+}
+
+#[tokio::test]
+async fn a_tool_that_nobody_has_is_an_error() {
+    let client = client();
+    client.register_tool(tool("here")).await.unwrap();
+    let words = words(client.try_tool("there", json!({})).await);
+    assert!(words.contains("no tool named \"there\""), "{words}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_takes_too_long_is_given_up() {
+    let client = client();
+    let slow = Tool::new(Definition::new("slow", "Never ends."), |_| std::future::pending())
+        .timeout(Duration::from_secs(5));
+    assert_eq!(
+        slow.definition().timeout.as_deref(),
+        Some("605000ms"),
+        "the gateway waits longer"
+    );
+    client.register_tool(slow).await.unwrap();
+    let words = words(client.try_tool("slow", json!({})).await);
+    assert_eq!(words, "slow gave no answer within 5s");
+}

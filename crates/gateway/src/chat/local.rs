@@ -1,0 +1,178 @@
+//! The tools that are brought to a chat.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::Context as _;
+use toolgate_client::plugins::fs::Access;
+use toolgate_client::plugins::mcp::McpServer;
+use toolgate_client::plugins::{fs, sqlite, time};
+use toolgate_client::{BoxError, Client, Hooks, Plugin, RunRequest, async_trait};
+
+/// A plugin, as it is written on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PluginFlag {
+    /// Files below a directory.
+    Fs(PathBuf, Access),
+    /// A database, for reading.
+    Sqlite(PathBuf),
+    /// The time of day.
+    Time,
+}
+
+impl FromStr for PluginFlag {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("fs", path)) if !path.is_empty() => Ok(Self::Fs(path.into(), Access::Write)),
+            Some(("fs-read", path)) if !path.is_empty() => Ok(Self::Fs(path.into(), Access::Read)),
+            Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
+            None if text == "time" => Ok(Self::Time),
+            _ => Err("expected fs:DIR, fs-read:DIR, sqlite:FILE or time".into()),
+        }
+    }
+}
+
+impl PluginFlag {
+    fn plugin(&self) -> anyhow::Result<Plugin> {
+        match self {
+            Self::Fs(root, access) => fs::plugin(root, *access)
+                .with_context(|| format!("cannot share the directory {}", root.display())),
+            Self::Sqlite(file) => {
+                sqlite::plugin(file).with_context(|| format!("cannot read the database {}", file.display()))
+            }
+            Self::Time => Ok(time::plugin()),
+        }
+    }
+}
+
+/// An MCP server, as it is written on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum McpFlag {
+    /// A program and its arguments.
+    Command(String, Vec<String>),
+    /// An address.
+    Url(String),
+}
+
+impl FromStr for McpFlag {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.starts_with("http://") || text.starts_with("https://") {
+            return Ok(Self::Url(text.into()));
+        }
+        let mut words = shlex::split(text).ok_or("a quote is not closed")?.into_iter();
+        let program = words.next().ok_or("expected a command or a URL")?;
+        Ok(Self::Command(program, words.collect()))
+    }
+}
+
+impl McpFlag {
+    fn server(&self) -> McpServer {
+        match self {
+            Self::Command(program, arguments) => McpServer::command(self.name(), program, arguments),
+            Self::Url(url) => McpServer::http(self.name(), url),
+        }
+    }
+
+    /// What tells it apart: the program without what its kind always begins with, or the host.
+    fn name(&self) -> String {
+        match self {
+            Self::Command(program, _) => {
+                let file = program.rsplit('/').next().unwrap_or(program);
+                file.trim_start_matches("mcp-server-").to_owned()
+            }
+            Self::Url(url) => {
+                let host = url.split("://").nth(1).unwrap_or(url);
+                host.split(['/', ':', '?']).next().unwrap_or(host).to_owned()
+            }
+        }
+    }
+}
+
+/// Registers everything that was asked for; gives what went less well, in words.
+pub async fn bring(
+    client: &Client,
+    plugins: &[PluginFlag],
+    servers: &[McpFlag],
+    only: &[String],
+) -> anyhow::Result<Vec<String>> {
+    for flag in plugins {
+        client.use_plugin(flag.plugin()?).await?;
+    }
+    let mut warnings = Vec::new();
+    for flag in servers {
+        let bridge = flag.server().connect().await?;
+        warnings.extend(
+            bridge
+                .warnings
+                .into_iter()
+                .map(|warning| format!("{}: {warning}", flag.name())),
+        );
+        client.use_plugin(bridge.plugin).await?;
+    }
+    if let Some(unknown) = only.iter().find(|name| !client.has_tool(name)) {
+        let known: Vec<String> = client
+            .client_tool_definitions()
+            .into_iter()
+            .map(|tool| tool.name)
+            .collect();
+        anyhow::bail!(
+            "--tools names {unknown:?}, which nothing brings; there are: {}",
+            known.join(", ")
+        );
+    }
+    if !only.is_empty() {
+        let choice = Choice { only: only.to_vec() };
+        client
+            .use_plugin(Plugin::new("choice", env!("CARGO_PKG_VERSION")).hooks(choice))
+            .await?;
+    }
+    Ok(warnings)
+}
+
+/// Leaves out the tools that were not chosen.
+struct Choice {
+    only: Vec<String>,
+}
+
+#[async_trait]
+impl Hooks for Choice {
+    async fn before_request(&self, mut request: RunRequest) -> Result<RunRequest, BoxError> {
+        request.client_tools.retain(|tool| self.only.contains(&tool.name));
+        Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plugins_are_read_and_what_is_none_is_refused() {
+        assert_eq!("fs:a:b".parse(), Ok(PluginFlag::Fs("a:b".into(), Access::Write)));
+        assert_eq!("fs-read:.".parse(), Ok(PluginFlag::Fs(".".into(), Access::Read)));
+        assert_eq!("time".parse(), Ok(PluginFlag::Time));
+        for wrong in ["", "fs", "fs:", "sqlite:", "time:now", "shell:/"] {
+            assert!(wrong.parse::<PluginFlag>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn servers_are_split_like_a_shell_does_and_named_after_their_program() {
+        let server: McpFlag = "/opt/mcp-server-git --repository 'my dir'".parse().unwrap();
+        assert_eq!(
+            server,
+            McpFlag::Command(
+                "/opt/mcp-server-git".into(),
+                vec!["--repository".into(), "my dir".into()]
+            )
+        );
+        assert_eq!(server.name(), "git");
+        let url: McpFlag = "https://tools.example.com:8080/mcp".parse().unwrap();
+        assert_eq!(url.name(), "tools.example.com");
+        for wrong in ["", "'open"] {
+            assert!(wrong.parse::<McpFlag>().is_err(), "{wrong}");
+        }
+    }
+}

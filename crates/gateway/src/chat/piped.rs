@@ -1,0 +1,86 @@
+//! A chat without a person: one message from standard input, the answer to standard output.
+
+use std::io::{Read as _, Write as _};
+
+use anyhow::{Context as _, anyhow, bail};
+use futures_util::StreamExt as _;
+use toolgate_client::events::Status;
+use toolgate_client::{Chunk, Client, Pause, Reply, RunId, ToolError};
+
+use super::Chat;
+
+/// Says what stands in standard input. An error when the run did not complete.
+pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
+    let mut message = String::new();
+    std::io::stdin()
+        .read_to_string(&mut message)
+        .context("standard input is no text")?;
+    let message = message.trim();
+    if message.is_empty() {
+        bail!("there is no message: give one on standard input, or start in a terminal");
+    }
+    let mut request = flags.request(message, flags.space);
+    if flags.wait {
+        request = request.until_end();
+    }
+    if !flags.yes {
+        let owner = client.clone();
+        request = request.on_tool_call(move |call| {
+            let ours = owner.has_tool(&call.name);
+            let refusal = ToolError::new("the user has not allowed tools to run here; --yes allows it");
+            async move { ours.then_some(Err(refusal)) }
+        });
+    }
+    let mut chat = client.chat_stream(request);
+    let mut run = None;
+    loop {
+        tokio::select! {
+            chunk = chat.next() => match chunk {
+                Some(Ok(Chunk::Started { run: started, .. })) => run = Some(started),
+                Some(Ok(Chunk::Event(event))) if flags.json => print(event.json.as_str())?,
+                Some(Ok(Chunk::Finished(reply))) => return finish(&reply, flags.json),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(flags.explained(error)),
+                None => bail!("the chat ended without an end"),
+            },
+            _ = tokio::signal::ctrl_c() => return stop(client, run).await,
+        }
+    }
+}
+
+fn finish(reply: &Reply, json: bool) -> anyhow::Result<()> {
+    if !json && !reply.text.is_empty() {
+        print(&reply.text)?;
+    }
+    let why = reply.error.as_deref().unwrap_or("no reason was given");
+    match (reply.status, reply.pause) {
+        (Status::Completed, _) => Ok(()),
+        (_, Some(Pause::ToolRounds)) => {
+            Err(anyhow!("tools ran in as many steps as --max-tool-rounds allows"))
+        }
+        (Status::WaitingApproval, _) => Err(anyhow!(
+            "the run waits for a person's approval; decide through the API (run {}), and --wait waits for it",
+            reply.run
+        )),
+        (_, Some(Pause::Waiting)) => Err(anyhow!(
+            "the run waits for a client that has the tool (run {}, space {}); --wait waits for it",
+            reply.run,
+            reply.space
+        )),
+        (Status::Cancelled, _) => Err(anyhow!("the run was cancelled")),
+        _ => Err(anyhow!("the run failed: {why}")),
+    }
+}
+
+async fn stop(client: &Client, run: Option<RunId>) -> anyhow::Result<()> {
+    if let Some(run) = run {
+        client.runs().cancel(run).await?;
+    }
+    bail!("interrupted");
+}
+
+fn print(line: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,196 @@
+//! What a person sees of a run.
+
+use std::fmt::Display;
+use std::io::{IsTerminal as _, Write as _};
+
+use toolgate_client::Event;
+use toolgate_client::events::{Event as Body, Status};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::tool::Placement;
+
+/// Most characters of an input or an output that are shown.
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// Writes to standard output. What a model or a tool says can never steer the terminal: control characters are
+/// left out.
+#[derive(Debug)]
+pub struct Screen {
+    colours: bool,
+    /// The cursor stands at the beginning of a line.
+    at_start: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Style {
+    Dim,
+    Bold,
+    Green,
+    Red,
+}
+
+impl Screen {
+    /// With colours on a terminal, unless `NO_COLOR` says no.
+    pub fn new() -> Self {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            colours: std::io::stdout().is_terminal() && !unwanted,
+            at_start: true,
+        }
+    }
+
+    /// Shows what an event means to a person; `here` are the names of the tools that run here.
+    pub fn show(&mut self, event: &Event, here: &[String]) {
+        let Some(body) = &event.body else { return };
+        match body {
+            Body::TextEnd(_) | Body::ReasoningEnd(_) => self.fresh_line(),
+            Body::ReasoningDelta(more) => self.think(&more.delta),
+            Body::StepRetry(retry) => self.note(format_args!(
+                "the model broke off; asking again ({})",
+                retry.attempt
+            )),
+            Body::ToolInputAvailable(call) => {
+                let place = match call.placement {
+                    Placement::Client if here.iter().any(|name| **name == *call.tool_name) => " (here)",
+                    Placement::Client => " (on a client)",
+                    Placement::Server | Placement::Plugin | Placement::Mcp => "",
+                };
+                let input = call.input.as_ref().map(short).unwrap_or_default();
+                let name = self.styled(&call.tool_name, Style::Bold);
+                let rest = self.styled(&format!("{place} {input}"), Style::Dim);
+                self.line(format_args!("● {name}{rest}"));
+            }
+            Body::ToolProgress(told) => {
+                let progress = told.progress.as_ref().map(short).unwrap_or_default();
+                self.note(format_args!("{}: {progress}", told.tool_name));
+            }
+            Body::ToolOutputAvailable(done) => {
+                let output = done.output.as_ref().map(short).unwrap_or_default();
+                self.outcome('✓', Style::Green, format_args!("{} {output}", done.tool_name));
+            }
+            Body::ToolOutputError(failed) => {
+                let why = failed.error_text.as_deref().unwrap_or("failed");
+                self.outcome('✗', Style::Red, format_args!("{} {}", failed.tool_name, cut(why)));
+            }
+            Body::ToolOutputDenied(no) => {
+                let why = no.reason.as_deref().unwrap_or("a person said no");
+                self.outcome('✗', Style::Red, format_args!("{} {}", no.tool_name, cut(why)));
+            }
+            Body::Notification(news) => self.note(format_args!("{}", clean(&news.title))),
+            Body::RunFinish(end) => match end.status {
+                Status::Failed => {
+                    let why = end.error.as_deref().unwrap_or("no reason was given");
+                    self.error(format_args!("the run failed: {}", clean(why)));
+                }
+                Status::Cancelled => self.note("cancelled"),
+                _ => self.fresh_line(),
+            },
+            _ => {}
+        }
+    }
+
+    /// More of what the model says.
+    pub fn say(&mut self, text: &str) {
+        self.put(&clean(text));
+    }
+
+    /// Something about the conversation.
+    pub fn note(&mut self, words: impl Display) {
+        let words = self.styled(&words.to_string(), Style::Dim);
+        self.line(words);
+    }
+
+    /// Something that went wrong.
+    pub fn error(&mut self, words: impl Display) {
+        let words = self.styled(&words.to_string(), Style::Red);
+        self.line(words);
+    }
+
+    /// A line of its own.
+    pub fn line(&mut self, words: impl Display) {
+        self.fresh_line();
+        self.put(&format!("{words}\n"));
+    }
+
+    /// Ends the line that was begun.
+    pub fn fresh_line(&mut self) {
+        if !self.at_start {
+            self.put("\n");
+        }
+    }
+
+    fn think(&mut self, text: &str) {
+        let text = clean(text);
+        if !text.is_empty() {
+            self.put(&self.styled(&text, Style::Dim));
+            self.at_start = text.ends_with('\n');
+        }
+    }
+
+    fn outcome(&mut self, mark: char, style: Style, words: impl Display) {
+        let mark = self.styled(&mark.to_string(), style);
+        let words = self.styled(&words.to_string(), Style::Dim);
+        self.line(format_args!("{mark} {words}"));
+    }
+
+    fn styled(&self, text: &str, style: Style) -> String {
+        let code = match style {
+            Style::Dim => 2,
+            Style::Bold => 1,
+            Style::Green => 32,
+            Style::Red => 31,
+        };
+        match self.colours {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+
+    fn put(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.at_start = text.ends_with('\n');
+        let mut out = std::io::stdout().lock();
+        // A terminal that is gone is noticed when the next line is read from it.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+/// JSON on one line, not too long.
+pub fn short(json: &Json) -> String {
+    cut(json.as_str())
+}
+
+fn cut(text: &str) -> String {
+    let line: String = clean(text)
+        .chars()
+        .map(|c| if c == '\n' { ' ' } else { c })
+        .collect();
+    match line.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// Text without what could steer a terminal.
+pub fn clean(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_steer_a_terminal_is_left_out() {
+        assert_eq!(clean("a\x1b]0;title\x07b\r\nc\u{9b}2J"), "a]0;titleb\nc2J");
+    }
+
+    #[test]
+    fn long_values_are_cut_to_one_line() {
+        assert_eq!(cut("a\nb"), "a b");
+        assert_eq!(cut(&"ä".repeat(300)).chars().count(), SHOWN_CHARS_MAX + 1);
+    }
+}

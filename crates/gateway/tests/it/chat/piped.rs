@@ -1,0 +1,165 @@
+//! Through a pipe: the answer, or every event; an exit code that tells.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use toolgate_testkit::model_script;
+use toolgate_testkit::model_server::ModelServer;
+
+use super::chat;
+use crate::harness::{binary, gateway};
+
+/// Runs it with this on standard input.
+async fn with_input(mut command: Command, input: &str) -> Output {
+    let input = input.to_owned();
+    tokio::task::spawn_blocking(move || {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin.write_all(input.as_bytes()).expect("it reads");
+        drop(stdin);
+        child.wait_with_output().expect("it ends")
+    })
+    .await
+    .expect("no panic")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_answer_is_printed() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models).await;
+    let output = with_input(chat(&gateway), "call:clock text:3\n").await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), format!("{}\n", model_script::text(3)));
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_event_is_a_line_of_json_when_asked_for() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models).await;
+    let mut command = chat(&gateway);
+    command.arg("--json");
+    let output = with_input(command, "text:2").await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let events: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect();
+    let kinds: Vec<&str> = events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds.first().zip(kinds.last()),
+        Some((&"run-start", &"run-finish")),
+        "{kinds:?}"
+    );
+    assert!(kinds.contains(&"text-delta"), "{kinds:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_fails_or_waits_is_exit_code_one() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models).await;
+    for (script, words) in [
+        ("fail:401", "the run failed"),
+        ("call:risky", "approval"),
+        ("call:ask", "a client that has the tool"),
+        (" ", "no message"),
+    ] {
+        let output = with_input(chat(&gateway), script).await;
+        assert_eq!(output.status.code(), Some(1), "{script}");
+        assert!(
+            text(&output.stderr).contains(words),
+            "{script}: {}",
+            text(&output.stderr)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_run_here_only_when_that_was_allowed() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models).await;
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.txt"), "alpha").unwrap();
+    let script = "call:read_file input:{\"path\":\"a.txt\"} text:1";
+    for (flag, seen) in [(None, "not allowed"), (Some("--yes"), "alpha")] {
+        let mut command = chat(&gateway);
+        command
+            .arg("--plugin")
+            .arg(format!("fs-read:{}", directory.path().display()))
+            .args(flag);
+        let output = with_input(command, script).await;
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let conversations = models.conversations();
+        let result = conversations
+            .last()
+            .unwrap()
+            .iter()
+            .find(|message| message["role"] == "tool")
+            .unwrap();
+        assert!(result.to_string().contains(seen), "{flag:?}: {result}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_of_an_mcp_server_come_along() {
+    let Some(server) = std::env::var_os("TOOLGATE_TEST_MCP_SERVER_TIME") else {
+        eprintln!("not tested: `make tests` names an MCP server in TOOLGATE_TEST_MCP_SERVER_TIME");
+        return;
+    };
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models).await;
+    let mut command = chat(&gateway);
+    let server = format!("'{}' --local-timezone UTC", server.display());
+    command.args(["--mcp", &server, "--tools", "mcp_time_convert_time", "--yes"]);
+    let input = r#"{"source_timezone":"UTC","time":"12:00","target_timezone":"Asia/Tokyo"}"#;
+    let output = with_input(
+        command,
+        &format!("call:mcp_time_convert_time input:{input} text:1"),
+    )
+    .await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let conversations = models.conversations();
+    let result = conversations
+        .last()
+        .unwrap()
+        .iter()
+        .find(|message| message["role"] == "tool")
+        .unwrap();
+    assert!(result.to_string().contains("21:00"), "{result}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_comes_without_a_key_or_a_gateway_is_told_what_to_do() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models).await;
+    let mut keyless = chat(&gateway);
+    keyless.env_remove("TOOLGATE_SECRET_KEY");
+    let output = with_input(keyless, "hello").await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("TOOLGATE_SECRET_KEY"),
+        "{}",
+        text(&output.stderr)
+    );
+    let mut lost = binary();
+    lost.args(["chat", "--url", "http://127.0.0.1:9"]);
+    let output = with_input(lost, "hello").await;
+    assert!(
+        text(&output.stderr).contains("toolgate serve"),
+        "{}",
+        text(&output.stderr)
+    );
+}

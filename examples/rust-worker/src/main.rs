@@ -1,0 +1,73 @@
+//! A worker: serves the tool `check_stock` to every run of a space, whoever started it.
+
+use anyhow::Context as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolgate_client::{Client, NewSpace, SpaceId, Tool, ToolError};
+
+const AGENT: &str = "warehouse";
+
+#[derive(Deserialize, JsonSchema)]
+struct CheckStock {
+    /// What to look for, such as "teapot".
+    article: String,
+}
+
+#[derive(Serialize)]
+struct Stock {
+    article: String,
+    count: u32,
+    shelf: &'static str,
+}
+
+/// Where a real worker would ask its database.
+async fn check_stock(asked: CheckStock) -> Result<Stock, ToolError> {
+    let article = asked.article.to_lowercase();
+    let (count, shelf) = match &article {
+        words if words.contains("teapot") => (12, "A3"),
+        words if words.contains("cup") => (140, "B1"),
+        _ => {
+            return Err(ToolError::new(format_args!(
+                "there is no {article:?}; there are teapots and cups"
+            )));
+        }
+    };
+    Ok(Stock {
+        article,
+        count,
+        shelf,
+    })
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let url = std::env::var("TOOLGATE_URL").unwrap_or_else(|_| "http://127.0.0.1:8787".into());
+    let key = std::env::var("TOOLGATE_SECRET_KEY").context("TOOLGATE_SECRET_KEY holds no key")?;
+    let client = Client::builder(&url).key(key).build()?;
+
+    let tool = Tool::typed(
+        "check_stock",
+        "Says how many of an article are in the warehouse.",
+        check_stock,
+    );
+    // A tool without an execution runs on a client: here.
+    let agent = json!({"instructions": "Answer from check_stock.", "tools": [tool.definition()]});
+    client.agents().put(AGENT, &agent).await?;
+    client.register_tool(tool).await?;
+
+    let space = match std::env::args().nth(1) {
+        Some(id) => id.parse::<SpaceId>()?,
+        None => client.spaces().create(&NewSpace::default()).await?.id,
+    };
+    println!("serving check_stock in {space}; ask with");
+    println!("  toolgate chat {AGENT} --space {space}");
+
+    let server = client
+        .serve(space)
+        .on_result(|result| println!("{} {:?}", result.name, result.outcome))
+        .start();
+    tokio::signal::ctrl_c().await?;
+    // Calls that are not done are offered to others.
+    Ok(server.close().await?)
+}
