@@ -29,7 +29,7 @@ use uuid::Uuid;
 use crate::answer::{Answer as Answered, ok};
 use crate::auth::{Principal, Reader};
 use crate::body::Untyped;
-use crate::describe::{BadBody, BadQuery, Missing, Refused};
+use crate::describe::{BadBody, BadQuery, Expired, Missing, Refused};
 use crate::problem::Refusal;
 use crate::query::{At, Query};
 use crate::stream::{Follow, Mark, Until};
@@ -39,7 +39,7 @@ use crate::{Shared, schema};
 pub(crate) use body::{Categories, Messages, earlier};
 use body::{ChatMessage, ChatRole, ChatTurn, Content, Dialect, Trigger};
 use chunk::Place;
-use claims::{Claims, Word, is_too_late, place_before};
+use claims::{Claims, Word, is_too_late, place_before, settled_in};
 pub(crate) use past::ChatPast;
 use tell::{From, Teller};
 
@@ -56,6 +56,8 @@ const INDEX_MAX: usize = 1_000_000_000;
 const PAGE_ENTRIES: usize = 1_000;
 /// Newest entries of a chat that its messages are made of.
 const PAST_ENTRIES_MAX: usize = 20_000;
+/// An answer begins with these however it is told: `start`, `start-step`, `data-run`.
+const FIXED_CHUNKS: usize = 3;
 /// Newest runs of a chat among which its last one is looked for.
 const RECENT_RUNS: usize = 8;
 
@@ -119,7 +121,7 @@ pub(crate) async fn post(
     responses(
         (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
         (status = 204, description = "Nothing is under way."),
-        BadQuery, Missing, Refused,
+        BadQuery, Expired, Missing, Refused,
     ),
 )]
 pub(crate) async fn resume(
@@ -177,7 +179,7 @@ pub(crate) async fn messages_default(
     responses(
         (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
         (status = 204, description = "Nothing is under way."),
-        BadQuery, Missing, Refused,
+        BadQuery, Expired, Missing, Refused,
     ),
 )]
 pub(crate) async fn resume_default(
@@ -339,7 +341,9 @@ impl Chat {
                 None => Err(silent(at)),
             };
         };
-        if let [(call, Word::Result(result))] = claims.words.as_slice() {
+        if let [(call, Word::Result(result))] = claims.words.as_slice()
+            && claims.calls.len() == 1
+        {
             let (call, result) = (*call, result.clone());
             return self.go_on_with(door, space, call, result, claims.calls).await;
         }
@@ -348,7 +352,7 @@ impl Chat {
         self.go_on_from(door, run, space, &calls).await
     }
 
-    /// As above for the usual case: one result.
+    /// As above for the usual case: one result for the one call of a step.
     async fn go_on_with(
         self,
         door: &Shared,
@@ -384,7 +388,8 @@ impl Chat {
         let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
         let follow = self.follow(run, space, Seq(0), Mark::Present);
         let from = From::Place(Place::after(seq));
-        let teller = Teller::new(&follow, run, self.dialect, from, HashSet::new());
+        let teller =
+            Teller::new(&follow, run, self.dialect, from, HashSet::new()).with_settled(settled_in(&log));
         Ok(respond(door, follow, events, teller))
     }
 
@@ -404,8 +409,15 @@ impl Chat {
             Some(Cursor::Place(place)) => From::Place(place),
         };
         let events = door.engine.subscribe(Scope::Run(run.id), after).await?;
+        if let From::Index(_, seen) = from
+            && seen > FIXED_CHUNKS
+            && is_folded(&door.engine.store().run_log(run.id).await?, seq)
+        {
+            return Err(uncountable());
+        }
         let follow = self.follow(run.id, run.space, after, Mark::Present);
-        let teller = Teller::new(&follow, run.id, self.dialect, from, HashSet::new());
+        let teller =
+            Teller::new(&follow, run.id, self.dialect, from, HashSet::new()).with_settled(settled_in(&log));
         Ok(respond(door, follow, events, teller))
     }
 
@@ -588,6 +600,19 @@ fn silent(at: &str) -> Refusal {
     let message = "nothing to answer: the last message must be the user's, or hold a result or a decision for \
                    something that is open in this chat";
     Refusal::invalid(vec![Problem::new(at, message)])
+}
+
+/// Whether something of the answer that begins here was streamed in more chunks than it is told in now.
+fn is_folded(log: &[Entry], begin: Seq) -> bool {
+    let mut answer = log.iter().flat_map(Entry::placed).filter(|(seq, _)| *seq > begin);
+    answer.any(|(_, event)| matches!(event, Event::StepFinish(_) | Event::StepRetry(_)))
+}
+
+/// Going on by a guess would lose words or tell them twice.
+fn uncountable() -> Refusal {
+    let detail = "a step of this answer has ended and is told in fewer chunks than it was streamed in; come back \
+                  with the last id: as Last-Event-ID, or read the answer anew with startIndex=0";
+    Refusal::new(StatusCode::GONE, "FOLDED", detail)
 }
 
 /// The last message of a run, and where it stands.

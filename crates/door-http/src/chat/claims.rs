@@ -59,8 +59,8 @@ impl Claims {
 
     /// The run that they speak of, when it is one of this space that `who` may reach.
     pub async fn run(&self, door: &Shared, who: &Principal, space: SpaceId) -> Option<RunId> {
-        let run = self.words.first()?.0.run;
-        let mine = self.words.iter().all(|(call, _)| call.run == run);
+        let run = self.calls.iter().next()?.run;
+        let mine = self.calls.iter().all(|call| call.run == run);
         (mine && door.reach_run(who, run, "run").await.ok()? == space).then_some(run)
     }
 
@@ -125,6 +125,18 @@ fn said(part: &CallPart) -> Option<Word> {
         }
         _ => None,
     }
+}
+
+/// The calls of a run that have ended.
+pub(super) fn settled_in(log: &[Entry]) -> HashSet<CallId> {
+    let events = log.iter().flat_map(Entry::placed);
+    let settled = events.filter_map(|(_, event)| match event {
+        Event::ToolOutputAvailable(e) => Some(e.tool_call_id),
+        Event::ToolOutputError(e) => Some(e.tool_call_id),
+        Event::ToolOutputDenied(e) => Some(e.tool_call_id),
+        _ => None,
+    });
+    settled.collect()
 }
 
 /// Just before the first thing that became of these calls.

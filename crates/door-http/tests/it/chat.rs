@@ -155,7 +155,7 @@ async fn a_no_is_a_denied_call_or_an_error_where_the_client_knows_no_such_thing(
         let client = world.backend();
         let body = json!({"id": "c", "dialect": dialect, "message": "call:guarded"});
         let told = chunks(&client.post("/api/chat", body).await.expect(200));
-        let call = find(&told, "tool-input-available")["toolCallId"].clone();
+        let call = find(&told, "tool-input-start")["toolCallId"].clone();
         let approval = call.as_str().unwrap().replacen("call_", "appr_", 1);
         let asks = told.iter().any(|chunk| chunk["type"] == "tool-approval-request");
         assert_eq!(asks, dialect != "v5");
@@ -165,6 +165,30 @@ async fn a_no_is_a_denied_call_or_an_error_where_the_client_knows_no_such_thing(
         let told = chunks(&client.post("/api/chat", body).await.expect(200));
         assert_eq!(find(&told, kind)["toolCallId"], call);
     }
+}
+
+#[tokio::test]
+async fn a_call_that_awaits_a_yes_is_not_taken_for_done_beside_one_that_is_settled() {
+    // Otherwise the client would find nothing open, and send again, for ever.
+    let world = World::new().await;
+    let told = say(&world.backend(), "c", "call:guarded call:ask").await;
+    let asked = &find(&told, "tool-approval-request")["toolCallId"];
+    let about = |chunk: &&Value| chunk["toolCallId"] == *asked;
+    for chunk in told.iter().filter(about) {
+        assert_eq!(chunk.get("providerExecuted"), None, "{chunk}");
+        assert_ne!(chunk["type"], "tool-input-available");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_settled_is_told_again_as_one_that_nobody_executes() {
+    let world = World::new().await;
+    let told = say(&world.backend(), "c", "call:ask").await;
+    let call = find(&told, "tool-input-available")["toolCallId"].clone();
+    go_on(&world.backend(), "c", result(&call, json!({}))).await;
+    let again = world.backend().get("/api/chat/c/stream?startIndex=0").await;
+    let again = chunks(&again.expect(200));
+    assert_eq!(find(&again, "tool-input-available")["providerExecuted"], true);
 }
 
 #[tokio::test]
@@ -307,6 +331,14 @@ async fn a_stream_goes_on_behind_the_chunk_that_was_read_last() {
             .status,
         400
     );
+}
+
+#[tokio::test]
+async fn nobody_goes_on_by_a_count_of_chunks_that_are_told_otherwise_now() {
+    let world = World::new().await;
+    say(&world.backend(), "c", "call:ask").await;
+    let gone = world.backend().get("/api/chat/c/stream?startIndex=4").await;
+    assert_eq!(gone.code(410), "FOLDED");
 }
 
 #[tokio::test]
