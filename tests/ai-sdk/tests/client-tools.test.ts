@@ -131,9 +131,9 @@ describe.each(sdks)('client tools in $dialect', (sdk) => {
 
   it('tells what a slow tool of the gateway gave while the client was away', async () => {
     const child = Promise.withResolvers<void>();
-    const helper = await scene.world.agent({ instructions: 'help' });
+    const scholar = await scene.world.agent({ instructions: 'help' });
     const agent = await scene.world.agent({
-      tools: [{ ...serverTool('research', null), executionType: 'ai-agent', execution: { agent: helper } }],
+      tools: [{ ...serverTool('research', null), executionType: 'ai-agent', execution: { agent: scholar } }],
     });
     scene.world.script(
       {
