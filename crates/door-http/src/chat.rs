@@ -1,17 +1,17 @@
 //! The chat door: the AI SDK's UI message stream over the same runs. A chat is a space; a turn of it is a run that
 //! may pause for the client and goes on with the next request.
 //!
-//! Start with `post`; then `body` (what comes in), `claims` (what of it counts), `tell` (what goes out).
+//! Start with `routes` and `take`; then `body` (what comes in), `claims` (what of it counts), `tell` (what goes out).
 
 mod body;
 mod chunk;
 mod claims;
 mod past;
+pub(crate) mod routes;
 mod tell;
 
 use std::collections::{HashSet, VecDeque};
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
@@ -26,15 +26,13 @@ use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
 use uuid::Uuid;
 
+use crate::Shared;
 use crate::answer::{Answer as Answered, ok};
-use crate::auth::{Principal, Reader};
-use crate::body::Untyped;
-use crate::describe::{BadBody, BadQuery, Expired, Missing, Refused};
+use crate::auth::Principal;
 use crate::problem::Refusal;
-use crate::query::{At, Query};
+use crate::query::Query;
 use crate::stream::{Follow, Mark, Until};
 use crate::wire::TextOr;
-use crate::{Shared, schema};
 
 pub(crate) use body::{Categories, Messages, earlier};
 use body::{ChatMessage, ChatRole, ChatTurn, Content, Dialect, Trigger};
@@ -48,8 +46,6 @@ const STREAM_VERSION: HeaderName = HeaderName::from_static("x-vercel-ai-ui-messa
 /// What the cursor transport of the AI SDK asks for the rest by.
 const WORKFLOW_RUN: HeaderName = HeaderName::from_static("x-workflow-run-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// The agent that answers where nobody named one.
-const DEFAULT_AGENT: &str = "default";
 /// Most chunks that a client may say it has read.
 const INDEX_MAX: usize = 1_000_000_000;
 /// Entries of a chat's log read at a time.
@@ -60,158 +56,6 @@ const PAST_ENTRIES_MAX: usize = 20_000;
 const FIXED_CHUNKS: usize = 3;
 /// Newest runs of a chat among which its last one is looked for.
 const RECENT_RUNS: usize = 8;
-
-/// A turn of a chat with the project's `default` agent, as a UI message stream.
-#[utoipa::path(
-    post, path = "/api/chat", operation_id = "default_chat", tag = "chat",
-    params(("dialect" = inline(Option<DialectWord>), Query, description = "As in the body.")),
-    request_body = ChatTurn,
-    responses(
-        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
-        BadBody, Missing, Refused,
-    ),
-)]
-pub(crate) async fn post_default(
-    State(door): State<Shared>,
-    who: Principal,
-    query: Query,
-    Untyped(turn): Untyped<ChatTurn>,
-) -> Result<Response, Refusal> {
-    let agent = DEFAULT_AGENT.parse().expect("it is a name");
-    take(&door, who, agent, &query, turn).await
-}
-
-/// A turn of a chat, as a UI message stream.
-///
-/// The stream ends when the run ends or waits for the client; results, and decisions on approvals, come with the
-/// next request.
-#[utoipa::path(
-    post, path = "/v1/agents/{agent}/chat", operation_id = "chat", tag = "chat",
-    params(
-        ("agent" = inline(schema::AgentName), Path),
-        ("dialect" = inline(Option<DialectWord>), Query, description = "As in the body."),
-    ),
-    request_body = ChatTurn,
-    responses(
-        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
-        BadBody, Missing, Refused,
-    ),
-)]
-pub(crate) async fn post(
-    State(door): State<Shared>,
-    who: Principal,
-    At(agent): At<AgentName>,
-    query: Query,
-    Untyped(turn): Untyped<ChatTurn>,
-) -> Result<Response, Refusal> {
-    take(&door, who, agent, &query, turn).await
-}
-
-/// The answer under way in a chat, from its beginning or from a cursor; 204 when there is none.
-#[utoipa::path(
-    get, path = "/v1/agents/{agent}/chat/{chat}/stream", operation_id = "resume_chat", tag = "chat",
-    params(
-        ("agent" = inline(schema::AgentName), Path),
-        ("chat" = String, Path, description = "The chat's id, or a run's."),
-        ("dialect" = inline(Option<DialectWord>), Query, description = "As in the body of a turn."),
-        ("startIndex" = Option<u32>, Query, maximum = 1_000_000_000, description = "Chunks of the answer that were read."),
-        ("after" = inline(Option<schema::ChatPlace>), Query, description = "The `id:` of the last chunk that was read."),
-        ("last-event-id" = inline(Option<schema::ChatPlace>), Header, description = "The same as `after`."),
-    ),
-    responses(
-        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
-        (status = 204, description = "Nothing is under way."),
-        BadQuery, Expired, Missing, Refused,
-    ),
-)]
-pub(crate) async fn resume(
-    State(door): State<Shared>,
-    Reader(who): Reader,
-    At((agent, chat)): At<(AgentName, String)>,
-    headers: HeaderMap,
-    query: Query,
-) -> Result<Response, Refusal> {
-    resumed(&door, who, agent, &chat, &headers, &query).await
-}
-
-/// What was said in a chat, as the messages that a client begins with. The answer that is under way is left out: its
-/// stream tells it.
-#[utoipa::path(
-    get, path = "/v1/agents/{agent}/chat/{chat}", operation_id = "chat_messages", tag = "chat",
-    params(
-        ("agent" = inline(schema::AgentName), Path),
-        ("chat" = String, Path, description = "The chat's id."),
-    ),
-    responses((status = 200, description = "The messages.", body = ChatPast), Missing, Refused),
-)]
-pub(crate) async fn messages(
-    State(door): State<Shared>,
-    who: Principal,
-    At((agent, chat)): At<(AgentName, String)>,
-) -> Result<Answered<ChatPast>, Refusal> {
-    read(&door, who, agent, chat).await
-}
-
-/// The same for the project's `default` agent.
-#[utoipa::path(
-    get, path = "/api/chat/{chat}", operation_id = "default_chat_messages", tag = "chat",
-    params(("chat" = String, Path, description = "The chat's id.")),
-    responses((status = 200, description = "The messages.", body = ChatPast), Missing, Refused),
-)]
-pub(crate) async fn messages_default(
-    State(door): State<Shared>,
-    who: Principal,
-    At(chat): At<String>,
-) -> Result<Answered<ChatPast>, Refusal> {
-    read(&door, who, DEFAULT_AGENT.parse().expect("it is a name"), chat).await
-}
-
-/// The same for the project's `default` agent.
-#[utoipa::path(
-    get, path = "/api/chat/{chat}/stream", operation_id = "resume_default_chat", tag = "chat",
-    params(
-        ("chat" = String, Path, description = "The chat's id, or a run's."),
-        ("dialect" = inline(Option<DialectWord>), Query, description = "As in the body of a turn."),
-        ("startIndex" = Option<u32>, Query, maximum = 1_000_000_000, description = "Chunks of the answer that were read."),
-        ("after" = inline(Option<schema::ChatPlace>), Query, description = "The `id:` of the last chunk that was read."),
-        ("last-event-id" = inline(Option<schema::ChatPlace>), Header, description = "The same as `after`."),
-    ),
-    responses(
-        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
-        (status = 204, description = "Nothing is under way."),
-        BadQuery, Expired, Missing, Refused,
-    ),
-)]
-pub(crate) async fn resume_default(
-    State(door): State<Shared>,
-    Reader(who): Reader,
-    At(chat): At<String>,
-    headers: HeaderMap,
-    query: Query,
-) -> Result<Response, Refusal> {
-    let agent = DEFAULT_AGENT.parse().expect("it is a name");
-    resumed(&door, who, agent, &chat, &headers, &query).await
-}
-
-/// A version of the AI SDK's UI message stream.
-#[derive(utoipa::ToSchema)]
-#[schema(as = Dialect, rename_all = "lowercase")]
-#[expect(dead_code, reason = "describes the words of `Dialect`")]
-pub(crate) enum DialectWord {
-    V5,
-    V6,
-    V7,
-}
-
-/// One event of a UI message stream.
-#[derive(utoipa::ToSchema)]
-#[expect(dead_code, reason = "describes what `tell` writes")]
-pub(crate) struct ChatEvent {
-    /// A chunk as JSON text, or `[DONE]`.
-    data: String,
-    /// Where the stream can be taken up again.
-    id: Option<String>,
-}
 
 async fn take(
     door: &Shared,
@@ -294,6 +138,11 @@ async fn take(
     };
     let (posted, following) = door.engine.post_and_follow(post).await?;
     chat.answer(door, posted, following)
+}
+
+/// The agent that answers where nobody named one.
+fn default_agent() -> AgentName {
+    "default".parse().expect("it is a name")
 }
 
 /// Who reads what.
