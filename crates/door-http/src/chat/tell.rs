@@ -149,7 +149,7 @@ impl Teller {
         {
             self.input_is(&tool, input.as_ref(), out);
         }
-        if self.is_anothers(event) {
+        if self.is_of_another(event) {
             return;
         }
         match event {
@@ -211,7 +211,7 @@ impl Teller {
     }
 
     /// Whether an event of the step under way is told by another answer.
-    fn is_anothers(&self, event: &Event) -> bool {
+    fn is_of_another(&self, event: &Event) -> bool {
         match event {
             Event::TextStart(_)
             | Event::TextDelta(_)
