@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 use toolgate_engine::feed::{Scope, Subscription};
-use toolgate_engine::intake::{Answer, Post, Posted, Submission};
+use toolgate_engine::intake::{Answer, IntakeError, Post, PostError, Posted, Submission};
 use toolgate_engine::store::{LogRange, RunFilter, RunRecord};
 use toolgate_kernel::agent::History;
 use toolgate_kernel::event::{Entry, Event, Seq};
@@ -37,7 +37,7 @@ use crate::wire::TextOr;
 pub(crate) use body::{Categories, Messages, earlier};
 use body::{ChatMessage, ChatRole, ChatTurn, Content, Dialect, Trigger};
 use chunk::Place;
-use claims::{Claims, Word, is_too_late, place_before, settled_in};
+use claims::{Claims, Word, is_too_late, place_before, refused, settled_in};
 pub(crate) use past::ChatPast;
 use tell::{From, Teller};
 
@@ -48,10 +48,12 @@ const WORKFLOW_RUN: HeaderName = HeaderName::from_static("x-workflow-run-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Most chunks that a client may say it has read.
 const INDEX_MAX: usize = 1_000_000_000;
-/// Entries of a chat's log read at a time.
-const PAGE_ENTRIES: usize = 1_000;
-/// Newest entries of a chat that its messages are made of.
-const PAST_ENTRIES_MAX: usize = 20_000;
+/// Events of a chat's log read at a time.
+const WINDOW_EVENTS: u64 = 32;
+/// Newest events of a chat that its messages are made of.
+const PAST_EVENTS_MAX: u64 = 20_000;
+/// Bytes of them; the entry that goes beyond is still told.
+const PAST_BYTES_MAX: usize = 4 << 20;
 /// An answer begins with these however it is told: `start`, `start-step`, `data-run`.
 const FIXED_CHUNKS: usize = 3;
 /// Newest runs of a chat among which its last one is looked for.
@@ -108,22 +110,27 @@ async fn take(
     let said = messages[last].said(&place).map_err(Refusal::invalid)?;
     let again = turn.trigger == Some(Trigger::Regenerate);
     let named = messages[last].id.as_ref().filter(|id| !id.0.is_empty() && !again);
-    let message_id = named.map(|id| message_of(&who, space, &id.0));
-    let idempotency = message_id.map(|id| {
-        let said = serde_json::to_vec(&said).expect("parts are JSON");
-        (format!("{}:{id}", whose(&who)), Sha256::digest(said).into())
-    });
-    let message = Message {
-        message_id: message_id.unwrap_or_else(|| MessageId::new(Uuid::now_v7())),
-        from: who.entity(),
-        parts: said,
-        metadata: messages[last].metadata.take().map(|metadata| metadata.0),
-    };
+    // Only within its chat can a message be the same as one before.
+    let message_id = named
+        .zip(space)
+        .map(|(id, space)| message_of(space, &chat.agent, &id.0));
+    let metadata = messages[last].metadata.take().map(|metadata| metadata.0);
     let history = match door.engine.agent(who.project, &chat.agent, None).await? {
         Some((_, agent)) if agent.history == History::Client => earlier(&messages[..last]),
         _ => Vec::new(),
     };
-    let post = Post {
+    let idempotency = message_id.map(|id| {
+        let asked = serde_json::to_vec(&(&said, &history)).expect("parts are JSON");
+        (format!("{}:{id}", whose(&who)), Sha256::digest(asked).into())
+    });
+    let fresh = || MessageId::new(Uuid::now_v7());
+    let message = Message {
+        message_id: message_id.unwrap_or_else(fresh),
+        from: who.entity(),
+        parts: said,
+        metadata,
+    };
+    let mut post = Post {
         project: who.project,
         space,
         makes_space: true,
@@ -136,7 +143,15 @@ async fn take(
         history,
         idempotency,
     };
-    let (posted, following) = door.engine.post_and_follow(post).await?;
+    let (posted, following) = match door.engine.post_and_follow(post.clone()).await {
+        // Other words under a known id: the client edited its message, which makes it a new one.
+        Err(PostError::KeyReused) => {
+            post.message.message_id = fresh();
+            post.idempotency = None;
+            door.engine.post_and_follow(post).await?
+        }
+        posted => posted?,
+    };
     chat.answer(door, posted, following)
 }
 
@@ -219,6 +234,10 @@ impl Chat {
                 Ok(respond(door, follow, events, teller))
             }
             Err(error) if is_too_late(&error) => self.go_on_from(door, call.run, space, &calls).await,
+            Err(IntakeError::Invalid(problems)) => {
+                let refused = refused(&problems);
+                Box::pin(self.go_on_with(door, space, call, refused, calls)).await
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -348,27 +367,65 @@ async fn read(
     chat: String,
 ) -> Result<Answered<ChatPast>, Refusal> {
     let space = space_of(door, &who, &chat).await?;
-    let open = last_run(door, &who, space, &agent).await?;
-    let open = open.filter(|run| !run.status.is_final()).map(|run| run.id);
+    let last = last_run(door, &who, space, &agent).await?;
+    let open = last
+        .as_ref()
+        .filter(|run| !run.status.is_final())
+        .map(|run| run.id);
+    let mut log = newest(door, space, last.map_or(Seq(0), |run| run.version)).await?;
+    let messages = past::messages(log.make_contiguous(), who.audience(), open);
+    Ok(ok(ChatPast { id: chat, messages }))
+}
+
+/// The newest entries of a chat, oldest first: as many as its messages may be made of. Read backwards, so that a long
+/// chat costs no more than what is shown of it.
+async fn newest(door: &Shared, space: SpaceId, known: Seq) -> Result<VecDeque<Entry>, Refusal> {
+    let store = door.engine.store();
+    let range = |after: Seq, before: Option<Seq>| LogRange {
+        after,
+        before,
+        limit: WINDOW_EVENTS as usize,
+    };
     let mut log: VecDeque<Entry> = VecDeque::new();
-    let mut after = Seq(0);
+    // What came after the last run: messages that nobody answered.
+    let mut end = known;
     loop {
-        let range = LogRange {
-            after,
-            before: None,
-            limit: PAGE_ENTRIES,
-        };
-        let page = door.engine.store().space_log(space, range).await?;
-        let whole = page.len() < PAGE_ENTRIES;
-        after = page.last().map_or(after, Entry::last);
+        let page = store.space_log(space, range(end, None)).await?;
+        let Some(last) = page.last() else { break };
+        end = last.last();
         log.extend(page);
-        log.drain(..log.len().saturating_sub(PAST_ENTRIES_MAX));
-        if whole {
+        log.drain(..log.len().saturating_sub(PAST_EVENTS_MAX as usize));
+    }
+    let mut bytes: usize = log.iter().map(size).sum();
+    let mut before = log.front().map_or(Seq(known.0 + 1), |entry| entry.first);
+    let first = Seq(known.0.saturating_sub(PAST_EVENTS_MAX * Seq::STRIDE));
+    while bytes < PAST_BYTES_MAX && before > first {
+        let after = Seq(before.0.saturating_sub(1 + WINDOW_EVENTS * Seq::STRIDE));
+        for entry in store
+            .space_log(space, range(after, Some(before)))
+            .await?
+            .into_iter()
+            .rev()
+        {
+            bytes += size(&entry);
+            log.push_front(entry);
+        }
+        before = log
+            .front()
+            .map_or(after, |entry| entry.first.min(Seq(after.0 + 1)));
+        if after == Seq(0) {
             break;
         }
     }
-    let messages = past::messages(log.make_contiguous(), who.audience(), open);
-    Ok(ok(ChatPast { id: chat, messages }))
+    Ok(log)
+}
+
+/// What an entry weighs.
+fn size(entry: &Entry) -> usize {
+    let events = entry.events.iter();
+    events
+        .map(|event| serde_json::to_string(event).map_or(0, |text| text.len()))
+        .sum()
 }
 
 fn respond(door: &Shared, follow: Follow, events: Subscription, teller: Teller) -> Response {
@@ -416,11 +473,9 @@ async fn space_of(door: &Shared, who: &Principal, chat: &str) -> Result<SpaceId,
     Ok(space)
 }
 
-/// The message that a client calls so, in this chat.
-fn message_of(who: &Principal, space: Option<SpaceId>, id: &str) -> MessageId {
-    let space = space.map(|space| space.to_string()).unwrap_or_default();
-    id.parse()
-        .unwrap_or_else(|_| MessageId::from_bytes(short_hash(&["message", &whose(who), &space, id])))
+/// The message that a client calls so, in this chat with this agent.
+fn message_of(space: SpaceId, agent: &AgentName, id: &str) -> MessageId {
+    MessageId::from_bytes(short_hash(&["message", &space.to_string(), agent.as_str(), id]))
 }
 
 fn whose(who: &Principal) -> String {
