@@ -35,6 +35,16 @@ test('a query gives columns and rows', async () => {
     truncated: false,
   });
 });
+test('columns of one name keep their own values', async () => {
+  const { run } = await database();
+  const query =
+    'select a.id, b.id, a.item as "__proto__" from orders a, orders b where a.id = 1 and b.id = 2';
+  expect(await run('sql_query', { query })).toEqual({
+    columns: ['id', 'id', '__proto__'],
+    rows: [[1, 2, 'shoes']],
+    truncated: false,
+  });
+});
 test('tables and views are listed with their columns', async () => {
   const { run } = await database();
   expect(await run('list_tables')).toEqual({
