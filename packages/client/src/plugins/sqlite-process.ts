@@ -6,6 +6,7 @@ export interface Query {
   sql: string;
   params: Array<string | number | null>;
   rowsMax: number;
+  bytesMax: number;
 }
 
 /** What came of it. */
@@ -18,16 +19,21 @@ process.on('message', (query: Query) => process.send?.(answer(query)));
 process.on('disconnect', () => process.exit(0));
 process.send?.('ready');
 
-function answer({ sql, params, rowsMax }: Query): Answer {
+function answer({ sql, params, rowsMax, bytesMax }: Query): Answer {
   try {
     const statement = database.prepare(sql);
     statement.setReadBigInts(true);
     const columns = statement.columns().map(({ name }) => name);
     const valuesOf = rowReader(statement, columns);
     const rows: unknown[][] = [];
+    let bytes = Buffer.byteLength(JSON.stringify(columns));
     for (const row of statement.iterate(...params)) {
       if (rows.length === rowsMax) return { columns, rows, truncated: true };
-      rows.push(valuesOf(row).map(shown));
+      const values = valuesOf(row).map(shown);
+      bytes += Buffer.byteLength(JSON.stringify(values));
+      if (bytes > bytesMax)
+        return { error: `the answer has more than ${bytesMax} bytes; ask for fewer rows or shorter values` };
+      rows.push(values);
     }
     return { columns, rows, truncated: false };
   } catch (error) {
