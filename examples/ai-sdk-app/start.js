@@ -1,8 +1,8 @@
-// Serves the page, and starts a gateway unless one is running. Ctrl-C stops what this started.
+// Serves the page, and starts a gateway unless TOOLGATE_URL names one. Ctrl-C stops what this started.
 import { createServer } from 'vite';
-import { findGateway } from './gateway.js';
+import { findGateway } from '../gateway.js';
 
-const gateway = await findGateway();
+const gateway = await findGateway(import.meta.dirname);
 process.once('exit', gateway.stop);
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(0));
 
@@ -12,7 +12,9 @@ const page = await createServer({
   server: {
     port: Number(process.env.PORT ?? 5173),
     // This server plays your backend: it holds the key, the browser never sees it.
-    proxy: { '/api/chat': { target: gateway.url, headers: { authorization: `Bearer ${gateway.key}` } } },
+    proxy: {
+      '/api/chat': { target: gateway.url, headers: { authorization: `Bearer ${gateway.secretKey}` } },
+    },
   },
 });
 await page.listen();
