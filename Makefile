@@ -112,7 +112,7 @@ chromium:
 	  as_root=$$(test "$$(id -u)" = 0 || echo sudo); \
 	  $$as_root apt-get update --quiet && $$as_root apt-get install --yes --quiet --no-install-recommends chromium; }
 
-# Not `npm ci`: that wants the optional binaries of every platform in the lock file, and a registry may lack some.
+# Not `npm ci`: that wants the optional binaries of every platform in the lock file, and fails where one cannot be had.
 node_modules/installed: package-lock.json
 	npm install --no-save --no-audit --no-fund
 	touch $@

@@ -26,16 +26,17 @@ describe('the example', () => {
   let started: ChildProcess;
   let browser: Browser;
   let page: Page;
+  let address: string;
 
   beforeAll(async () => {
     data = await mkdtemp(join(tmpdir(), 'toolgate-example-'));
-    const { TOOLGATE_SECRET_KEY: _, ...env } = process.env;
+    const { TOOLGATE_URL: _, ...env } = process.env;
     started = spawn(process.execPath, ['start.js'], {
       cwd: FOLDER,
       env: { ...env, PORT: '0', TOOLGATE_DATA: data },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    const address = await addressOf(started);
+    address = await addressOf(started);
     browser = await chromium.launch(CHROMIUM);
     page = await browser.newPage();
     await page.goto(address);
@@ -63,6 +64,28 @@ describe('the example', () => {
     await page.keyboard.press('Enter');
     await page.getByText('[demo model]').getByText('is not a CSS colour').waitFor();
     expect(await page.locator('pre').last().getAttribute('data-state')).toBe('output-error');
+  });
+
+  test('keeps the chats of its visitors apart', async () => {
+    const api = new URL('/api/chat', address).href;
+    const headers = { 'content-type': 'application/json' };
+    const message = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'My secret is teapot.' }] };
+    const said = await fetch(api, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ id: 'mine', messages: [message], trigger: 'submit-message' }),
+    });
+    const stream = await said.text();
+    const cookie = said.headers.get('set-cookie')?.split(';')[0] ?? '';
+    const [, space = ''] = /"spaceId":"(space_\w+)"/.exec(stream) ?? [];
+    expect(space).not.toBe('');
+    const read = async (chat: string, sent: Record<string, string>): Promise<string> =>
+      (await fetch(`${api}/${chat}`, { headers: sent })).text();
+    for (const chat of ['mine', space]) {
+      expect(await read(chat, {})).not.toContain('teapot');
+      expect(await read(chat, { cookie: 'session=guessed' })).not.toContain('teapot');
+    }
+    expect(await read('mine', { cookie })).toContain('teapot');
   });
 });
 
