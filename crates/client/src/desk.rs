@@ -47,13 +47,21 @@ pub(crate) fn sign(event: &Event) -> Option<Sign> {
     })
 }
 
+/// A call that was taken.
+struct Open {
+    name: String,
+    cancelled: CancellationToken,
+    /// It was offered once more meanwhile: should the gateway say that somebody else holds it, that may be old.
+    offered_again: bool,
+}
+
 /// Works on calls. Stops when dropped.
 pub(crate) struct Desk {
     handler: Handler,
     tell: mpsc::Sender<Told>,
     stop: CancellationToken,
     /// Calls that were taken and that no event has settled yet.
-    open: HashMap<CallId, CancellationToken>,
+    open: HashMap<CallId, Open>,
     declined: HashSet<CallId>,
     tasks: JoinSet<(CallId, Result<Worked, Error>)>,
 }
@@ -70,25 +78,33 @@ impl Desk {
         }
     }
 
-    /// Whether this offer is for us, and news.
-    pub fn wants(&self, offer: &Offer) -> bool {
-        let known = self.open.contains_key(&offer.call) || self.declined.contains(&offer.call);
-        !known && self.handler.takes(&offer.name)
+    /// Whether this offer is for us, and news. One of a call that is open is remembered.
+    pub fn wants(&mut self, offer: &Offer) -> bool {
+        if let Some(open) = self.open.get_mut(&offer.call) {
+            open.offered_again = true;
+            return false;
+        }
+        !self.declined.contains(&offer.call) && self.handler.takes(&offer.name)
     }
 
     /// Begins to work on a call.
     pub fn take(&mut self, offer: Offer) {
         let (handler, tell, call) = (self.handler.clone(), self.tell.clone(), offer.call);
         let cancelled = self.stop.child_token();
-        self.open.insert(call, cancelled.clone());
+        let open = Open {
+            name: offer.name,
+            cancelled: cancelled.clone(),
+            offered_again: false,
+        };
+        self.open.insert(call, open);
         self.tasks
             .spawn(async move { (call, work(&handler, call, cancelled, &tell).await) });
     }
 
     /// An event says that the call has its outcome: whoever still works on it may stop.
     pub fn settle(&mut self, call: CallId) {
-        if let Some(cancelled) = self.open.remove(&call) {
-            cancelled.cancel();
+        if let Some(open) = self.open.remove(&call) {
+            open.cancelled.cancel();
         }
     }
 
@@ -104,26 +120,76 @@ impl Desk {
 
     /// How the next piece of work ended; none when nobody works.
     pub async fn next(&mut self) -> Option<(CallId, Result<Worked, Error>)> {
-        let (call, worked) = self
-            .tasks
-            .join_next()
-            .await?
-            .expect("executors' panics are caught");
-        match &worked {
-            // Open until the event comes: only that moves the run.
-            Ok(Worked::Stored { .. }) => {}
-            Ok(Worked::Elsewhere) | Err(_) => drop(self.open.remove(&call)),
-            Ok(Worked::Declined) => {
-                self.open.remove(&call);
-                self.declined.insert(call);
+        loop {
+            let joined = self.tasks.join_next().await?;
+            let (call, worked) = joined.expect("executors' panics are caught");
+            match &worked {
+                // Open until the event comes: only that moves the run.
+                Ok(Worked::Stored { .. }) => {}
+                Ok(Worked::Elsewhere) => {
+                    let open = self.open.remove(&call);
+                    if let Some(offer) = open.and_then(|open| self.still_offered(call, open)) {
+                        self.take(offer);
+                        continue;
+                    }
+                }
+                Err(_) => drop(self.open.remove(&call)),
+                Ok(Worked::Declined) => {
+                    self.open.remove(&call);
+                    self.declined.insert(call);
+                }
             }
+            return Some((call, worked));
         }
-        Some((call, worked))
+    }
+
+    /// The offer that came while somebody else still seemed to hold the call. No other comes.
+    fn still_offered(&self, call: CallId, open: Open) -> Option<Offer> {
+        let name = open.name;
+        (open.offered_again && !self.stop.is_cancelled()).then_some(Offer { call, name })
     }
 
     /// Gives everything back that is not done.
     pub async fn close(&mut self) {
         self.stop.cancel();
         while self.next().await.is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::scripted::{Reply, Scripted};
+    use crate::tool::{Definition, Tool};
+    use toolgate_kernel::id::RunId;
+
+    #[tokio::test]
+    async fn a_call_that_is_released_while_it_is_claimed_is_claimed_again() {
+        let held = Reply::json(409, r#"{"status":409,"code":"HELD","detail":"held"}"#);
+        let gateway = Scripted::start([held, held]);
+        let client = gateway.client();
+        let tool = Tool::new(Definition::new("ask", "Asks."), |_| async { Ok("blue".into()) });
+        client.register_tool(tool).await.unwrap();
+        let handler = Handler {
+            client,
+            first: None,
+            only: None,
+        };
+        let (tell, _told) = mpsc::channel(1);
+        let mut desk = Desk::new(handler, tell);
+        let run = RunId::new(Uuid::now_v7());
+        let offer = Offer {
+            call: CallId { run, number: 0 },
+            name: "ask".into(),
+        };
+        assert!(desk.wants(&offer));
+        desk.take(offer.clone());
+        assert!(!desk.wants(&offer), "it is being claimed");
+        let (_, worked) = desk.next().await.unwrap();
+        assert!(matches!(worked, Ok(Worked::Elsewhere)));
+        assert_eq!(gateway.asked(), 2);
+        assert!(desk.wants(&offer), "forgotten, should it be offered once more");
     }
 }

@@ -24,11 +24,11 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
         request = request.until_end();
     }
     if !flags.yes {
-        let owner = client.clone();
-        request = request.on_tool_call(move |call| {
-            let ours = owner.has_tool(&call.name);
+        // Calls that nothing here runs are not even claimed: other clients may have them at once.
+        let ours = client.client_tool_definitions().into_iter().map(|tool| tool.name);
+        request = request.only(ours).on_tool_call(|_| async {
             let refusal = ToolError::new("the user has not allowed tools to run here; --yes allows it");
-            async move { ours.then_some(Err(refusal)) }
+            Some(Err(refusal))
         });
     }
     let mut chat = client.chat_stream(request);

@@ -58,12 +58,14 @@ pub async fn turn(
     asking: &mut Asking,
 ) -> Result<Option<SpaceId>, Error> {
     let (ask, questions) = mpsc::channel(1);
-    let chat = client.chat_stream(request.until_end().on_tool_call(asked_first(client.clone(), ask)));
-    let here = client
+    let here: Vec<String> = client
         .client_tool_definitions()
         .into_iter()
         .map(|tool| tool.name)
         .collect();
+    // A call that nothing here executes is left to other clients.
+    let taken = here.iter().map(String::as_str).chain([ASK_USER]);
+    let chat = client.chat_stream(request.until_end().only(taken).on_tool_call(asked_first(ask)));
     let turn = Turn {
         client,
         terminal,
@@ -77,20 +79,16 @@ pub async fn turn(
     turn.follow(chat, questions).await
 }
 
-/// Before a call runs here, the person is asked; a call that nothing here executes is left to other clients.
+/// Before a call runs here, the person is asked.
 fn asked_first(
-    client: Client,
     ask: mpsc::Sender<Question>,
 ) -> impl Fn(ToolCall) -> futures_util::future::BoxFuture<'static, Option<Result<Value, ToolError>>>
 + Send
 + Sync
 + 'static {
     move |call| {
-        let (client, ask) = (client.clone(), ask.clone());
+        let ask = ask.clone();
         Box::pin(async move {
-            if !client.has_tool(&call.name) && call.name != ASK_USER {
-                return None;
-            }
             let (answer, answered) = oneshot::channel();
             let question = Question {
                 call: call.clone(),
