@@ -9,7 +9,7 @@ mod name;
 mod result;
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -112,7 +112,8 @@ impl McpServer {
         }
     }
 
-    /// Sets a variable in the environment of a child process.
+    /// Sets a variable in the environment of a child process. Of this program's own it sees only what a program
+    /// needs to find its way (`PATH`, `HOME`, the language, …), so no key that was meant for this one.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         if let Reach::Command { environment, .. } = &mut self.reach {
             environment.push((name.into(), value.into()));
@@ -268,7 +269,9 @@ impl Reach {
                 environment,
             } => {
                 let mut command = CommandWrap::with_new(program, |command| {
-                    command.args(arguments).envs(environment.iter().cloned());
+                    command.args(arguments).env_clear();
+                    command.envs(std::env::vars_os().filter(|(name, _)| is_inherited(name)));
+                    command.envs(environment.iter().cloned());
                 });
                 // A group of its own: what the server starts ends with it, and Ctrl-C at the terminal is not for it.
                 command.wrap(KillOnDrop).wrap(ProcessGroup::leader());
@@ -307,6 +310,34 @@ impl Reach {
             }
         }
     }
+}
+
+/// Whether a child sees this variable of ours: where things are and how to speak, nothing else.
+fn is_inherited(name: &OsStr) -> bool {
+    const NAMES: [&str; 18] = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "TERM",
+        "TZ",
+        "LANG",
+        "LANGUAGE",
+        "TMPDIR",
+        "TMP",
+        "TEMP",
+        "SystemRoot",
+        "USERPROFILE",
+        "APPDATA",
+        "LOCALAPPDATA",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+    ];
+    let Some(name) = name.to_str() else { return false };
+    NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+        || name.starts_with("LC_")
+        || name.starts_with("XDG_")
 }
 
 /// What went wrong at the bottom: what stands above it names types of the transport.
