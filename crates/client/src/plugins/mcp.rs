@@ -28,7 +28,7 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::ChildStderr;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -41,6 +41,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may take to end when it is told to.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most bytes of a line that a child says of itself.
+const LINE_BYTES_MAX: u64 = 4 * 1024;
 /// Most pages of tools that are asked for.
 const PAGES_MAX: usize = 50;
 
@@ -355,12 +357,20 @@ fn cause(error: &ClientInitializeError) -> String {
 /// Reads what a child says of itself, for the log, and keeps its last line.
 fn listen(stderr: ChildStderr, last_words: Arc<Mutex<String>>) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
-        let mut lines = BufReader::new(stderr).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            tracing::debug!(line, "MCP server");
-            if !line.trim().is_empty() {
-                *last_words.lock().unwrap_or_else(PoisonError::into_inner) = line;
+        let mut stderr = BufReader::new(stderr);
+        let mut line = Vec::new();
+        // A line that is too long is taken for several.
+        while let Ok(1..) = (&mut stderr)
+            .take(LINE_BYTES_MAX)
+            .read_until(b'\n', &mut line)
+            .await
+        {
+            let words = String::from_utf8_lossy(&line).trim_end().to_owned();
+            tracing::debug!(line = words, "MCP server");
+            if !words.is_empty() {
+                *last_words.lock().unwrap_or_else(PoisonError::into_inner) = words;
             }
+            line.clear();
         }
     }))
 }
@@ -400,6 +410,7 @@ fn bridged(definition: Definition, original: String, peer: Peer<RoleClient>) -> 
             }
             let mut params = CallToolRequestParams::new(original.to_string());
             params.arguments = call.input.as_object().cloned();
+            // Dropped when the time of the tool is over or nobody waits any more: the server is then told to stop.
             match peer.call_tool_once(params).await? {
                 CallToolResponse::Complete(done) => result::outcome(done),
                 CallToolResponse::InputRequired(_) => Err(ToolError::new(
