@@ -17,7 +17,7 @@ use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::tool::Placement;
 
 use crate::client::Client;
-use crate::desk::{Desk, Offer, Sign, sign};
+use crate::desk::{CONCURRENCY_DEFAULT, Desk, Offer, Sign, sign};
 use crate::error::Error;
 use crate::event::Event;
 use crate::resources::RunRequest;
@@ -240,7 +240,7 @@ async fn run(client: Client, chat: ChatRequest, out: &Out) -> Result<(), Error> 
     };
     let following = Following {
         events: client.runs().subscribe(run, posted.seq),
-        desk: Desk::new(handler, tell),
+        desk: Desk::new(handler, tell, CONCURRENCY_DEFAULT),
         told,
         rounds: Rounds::new(chat.max_tool_rounds),
         until_end: chat.until_end,

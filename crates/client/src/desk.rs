@@ -1,8 +1,10 @@
 //! The calls that a client works on, told by the events it reads.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZero;
+use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::event::Event as Body;
@@ -12,6 +14,9 @@ use toolgate_kernel::tool::Placement;
 use crate::error::Error;
 use crate::event::Event;
 use crate::work::{Handler, Told, Worked, work};
+
+/// Calls that are executed at a time, unless said otherwise.
+pub(crate) const CONCURRENCY_DEFAULT: NonZero<usize> = NonZero::new(16).expect("not zero");
 
 /// A call that may be executed by whoever claims it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,18 +67,22 @@ pub(crate) struct Desk {
     stop: CancellationToken,
     /// Calls that were taken and that no event has settled yet.
     open: HashMap<CallId, Open>,
+    /// Calls that nothing here executes, until they are settled.
     declined: HashSet<CallId>,
+    /// As many calls as may be claimed at a time; the rest waits.
+    room: Arc<Semaphore>,
     tasks: JoinSet<(CallId, Result<Worked, Error>)>,
 }
 
 impl Desk {
-    pub fn new(handler: Handler, tell: mpsc::Sender<Told>) -> Self {
+    pub fn new(handler: Handler, tell: mpsc::Sender<Told>, concurrency: NonZero<usize>) -> Self {
         Self {
             handler,
             tell,
             stop: CancellationToken::new(),
             open: HashMap::new(),
             declined: HashSet::new(),
+            room: Arc::new(Semaphore::new(concurrency.get().min(Semaphore::MAX_PERMITS))),
             tasks: JoinSet::new(),
         }
     }
@@ -87,7 +96,7 @@ impl Desk {
         !self.declined.contains(&offer.call) && self.handler.takes(&offer.name)
     }
 
-    /// Begins to work on a call.
+    /// Begins to work on a call as soon as there is room.
     pub fn take(&mut self, offer: Offer) {
         let (handler, tell, call) = (self.handler.clone(), self.tell.clone(), offer.call);
         let cancelled = self.stop.child_token();
@@ -97,12 +106,19 @@ impl Desk {
             offered_again: false,
         };
         self.open.insert(call, open);
-        self.tasks
-            .spawn(async move { (call, work(&handler, call, cancelled, &tell).await) });
+        let room = self.room.clone();
+        self.tasks.spawn(async move {
+            let _place = tokio::select! {
+                place = room.acquire_owned() => place.expect("the room is never closed"),
+                () = cancelled.cancelled() => return (call, Ok(Worked::Elsewhere)),
+            };
+            (call, work(&handler, call, cancelled, &tell).await)
+        });
     }
 
     /// An event says that the call has its outcome: whoever still works on it may stop.
     pub fn settle(&mut self, call: CallId) {
+        self.declined.remove(&call);
         if let Some(open) = self.open.remove(&call) {
             open.cancelled.cancel();
         }
@@ -161,15 +177,12 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::client::Client;
     use crate::scripted::{Reply, Scripted};
     use crate::tool::{Definition, Tool};
     use toolgate_kernel::id::RunId;
 
-    #[tokio::test]
-    async fn a_call_that_is_released_while_it_is_claimed_is_claimed_again() {
-        let held = Reply::json(409, r#"{"status":409,"code":"HELD","detail":"held"}"#);
-        let gateway = Scripted::start([held, held]);
-        let client = gateway.client();
+    async fn desk(client: Client) -> (Desk, mpsc::Receiver<Told>, Offer) {
         let tool = Tool::new(Definition::new("ask", "Asks."), |_| async { Ok("blue".into()) });
         client.register_tool(tool).await.unwrap();
         let handler = Handler {
@@ -177,13 +190,20 @@ mod tests {
             first: None,
             only: None,
         };
-        let (tell, _told) = mpsc::channel(1);
-        let mut desk = Desk::new(handler, tell);
+        let (tell, told) = mpsc::channel(1);
         let run = RunId::new(Uuid::now_v7());
         let offer = Offer {
             call: CallId { run, number: 0 },
             name: "ask".into(),
         };
+        (Desk::new(handler, tell, CONCURRENCY_DEFAULT), told, offer)
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_released_while_it_is_claimed_is_claimed_again() {
+        let held = Reply::json(409, r#"{"status":409,"code":"HELD","detail":"held"}"#);
+        let gateway = Scripted::start([held, held]);
+        let (mut desk, _told, offer) = desk(gateway.client()).await;
         assert!(desk.wants(&offer));
         desk.take(offer.clone());
         assert!(!desk.wants(&offer), "it is being claimed");
@@ -191,5 +211,14 @@ mod tests {
         assert!(matches!(worked, Ok(Worked::Elsewhere)));
         assert_eq!(gateway.asked(), 2);
         assert!(desk.wants(&offer), "forgotten, should it be offered once more");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_was_declined_is_forgotten_when_it_is_settled() {
+        let (mut desk, _told, offer) = desk(Scripted::start([]).client()).await;
+        desk.declined.insert(offer.call);
+        assert!(!desk.wants(&offer));
+        desk.settle(offer.call);
+        assert!(desk.declined.is_empty());
     }
 }
