@@ -1,7 +1,7 @@
 //! A gateway that answers from a script, for tests.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -50,6 +50,9 @@ impl Scripted {
                     "HTTP/1.1 {status} OK\r\nconnection: close\r\ncontent-type: {kind}\r\n\r\n{body}"
                 );
                 stream.write_all(answer.as_bytes()).unwrap();
+                stream.shutdown(Shutdown::Write).unwrap();
+                // Closed with something unread, the answer would be lost.
+                let _ = stream.read_to_end(&mut Vec::new());
             }
         });
         Self { url, asked }
