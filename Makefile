@@ -99,12 +99,20 @@ schemathesis: $(PYTHON)/installed ## property-based requests against /openapi.js
 	scripts/schemathesis $(GATEWAY) $(PYTHON)/bin/schemathesis
 
 .PHONY: js
-js: node_modules/installed ## the JavaScript packages: lint, types, generated files, packaging, tests against the gateway
+js: node_modules/installed chromium ## the JavaScript packages: lint, types, generated files, packaging, tests against the gateway
 	cargo test --locked --workspace --no-run --quiet
 	npm run check
 	TOOLGATE_BIN=$(GATEWAY) npm test
 
-# Not `npm ci`: that wants the optional binaries of every platform in the lock file, and a registry may lack some.
+# The browser tests drive Debian's; `CHROMIUM_BIN` names another.
+.PHONY: chromium
+chromium:
+	@test -x "$${CHROMIUM_BIN:-/usr/bin/chromium}" || { \
+	  echo "installing chromium, which the browser tests drive"; \
+	  as_root=$$(test "$$(id -u)" = 0 || echo sudo); \
+	  $$as_root apt-get update --quiet && $$as_root apt-get install --yes --quiet --no-install-recommends chromium; }
+
+# Not `npm ci`: that wants the optional binaries of every platform in the lock file, and fails where one cannot be had.
 node_modules/installed: package-lock.json
 	npm install --no-save --no-audit --no-fund
 	touch $@

@@ -4,7 +4,7 @@ import { ToolgateClient } from '@toolgate/client';
 
 const client = new ToolgateClient({
   url: process.env.TOOLGATE_URL ?? 'http://127.0.0.1:8787',
-  key: process.env.TOOLGATE_KEY,
+  key: process.env.TOOLGATE_SECRET_KEY,
 });
 
 const agent = {

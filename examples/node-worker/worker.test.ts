@@ -1,9 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ToolgateClient } from '@toolgate/client';
 import { type Gateway, startGateway } from '@toolgate/test-support';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 let gateway: Gateway;
 let workers: ChildProcess[] = [];
@@ -19,10 +22,10 @@ afterEach(async () => {
 /** Starts the worker and gives what it says, line by line. */
 function start(
   args: string[],
-  env: Record<string, string> = {},
+  env: Record<string, string | undefined> = {},
 ): { worker: ChildProcess; said: () => string; line: (words: RegExp) => Promise<RegExpExecArray> } {
-  const worker = spawn(process.execPath, [fileURLToPath(new URL('worker.js', import.meta.url)), ...args], {
-    env: { ...process.env, TOOLGATE_URL: gateway.url, TOOLGATE_KEY: gateway.secretKey, ...env },
+  const worker = spawn(process.execPath, [fileURLToPath(new URL('start.js', import.meta.url)), ...args], {
+    env: { ...process.env, TOOLGATE_URL: gateway.url, TOOLGATE_SECRET_KEY: gateway.secretKey, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   workers.push(worker);
@@ -50,6 +53,21 @@ test('it answers a question with what its tool gave, and ends', async () => {
   expect(said()).toMatch(/serving read_temperature, open_window in space_/);
   expect(said()).toMatch(/read_temperature gave .*21\.5/);
   expect(said()).toMatch(/\[demo model\].*21\.5/);
+});
+
+test('without a gateway it starts one, and takes it along when it ends', async () => {
+  const data = await mkdtemp(join(tmpdir(), 'toolgate-example-'));
+  const { worker, said } = start(['use', 'read_temperature'], {
+    TOOLGATE_URL: undefined,
+    TOOLGATE_SECRET_KEY: undefined,
+    TOOLGATE_DATA: data,
+  });
+  const [code] = await once(worker, 'close');
+  expect(code).toBe(0);
+  expect(said()).toMatch(/\[demo model\].*21\.5/);
+  const [, url = ''] = /TOOLGATE_URL=(\S+)/.exec(said()) ?? [];
+  await vi.waitFor(() => expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed'), 10_000);
+  await rm(data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 });
 
 test('it serves others until it is stopped, and a second one goes on in its place', async () => {

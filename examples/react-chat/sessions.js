@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { signToken } from '../token.js';
 
 const SECONDS = 3600;
 
@@ -12,17 +12,10 @@ export function sessions({ publicKey, jwtSecret }) {
     configureServer(server) {
       server.middlewares.use('/session', (_request, response) => {
         const expires = Math.floor(Date.now() / 1000) + SECONDS;
-        const token = sign({ sub: 'visitor', exp: expires }, jwtSecret);
+        const token = signToken({ sub: 'visitor', exp: expires }, jwtSecret);
         response.setHeader('content-type', 'application/json');
         response.end(JSON.stringify({ publicKey, token, expiresAt: expires * 1000 }));
       });
     },
   };
-}
-
-/** A JSON Web Token, HS256. */
-function sign(claims, secret) {
-  const encode = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const text = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode(claims)}`;
-  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`;
 }

@@ -2,10 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import { ToolgateClient } from '@toolgate/client';
 import { createServer } from 'vite';
-import { startGateway } from './gateway.js';
+import { findGateway } from '../gateway.js';
 import { sessions } from './sessions.js';
 
-const gateway = await startGateway();
+const gateway = await findGateway(import.meta.dirname);
 // Whatever ends this process takes the gateway along.
 process.once('exit', gateway.stop);
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(0));

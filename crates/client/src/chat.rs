@@ -1,6 +1,6 @@
 //! A message, the run that answers, and the tools it asks for on the way.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::tool::Placement;
 
 use crate::client::Client;
-use crate::desk::{Desk, Offer, Sign, sign};
+use crate::desk::{CONCURRENCY_DEFAULT, Desk, Offer, Sign, sign};
 use crate::error::Error;
 use crate::event::Event;
 use crate::resources::RunRequest;
@@ -37,6 +37,7 @@ pub struct ChatRequest {
     request: RunRequest,
     max_tool_rounds: u32,
     first: Option<Override>,
+    only: Option<Arc<HashSet<String>>>,
     until_end: bool,
 }
 
@@ -47,6 +48,7 @@ impl ChatRequest {
             request: RunRequest::new(message),
             max_tool_rounds: TOOL_ROUNDS_DEFAULT,
             first: None,
+            only: None,
             until_end: false,
         }
     }
@@ -83,6 +85,14 @@ impl ChatRequest {
         R: Future<Output = Option<Result<Value, ToolError>>> + Send + 'static,
     {
         self.first = Some(Arc::new(move |call| Box::pin(run(call))));
+        self
+    }
+
+    /// Takes calls of these tools and leaves the rest to others. Without it, whoever is asked first
+    /// ([`ChatRequest::on_tool_call`]) gets every call of a client tool: each is claimed, and released when nothing
+    /// here executes it.
+    pub fn only<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.only = Some(Arc::new(tools.into_iter().map(Into::into).collect()));
         self
     }
 
@@ -226,11 +236,11 @@ async fn run(client: Client, chat: ChatRequest, out: &Out) -> Result<(), Error> 
     let handler = Handler {
         client: client.clone(),
         first: chat.first,
-        only: None,
+        only: chat.only,
     };
     let following = Following {
         events: client.runs().subscribe(run, posted.seq),
-        desk: Desk::new(handler, tell),
+        desk: Desk::new(handler, tell, CONCURRENCY_DEFAULT),
         told,
         rounds: Rounds::new(chat.max_tool_rounds),
         until_end: chat.until_end,

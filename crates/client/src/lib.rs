@@ -18,6 +18,8 @@ pub mod plugins;
 mod registry;
 mod resources;
 mod schema;
+#[cfg(test)]
+mod scripted;
 mod serve;
 mod sse;
 mod stream;

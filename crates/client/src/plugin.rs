@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::chat::Reply;
 use crate::client::Client;
 use crate::resources::RunRequest;
-use crate::tool::{Executor, Tool, ToolCall, ToolError, executor};
+use crate::tool::{Definition, Executor, Tool, ToolCall, ToolError, executor};
 
 /// Any error.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -49,6 +49,17 @@ impl Plugin {
         self
     }
 
+    /// Leaves out every tool that `keep` does not name: it is neither told to a model nor executed.
+    pub fn only(mut self, keep: impl Fn(&str) -> bool) -> Self {
+        let left_out: Vec<Tool> = self
+            .tools
+            .extract_if(.., |tool| !keep(&tool.definition.name))
+            .collect();
+        self.executors
+            .retain(|(name, _)| left_out.iter().all(|tool| tool.definition.name != *name));
+        self
+    }
+
     /// Gives the tool `name` of this plugin its executor. One for no tool is refused at registration.
     pub fn executor<F, R>(mut self, name: impl Into<String>, run: F) -> Self
     where
@@ -63,6 +74,11 @@ impl Plugin {
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.hooks = Some(Arc::new(hooks));
         self
+    }
+
+    /// What a model is told of its tools.
+    pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
+        self.tools.iter().map(Tool::definition)
     }
 
     /// Its name.

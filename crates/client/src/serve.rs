@@ -1,6 +1,7 @@
 //! A worker: serves a client's tools to every run of a space, whoever started it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
+use std::num::NonZero;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
@@ -8,14 +9,19 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolgate_kernel::event::Seq;
-use toolgate_kernel::id::{CallId, SpaceId};
+use toolgate_kernel::id::SpaceId;
 
 use crate::client::Client;
-use crate::desk::{Desk, Offer, Sign, sign};
+use crate::desk::{CONCURRENCY_DEFAULT, Desk, Offer, Sign, sign};
 use crate::error::Error;
+use crate::resources::RunFilter;
 use crate::tool::ToolResult;
 use crate::work::{Handler, Told, Worked};
 
+/// Runs that are listed at once.
+const RUNS_PAGE: usize = 100;
+/// Most pages of runs that are looked through for open calls, newest first.
+const RUNS_PAGES_MAX: usize = 10;
 /// Tellings that may wait to be written down.
 const TOLD_WAITING_MAX: usize = 64;
 
@@ -27,7 +33,8 @@ pub struct Serve {
     client: Client,
     space: SpaceId,
     only: Option<Arc<HashSet<String>>>,
-    after: Seq,
+    after: Option<Seq>,
+    concurrency: NonZero<usize>,
     on_result: Option<OnResult>,
 }
 
@@ -37,7 +44,8 @@ impl Serve {
             client,
             space,
             only: None,
-            after: Seq::default(),
+            after: None,
+            concurrency: CONCURRENCY_DEFAULT,
             on_result: None,
         }
     }
@@ -48,10 +56,17 @@ impl Serve {
         self
     }
 
-    /// Leaves out what happened up to this place; otherwise the space is read once from its beginning, for calls
+    /// Leaves out what happened up to this place; otherwise the runs that have not ended are asked once for calls
     /// that are still open.
     pub fn after(mut self, seq: Seq) -> Self {
-        self.after = seq;
+        self.after = Some(seq);
+        self
+    }
+
+    /// Executes at most so many calls at a time and leaves the rest to others until there is room; 16 unless said
+    /// otherwise.
+    pub fn concurrency(mut self, calls: NonZero<usize>) -> Self {
+        self.concurrency = calls;
         self
     }
 
@@ -81,11 +96,11 @@ impl Serve {
             first: None,
             only: self.only.clone(),
         };
-        let mut desk = Desk::new(handler, tell);
-        let (offers, cursor) = self.catch_up(&stop).await?;
-        for (_, offer) in offers {
-            take_if_wanted(&mut desk, offer);
-        }
+        let mut desk = Desk::new(handler, tell, self.concurrency);
+        let cursor = match self.after {
+            Some(seq) => seq,
+            None => self.catch_up(&mut desk, &stop).await?,
+        };
         let mut events = self.client.spaces().subscribe(self.space, cursor);
         loop {
             open.send_replace(desk.open());
@@ -121,26 +136,38 @@ impl Serve {
         Ok(())
     }
 
-    /// The calls that are open, and the place up to which this is known.
-    async fn catch_up(&self, stop: &CancellationToken) -> Result<(BTreeMap<CallId, Offer>, Seq), Error> {
-        let mut offers = BTreeMap::new();
-        let mut cursor = self.after;
-        while !stop.is_cancelled() {
-            let page = self.client.spaces().events(self.space, cursor).await?;
-            for event in &page.events {
-                cursor = event.seq;
-                match sign(event) {
-                    Some(Sign::Offered(offer)) => drop(offers.insert(offer.call, offer)),
-                    Some(Sign::Settled(call)) => drop(offers.remove(&call)),
-                    None => {}
+    /// Takes the calls that are open, and gives the place up to which they are known. One that is seen again after
+    /// that place is taken once.
+    async fn catch_up(&self, desk: &mut Desk, stop: &CancellationToken) -> Result<Seq, Error> {
+        let mut cursor = None;
+        let mut filter = RunFilter {
+            space: Some(self.space),
+            limit: Some(RUNS_PAGE),
+            ..RunFilter::default()
+        };
+        for _ in 0..RUNS_PAGES_MAX {
+            let page = self.client.runs().list(&filter).await?;
+            // From the first page, before any run is asked: what happens meanwhile is read again.
+            let newest = page.runs.iter().map(|run| run.seq).max();
+            let known = *cursor.get_or_insert(newest.unwrap_or_default());
+            for run in page.runs.iter().filter(|run| !run.status.is_final()) {
+                if stop.is_cancelled() {
+                    return Ok(known);
+                }
+                for call in self.client.runs().get(run.id).await?.pending.calls {
+                    let offer = Offer {
+                        call: call.tool_call_id,
+                        name: call.tool_name,
+                    };
+                    take_if_wanted(desk, offer);
                 }
             }
             match page.next_cursor {
-                Some(next) => cursor = cursor.max(next),
+                Some(next) => filter.before = Some(next),
                 None => break,
             }
         }
-        Ok((offers, cursor))
+        Ok(cursor.unwrap_or_default())
     }
 
     fn write_down(&self, told: &Told) {

@@ -127,8 +127,6 @@ impl Reader {
             // A gateway that repeats itself is not believed.
             if event.seq > self.cursor {
                 self.cursor = event.seq;
-                self.away_since = None;
-                self.backoff = Backoff::default();
                 self.over = self.run.is_some() && matches!(event.body, Some(kernel::Event::RunFinish(_)));
                 return Ok(Some(event));
             }
@@ -139,9 +137,13 @@ impl Reader {
         };
         let piece = tokio::time::timeout(SILENCE_MAX, response.chunk()).await;
         match piece.map_err(|_| cut("the stream fell silent"))? {
-            Ok(Some(bytes)) => decoder
-                .push(&bytes)
-                .map_err(|_| Error::Protocol("an event is too long".into()))?,
+            Ok(Some(bytes)) => {
+                // Only now: a gateway that lets in and cuts at once is not asked again at once.
+                self.backoff = Backoff::default();
+                decoder
+                    .push(&bytes)
+                    .map_err(|_| Error::Protocol("an event is too long".into()))?;
+            }
             // In order or not, who wants the rest has to come back.
             Ok(None) => return Err(cut("the stream ended")),
             Err(error) => return Err(self.http.unreachable(error)),
@@ -156,11 +158,42 @@ impl Reader {
             .header(ACCEPT, "text/event-stream")
             .header("last-event-id", self.cursor.0.to_string());
         let response = self.http.answer(request, Patience::Once).await?;
+        // A gateway that answers is not away, however long it has nothing to tell.
+        self.away_since = None;
         if response.status() == StatusCode::NO_CONTENT {
             self.over = true;
         } else {
             self.connection = Some((response, Decoder::default()));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::{Reply, Scripted};
+
+    #[tokio::test]
+    async fn a_connection_that_stands_ends_the_time_away_also_without_an_event() {
+        let gateway = Scripted::start([Reply::events(": beat\n\n")]);
+        let mut reader = Reader {
+            http: gateway.client().http().clone(),
+            path: "v1/events".into(),
+            run: None,
+            cursor: Seq::default(),
+            connection: None,
+            backoff: Backoff::default(),
+            away_since: Instant::now().checked_sub(AWAY_MAX),
+            over: false,
+        };
+        reader.advance().await.unwrap();
+        let cut = loop {
+            match reader.advance().await {
+                Ok(event) => assert_eq!(event, None),
+                Err(error) => break error,
+            }
+        };
+        assert!(reader.may_come_back(&cut));
     }
 }

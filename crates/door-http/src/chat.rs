@@ -1,22 +1,22 @@
 //! The chat door: the AI SDK's UI message stream over the same runs. A chat is a space; a turn of it is a run that
 //! may pause for the client and goes on with the next request.
 //!
-//! Start with `post`; then `body` (what comes in), `claims` (what of it counts), `tell` (what goes out).
+//! Start with `routes` and `take`; then `body` (what comes in), `claims` (what of it counts), `tell` (what goes out).
 
 mod body;
 mod chunk;
 mod claims;
 mod past;
+pub(crate) mod routes;
 mod tell;
 
 use std::collections::{HashSet, VecDeque};
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 use toolgate_engine::feed::{Scope, Subscription};
-use toolgate_engine::intake::{Answer, Post, Posted, Submission};
+use toolgate_engine::intake::{Answer, IntakeError, Post, PostError, Posted, Submission};
 use toolgate_engine::store::{LogRange, RunFilter, RunRecord};
 use toolgate_kernel::agent::History;
 use toolgate_kernel::event::{Entry, Event, Seq};
@@ -26,20 +26,18 @@ use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
 use uuid::Uuid;
 
+use crate::Shared;
 use crate::answer::{Answer as Answered, ok};
-use crate::auth::{Principal, Reader};
-use crate::body::Untyped;
-use crate::describe::{BadBody, BadQuery, Missing, Refused};
+use crate::auth::Principal;
 use crate::problem::Refusal;
-use crate::query::{At, Query};
+use crate::query::Query;
 use crate::stream::{Follow, Mark, Until};
 use crate::wire::TextOr;
-use crate::{Shared, schema};
 
 pub(crate) use body::{Categories, Messages, earlier};
 use body::{ChatMessage, ChatRole, ChatTurn, Content, Dialect, Trigger};
 use chunk::Place;
-use claims::{Claims, Word, is_too_late, place_before};
+use claims::{Claims, Word, is_too_late, place_before, refused, settled_in};
 pub(crate) use past::ChatPast;
 use tell::{From, Teller};
 
@@ -48,168 +46,18 @@ const STREAM_VERSION: HeaderName = HeaderName::from_static("x-vercel-ai-ui-messa
 /// What the cursor transport of the AI SDK asks for the rest by.
 const WORKFLOW_RUN: HeaderName = HeaderName::from_static("x-workflow-run-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// The agent that answers where nobody named one.
-const DEFAULT_AGENT: &str = "default";
 /// Most chunks that a client may say it has read.
 const INDEX_MAX: usize = 1_000_000_000;
-/// Entries of a chat's log read at a time.
-const PAGE_ENTRIES: usize = 1_000;
-/// Newest entries of a chat that its messages are made of.
-const PAST_ENTRIES_MAX: usize = 20_000;
+/// Events of a chat's log read at a time.
+const WINDOW_EVENTS: u64 = 32;
+/// Newest events of a chat that its messages are made of.
+const PAST_EVENTS_MAX: u64 = 20_000;
+/// Bytes of them; the entry that goes beyond is still told.
+const PAST_BYTES_MAX: usize = 4 << 20;
+/// An answer begins with these however it is told: `start`, `start-step`, `data-run`.
+const FIXED_CHUNKS: usize = 3;
 /// Newest runs of a chat among which its last one is looked for.
 const RECENT_RUNS: usize = 8;
-
-/// A turn of a chat with the project's `default` agent, as a UI message stream.
-#[utoipa::path(
-    post, path = "/api/chat", operation_id = "default_chat", tag = "chat",
-    params(("dialect" = inline(Option<DialectWord>), Query, description = "As in the body.")),
-    request_body = ChatTurn,
-    responses(
-        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
-        BadBody, Missing, Refused,
-    ),
-)]
-pub(crate) async fn post_default(
-    State(door): State<Shared>,
-    who: Principal,
-    query: Query,
-    Untyped(turn): Untyped<ChatTurn>,
-) -> Result<Response, Refusal> {
-    let agent = DEFAULT_AGENT.parse().expect("it is a name");
-    take(&door, who, agent, &query, turn).await
-}
-
-/// A turn of a chat, as a UI message stream.
-///
-/// The stream ends when the run ends or waits for the client; results, and decisions on approvals, come with the
-/// next request.
-#[utoipa::path(
-    post, path = "/v1/agents/{agent}/chat", operation_id = "chat", tag = "chat",
-    params(
-        ("agent" = inline(schema::AgentName), Path),
-        ("dialect" = inline(Option<DialectWord>), Query, description = "As in the body."),
-    ),
-    request_body = ChatTurn,
-    responses(
-        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
-        BadBody, Missing, Refused,
-    ),
-)]
-pub(crate) async fn post(
-    State(door): State<Shared>,
-    who: Principal,
-    At(agent): At<AgentName>,
-    query: Query,
-    Untyped(turn): Untyped<ChatTurn>,
-) -> Result<Response, Refusal> {
-    take(&door, who, agent, &query, turn).await
-}
-
-/// The answer under way in a chat, from its beginning or from a cursor; 204 when there is none.
-#[utoipa::path(
-    get, path = "/v1/agents/{agent}/chat/{chat}/stream", operation_id = "resume_chat", tag = "chat",
-    params(
-        ("agent" = inline(schema::AgentName), Path),
-        ("chat" = String, Path, description = "The chat's id, or a run's."),
-        ("dialect" = inline(Option<DialectWord>), Query, description = "As in the body of a turn."),
-        ("startIndex" = Option<u32>, Query, maximum = 1_000_000_000, description = "Chunks of the answer that were read."),
-        ("after" = inline(Option<schema::ChatPlace>), Query, description = "The `id:` of the last chunk that was read."),
-        ("last-event-id" = inline(Option<schema::ChatPlace>), Header, description = "The same as `after`."),
-    ),
-    responses(
-        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
-        (status = 204, description = "Nothing is under way."),
-        BadQuery, Missing, Refused,
-    ),
-)]
-pub(crate) async fn resume(
-    State(door): State<Shared>,
-    Reader(who): Reader,
-    At((agent, chat)): At<(AgentName, String)>,
-    headers: HeaderMap,
-    query: Query,
-) -> Result<Response, Refusal> {
-    resumed(&door, who, agent, &chat, &headers, &query).await
-}
-
-/// What was said in a chat, as the messages that a client begins with. The answer that is under way is left out: its
-/// stream tells it.
-#[utoipa::path(
-    get, path = "/v1/agents/{agent}/chat/{chat}", operation_id = "chat_messages", tag = "chat",
-    params(
-        ("agent" = inline(schema::AgentName), Path),
-        ("chat" = String, Path, description = "The chat's id."),
-    ),
-    responses((status = 200, description = "The messages.", body = ChatPast), Missing, Refused),
-)]
-pub(crate) async fn messages(
-    State(door): State<Shared>,
-    who: Principal,
-    At((agent, chat)): At<(AgentName, String)>,
-) -> Result<Answered<ChatPast>, Refusal> {
-    read(&door, who, agent, chat).await
-}
-
-/// The same for the project's `default` agent.
-#[utoipa::path(
-    get, path = "/api/chat/{chat}", operation_id = "default_chat_messages", tag = "chat",
-    params(("chat" = String, Path, description = "The chat's id.")),
-    responses((status = 200, description = "The messages.", body = ChatPast), Missing, Refused),
-)]
-pub(crate) async fn messages_default(
-    State(door): State<Shared>,
-    who: Principal,
-    At(chat): At<String>,
-) -> Result<Answered<ChatPast>, Refusal> {
-    read(&door, who, DEFAULT_AGENT.parse().expect("it is a name"), chat).await
-}
-
-/// The same for the project's `default` agent.
-#[utoipa::path(
-    get, path = "/api/chat/{chat}/stream", operation_id = "resume_default_chat", tag = "chat",
-    params(
-        ("chat" = String, Path, description = "The chat's id, or a run's."),
-        ("dialect" = inline(Option<DialectWord>), Query, description = "As in the body of a turn."),
-        ("startIndex" = Option<u32>, Query, maximum = 1_000_000_000, description = "Chunks of the answer that were read."),
-        ("after" = inline(Option<schema::ChatPlace>), Query, description = "The `id:` of the last chunk that was read."),
-        ("last-event-id" = inline(Option<schema::ChatPlace>), Header, description = "The same as `after`."),
-    ),
-    responses(
-        (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
-        (status = 204, description = "Nothing is under way."),
-        BadQuery, Missing, Refused,
-    ),
-)]
-pub(crate) async fn resume_default(
-    State(door): State<Shared>,
-    Reader(who): Reader,
-    At(chat): At<String>,
-    headers: HeaderMap,
-    query: Query,
-) -> Result<Response, Refusal> {
-    let agent = DEFAULT_AGENT.parse().expect("it is a name");
-    resumed(&door, who, agent, &chat, &headers, &query).await
-}
-
-/// A version of the AI SDK's UI message stream.
-#[derive(utoipa::ToSchema)]
-#[schema(as = Dialect, rename_all = "lowercase")]
-#[expect(dead_code, reason = "describes the words of `Dialect`")]
-pub(crate) enum DialectWord {
-    V5,
-    V6,
-    V7,
-}
-
-/// One event of a UI message stream.
-#[derive(utoipa::ToSchema)]
-#[expect(dead_code, reason = "describes what `tell` writes")]
-pub(crate) struct ChatEvent {
-    /// A chunk as JSON text, or `[DONE]`.
-    data: String,
-    /// Where the stream can be taken up again.
-    id: Option<String>,
-}
 
 async fn take(
     door: &Shared,
@@ -262,22 +110,27 @@ async fn take(
     let said = messages[last].said(&place).map_err(Refusal::invalid)?;
     let again = turn.trigger == Some(Trigger::Regenerate);
     let named = messages[last].id.as_ref().filter(|id| !id.0.is_empty() && !again);
-    let message_id = named.map(|id| message_of(&who, space, &id.0));
-    let idempotency = message_id.map(|id| {
-        let said = serde_json::to_vec(&said).expect("parts are JSON");
-        (format!("{}:{id}", whose(&who)), Sha256::digest(said).into())
-    });
-    let message = Message {
-        message_id: message_id.unwrap_or_else(|| MessageId::new(Uuid::now_v7())),
-        from: who.entity(),
-        parts: said,
-        metadata: messages[last].metadata.take().map(|metadata| metadata.0),
-    };
+    // Only within its chat can a message be the same as one before.
+    let message_id = named
+        .zip(space)
+        .map(|(id, space)| message_of(space, &chat.agent, &id.0));
+    let metadata = messages[last].metadata.take().map(|metadata| metadata.0);
     let history = match door.engine.agent(who.project, &chat.agent, None).await? {
         Some((_, agent)) if agent.history == History::Client => earlier(&messages[..last]),
         _ => Vec::new(),
     };
-    let post = Post {
+    let idempotency = message_id.map(|id| {
+        let asked = serde_json::to_vec(&(&said, &history)).expect("parts are JSON");
+        (format!("{}:{id}", whose(&who)), Sha256::digest(asked).into())
+    });
+    let fresh = || MessageId::new(Uuid::now_v7());
+    let message = Message {
+        message_id: message_id.unwrap_or_else(fresh),
+        from: who.entity(),
+        parts: said,
+        metadata,
+    };
+    let mut post = Post {
         project: who.project,
         space,
         makes_space: true,
@@ -290,8 +143,21 @@ async fn take(
         history,
         idempotency,
     };
-    let (posted, following) = door.engine.post_and_follow(post).await?;
+    let (posted, following) = match door.engine.post_and_follow(post.clone()).await {
+        // Other words under a known id: the client edited its message, which makes it a new one.
+        Err(PostError::KeyReused) => {
+            post.message.message_id = fresh();
+            post.idempotency = None;
+            door.engine.post_and_follow(post).await?
+        }
+        posted => posted?,
+    };
     chat.answer(door, posted, following)
+}
+
+/// The agent that answers where nobody named one.
+fn default_agent() -> AgentName {
+    "default".parse().expect("it is a name")
 }
 
 /// Who reads what.
@@ -339,7 +205,9 @@ impl Chat {
                 None => Err(silent(at)),
             };
         };
-        if let [(call, Word::Result(result))] = claims.words.as_slice() {
+        if let [(call, Word::Result(result))] = claims.words.as_slice()
+            && claims.calls.len() == 1
+        {
             let (call, result) = (*call, result.clone());
             return self.go_on_with(door, space, call, result, claims.calls).await;
         }
@@ -348,7 +216,7 @@ impl Chat {
         self.go_on_from(door, run, space, &calls).await
     }
 
-    /// As above for the usual case: one result.
+    /// As above for the usual case: one result for the one call of a step.
     async fn go_on_with(
         self,
         door: &Shared,
@@ -366,6 +234,10 @@ impl Chat {
                 Ok(respond(door, follow, events, teller))
             }
             Err(error) if is_too_late(&error) => self.go_on_from(door, call.run, space, &calls).await,
+            Err(IntakeError::Invalid(problems)) => {
+                let refused = refused(&problems);
+                Box::pin(self.go_on_with(door, space, call, refused, calls)).await
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -384,7 +256,8 @@ impl Chat {
         let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
         let follow = self.follow(run, space, Seq(0), Mark::Present);
         let from = From::Place(Place::after(seq));
-        let teller = Teller::new(&follow, run, self.dialect, from, HashSet::new());
+        let teller =
+            Teller::new(&follow, run, self.dialect, from, HashSet::new()).with_settled(settled_in(&log));
         Ok(respond(door, follow, events, teller))
     }
 
@@ -404,8 +277,15 @@ impl Chat {
             Some(Cursor::Place(place)) => From::Place(place),
         };
         let events = door.engine.subscribe(Scope::Run(run.id), after).await?;
+        if let From::Index(_, seen) = from
+            && seen > FIXED_CHUNKS
+            && is_folded(&door.engine.store().run_log(run.id).await?, seq)
+        {
+            return Err(uncountable());
+        }
         let follow = self.follow(run.id, run.space, after, Mark::Present);
-        let teller = Teller::new(&follow, run.id, self.dialect, from, HashSet::new());
+        let teller =
+            Teller::new(&follow, run.id, self.dialect, from, HashSet::new()).with_settled(settled_in(&log));
         Ok(respond(door, follow, events, teller))
     }
 
@@ -487,27 +367,65 @@ async fn read(
     chat: String,
 ) -> Result<Answered<ChatPast>, Refusal> {
     let space = space_of(door, &who, &chat).await?;
-    let open = last_run(door, &who, space, &agent).await?;
-    let open = open.filter(|run| !run.status.is_final()).map(|run| run.id);
+    let last = last_run(door, &who, space, &agent).await?;
+    let open = last
+        .as_ref()
+        .filter(|run| !run.status.is_final())
+        .map(|run| run.id);
+    let mut log = newest(door, space, last.map_or(Seq(0), |run| run.version)).await?;
+    let messages = past::messages(log.make_contiguous(), who.audience(), open);
+    Ok(ok(ChatPast { id: chat, messages }))
+}
+
+/// The newest entries of a chat, oldest first: as many as its messages may be made of. Read backwards, so that a long
+/// chat costs no more than what is shown of it.
+async fn newest(door: &Shared, space: SpaceId, known: Seq) -> Result<VecDeque<Entry>, Refusal> {
+    let store = door.engine.store();
+    let range = |after: Seq, before: Option<Seq>| LogRange {
+        after,
+        before,
+        limit: WINDOW_EVENTS as usize,
+    };
     let mut log: VecDeque<Entry> = VecDeque::new();
-    let mut after = Seq(0);
+    // What came after the last run: messages that nobody answered.
+    let mut end = known;
     loop {
-        let range = LogRange {
-            after,
-            before: None,
-            limit: PAGE_ENTRIES,
-        };
-        let page = door.engine.store().space_log(space, range).await?;
-        let whole = page.len() < PAGE_ENTRIES;
-        after = page.last().map_or(after, Entry::last);
+        let page = store.space_log(space, range(end, None)).await?;
+        let Some(last) = page.last() else { break };
+        end = last.last();
         log.extend(page);
-        log.drain(..log.len().saturating_sub(PAST_ENTRIES_MAX));
-        if whole {
+        log.drain(..log.len().saturating_sub(PAST_EVENTS_MAX as usize));
+    }
+    let mut bytes: usize = log.iter().map(size).sum();
+    let mut before = log.front().map_or(Seq(known.0 + 1), |entry| entry.first);
+    let first = Seq(known.0.saturating_sub(PAST_EVENTS_MAX * Seq::STRIDE));
+    while bytes < PAST_BYTES_MAX && before > first {
+        let after = Seq(before.0.saturating_sub(1 + WINDOW_EVENTS * Seq::STRIDE));
+        for entry in store
+            .space_log(space, range(after, Some(before)))
+            .await?
+            .into_iter()
+            .rev()
+        {
+            bytes += size(&entry);
+            log.push_front(entry);
+        }
+        before = log
+            .front()
+            .map_or(after, |entry| entry.first.min(Seq(after.0 + 1)));
+        if after == Seq(0) {
             break;
         }
     }
-    let messages = past::messages(log.make_contiguous(), who.audience(), open);
-    Ok(ok(ChatPast { id: chat, messages }))
+    Ok(log)
+}
+
+/// What an entry weighs.
+fn size(entry: &Entry) -> usize {
+    let events = entry.events.iter();
+    events
+        .map(|event| serde_json::to_string(event).map_or(0, |text| text.len()))
+        .sum()
 }
 
 fn respond(door: &Shared, follow: Follow, events: Subscription, teller: Teller) -> Response {
@@ -555,11 +473,9 @@ async fn space_of(door: &Shared, who: &Principal, chat: &str) -> Result<SpaceId,
     Ok(space)
 }
 
-/// The message that a client calls so, in this chat.
-fn message_of(who: &Principal, space: Option<SpaceId>, id: &str) -> MessageId {
-    let space = space.map(|space| space.to_string()).unwrap_or_default();
-    id.parse()
-        .unwrap_or_else(|_| MessageId::from_bytes(short_hash(&["message", &whose(who), &space, id])))
+/// The message that a client calls so, in this chat with this agent.
+fn message_of(space: SpaceId, agent: &AgentName, id: &str) -> MessageId {
+    MessageId::from_bytes(short_hash(&["message", &space.to_string(), agent.as_str(), id]))
 }
 
 fn whose(who: &Principal) -> String {
@@ -588,6 +504,19 @@ fn silent(at: &str) -> Refusal {
     let message = "nothing to answer: the last message must be the user's, or hold a result or a decision for \
                    something that is open in this chat";
     Refusal::invalid(vec![Problem::new(at, message)])
+}
+
+/// Whether something of the answer that begins here was streamed in more chunks than it is told in now.
+fn is_folded(log: &[Entry], begin: Seq) -> bool {
+    let mut answer = log.iter().flat_map(Entry::placed).filter(|(seq, _)| *seq > begin);
+    answer.any(|(_, event)| matches!(event, Event::StepFinish(_) | Event::StepRetry(_)))
+}
+
+/// Going on by a guess would lose words or tell them twice.
+fn uncountable() -> Refusal {
+    let detail = "a step of this answer has ended and is told in fewer chunks than it was streamed in; come back \
+                  with the last id: as Last-Event-ID, or read the answer anew with startIndex=0";
+    Refusal::new(StatusCode::GONE, "FOLDED", detail)
 }
 
 /// The last message of a run, and where it stands.

@@ -190,6 +190,8 @@ refusals! {
     BadBody = ["400", "408", "413", "415", "422"];
     /// A query that is not right.
     BadQuery = ["400"];
+    /// A cursor that no longer says where to go on.
+    Expired = ["410"];
     /// Something that is not there, or not for whoever asks.
     Missing = ["404"];
     /// Not for users.

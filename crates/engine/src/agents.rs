@@ -22,8 +22,8 @@ use crate::{Engine, Inner};
 const NEWEST_KNOWN_FOR: Duration = Duration::from_secs(1);
 /// Compiled revisions kept in memory.
 const COMPILED_MAX: usize = 1_000;
-/// Compiled sets of client tools kept in memory.
-const MERGED_MAX: usize = 1_000;
+/// Compiled sets of client tools kept in memory. Few: callers choose what is in them, and each may weigh megabytes.
+const MERGED_MAX: usize = 64;
 
 /// Why a configuration was not stored.
 #[derive(Debug, thiserror::Error)]

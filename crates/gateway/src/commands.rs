@@ -9,6 +9,7 @@ use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 
 use crate::chat;
+use crate::output;
 use crate::serve;
 use crate::settings::{self, Settings};
 
@@ -72,10 +73,10 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         }
         Command::Chat(flags) => chat::run(flags)?,
         Command::Settings => {
-            print!("{}", settings::SAMPLE);
+            output::print(settings::SAMPLE)?;
         }
         Command::Openapi => {
-            println!("{}", toolgate_door_http::openapi());
+            output::print(&format!("{}\n", toolgate_door_http::openapi()))?;
         }
         Command::Tool(Tool::Check(check)) => return check.run(),
     }

@@ -3,6 +3,7 @@
 mod chat;
 mod commands;
 mod data;
+mod output;
 mod project;
 mod serve;
 mod settings;

@@ -61,7 +61,7 @@ describe('installed into an empty app', () => {
     const readme = await readFile(join(PACKAGE, 'README.md'), 'utf8');
     const [, script = '', shown = ''] = /```js\n([\s\S]*?)```\n\n((?: {4}.*\n)+)/.exec(readme) ?? [];
     await writeFile(join(app, 'first.js'), script.replace('http://127.0.0.1:8787', gateway.url));
-    const env = { ...process.env, TOOLGATE_KEY: gateway.secretKey };
+    const env = { ...process.env, TOOLGATE_SECRET_KEY: gateway.secretKey };
     expect(execFileSync(process.execPath, ['first.js'], { cwd: app, encoding: 'utf8', env })).toBe(
       shown.replaceAll(/^ {4}/gm, ''),
     );

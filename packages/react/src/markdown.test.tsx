@@ -46,3 +46,20 @@ test('links that lead somewhere harmless', () => {
 test('HTML is text', () => {
   check('<img src=x onerror=alert(1)>', '<p>&lt;img src=x onerror=alert(1)&gt;</p>');
 });
+
+test('a bracket that is left open does not take a link along', () => {
+  check(
+    '[a [b](https://b.example)',
+    '<p>[a <a href="https://b.example" target="_blank" rel="noreferrer noopener">b</a></p>',
+  );
+});
+
+// Work that grows with the square of the length takes minutes here, where the limit of a test is seconds.
+const LENGTH = 200_000;
+test.each(['[', '[a](', '[a', '](', '`a', '`a`', '**a', '**a**', '_a ', '*', 'http://', '> ', '- a\n', ' '])(
+  'a text of nothing but %j is rendered in time',
+  (piece) => {
+    const text = piece.repeat(LENGTH / piece.length);
+    expect(renderToStaticMarkup(<Markdown text={`.${text}`} />)).toMatch(/^<p>/);
+  },
+);

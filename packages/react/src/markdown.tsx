@@ -109,34 +109,39 @@ function Block({ block }: { block: Block }) {
   }
 }
 
-// In this order: code, bold, emphasis, a link with a name, a bare address.
+// In this order: code, bold, emphasis, a link with a name, a bare address. No part may run over the beginning of
+// another of its kind, or is bounded: text full of beginnings that never end takes no longer than other text.
 const INLINE =
-  /`([^`]+)`|\*\*([^*]+)\*\*|(?<![\w*])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_](?![\w*])|\[([^\]]+)\]\((\S+?)\)|(https?:\/\/[^\s<>)]*[^\s<>).,;:!?])/;
+  /`([^`]+)`|\*\*([^*]+)\*\*|(?<![\w*])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_](?![\w*])|\[([^[\]]+)\]\((\S{1,2000}?)\)|(https?:\/\/[^\s<>)]*[^\s<>).,;:!?])/g;
 
 function Inline({ text }: { text: string }): ReactNode {
-  const found = INLINE.exec(text);
-  if (!found) return text;
-  const [whole, code, bold, emphasis, name, target, address] = found;
-  const rest = text.slice(found.index + whole.length);
-  return (
-    <Fragment>
-      {text.slice(0, found.index)}
-      {code !== undefined && <code>{code}</code>}
-      {bold !== undefined && (
-        <strong>
-          <Inline text={bold} />
-        </strong>
-      )}
-      {emphasis !== undefined && (
-        <em>
-          <Inline text={emphasis} />
-        </em>
-      )}
-      {name !== undefined && target !== undefined && <Link name={name} target={target} />}
-      {address !== undefined && <Link name={address} target={address} />}
-      <Inline text={rest} />
-    </Fragment>
-  );
+  const pieces: ReactNode[] = [];
+  let end = 0;
+  for (const found of text.matchAll(INLINE)) {
+    pieces.push(text.slice(end, found.index), <Fragment key={found.index}>{marked(found)}</Fragment>);
+    end = found.index + found[0].length;
+  }
+  pieces.push(text.slice(end));
+  return pieces;
+}
+
+/** What one match of `INLINE` becomes. */
+function marked([, code, bold, emphasis, name, target, address]: RegExpExecArray): ReactNode {
+  if (code !== undefined) return <code>{code}</code>;
+  if (bold !== undefined)
+    return (
+      <strong>
+        <Inline text={bold} />
+      </strong>
+    );
+  if (emphasis !== undefined)
+    return (
+      <em>
+        <Inline text={emphasis} />
+      </em>
+    );
+  if (name !== undefined && target !== undefined) return <Link name={name} target={target} />;
+  return <Link name={address ?? ''} target={address ?? ''} />;
 }
 
 /** Only addresses that cannot run anything become links. */

@@ -9,7 +9,7 @@ mod name;
 mod result;
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::ChildStderr;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -41,6 +41,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may take to end when it is told to.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most bytes of a line that a child says of itself.
+const LINE_BYTES_MAX: u64 = 4 * 1024;
 /// Most pages of tools that are asked for.
 const PAGES_MAX: usize = 50;
 
@@ -112,7 +114,8 @@ impl McpServer {
         }
     }
 
-    /// Sets a variable in the environment of a child process.
+    /// Sets a variable in the environment of a child process. Of this program's own it sees only what a program
+    /// needs to find its way (`PATH`, `HOME`, the language, …), so no key that was meant for this one.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         if let Reach::Command { environment, .. } = &mut self.reach {
             environment.push((name.into(), value.into()));
@@ -268,7 +271,9 @@ impl Reach {
                 environment,
             } => {
                 let mut command = CommandWrap::with_new(program, |command| {
-                    command.args(arguments).envs(environment.iter().cloned());
+                    command.args(arguments).env_clear();
+                    command.envs(std::env::vars_os().filter(|(name, _)| is_inherited(name)));
+                    command.envs(environment.iter().cloned());
                 });
                 // A group of its own: what the server starts ends with it, and Ctrl-C at the terminal is not for it.
                 command.wrap(KillOnDrop).wrap(ProcessGroup::leader());
@@ -309,6 +314,34 @@ impl Reach {
     }
 }
 
+/// Whether a child sees this variable of ours: where things are and how to speak, nothing else.
+fn is_inherited(name: &OsStr) -> bool {
+    const NAMES: [&str; 18] = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "TERM",
+        "TZ",
+        "LANG",
+        "LANGUAGE",
+        "TMPDIR",
+        "TMP",
+        "TEMP",
+        "SystemRoot",
+        "USERPROFILE",
+        "APPDATA",
+        "LOCALAPPDATA",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+    ];
+    let Some(name) = name.to_str() else { return false };
+    NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+        || name.starts_with("LC_")
+        || name.starts_with("XDG_")
+}
+
 /// What went wrong at the bottom: what stands above it names types of the transport.
 fn cause(error: &ClientInitializeError) -> String {
     let mut deepest: &dyn std::error::Error = match error {
@@ -324,12 +357,20 @@ fn cause(error: &ClientInitializeError) -> String {
 /// Reads what a child says of itself, for the log, and keeps its last line.
 fn listen(stderr: ChildStderr, last_words: Arc<Mutex<String>>) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
-        let mut lines = BufReader::new(stderr).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            tracing::debug!(line, "MCP server");
-            if !line.trim().is_empty() {
-                *last_words.lock().unwrap_or_else(PoisonError::into_inner) = line;
+        let mut stderr = BufReader::new(stderr);
+        let mut line = Vec::new();
+        // A line that is too long is taken for several.
+        while let Ok(1..) = (&mut stderr)
+            .take(LINE_BYTES_MAX)
+            .read_until(b'\n', &mut line)
+            .await
+        {
+            let words = String::from_utf8_lossy(&line).trim_end().to_owned();
+            tracing::debug!(line = words, "MCP server");
+            if !words.is_empty() {
+                *last_words.lock().unwrap_or_else(PoisonError::into_inner) = words;
             }
+            line.clear();
         }
     }))
 }
@@ -369,6 +410,7 @@ fn bridged(definition: Definition, original: String, peer: Peer<RoleClient>) -> 
             }
             let mut params = CallToolRequestParams::new(original.to_string());
             params.arguments = call.input.as_object().cloned();
+            // Dropped when the time of the tool is over or nobody waits any more: the server is then told to stop.
             match peer.call_tool_once(params).await? {
                 CallToolResponse::Complete(done) => result::outcome(done),
                 CallToolResponse::InputRequired(_) => Err(ToolError::new(

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use schemars::JsonSchema;
@@ -20,6 +21,8 @@ use crate::tool::{Tool, ToolError};
 const ROWS_MAX: usize = 500;
 /// Most bytes of one answer, about.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
+/// Most bytes of one value or row: what is larger is never built. Rows that hold a photograph still fit.
+const VALUE_BYTES_MAX: i32 = 16 * 1024 * 1024;
 /// Longest time of one query.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(10);
 /// Steps of SQLite's machine between two looks at the clock.
@@ -80,6 +83,7 @@ async fn in_background<T: Send + 'static>(
 fn open(file: &Path) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)?;
     connection.pragma_update(None, "query_only", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     Ok(connection)

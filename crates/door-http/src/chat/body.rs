@@ -157,7 +157,7 @@ wire! {
         /// What it gave.
         output "output": Option<Json>,
         /// Why it gave nothing.
-        error_text "errorText": Option<Text<0, 100_000>>,
+        error_text "errorText": Option<AnyText>,
         /// A person's word on it.
         approval "approval": Option<ApprovalPart>,
         /// More of the output will come.
@@ -205,6 +205,12 @@ wire! {
 /// Text of any length that a body may have.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AnyText(String);
+
+impl AnyText {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
 
 impl Wire for AnyText {
     fn read(value: &RawValue, at: &At<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
@@ -343,8 +349,23 @@ impl ChatMessage {
     }
 }
 
+/// Bytes of a past that are kept with the run; what is older is left out.
+const PAST_BYTES_MAX: usize = 1 << 20;
+
 /// Messages as a past that a client tells. Calls without a result are left out: nobody will answer them.
 pub(crate) fn earlier(messages: &[ChatMessage]) -> Vec<Earlier> {
+    let mut turns = turns(messages);
+    let size = |turn: &Earlier| serde_json::to_string(turn).map_or(0, |text| text.len());
+    let mut bytes = 0;
+    let newest = turns.iter().rev().take_while(|turn| {
+        bytes += size(turn);
+        bytes <= PAST_BYTES_MAX
+    });
+    let kept = newest.count();
+    turns.split_off(turns.len() - kept)
+}
+
+fn turns(messages: &[ChatMessage]) -> Vec<Earlier> {
     let mut turns: Vec<Earlier> = Vec::new();
     for message in messages {
         match message.role {

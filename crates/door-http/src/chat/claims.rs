@@ -6,11 +6,15 @@ use toolgate_engine::intake::{Decision, IntakeError, Submission};
 use toolgate_kernel::event::{Entry, Event, Seq};
 use toolgate_kernel::id::{ApprovalId, CallId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::problem::Problem;
 
-use super::body::{CallPart, ChatMessage, ChatRole};
+use super::body::{AnyText, CallPart, ChatMessage, ChatRole};
 use crate::Shared;
 use crate::auth::Principal;
 use crate::problem::Refusal;
+
+/// What is taken of the words of a tool that failed.
+const ERROR_CHARS_MAX: usize = 10_000;
 
 /// What the client says of one call.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +45,7 @@ impl Claims {
                 continue;
             };
             claims.calls.insert(call);
-            claims.words.extend(said(part).map(|word| (call, word)));
+            claims.words.extend(said(part, call).map(|word| (call, word)));
         }
         for message in &messages[last + 1..] {
             let result = message.result().filter(|_| message.role == ChatRole::Tool);
@@ -59,8 +63,8 @@ impl Claims {
 
     /// The run that they speak of, when it is one of this space that `who` may reach.
     pub async fn run(&self, door: &Shared, who: &Principal, space: SpaceId) -> Option<RunId> {
-        let run = self.words.first()?.0.run;
-        let mine = self.words.iter().all(|(call, _)| call.run == run);
+        let run = self.calls.iter().next()?.run;
+        let mine = self.calls.iter().all(|call| call.run == run);
         (mine && door.reach_run(who, run, "run").await.ok()? == space).then_some(run)
     }
 
@@ -68,7 +72,7 @@ impl Claims {
     pub async fn submit(self, door: &Shared, who: &Principal) -> Result<(), Refusal> {
         for (call, word) in self.words {
             let answer = match word {
-                Word::Result(submission) => door.engine.submit(call, submission).await.map(|_| ()),
+                Word::Result(submission) => submit(door, call, submission).await,
                 Word::Decision(approval, decision) => {
                     let decided = door.engine.decide(approval, decision, who.entity()).await;
                     decided.map(|_| ())
@@ -82,6 +86,26 @@ impl Claims {
         }
         Ok(())
     }
+}
+
+/// Gives a result to its run. One that the tool's output schema refuses is a failure of the tool: the client would send
+/// the same for ever otherwise.
+async fn submit(door: &Shared, call: CallId, submission: Submission) -> Result<(), IntakeError> {
+    let refused = match door.engine.submit(call, submission).await {
+        Err(IntakeError::Invalid(problems)) => refused(&problems),
+        other => return other.map(|_| ()),
+    };
+    door.engine.submit(call, refused).await.map(|_| ())
+}
+
+/// What a result becomes that the tool's output schema refuses.
+pub(super) fn refused(problems: &[Problem]) -> Submission {
+    let problems: Vec<String> = problems
+        .iter()
+        .map(|p| format!("{} {}", p.pointer, p.message))
+        .collect();
+    let words = format!("the output was refused: {}", problems.join("; "));
+    Submission::Error(words.chars().take(ERROR_CHARS_MAX).collect())
 }
 
 /// Whether somebody else was faster, or the call was given up.
@@ -100,7 +124,7 @@ pub(super) fn is_too_late(error: &IntakeError) -> bool {
     }
 }
 
-fn said(part: &CallPart) -> Option<Word> {
+fn said(part: &CallPart, call: CallId) -> Option<Word> {
     let state = part.state.as_ref().map_or("", |state| state.0.as_str());
     let ours = part.provider_executed == Some(true);
     match (state, &part.approval) {
@@ -110,7 +134,10 @@ fn said(part: &CallPart) -> Option<Word> {
                 true => Decision::Approve(None),
                 false => Decision::Deny(reason),
             };
-            Some(Word::Decision(approval.id.0.parse().ok()?, decision))
+            // The question must be about this very call: whether the client may reach its run is asked by the call.
+            let approval: ApprovalId = approval.id.0.parse().ok()?;
+            let own = (approval.run, approval.number) == (call.run, call.number);
+            own.then_some(Word::Decision(approval, decision))
         }
         ("output-available", _) if !ours && part.preliminary != Some(true) => {
             let output = part.output.clone().unwrap_or_else(Json::null);
@@ -120,11 +147,24 @@ fn said(part: &CallPart) -> Option<Word> {
             let words = part
                 .error_text
                 .as_ref()
-                .map_or("the tool failed", |text| text.0.as_str());
-            Some(Word::Result(Submission::Error(words.into())))
+                .map_or("the tool failed", AnyText::as_str);
+            let words = words.chars().take(ERROR_CHARS_MAX).collect();
+            Some(Word::Result(Submission::Error(words)))
         }
         _ => None,
     }
+}
+
+/// The calls of a run that have ended.
+pub(super) fn settled_in(log: &[Entry]) -> HashSet<CallId> {
+    let events = log.iter().flat_map(Entry::placed);
+    let settled = events.filter_map(|(_, event)| match event {
+        Event::ToolOutputAvailable(e) => Some(e.tool_call_id),
+        Event::ToolOutputError(e) => Some(e.tool_call_id),
+        Event::ToolOutputDenied(e) => Some(e.tool_call_id),
+        _ => None,
+    });
+    settled.collect()
 }
 
 /// Just before the first thing that became of these calls.

@@ -1,5 +1,7 @@
 //! A chat's log as the messages that a client begins with. The answer that is under way is left to its stream.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolgate_kernel::event::{Entry, Event, ToolRef};
@@ -44,37 +46,46 @@ pub(super) fn messages(log: &[Entry], audience: Audience, open: Option<RunId>) -
         }
     }
     if let Some(open) = open {
-        let last = past.0.iter().rposition(|message| message.run == Some(open));
-        last.map(|last| past.0.remove(last));
+        let last = past.newest(Some(open));
+        last.map(|last| past.messages.remove(last));
     }
-    past.0.retain(|message| !message.parts.is_empty());
-    past.0
+    past.messages.retain(|message| !message.parts.is_empty());
+    past.messages
 }
 
 #[derive(Default)]
-struct Past(Vec<PastMessage>);
+struct Past {
+    messages: Vec<PastMessage>,
+    /// The answer in which a run's step began.
+    steps: HashMap<RunId, usize>,
+}
 
 impl Past {
     fn apply(&mut self, run: Option<RunId>, event: &Event) {
         match event {
             Event::Said(e) => {
-                self.0.push(PastMessage {
+                self.messages.push(PastMessage {
                     id: e.message.message_id.to_string(),
                     role: "user",
                     parts: e.message.parts.iter().map(piece).collect(),
                     run: None,
                 });
-                self.0.extend(run.map(|run| PastMessage {
+                self.messages.extend(run.map(|run| PastMessage {
                     id: answer_id(e.message.message_id),
                     role: "assistant",
                     parts: Vec::new(),
                     run: Some(run),
                 }));
             }
-            Event::StepStart(_) => self.add(run, json!({"type": "step-start"})),
-            Event::TextEnd(e) => self.add(run, json!({"type": "text", "text": e.text, "state": "done"})),
+            Event::StepStart(_) => {
+                if let (Some(run), Some(newest)) = (run, self.newest(run)) {
+                    self.steps.insert(run, newest);
+                }
+                self.add(run, json!({"type": "step-start"}));
+            }
+            Event::TextEnd(e) => self.say(run, json!({"type": "text", "text": e.text, "state": "done"})),
             Event::ReasoningEnd(e) => {
-                self.add(run, json!({"type": "reasoning", "text": e.text, "state": "done"}));
+                self.say(run, json!({"type": "reasoning", "text": e.text, "state": "done"}));
             }
             Event::ToolInputAvailable(e) => {
                 let input = e.input.as_ref().map_or(json!({}), |input| input.to_value());
@@ -130,22 +141,31 @@ impl Past {
         }
     }
 
-    /// One more piece of the run's answer.
+    /// The run's newest answer.
+    fn newest(&self, run: Option<RunId>) -> Option<usize> {
+        let is_of_run = |message: &PastMessage| message.run.is_some() && message.run == run;
+        self.messages.iter().rposition(is_of_run)
+    }
+
+    /// One more piece of the run's newest answer.
     fn add(&mut self, run: Option<RunId>, part: Value) {
-        let answer = self
-            .0
-            .iter_mut()
-            .rev()
-            .find(|message| message.run.is_some() && message.run == run);
-        if let Some(answer) = answer {
-            answer.parts.push(part);
+        if let Some(answer) = self.newest(run) {
+            self.messages[answer].parts.push(part);
+        }
+    }
+
+    /// One more piece of the answer in which the step began.
+    fn say(&mut self, run: Option<RunId>, part: Value) {
+        let began = run.and_then(|run| self.steps.get(&run)).copied();
+        if let Some(answer) = began.or_else(|| self.newest(run)) {
+            self.messages[answer].parts.push(part);
         }
     }
 
     /// Something became of a call, in whichever answer it stands.
     fn change(&mut self, tool: &ToolRef, change: impl FnOnce(&mut Map<String, Value>)) {
         let mut parts = self
-            .0
+            .messages
             .iter_mut()
             .rev()
             .flat_map(|message| message.parts.iter_mut().rev());

@@ -5,8 +5,10 @@
 //! - A client sends the same again, without end, when the last step of its message holds settled client calls
 //!   and nothing else. So a response that ends a run after such calls opens one more step and leaves something in it.
 //! - A client executes a call as soon as it reads `tool-input-available`, unless it says `providerExecuted`. So
-//!   that is said of every call on the gateway's side, and a client call that nobody allowed yet is told by its input
-//!   alone.
+//!   that is said of every call on the gateway's side and of every call that is settled already, and a call that
+//!   nobody allowed yet is told by its input alone: it is neither to be executed nor to be taken for done.
+//! - A step goes with the message after which it began: one that is spoken into it ends this answer with the step,
+//!   and its own answer begins with the next. Calls go with the newest message, whose reader can answer them.
 //! - Chunks and members that a version does not know end its stream. Only those of the dialect are written; what is
 //!   ours stands in `data-` parts.
 
@@ -57,6 +59,14 @@ pub(super) struct Teller {
     step: Option<Seq>,
     /// The client would send again if this were the end.
     unrest: bool,
+    /// The model is replying.
+    replying: bool,
+    /// The step under way began before the message that this answers.
+    early: bool,
+    /// Another message was spoken into the step under way.
+    late: bool,
+    /// Nothing of the open step was told but that it is open.
+    fresh: bool,
     /// Text and reasoning that has begun, in order.
     parts: Vec<OpenPart>,
     /// Bytes that the client has of parts whose beginning is folded by now, in order.
@@ -67,6 +77,10 @@ pub(super) struct Teller {
     known: HashSet<CallId>,
     /// What people are asked about.
     asked: HashMap<CallId, Option<Json>>,
+    /// A call on the gateway's side that begins unless the next event asks a person.
+    held: Option<(ToolRef, Option<Json>)>,
+    /// Calls that were settled before this response began: nobody is to execute them again.
+    settled: HashSet<CallId>,
 }
 
 /// Text or reasoning that has begun.
@@ -93,12 +107,23 @@ impl Teller {
             status: Status::WaitingTool,
             step: None,
             unrest: true,
+            replying: false,
+            early: false,
+            late: false,
+            fresh: false,
             parts: Vec::new(),
             resumed: VecDeque::new(),
             inputs: HashMap::new(),
             known,
             asked: HashMap::new(),
+            held: None,
+            settled: HashSet::new(),
         }
+    }
+
+    /// Tells these calls as ones that are not to be executed any more.
+    pub fn with_settled(self, settled: HashSet<CallId>) -> Self {
+        Self { settled, ..self }
     }
 
     fn begin(&mut self, answers: Option<MessageId>, out: &mut Vec<u8>) {
@@ -119,9 +144,20 @@ impl Teller {
     }
 
     fn tell(&mut self, seq: Seq, event: &Event, out: &mut Vec<u8>) {
+        if !matches!(event, Event::ToolApprovalRequest(_))
+            && let Some((tool, input)) = self.held.take()
+        {
+            self.input_is(&tool, input.as_ref(), out);
+        }
+        if self.is_of_another(event) {
+            return;
+        }
         match event {
             Event::Said(said) => self.said(said.message.message_id, out),
-            Event::StepStart(_) => self.open_step(seq, out),
+            Event::StepStart(_) => {
+                self.replying = true;
+                self.open_step(seq, out);
+            }
             Event::StepRetry(_) => self.retry(out),
             Event::TextStart(e) => self.part_starts("text", &e.id, out),
             Event::TextDelta(e) => self.part_goes_on("text", &e.id, &e.delta, out),
@@ -163,14 +199,31 @@ impl Teller {
             Event::ToolOutputDenied(e) => self.settled(&e.tool(), out, |out| {
                 call_chunk(out, "tool-output-denied", &e.tool()).end();
             }),
+            Event::StepFinish(_) => self.step_ends(out),
             Event::RunStatus(e) => self.status = e.status,
             Event::RunFinish(e) => self.finishes(seq, e, out),
             Event::RunStart(_)
-            | Event::StepFinish(_)
             | Event::ToolExecuting(_)
             | Event::ToolReleased(_)
             | Event::ToolProgress(_)
             | Event::Notification(_) => {}
+        }
+    }
+
+    /// Whether an event of the step under way is told by another answer.
+    fn is_of_another(&self, event: &Event) -> bool {
+        match event {
+            Event::TextStart(_)
+            | Event::TextDelta(_)
+            | Event::TextEnd(_)
+            | Event::ReasoningStart(_)
+            | Event::ReasoningDelta(_)
+            | Event::ReasoningEnd(_) => self.early,
+            Event::ToolInputStart(_)
+            | Event::ToolInputDelta(_)
+            | Event::ToolInputAvailable(_)
+            | Event::ToolApprovalRequest(_) => self.late,
+            _ => false,
         }
     }
 
@@ -183,10 +236,25 @@ impl Teller {
         if answers {
             // What was before is another answer's.
             self.known.clear();
+            self.inputs.clear();
+            self.parts.clear();
             self.count = 0;
             self.step = None;
+            self.early = true;
             self.begin(Some(message), out);
-        } else if self.aloud {
+        } else if !self.aloud {
+            self.early = true;
+        } else if self.replying {
+            self.late = true;
+        } else {
+            self.close_parts(out);
+            self.end(out, "other");
+        }
+    }
+
+    fn step_ends(&mut self, out: &mut Vec<u8>) {
+        self.replying = false;
+        if self.late && self.aloud {
             self.close_parts(out);
             self.end(out, "other");
         }
@@ -198,6 +266,8 @@ impl Teller {
         self.chunk(out, |out| Chunk::new(out, "start-step").end());
         self.tell_run(Status::Running, None, out);
         self.unrest = false;
+        self.fresh = true;
+        self.early = false;
     }
 
     fn close_step(&mut self, out: &mut Vec<u8>) {
@@ -227,7 +297,9 @@ impl Teller {
     /// What the step has streamed is void. Only the newest clients can take it back.
     fn retry(&mut self, out: &mut Vec<u8>) {
         match self.dialect {
+            _ if self.fresh || self.early => {}
             Dialect::V7 => {
+                self.fresh = true;
                 self.parts.clear();
                 self.inputs
                     .drain()
@@ -243,6 +315,7 @@ impl Teller {
         if self.parts.iter().any(|part| part.id == *id) {
             return;
         }
+        self.fresh = false;
         self.parts.push(OpenPart {
             id: id.clone(),
             kind,
@@ -291,19 +364,22 @@ impl Teller {
     }
 
     fn input_starts(&mut self, tool: &ToolRef, out: &mut Vec<u8>) {
+        self.fresh = false;
         self.known.insert(tool.call);
         if self.inputs.insert(tool.call, 0).is_none() {
             self.chunk(out, |out| {
                 call_chunk(out, "tool-input-start", tool)
                     .with("toolName", &tool.name)
-                    .flag("providerExecuted", ours(tool))
                     .end();
             });
         }
     }
 
     fn input_goes_on(&mut self, tool: &ToolRef, delta: &str, out: &mut Vec<u8>) {
-        let told = self.inputs.entry(tool.call).or_insert(0);
+        // Who has not read its beginning is told the whole.
+        let Some(told) = self.inputs.get_mut(&tool.call) else {
+            return;
+        };
         *told += delta.len();
         self.chunk(out, |out| {
             call_chunk(out, "tool-input-delta", tool)
@@ -312,37 +388,50 @@ impl Teller {
         });
     }
 
-    /// The whole input. A client call that is not offered yet, or never, must not read as one that is.
+    /// The whole input. A client call that is not offered yet, or never, must not read as one that is; whether a
+    /// call on the gateway's side may begin is known with the next event.
     fn input_ends(&mut self, event: &ToolInputAvailable, out: &mut Vec<u8>) {
         let tool = event.tool();
-        let offered = ours(&tool) || event.deadline.is_some();
-        if offered {
-            self.known.insert(tool.call);
-            self.inputs.remove(&tool.call);
-            return self.input_is(&tool, event.input.as_ref(), out);
-        }
-        if !self.inputs.contains_key(&tool.call) {
-            self.input_starts(&tool, out);
-        }
-        if self.inputs.remove(&tool.call) == Some(0)
-            && let Some(input) = &event.input
-        {
-            self.input_goes_on(&tool, input.as_str(), out);
-            self.inputs.remove(&tool.call);
+        self.known.insert(tool.call);
+        if ours(&tool) {
+            self.held = Some((tool, event.input.clone()));
+        } else if event.deadline.is_some() {
+            self.input_is(&tool, event.input.as_ref(), out);
+        } else {
+            self.input_alone(&tool, event.input.as_ref(), out);
         }
     }
 
+    /// The input of a call that does not begin by it.
+    fn input_alone(&mut self, tool: &ToolRef, input: Option<&Json>, out: &mut Vec<u8>) {
+        if !self.inputs.contains_key(&tool.call) {
+            self.input_starts(tool, out);
+        }
+        if self.inputs.get(&tool.call) == Some(&0)
+            && let Some(input) = input
+        {
+            self.input_goes_on(tool, input.as_str(), out);
+        }
+        self.inputs.remove(&tool.call);
+    }
+
     fn input_is(&mut self, tool: &ToolRef, input: Option<&Json>, out: &mut Vec<u8>) {
+        self.fresh = false;
+        self.inputs.remove(&tool.call);
+        let not_yours = ours(tool) || self.settled.contains(&tool.call);
         self.chunk(out, |out| {
             call_chunk(out, "tool-input-available", tool)
                 .with("toolName", &tool.name)
                 .value("input", input, "{}")
-                .flag("providerExecuted", ours(tool))
+                .flag("providerExecuted", not_yours)
                 .end();
         });
     }
 
     fn asks(&mut self, event: &ToolApprovalRequest, out: &mut Vec<u8>) {
+        if let Some((tool, input)) = self.held.take() {
+            self.input_alone(&tool, input.as_ref(), out);
+        }
         self.asked.insert(event.tool_call_id, event.input.clone());
         let dialect = self.dialect;
         self.chunk(out, |out| match dialect {
@@ -402,6 +491,7 @@ impl Teller {
                 Chunk::new(out, "tool-output-error")
                     .with("toolCallId", call)
                     .with("errorText", words)
+                    .flag("providerExecuted", true)
                     .end();
             });
         }
@@ -431,6 +521,10 @@ impl Teller {
 
     fn end(&mut self, out: &mut Vec<u8>, reason: &str) {
         self.close_step(out);
+        // Told also to a client that counts too far: it would ask again until this has come.
+        if let From::Index(_, seen) = self.from {
+            self.count = self.count.max(seen);
+        }
         // 5.0.0 takes no reason here.
         let known = (self.dialect != Dialect::V5).then_some(reason);
         let told = (self.dialect == Dialect::V5).then(|| serde_json::json!({"finishReason": reason}));

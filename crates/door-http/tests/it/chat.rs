@@ -155,7 +155,7 @@ async fn a_no_is_a_denied_call_or_an_error_where_the_client_knows_no_such_thing(
         let client = world.backend();
         let body = json!({"id": "c", "dialect": dialect, "message": "call:guarded"});
         let told = chunks(&client.post("/api/chat", body).await.expect(200));
-        let call = find(&told, "tool-input-available")["toolCallId"].clone();
+        let call = find(&told, "tool-input-start")["toolCallId"].clone();
         let approval = call.as_str().unwrap().replacen("call_", "appr_", 1);
         let asks = told.iter().any(|chunk| chunk["type"] == "tool-approval-request");
         assert_eq!(asks, dialect != "v5");
@@ -165,6 +165,30 @@ async fn a_no_is_a_denied_call_or_an_error_where_the_client_knows_no_such_thing(
         let told = chunks(&client.post("/api/chat", body).await.expect(200));
         assert_eq!(find(&told, kind)["toolCallId"], call);
     }
+}
+
+#[tokio::test]
+async fn a_call_that_awaits_a_yes_is_not_taken_for_done_beside_one_that_is_settled() {
+    // Otherwise the client would find nothing open, and send again, for ever.
+    let world = World::new().await;
+    let told = say(&world.backend(), "c", "call:guarded call:ask").await;
+    let asked = &find(&told, "tool-approval-request")["toolCallId"];
+    let about = |chunk: &&Value| chunk["toolCallId"] == *asked;
+    for chunk in told.iter().filter(about) {
+        assert_eq!(chunk.get("providerExecuted"), None, "{chunk}");
+        assert_ne!(chunk["type"], "tool-input-available");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_settled_is_told_again_as_one_that_nobody_executes() {
+    let world = World::new().await;
+    let told = say(&world.backend(), "c", "call:ask").await;
+    let call = find(&told, "tool-input-available")["toolCallId"].clone();
+    go_on(&world.backend(), "c", result(&call, json!({}))).await;
+    let again = world.backend().get("/api/chat/c/stream?startIndex=0").await;
+    let again = chunks(&again.expect(200));
+    assert_eq!(find(&again, "tool-input-available")["providerExecuted"], true);
 }
 
 #[tokio::test]
@@ -310,6 +334,14 @@ async fn a_stream_goes_on_behind_the_chunk_that_was_read_last() {
 }
 
 #[tokio::test]
+async fn nobody_goes_on_by_a_count_of_chunks_that_are_told_otherwise_now() {
+    let world = World::new().await;
+    say(&world.backend(), "c", "call:ask").await;
+    let gone = world.backend().get("/api/chat/c/stream?startIndex=4").await;
+    assert_eq!(gone.code(410), "FOLDED");
+}
+
+#[tokio::test]
 async fn a_repeated_message_is_answered_with_the_same_answer() {
     let world = World::new().await;
     let first = say(&world.backend(), "c", "hello").await;
@@ -378,4 +410,93 @@ async fn a_stream_that_breaks_off_does_not_end_cleanly() {
     world.stop.cancel();
     let whole = http_body_util::BodyExt::collect(response.into_body()).await;
     assert!(whole.is_err(), "a clean end would read as success");
+}
+
+#[tokio::test]
+async fn nobody_decides_for_others_by_naming_their_question() {
+    let world = World::new().await;
+    let (ada, bob) = (world.user("ada"), world.user("bob"));
+    let told = say(&ada, "a", "call:guarded").await;
+    let asked = find(&told, "tool-approval-request")["approvalId"].clone();
+    let told = say(&bob, "b", "call:ask").await;
+    let own = find(&told, "tool-input-available")["toolCallId"].clone();
+    let parts = json!([{"type": "step-start"}, {"type": "tool-ask", "toolCallId": own, "state": "approval-responded",
+        "input": {}, "approval": {"id": asked, "approved": true}}]);
+    go_on(&bob, "b", parts).await;
+    let run = find(&say(&ada, "a2", "hello").await, "data-run")["data"]["runId"].clone();
+    assert!(run.is_string());
+    let open = ada.get("/api/chat/a/stream").await.expect(200);
+    let told = chunks(&open);
+    assert!(
+        types(&told).contains(&"tool-approval-request"),
+        "it is still open: {told:?}"
+    );
+    assert!(!types(&told).contains(&"tool-output-available"));
+}
+
+#[tokio::test]
+async fn an_output_that_is_refused_fails_the_call_and_the_chat_goes_on() {
+    for later in [false, true] {
+        let world = World::new().await;
+        let told = say(&world.backend(), "c", "call:ask").await;
+        let call = find(&told, "tool-input-available")["toolCallId"].clone();
+        let mut messages = vec![
+            json!({"role": "user", "content": "x"}),
+            json!({"role": "assistant", "parts": result(&call, json!("no object"))}),
+        ];
+        if later {
+            messages.push(json!({"id": "n", "role": "user", "content": "go on"}));
+        }
+        let body = json!({"id": "c", "messages": messages});
+        let told = chunks(&world.backend().post("/api/chat", body).await.expect(200));
+        assert!(
+            words(&told).contains(if later { "go on" } else { "the output was refused" }),
+            "{told:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_the_same_only_in_its_chat_and_with_its_words() {
+    let world = World::new().await;
+    let post = async |chat: Option<&str>, id: &str, text: &str| {
+        let mut body = json!({"messages": [{"id": id, "role": "user", "content": text}]});
+        if let Some(chat) = chat {
+            body["id"] = chat.into();
+        }
+        let told = chunks(&world.backend().post("/api/chat", body).await.expect(200));
+        (find(&told, "data-run")["data"]["runId"].clone(), words(&told))
+    };
+    let (first, said) = post(Some("a"), "m", "hello").await;
+    assert_eq!(said, "you said hello");
+    assert_eq!(post(Some("a"), "m", "hello").await.0, first, "the same message");
+    let (edited, said) = post(Some("a"), "m", "goodbye").await;
+    assert_ne!(edited, first, "an edited message is a new one");
+    assert_eq!(said, "you said goodbye");
+    assert_ne!(post(Some("b"), "m", "hello").await.0, first, "another chat");
+    let (one, _) = post(None, "m", "hello").await;
+    let (two, _) = post(None, "m", "hello").await;
+    assert_ne!(one, two, "without an id a new chat begins");
+}
+
+#[tokio::test]
+async fn the_past_of_a_long_chat_is_its_end() {
+    let world = World::new().await;
+    let long = "word ".repeat(10_000);
+    for turn in 0..60 {
+        let text = format!("{turn} {long}");
+        let body =
+            json!({"id": "c", "messages": [{"id": turn.to_string(), "role": "user", "content": text}]});
+        world.backend().post("/api/chat", body).await.expect(200);
+    }
+    let past = world.backend().get("/api/chat/c").await.expect(200);
+    let messages = past["messages"].as_array().unwrap();
+    let last = messages.last().unwrap()["parts"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap();
+    assert!(last["text"].as_str().unwrap().starts_with("you said 59 "));
+    assert!(messages.len() < 120, "{} messages", messages.len());
+    assert!(past.to_string().len() < 8 << 20);
 }

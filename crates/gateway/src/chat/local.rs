@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use toolgate_client::plugins::fs::Access;
 use toolgate_client::plugins::mcp::McpServer;
 use toolgate_client::plugins::{fs, sqlite, time};
-use toolgate_client::{BoxError, Client, Hooks, Plugin, RunRequest, async_trait};
+use toolgate_client::{Client, Plugin};
 
 /// A plugin, as it is written on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,16 +90,18 @@ impl McpFlag {
     }
 }
 
-/// Registers everything that was asked for; gives what went less well, in words.
+/// Registers everything that was asked for, and of that only the tools that were chosen; gives what went less well,
+/// in words.
 pub async fn bring(
     client: &Client,
     plugins: &[PluginFlag],
     servers: &[McpFlag],
     only: &[String],
 ) -> anyhow::Result<Vec<String>> {
-    for flag in plugins {
-        client.use_plugin(flag.plugin()?).await?;
-    }
+    let mut brought = plugins
+        .iter()
+        .map(PluginFlag::plugin)
+        .collect::<anyhow::Result<Vec<Plugin>>>()?;
     let mut warnings = Vec::new();
     for flag in servers {
         let bridge = flag.server().connect().await?;
@@ -109,39 +111,24 @@ pub async fn bring(
                 .into_iter()
                 .map(|warning| format!("{}: {warning}", flag.name())),
         );
-        client.use_plugin(bridge.plugin).await?;
+        brought.push(bridge.plugin);
     }
-    if let Some(unknown) = only.iter().find(|name| !client.has_tool(name)) {
-        let known: Vec<String> = client
-            .client_tool_definitions()
-            .into_iter()
-            .map(|tool| tool.name)
-            .collect();
+    let known: Vec<&str> = brought
+        .iter()
+        .flat_map(Plugin::definitions)
+        .map(|tool| tool.name.as_str())
+        .collect();
+    if let Some(unknown) = only.iter().find(|name| !known.contains(&name.as_str())) {
         anyhow::bail!(
             "--tools names {unknown:?}, which nothing brings; there are: {}",
             known.join(", ")
         );
     }
-    if !only.is_empty() {
-        let choice = Choice { only: only.to_vec() };
-        client
-            .use_plugin(Plugin::new("choice", env!("CARGO_PKG_VERSION")).hooks(choice))
-            .await?;
+    for plugin in brought {
+        let chosen = |name: &str| only.is_empty() || only.iter().any(|chosen| chosen == name);
+        client.use_plugin(plugin.only(chosen)).await?;
     }
     Ok(warnings)
-}
-
-/// Leaves out the tools that were not chosen.
-struct Choice {
-    only: Vec<String>,
-}
-
-#[async_trait]
-impl Hooks for Choice {
-    async fn before_request(&self, mut request: RunRequest) -> Result<RunRequest, BoxError> {
-        request.client_tools.retain(|tool| self.only.contains(&tool.name));
-        Ok(request)
-    }
 }
 
 #[cfg(test)]
@@ -156,6 +143,19 @@ mod tests {
         for wrong in ["", "fs", "fs:", "sqlite:", "time:now", "shell:/"] {
             assert!(wrong.parse::<PluginFlag>().is_err(), "{wrong}");
         }
+    }
+
+    #[tokio::test]
+    async fn tools_that_were_not_chosen_do_not_run_here_either() {
+        let directory = tempfile::tempdir().unwrap();
+        let client = Client::builder("http://127.0.0.1:9").build().unwrap();
+        let flags = [PluginFlag::Fs(directory.path().into(), Access::Write)];
+        let only = ["read_file".to_owned()];
+        bring(&client, &flags, &[], &only).await.unwrap();
+        assert!(client.has_tool("read_file") && !client.has_tool("write_file"));
+        let other = Client::builder("http://127.0.0.1:9").build().unwrap();
+        let unknown = bring(&other, &flags, &[], &["fly".to_owned()]).await.unwrap_err();
+        assert!(unknown.to_string().contains("write_file"), "{unknown}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A chat without a person: one message from standard input, the answer to standard output.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 
 use anyhow::{Context as _, anyhow, bail};
 use futures_util::StreamExt as _;
@@ -8,6 +8,7 @@ use toolgate_client::events::Status;
 use toolgate_client::{Chunk, Client, Pause, Reply, RunId, ToolError};
 
 use super::Chat;
+use crate::output::{self, Reader};
 
 /// Says what stands in standard input. An error when the run did not complete.
 pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
@@ -24,11 +25,11 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
         request = request.until_end();
     }
     if !flags.yes {
-        let owner = client.clone();
-        request = request.on_tool_call(move |call| {
-            let ours = owner.has_tool(&call.name);
+        // Calls that nothing here runs are not even claimed: other clients may have them at once.
+        let ours = client.client_tool_definitions().into_iter().map(|tool| tool.name);
+        request = request.only(ours).on_tool_call(|_| async {
             let refusal = ToolError::new("the user has not allowed tools to run here; --yes allows it");
-            async move { ours.then_some(Err(refusal)) }
+            Some(Err(refusal))
         });
     }
     let mut chat = client.chat_stream(request);
@@ -37,7 +38,12 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
         tokio::select! {
             chunk = chat.next() => match chunk {
                 Some(Ok(Chunk::Started { run: started, .. })) => run = Some(started),
-                Some(Ok(Chunk::Event(event))) if flags.json => print(event.json.as_str())?,
+                Some(Ok(Chunk::Event(event))) if flags.json => {
+                    // Whoever reads has seen enough; the run goes on at the gateway.
+                    if print(event.json.as_str())? == Reader::Gone {
+                        return Ok(());
+                    }
+                }
                 Some(Ok(Chunk::Finished(reply))) => return finish(&reply, flags.json),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(flags.explained(error)),
@@ -79,8 +85,6 @@ async fn stop(client: &Client, run: Option<RunId>) -> anyhow::Result<()> {
     bail!("interrupted");
 }
 
-fn print(line: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}")?;
-    Ok(out.flush()?)
+fn print(line: &str) -> anyhow::Result<Reader> {
+    Ok(output::print(&format!("{line}\n"))?)
 }

@@ -172,11 +172,26 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Text without what could steer a terminal.
+/// Text without what could steer a terminal, or show something else than stands there.
 pub fn clean(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .collect()
+    text.chars().filter(|c| is_seen(*c)).collect()
+}
+
+/// Not so are controls, and characters without a shape of their own: of no width, or turning the direction of what
+/// follows.
+pub fn is_seen(c: char) -> bool {
+    let steers = c.is_control() && !matches!(c, '\n' | '\t');
+    let unseen = matches!(
+        c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+    );
+    !steers && !unseen
+}
+
+/// Whether all of a value is shown on one line.
+pub fn is_short(json: &Json) -> bool {
+    short(json) == json.as_str()
 }
 
 #[cfg(test)]
@@ -186,6 +201,23 @@ mod tests {
     #[test]
     fn what_could_steer_a_terminal_is_left_out() {
         assert_eq!(clean("a\x1b]0;title\x07b\r\nc\u{9b}2J"), "a]0;titleb\nc2J");
+    }
+
+    #[test]
+    fn what_would_show_something_else_than_stands_there_is_left_out() {
+        assert_eq!(
+            clean("rm \u{202e}txt.a\u{2066}b\u{200b}\u{feff}\u{200f}"),
+            "rm txt.ab"
+        );
+        assert_eq!(clean("שלום, naïve 漢字 👍"), "שלום, naïve 漢字 👍");
+    }
+
+    #[test]
+    fn a_value_is_short_when_all_of_it_is_seen() {
+        let json = |value: serde_json::Value| Json::from(&value);
+        assert!(is_short(&json(serde_json::json!({"path": "a.txt"}))));
+        assert!(!is_short(&json(serde_json::json!({"text": "a".repeat(300)}))));
+        assert!(!is_short(&json(serde_json::json!({"path": "a\u{202e}b"}))));
     }
 
     #[test]

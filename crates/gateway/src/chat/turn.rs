@@ -12,7 +12,7 @@ use toolgate_client::{
 };
 use toolgate_kernel::json::Json;
 
-use super::screen::{Screen, clean, short};
+use super::screen::{Screen, clean, is_seen, is_short, short};
 use super::terminal::{Terminal, Typed, edit};
 
 /// The agent's own tool for asking the person: whoever sits at the terminal is that person.
@@ -58,12 +58,14 @@ pub async fn turn(
     asking: &mut Asking,
 ) -> Result<Option<SpaceId>, Error> {
     let (ask, questions) = mpsc::channel(1);
-    let chat = client.chat_stream(request.until_end().on_tool_call(asked_first(client.clone(), ask)));
-    let here = client
+    let here: Vec<String> = client
         .client_tool_definitions()
         .into_iter()
         .map(|tool| tool.name)
         .collect();
+    // A call that nothing here executes is left to other clients.
+    let taken = here.iter().map(String::as_str).chain([ASK_USER]);
+    let chat = client.chat_stream(request.until_end().only(taken).on_tool_call(asked_first(ask)));
     let turn = Turn {
         client,
         terminal,
@@ -77,20 +79,16 @@ pub async fn turn(
     turn.follow(chat, questions).await
 }
 
-/// Before a call runs here, the person is asked; a call that nothing here executes is left to other clients.
+/// Before a call runs here, the person is asked.
 fn asked_first(
-    client: Client,
     ask: mpsc::Sender<Question>,
 ) -> impl Fn(ToolCall) -> futures_util::future::BoxFuture<'static, Option<Result<Value, ToolError>>>
 + Send
 + Sync
 + 'static {
     move |call| {
-        let (client, ask) = (client.clone(), ask.clone());
+        let ask = ask.clone();
         Box::pin(async move {
-            if !client.has_tool(&call.name) && call.name != ASK_USER {
-                return None;
-            }
             let (answer, answered) = oneshot::channel();
             let question = Question {
                 call: call.clone(),
@@ -192,15 +190,29 @@ impl Turn<'_> {
         if !self.asking.is_needed(&call.name) {
             return Answer::Run;
         }
-        let input = short(&Json::from(&call.input));
-        let question = format!("Run {} {input} here? [y]es, [n]o, [a]lways: ", call.name);
-        match self.choose(&question, &["y", "n", "a"]).await.as_deref() {
-            Some("y") => Answer::Run,
-            Some("a") => {
-                self.asking.always.insert(call.name.clone());
-                Answer::Run
+        let json = Json::from(&call.input);
+        let (more, letters): (&str, &[&str]) = match is_short(&json) {
+            true => ("", &["y", "n", "a"]),
+            false => (", [s]how all of it", &["y", "n", "a", "s"]),
+        };
+        let question = format!(
+            "Run {} {} here? [y]es, [n]o, [a]lways{more}: ",
+            call.name,
+            short(&json)
+        );
+        loop {
+            match self.choose(&question, letters).await.as_deref() {
+                Some("y") => return Answer::Run,
+                Some("a") => {
+                    self.asking.always.insert(call.name.clone());
+                    return Answer::Run;
+                }
+                Some("s") => self.screen.line(all_of(&call.input)),
+                _ => {
+                    let no = ToolError::new("the user does not want this tool to run");
+                    return Answer::Instead(Err(no));
+                }
             }
-            _ => Answer::Instead(Err(ToolError::new("the user does not want this tool to run"))),
         }
     }
 
@@ -279,4 +291,14 @@ impl Turn<'_> {
             }
         }
     }
+}
+
+/// A value with everything in it: what has no shape of its own is written as an escape.
+fn all_of(value: &Value) -> String {
+    let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
+    let seen = |c: char| match is_seen(c) {
+        true => c.to_string(),
+        false => c.escape_unicode().to_string(),
+    };
+    pretty.chars().map(seen).collect()
 }

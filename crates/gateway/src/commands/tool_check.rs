@@ -16,6 +16,7 @@ use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, check, check_agent
 use toolgate_store::MemoryStore;
 use toolgate_tools::Toolkit;
 
+use crate::output;
 use crate::serve;
 use crate::settings::Settings;
 
@@ -73,11 +74,12 @@ impl Check {
                 Report::new(file.display().to_string(), checked)
             })
             .collect();
-        if self.json {
-            println!("{}", serde_json::to_string_pretty(&reports)?);
-        } else {
-            reports.iter().for_each(|report| print!("{report}"));
-        }
+        let text = match self.json {
+            true => format!("{}\n", serde_json::to_string_pretty(&reports)?),
+            false => reports.iter().map(Report::to_string).collect(),
+        };
+        // The code tells also whoever reads no further.
+        output::print(&text)?;
         match reports.iter().all(|report| report.valid) {
             true => Ok(ExitCode::SUCCESS),
             false => Ok(ExitCode::FAILURE),

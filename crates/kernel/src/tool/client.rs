@@ -98,7 +98,39 @@ fn read_all(
         }
         tools.push(tool);
     }
+    // One schema may have so many; so may all together, because a run keeps them all compiled.
+    let (seen, max) = (tools.iter().map(patterns).sum::<usize>(), limits.schema.patterns);
+    if seen > max {
+        let words =
+            format!("the tools have {seen} patterns together; at most {max} are allowed in one request");
+        problems.add(pointer, words);
+    }
     Some(tools)
+}
+
+/// How many patterns a definition has, at most.
+fn patterns(tool: &ClientTool) -> usize {
+    let schemas = [Some(&tool.parameters), tool.output_schema.as_ref()];
+    schemas
+        .into_iter()
+        .flatten()
+        .map(|schema| keywords(&schema.to_value()))
+        .sum()
+}
+
+fn keywords(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => {
+            let own = members.iter().map(|(name, value)| match (name.as_str(), value) {
+                ("pattern", Value::String(_)) => 1,
+                ("patternProperties", Value::Object(patterns)) => patterns.len(),
+                _ => 0,
+            });
+            own.sum::<usize>() + members.values().map(keywords).sum::<usize>()
+        }
+        Value::Array(items) => items.iter().map(keywords).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
 }
 
 /// One tool; whatever is wrong with it is noted.

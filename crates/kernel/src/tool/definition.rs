@@ -62,7 +62,7 @@ pub(crate) fn parameters(
             (schema, "parameters")
         }
     };
-    if schema.is_object() && schema.get("type").and_then(Value::as_str) != Some("object") {
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
         let words = "the input of a tool is an object: its schema must say \"type\": \"object\"";
         tool.wrong(member, words);
     }

@@ -275,3 +275,32 @@ fn a_version_and_a_word_of_warning_come_along() {
     assert_eq!(compiled.deprecated.as_deref(), Some("Use b."));
     assert_eq!(tools[1].deprecated.as_deref(), Some("This tool is deprecated."));
 }
+
+#[test]
+fn patterns_are_counted_over_all_tools_of_a_request() {
+    let with = |index: usize| {
+        json!({ "name": format!("t{index}"), "description": "Does it.", "parameters": {
+        "type": "object", "properties": { "a": { "type": "string", "pattern": "^a+$" } } } })
+    };
+    let two = |index: usize| {
+        let mut two = with(index);
+        two["parameters"]["properties"]["pattern"] = json!({ "type": "string", "pattern": "b" });
+        two
+    };
+    let tools = |count: usize| Value::Array((0..count).map(two).collect());
+    assert!(read(tools(5)).is_ok());
+    check(
+        tools(6),
+        &["/clientTools the tools have 12 patterns together; at most 10 are allowed in one request"],
+    );
+}
+
+#[test]
+fn parameters_are_an_objects_schema() {
+    let words = "/clientTools/0/parameters the input of a tool is an object: its schema must say \"type\": \"object\"";
+    for schema in [json!(true), json!({ "type": "string" }), json!({})] {
+        let told =
+            read(json!([{ "name": "t", "description": "Does it.", "parameters": schema }])).unwrap_err();
+        assert_eq!(told[0], words, "{schema}");
+    }
+}

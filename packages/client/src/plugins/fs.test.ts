@@ -1,9 +1,15 @@
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ToolgateClient } from '../client.js';
 import { type FileSystemOptions, fileSystemPlugin } from './fs.js';
+
+// As they are, unless a test acts in between.
+vi.mock('node:fs/promises', async (original) => {
+  const real = await original<typeof import('node:fs/promises')>();
+  return { ...real, open: vi.fn(real.open), readdir: vi.fn(real.readdir) };
+});
 
 let folder = '';
 let root = '';
@@ -72,6 +78,28 @@ test('links do not lead out', async () => {
   await expect(run('write_file', { path: 'door/made/new.txt', content: 'x' })).rejects.toThrow(/outside/);
   await expect(run('write_file', { path: 'link.txt', content: 'x' })).rejects.toThrow(/not a file/);
   expect(await readFile(join(folder, 'secret.txt'), 'utf8')).toBe('secret');
+});
+
+/** Lets `sub` become a link to the folder outside just before `step` is done, when everything has been looked at. */
+function swapBefore(step: typeof open | typeof readdir): void {
+  const mocked = vi.mocked(step as typeof open);
+  const original = mocked.getMockImplementation() as typeof open;
+  mocked.mockImplementationOnce(async (...args) => {
+    await rename(join(root, 'sub'), join(root, 'was'));
+    await symlink(folder, join(root, 'sub'));
+    return original(...args);
+  });
+}
+
+test('a folder that becomes a link while we look does not lead out', async () => {
+  await writeFile(join(root, 'sub', 'secret.txt'), 'harmless');
+  swapBefore(open);
+  await expect(run('read_file', { path: 'sub/secret.txt' })).rejects.toThrow(/outside the shared folder/);
+});
+
+test('nor does one that is listed', async () => {
+  swapBefore(readdir);
+  await expect(run('list_directory', { path: 'sub' })).rejects.toThrow(/outside the shared folder/);
 });
 
 test('a link that stays inside is followed', async () => {

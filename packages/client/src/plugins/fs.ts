@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
+import { lstat, mkdir, open, readdir, readlink, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { freshKey } from '../fresh-key.js';
 import type { ToolgatePlugin } from '../plugin.js';
@@ -44,13 +44,13 @@ export function fileSystemPlugin({
         required: ['path'],
         additionalProperties: false,
       },
-      execute: async ({ path }) => ({ path, content: await read(await folder.existing(path), bytesMax) }),
+      execute: async ({ path }) => ({ path, content: await read(folder, path, bytesMax) }),
     }),
     defineTool({
       name: 'list_directory',
       description: 'Lists a folder of the shared folder; "." is the shared folder itself.',
       parameters: { type: 'object', properties: { path: PATH }, additionalProperties: false },
-      execute: async ({ path = '.' }) => ({ path, ...(await list(await folder.existing(path))) }),
+      execute: async ({ path = '.' }) => ({ path, ...(await list(folder, path)) }),
     }),
   ];
   if (!readOnly) {
@@ -130,19 +130,23 @@ function outside(path: string): Error {
 }
 
 /** Opens without following a link and without waiting for a pipe, and reads only what is a file. */
-async function read(real: string, bytesMax: number): Promise<string> {
+async function read(folder: Root, path: string, bytesMax: number): Promise<string> {
+  const real = await folder.existing(path);
   const handle = await open(
     real,
     constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0),
   );
   try {
+    // Somebody may have put a link in the way since we looked: then this is another file. Linux knows where it is;
+    // elsewhere the name is asked again.
+    const place = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => realpath(real));
+    await folder.refuseOutside(place, path);
     const opened = await handle.stat();
     if (!opened.isFile()) throw new Error('that is not a file');
     if (opened.size > bytesMax)
       throw new Error(`the file has ${opened.size} bytes; at most ${bytesMax} are read`);
-    // Somebody may have put a link in the way since we looked: then this is another file.
-    const named = await stat(await realpath(real));
-    if (named.ino !== opened.ino || named.dev !== opened.dev)
+    const named = await stat(place).catch(() => undefined);
+    if (named?.ino !== opened.ino || named.dev !== opened.dev)
       throw new Error('the file changed under our hands');
     const bytes = await handle.readFile();
     if (bytes.includes(0)) throw new Error('that is not a text file');
@@ -174,11 +178,15 @@ async function write(folder: Root, path: string, content: string): Promise<void>
 }
 
 async function list(
-  real: string,
+  folder: Root,
+  path: string,
 ): Promise<{ entries: Array<{ name: string; type: string }>; truncated: boolean }> {
+  const real = await folder.existing(path);
   const all = await readdir(real, { withFileTypes: true }).catch(() => {
     throw new Error('that is not a folder');
   });
+  // Here too: what was listed may have been put in the way since we looked.
+  await folder.refuseOutside(await realpath(real), path);
   const entries = all
     .map((entry) => ({
       name: entry.name,

@@ -1,11 +1,12 @@
 // Runs queries for the SQLite plugin in a process of its own, which can be ended when one of them does not end.
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
 
 /** A query on its way to the process. */
 export interface Query {
   sql: string;
   params: Array<string | number | null>;
   rowsMax: number;
+  bytesMax: number;
 }
 
 /** What came of it. */
@@ -18,20 +19,38 @@ process.on('message', (query: Query) => process.send?.(answer(query)));
 process.on('disconnect', () => process.exit(0));
 process.send?.('ready');
 
-function answer({ sql, params, rowsMax }: Query): Answer {
+function answer({ sql, params, rowsMax, bytesMax }: Query): Answer {
   try {
     const statement = database.prepare(sql);
     statement.setReadBigInts(true);
     const columns = statement.columns().map(({ name }) => name);
+    const valuesOf = rowReader(statement, columns);
     const rows: unknown[][] = [];
+    let bytes = Buffer.byteLength(JSON.stringify(columns));
     for (const row of statement.iterate(...params)) {
       if (rows.length === rowsMax) return { columns, rows, truncated: true };
-      rows.push(columns.map((name) => shown((row as Record<string, unknown>)[name])));
+      const values = valuesOf(row).map(shown);
+      bytes += Buffer.byteLength(JSON.stringify(values));
+      if (bytes > bytesMax)
+        return { error: `the answer has more than ${bytesMax} bytes; ask for fewer rows or shorter values` };
+      rows.push(values);
     }
     return { columns, rows, truncated: false };
   } catch (error) {
     return { error: error instanceof Error ? error.message : String(error) };
   }
+}
+
+/** How to read a row's values in the order of `columns`. A row that is an object has one value for each name. */
+function rowReader(statement: StatementSync, columns: string[]): (row: unknown) => unknown[] {
+  if (typeof statement.setReturnArrays === 'function') {
+    statement.setReturnArrays(true);
+    return (row) => row as unknown[];
+  }
+  const twice = columns.find((name, index) => columns.indexOf(name) !== index);
+  if (twice !== undefined)
+    throw new Error(`two columns are named "${twice}"; give each a name of its own with AS`);
+  return (row) => columns.map((name) => (row as Record<string, unknown>)[name]);
 }
 
 /** A value as JSON can say it. */

@@ -1,18 +1,27 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ToolgatePlugin } from '../plugin.js';
 import { defineTool } from '../runnable.js';
 import type { Answer, Query } from './sqlite-process.js';
 
 const ROWS_MAX = 500;
+const BYTES_MAX = 256 * 1024;
 const QUERY_MS_MAX = 10_000;
-const TABLES =
-  "select name, type from sqlite_schema where type in ('table', 'view') and name not like 'sqlite_%' order by name";
+const COLUMNS_MAX = 10_000;
+/** One row for each column of a table or view. */
+const COLUMNS = `
+  select entry.name, entry.type, field.name, field.type
+  from sqlite_schema as entry, pragma_table_info(entry.name) as field
+  where entry.type in ('table', 'view') and entry.name not like 'sqlite_%'
+  order by entry.name, field.cid`;
 
 /** What the SQLite plugin is made of. */
 export interface SqliteOptions {
   /** The most rows that a query gives; 500. */
   rowsMax?: number;
+  /** The most bytes that an answer has, as JSON; 256 KiB. A query that would give more is refused. */
+  bytesMax?: number;
   /** How long a query may take, in milliseconds; 10,000. */
   timeoutMs?: number;
 }
@@ -22,7 +31,7 @@ export interface SqliteOptions {
  * `node:sqlite` (22.5 or newer).
  */
 export function sqlitePlugin(file: string, options: SqliteOptions = {}): ToolgatePlugin {
-  const { rowsMax = ROWS_MAX, timeoutMs = QUERY_MS_MAX } = options;
+  const { rowsMax = ROWS_MAX, bytesMax = BYTES_MAX, timeoutMs = QUERY_MS_MAX } = options;
   const database = new Database(file, timeoutMs);
   return {
     name: 'sqlite',
@@ -43,7 +52,7 @@ export function sqlitePlugin(file: string, options: SqliteOptions = {}): Toolgat
         },
         execute: ({ query, params = [] }, { signal }) => {
           refuseOther(query);
-          return database.ask({ sql: query, params, rowsMax }, signal);
+          return database.ask({ sql: query, params, rowsMax, bytesMax }, signal);
         },
       }),
       defineTool({
@@ -51,18 +60,15 @@ export function sqlitePlugin(file: string, options: SqliteOptions = {}): Toolgat
         description: 'Lists the tables and views of the SQLite database with their columns.',
         parameters: { type: 'object', properties: {}, additionalProperties: false },
         execute: async (_, { signal }) => {
-          const tables = await database.ask({ sql: TABLES, params: [], rowsMax: 1000 }, signal);
-          const described = [];
-          for (const [name, type] of tables.rows) {
-            const sql = 'select name, type from pragma_table_info(?)';
-            const columns = await database.ask({ sql, params: [String(name)], rowsMax: 1000 }, signal);
-            described.push({
-              name,
-              type,
-              columns: columns.rows.map(([column, kind]) => `${column} ${kind}`.trim()),
-            });
+          const query = { sql: COLUMNS, params: [], rowsMax: COLUMNS_MAX, bytesMax };
+          const { rows } = await database.ask(query, signal);
+          const tables = new Map<unknown, { name: unknown; type: unknown; columns: string[] }>();
+          for (const [name, type, column, kind] of rows) {
+            const table = tables.get(name) ?? { name, type, columns: [] };
+            table.columns.push(`${column} ${kind}`.trim());
+            tables.set(name, table);
           }
-          return { tables: described };
+          return { tables: [...tables.values()] };
         },
       }),
     ],
@@ -70,13 +76,17 @@ export function sqlitePlugin(file: string, options: SqliteOptions = {}): Toolgat
   };
 }
 
-/** The file is opened for reading alone; this keeps out what reaches other files (`ATTACH`, `VACUUM INTO`). */
+/**
+ * The file is opened for reading alone; this keeps out what reaches other files (`ATTACH`, `VACUUM INTO`), and what
+ * tells where this one is.
+ */
 function refuseOther(sql: string): void {
   const bare = sql.replace(/^(\s|--[^\n]*(\n|$)|\/\*[\s\S]*?\*\/)+/, '');
   const first = /^[A-Za-z]+/.exec(bare)?.[0].toUpperCase() ?? '';
   if (!['SELECT', 'WITH', 'VALUES', 'EXPLAIN'].includes(first)) {
     throw new Error(`only SELECT is allowed; the query begins with "${bare.slice(0, 20)}"`);
   }
+  if (/pragma_database_list/i.test(sql)) throw new Error('where the database is kept is not told');
 }
 
 /** A database in a process of its own: started when it is first asked, ended when a query does not end. */
@@ -105,18 +115,31 @@ class Database {
 
   async #ask(query: Query, signal: AbortSignal): Promise<Exclude<Answer, { error: string }>> {
     const child = await this.#started();
-    const timer = setTimeout(() => this.close(), this.#timeoutMs);
-    const stop = (): void => this.close();
-    signal.addEventListener('abort', stop, { once: true });
+    let reason: string | undefined;
+    const stop = (why: string): void => {
+      reason ??= why;
+      this.close();
+    };
+    const timer = setTimeout(() => stop(`the query took longer than ${this.#timeoutMs} ms`), this.#timeoutMs);
+    const abort = (): void => stop('the query is no longer wanted');
+    signal.addEventListener('abort', abort, { once: true });
     try {
-      child.send(query);
-      const answer = (await word(child, `the query took longer than ${this.#timeoutMs} ms`)) as Answer;
-      if ('error' in answer) throw new Error(answer.error);
+      // A query that cannot be sent has no process to answer it: its end is heard below.
+      child.send(query, () => {});
+      const answer = (await word(child, () => reason ?? 'the process that runs queries ended')) as Answer;
+      if ('error' in answer) throw new Error(this.#withoutPath(answer.error));
       return answer;
     } finally {
       clearTimeout(timer);
-      signal.removeEventListener('abort', stop);
+      signal.removeEventListener('abort', abort);
     }
+  }
+
+  /** The model has no use for where the file is. */
+  #withoutPath(text: string): string {
+    return text
+      .replaceAll(resolve(this.#file), basename(this.#file))
+      .replaceAll(this.#file, basename(this.#file));
   }
 
   async #started(): Promise<ChildProcess> {
@@ -129,10 +152,12 @@ class Database {
       said = (said + piece).slice(-2000);
     });
     try {
-      await word(child, 'it ended');
+      await word(child, () => 'it ended');
     } catch {
       const reason = /Error(?: \[\w+\])?: (.*)/.exec(said)?.[1] ?? 'no reason given';
-      throw new Error(`the database cannot be opened by Node ${process.versions.node}: ${reason}`);
+      throw new Error(
+        `the database cannot be opened by Node ${process.versions.node}: ${this.#withoutPath(reason)}`,
+      );
     }
     // A program that has nothing else to do may end.
     child.unref();
@@ -142,8 +167,8 @@ class Database {
   }
 }
 
-/** The next thing a process says; fails with `otherwise` when it ends instead. */
-function word(child: ChildProcess, otherwise: string): Promise<unknown> {
+/** The next thing a process says; fails with what `otherwise` gives when it ends instead. */
+function word(child: ChildProcess, otherwise: () => string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const heard = (message: unknown): void => {
       child.off('exit', ended);
@@ -151,7 +176,7 @@ function word(child: ChildProcess, otherwise: string): Promise<unknown> {
     };
     const ended = (): void => {
       child.off('message', heard);
-      reject(new Error(otherwise));
+      reject(new Error(otherwise()));
     };
     child.once('message', heard);
     child.once('exit', ended);

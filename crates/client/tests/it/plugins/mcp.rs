@@ -71,6 +71,23 @@ async fn a_server_that_does_not_start_or_ends_at_once_is_an_error_in_words() {
     assert!(dead.to_string().contains("\"dead\" cannot be used"), "{dead}");
 }
 
+#[tokio::test]
+async fn a_server_sees_of_the_environment_only_what_it_needs_and_what_it_is_given() {
+    // Cargo sets this for every test: it stands for whatever else this process was given.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let directory = tempfile::tempdir().unwrap();
+    let seen = directory.path().join("seen");
+    let script = ["-c".into(), "env > \"$0\"".into(), seen.clone().into_os_string()];
+    McpServer::command("curious", "/bin/sh", script)
+        .env("GIVEN", "yes")
+        .connect()
+        .await
+        .unwrap_err();
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert!(seen.contains("GIVEN=yes") && seen.contains("PATH="), "{seen}");
+    assert!(!seen.contains("CARGO_"), "{seen}");
+}
+
 /// A server that leaves its process id, and starts a process of its own that leaves its as well.
 fn family(directory: &Path) -> Option<McpServer> {
     let program = std::env::var_os("TOOLGATE_TEST_MCP_SERVER_TIME")?;

@@ -112,6 +112,13 @@ async fn too_many_rows_are_cut() {
 }
 
 #[tokio::test]
+async fn a_value_that_is_too_large_is_never_built() {
+    let world = World::new().await;
+    let told = words(world.query("SELECT length(hex(zeroblob(50000000)))").await);
+    assert!(told.contains("too big"), "{told}");
+}
+
+#[tokio::test]
 async fn a_mistake_is_told_in_sqlites_words() {
     let world = World::new().await;
     assert!(words(world.query("SELECT colour FROM item").await).contains("no such column"));

@@ -68,6 +68,34 @@ async fn every_event_is_a_line_of_json_when_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_has_seen_enough_is_no_error() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models).await;
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = chat(&gateway);
+    command.arg("--json");
+    let output = tokio::task::spawn_blocking(move || {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin.write_all(b"text:2").expect("it reads");
+        drop(stdin);
+        child.wait_with_output().expect("it ends")
+    })
+    .await
+    .expect("no panic");
+    assert_eq!(
+        (output.status.code(), text(&output.stderr)),
+        (Some(0), String::new())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_fails_or_waits_is_exit_code_one() {
     let models = ModelServer::start().await;
     let gateway = gateway(&models).await;

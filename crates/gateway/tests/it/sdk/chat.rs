@@ -188,6 +188,18 @@ async fn a_chat_pauses_where_somebody_else_has_to_act() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_left_to_others_is_not_even_claimed() {
+    let world = World::new().await;
+    let request = world.say("call:ask").only(["double"]);
+    let chunks = all(world.client.chat_stream(request.on_tool_call(|_| async { None }))).await;
+    let touched = chunks
+        .iter()
+        .find(|chunk| matches!(chunk, Chunk::ToolStart(_) | Chunk::ToolEnd { .. }));
+    assert!(touched.is_none(), "{touched:?}");
+    assert!(matches!(chunks.last(), Some(Chunk::Finished(reply)) if reply.pause == Some(Pause::Waiting)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_approval_is_decided_while_the_chat_is_followed() {
     let world = World::new().await;
     let mut chat = world

@@ -1,7 +1,9 @@
 //! A worker that serves tools for a space.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::json;
@@ -102,6 +104,41 @@ async fn of_two_workers_one_executes_each_call() {
     for server in servers {
         server.close().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_executes_as_many_calls_at_a_time_as_it_is_told_to() {
+    let world = World::new().await;
+    let space = world
+        .client
+        .spaces()
+        .create(&NewSpace::default())
+        .await
+        .unwrap()
+        .id;
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = most.clone();
+    let busy = Tool::new(Definition::new("ask", "Asks."), move |_| {
+        let (running, most) = (running.clone(), most.clone());
+        async move {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            running.fetch_sub(1, Ordering::SeqCst);
+            Ok(json!("blue"))
+        }
+    });
+    let worker = client(&world.gateway);
+    worker.register_tool(busy).await.unwrap();
+    let limit = NonZero::new(2).unwrap();
+    let server = worker.serve(space).concurrency(limit).start();
+    let reply = world
+        .client
+        .chat(world.say("call:ask tools:6").space(space).until_end())
+        .await
+        .unwrap();
+    assert_eq!(reply.status, Status::Completed);
+    assert!(seen.load(Ordering::SeqCst) <= limit.get());
+    server.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,33 +6,41 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url));
+const REPOSITORY = fileURLToPath(new URL('..', import.meta.url));
 /** Where `make` builds. */
 const CACHE = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
 const TARGET = process.env.CARGO_TARGET_DIR ?? join(CACHE, 'toolgate', 'target');
 
-/**
- * The gateway of `TOOLGATE_URL` and its keys, or one of our own on a free port with fresh keys and its data in
- * `toolgate-data` beside this file. Resolves when it answers.
- */
-export async function startGateway() {
-  const keys = {
-    secretKey: process.env.TOOLGATE_SECRET_KEY ?? `sk_${randomBytes(24).toString('hex')}`,
-    publicKey: process.env.TOOLGATE_PUBLIC_KEY ?? `pk_${randomBytes(16).toString('hex')}`,
-    jwtSecret: process.env.TOOLGATE_JWT_SECRET ?? randomBytes(32).toString('hex'),
-  };
-  if (process.env.TOOLGATE_URL) return { ...keys, url: process.env.TOOLGATE_URL, stop: () => {} };
+/** What a gateway's default project opens with, and where that stands in the environment. */
+const KEYS = {
+  secretKey: { variable: 'TOOLGATE_SECRET_KEY', fresh: () => `sk_${randomBytes(24).toString('hex')}` },
+  publicKey: { variable: 'TOOLGATE_PUBLIC_KEY', fresh: () => `pk_${randomBytes(16).toString('hex')}` },
+  jwtSecret: { variable: 'TOOLGATE_JWT_SECRET', fresh: () => randomBytes(32).toString('hex') },
+};
 
+/**
+ * The gateway of `TOOLGATE_URL` with the keys in the environment; without that variable one of our own on a free port,
+ * with fresh keys and its data in `toolgate-data` in `folder`. Resolves when it answers.
+ */
+export async function findGateway(folder) {
+  const url = process.env.TOOLGATE_URL;
+  const keys = {};
+  for (const [name, { variable, fresh }] of Object.entries(KEYS)) {
+    keys[name] = process.env[variable] ?? (url ? undefined : fresh());
+    if (!keys[name]) throw new Error(`TOOLGATE_URL is set; expected ${variable} beside it`);
+  }
+  return url ? { ...keys, url, stop: () => {} } : startGateway(folder, keys);
+}
+
+async function startGateway(folder, keys) {
   const [command, ...words] = gatewayCommand();
-  const data = process.env.TOOLGATE_DATA ?? fileURLToPath(new URL('toolgate-data', import.meta.url));
+  const data = process.env.TOOLGATE_DATA ?? join(folder, 'toolgate-data');
   const child = spawn(command, [...words, 'serve', '--listen', '127.0.0.1:0', '--data', data], {
     cwd: REPOSITORY,
     env: {
       ...process.env,
       CARGO_TARGET_DIR: TARGET,
-      TOOLGATE_SECRET_KEY: keys.secretKey,
-      TOOLGATE_PUBLIC_KEY: keys.publicKey,
-      TOOLGATE_JWT_SECRET: keys.jwtSecret,
+      ...Object.fromEntries(Object.entries(KEYS).map(([name, { variable }]) => [variable, keys[name]])),
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
