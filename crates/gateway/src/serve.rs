@@ -16,6 +16,7 @@ use toolgate_door_http::{Auth, DoorSettings, Rate};
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::store::Store;
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
@@ -66,8 +67,11 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let data = DataDir::open(&settings.data)?;
     let store = Arc::new(open_store(&data)?);
     data.sign();
+    let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
     let tools = Toolkit::standard(toolgate_tools::Parts {
+        store: store.clone(),
         records: store.clone(),
+        workspace: workspace.clone(),
     });
     let engine = engine(store.clone(), tools, data.node()?, settings)?;
     let project = greet(&engine, settings, address).await?;
@@ -77,7 +81,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
         Access::Open => Auth::Open(project),
     };
     let stop = CancellationToken::new();
-    let door_settings = door_settings(settings, auth, telemetry, stop.clone());
+    let door_settings = door_settings(settings, auth, workspace, telemetry, stop.clone());
     let door = toolgate_door_http::router(engine.clone(), door_settings);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, ?access, "ready");
@@ -281,11 +285,13 @@ pub fn default_model(model: &settings::Model) -> ModelSpec {
 fn door_settings(
     settings: &Settings,
     auth: Auth,
+    workspace: Workspace,
     telemetry: &Telemetry,
     stop: CancellationToken,
 ) -> DoorSettings {
     DoorSettings {
         auth,
+        workspace,
         body_bytes_max: settings.http.body_bytes_max,
         heartbeat: settings.http.heartbeat,
         rate: Rate {

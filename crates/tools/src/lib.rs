@@ -4,7 +4,11 @@
 //! Start with [`Toolkit`]; then any tool, `goals` for one that keeps something.
 
 mod goals;
+mod memory;
+mod overflow;
 mod shelf;
+mod space;
 mod toolkit;
+mod vfs;
 
 pub use toolkit::{Parts, ServerTool, Toolkit};
