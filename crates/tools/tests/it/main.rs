@@ -1,5 +1,6 @@
 //! The gateway's own tools, each through a real run of an agent whose model follows a script.
 
+mod apart;
 mod goals;
 mod memory;
 mod space;

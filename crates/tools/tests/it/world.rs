@@ -206,12 +206,6 @@ impl World {
             }
         }
     }
-
-    pub async fn stop(mut self) {
-        self.stop.cancel();
-        (&mut self.driving).await.unwrap();
-        self.store.close().await;
-    }
 }
 
 impl Drop for World {
