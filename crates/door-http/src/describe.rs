@@ -207,6 +207,8 @@ refusals! {
     Settled = ["409", "410"];
     /// A file that is not right.
     BadFile = ["400", "408", "413", "415", "507"];
+    /// A document that is not right.
+    BadDocument = ["400", "408", "413", "415", "422", "507"];
     /// What others changed before.
     Changed = ["412"];
     /// Not now.

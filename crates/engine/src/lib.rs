@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod feed;
 pub mod intake;
+pub mod knowledge;
 pub mod model;
 pub mod records;
 pub mod store;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::records::Records;
 use toolgate_engine::store::Store;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
@@ -14,7 +15,8 @@ use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Execution;
 
-use crate::{goals, memory, overflow, space, vfs};
+use crate::notify::{Deliveries, SendNotification};
+use crate::{goals, knowledge, memory, overflow, space, vfs};
 
 /// A tool that the gateway runs itself.
 #[async_trait]
@@ -35,6 +37,10 @@ pub struct Parts {
     pub records: Arc<dyn Records>,
     /// What keeps the files of spaces.
     pub workspace: Workspace,
+    /// What keeps documents.
+    pub knowledge: Arc<dyn Knowledge>,
+    /// What is sent outside.
+    pub deliveries: Arc<Deliveries>,
 }
 
 /// The gateway's own tools, by name.
@@ -51,6 +57,8 @@ impl Toolkit {
             store,
             records,
             workspace,
+            knowledge,
+            deliveries,
         } = parts;
         let mut toolkit = Self {
             tools: BTreeMap::new(),
@@ -61,11 +69,13 @@ impl Toolkit {
         toolkit.register(memory::SetMemory(records.clone()));
         toolkit.register(memory::GetMemory(records));
         toolkit.register(space::GetSpaceContext(store.clone()));
-        toolkit.register(space::UpdateSpaceMetadata(store));
+        toolkit.register(space::UpdateSpaceMetadata(store.clone()));
         toolkit.register(vfs::Read(workspace.clone()));
         toolkit.register(vfs::Write(workspace.clone()));
         toolkit.register(vfs::List(workspace.clone()));
         toolkit.register(vfs::Delete(workspace));
+        toolkit.register(knowledge::SearchKnowledge(knowledge));
+        toolkit.register(SendNotification { store, deliveries });
         toolkit
     }
     /// Adds one, in place of the one with its name.

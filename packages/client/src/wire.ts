@@ -193,6 +193,38 @@ export interface Decided {
 
 export type Definition = unknown;
 
+/** What there is to say of a document. */
+export interface Document {
+  /** Unique in its collection: the project's, or an agent's own. */
+  id: string;
+  /** Its name for people. */
+  title: string;
+  /** Where it comes from. */
+  source?: string | null;
+  /** How it was written. */
+  mimeType: string;
+  /** Characters of its text. */
+  characters: number;
+  /** Pieces that it is found by. */
+  passages: number;
+  /** Whether it is also found by meaning, not only by its words. */
+  embedded: boolean;
+  /** When it was first kept. */
+  createdAt: Time;
+  /** When it was last changed. */
+  updatedAt: Time;
+  /** All of its text, where one document is asked for. */
+  text?: string | null;
+}
+
+/** A page of documents, by id. */
+export interface DocumentList {
+  /** The documents. */
+  documents: Document[];
+  /** What to give as `after` for the next page; null on the last. */
+  nextCursor?: string | null;
+}
+
 /** A lasting participant. */
 export interface Entity {
   /** Which. */

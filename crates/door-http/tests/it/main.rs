@@ -9,6 +9,7 @@ mod client;
 mod contract;
 mod files;
 mod jwks;
+mod knowledge;
 mod messages;
 mod openapi;
 mod results;

@@ -21,6 +21,7 @@ use toolgate_store::MemoryStore;
 use toolgate_testkit::fake_tools::FakeTools;
 use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
+use toolgate_tools::knowledge::Library;
 use uuid::Uuid;
 
 use crate::client::Client;
@@ -96,7 +97,8 @@ impl World {
         let stop = CancellationToken::new();
         let mut settings = DoorSettings {
             auth: Auth::Keys,
-            workspace: Workspace::new(records, limits),
+            workspace: Workspace::new(records.clone(), limits),
+            knowledge: Arc::new(Library::new(records, None)),
             body_bytes_max: BODY_BYTES_MAX,
             heartbeat: HEARTBEAT,
             rate: Rate {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
+use toolgate_engine::clock::SystemClock;
 use toolgate_engine::tools::ServerTools;
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::Defaults;
@@ -16,6 +17,8 @@ use toolgate_kernel::problem::Problem;
 use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, check, check_agent};
 use toolgate_store::MemoryStore;
 use toolgate_tools::Toolkit;
+use toolgate_tools::knowledge::Library;
+use toolgate_tools::notify::Deliveries;
 
 use crate::serve;
 use crate::settings::Settings;
@@ -57,7 +60,9 @@ impl Check {
         let tools = Toolkit::standard(toolgate_tools::Parts {
             store: store.clone(),
             records: store.clone(),
-            workspace: Workspace::new(store, WorkspaceLimits::default()),
+            workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
+            knowledge: Arc::new(Library::new(store.clone(), None)),
+            deliveries: Arc::new(Deliveries::new(store, Arc::new(SystemClock), None)),
         });
         let defaults = Defaults {
             model: serve::default_model(&settings.model),

@@ -2,7 +2,11 @@
 
 mod apart;
 mod goals;
+mod knowledge;
+mod meaning;
 mod memory;
+mod notify;
 mod space;
 mod vfs;
+mod wire;
 mod world;

@@ -25,6 +25,8 @@ use toolgate_kernel::tool::{ClientToolLimits, Conflict, Retry};
 use toolgate_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
+use toolgate_tools::knowledge::Library;
+use toolgate_tools::notify::{Deliveries, Webhook};
 use toolgate_tools::{Parts, ServerTool, Toolkit};
 use uuid::Uuid;
 
@@ -83,10 +85,17 @@ impl World {
 
     async fn on(store: Arc<dyn Store>, records: Arc<dyn Records>, directory: Option<PathBuf>) -> Self {
         let clock = Arc::new(HeldClock::new());
+        // Nothing is sent there: what is queued waits for whoever works it off.
+        let hook = Webhook {
+            url: "http://127.0.0.1:1".into(),
+            secret: None,
+        };
         let mut toolkit = Toolkit::standard(Parts {
             store: store.clone(),
             records: records.clone(),
             workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
+            knowledge: Arc::new(Library::new(records.clone(), None)),
+            deliveries: Arc::new(Deliveries::new(records.clone(), clock.clone(), Some(hook))),
         });
         toolkit.register(Shout);
         let tools: Vec<Value> = toolkit.all().map(|tool| prebuilt(tool.name())).collect();
