@@ -46,7 +46,7 @@ on_every_store! {
         let told = world.call("ada", "searchKnowledge", json!({"query": "Who painted the LIGHTHOUSE?"})).await.unwrap();
         let best = &told["results"][0];
         assert_eq!((found(&told)[0], &best["source"]), ("coast", &json!("https://example.com/coast")));
-        assert!(best["text"].as_str().unwrap().contains("lighthouse") && best["score"].is_number() && best["passage"].as_u64() > Some(1), "{best}");
+        assert!(best["snippet"].as_str().unwrap().contains("lighthouse") && best["score"].is_number() && best["passage"].as_u64() > Some(1), "{best}");
         assert!(!found(&told).contains(&"secret"));
         let told = world.call("bob", "searchKnowledge", json!({"query": "lighthouse key"})).await.unwrap();
         assert_eq!(found(&told), ["secret", "coast"]);
