@@ -183,7 +183,7 @@ mod tests {
             "\u{202e}txt",
             "a\u{a0}b",
             &long,
-            &"a/".repeat(17).trim_end_matches('/').to_owned(),
+            "a/".repeat(17).trim_end_matches('/'),
         ] {
             assert!(name(raw).is_err(), "{raw:?} was taken");
         }
