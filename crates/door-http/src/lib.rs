@@ -31,6 +31,8 @@ use std::time::Duration;
 use axum::Router;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::Engine;
+use toolgate_engine::knowledge::Knowledge;
+use toolgate_engine::workspace::Workspace;
 use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
 
 use cache::Cache;
@@ -40,6 +42,10 @@ use cache::Cache;
 pub struct DoorSettings {
     /// Who may come in.
     pub auth: Auth,
+    /// The files of spaces.
+    pub workspace: Workspace,
+    /// What projects know.
+    pub knowledge: Arc<dyn Knowledge>,
     /// Largest request body.
     pub body_bytes_max: usize,
     /// How often a silent stream says that it lives.

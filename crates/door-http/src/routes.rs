@@ -5,8 +5,10 @@ mod approvals;
 mod calls;
 mod entities;
 mod feeds;
+mod files;
 mod health;
 mod keys;
+mod knowledge;
 mod message;
 mod messages;
 mod results;
@@ -33,6 +35,10 @@ pub(crate) fn all() -> OpenApiRouter<Shared> {
         .routes(routes!(spaces::create, spaces::list))
         .routes(routes!(spaces::get))
         .routes(routes!(spaces::add_member, spaces::remove_member))
+        .routes(routes!(files::list))
+        .routes(routes!(files::read, files::write, files::remove))
+        .routes(routes!(knowledge::list))
+        .routes(routes!(knowledge::put, knowledge::get, knowledge::remove))
         .routes(routes!(entities::put, entities::get))
         .routes(routes!(messages::post))
         .routes(routes!(feeds::space))

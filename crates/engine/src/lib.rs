@@ -7,11 +7,13 @@
 pub mod clock;
 pub mod feed;
 pub mod intake;
+pub mod knowledge;
 pub mod model;
 pub mod records;
 pub mod store;
 pub mod tools;
 pub mod usage;
+pub mod workspace;
 
 mod agents;
 mod deliver;

@@ -15,12 +15,16 @@ use tokio_util::task::AbortOnDropHandle;
 use toolgate_door_http::{Auth, DoorSettings, Rate};
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
+use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::store::Store;
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
 use toolgate_store::{SqliteOptions, SqliteStore};
 use toolgate_tools::Toolkit;
+use toolgate_tools::knowledge::Library;
+use toolgate_tools::notify::Deliveries;
 
 use crate::data::DataDir;
 use crate::project;
@@ -66,8 +70,17 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let data = DataDir::open(&settings.data)?;
     let store = Arc::new(open_store(&data)?);
     data.sign();
+    let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
+    let embeddings = settings.embeddings.model();
+    let knowledge = Arc::new(Library::new(store.clone(), embeddings));
+    let webhook = settings.notifications.webhook();
+    let deliveries = Arc::new(Deliveries::new(store.clone(), Arc::new(SystemClock), webhook));
     let tools = Toolkit::standard(toolgate_tools::Parts {
+        store: store.clone(),
         records: store.clone(),
+        workspace: workspace.clone(),
+        knowledge: knowledge.clone(),
+        deliveries: deliveries.clone(),
     });
     let engine = engine(store.clone(), tools, data.node()?, settings)?;
     let project = greet(&engine, settings, address).await?;
@@ -77,12 +90,12 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
         Access::Open => Auth::Open(project),
     };
     let stop = CancellationToken::new();
-    let door_settings = door_settings(settings, auth, telemetry, stop.clone());
+    let door_settings = door_settings(settings, auth, workspace, knowledge, telemetry, stop.clone());
     let door = toolgate_door_http::router(engine.clone(), door_settings);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, ?access, "ready");
     until_signalled(
-        parts(listener, door, engine, &stop),
+        parts(listener, door, engine, deliveries, &stop),
         stop,
         signals,
         settings.drain,
@@ -115,7 +128,13 @@ async fn greet(engine: &Engine, settings: &Settings, address: SocketAddr) -> any
 type Parts = JoinSet<anyhow::Result<()>>;
 
 /// Starts what runs until `stop` fires.
-fn parts(listener: TcpListener, door: Router, engine: Engine, stop: &CancellationToken) -> Parts {
+fn parts(
+    listener: TcpListener,
+    door: Router,
+    engine: Engine,
+    deliveries: Arc<Deliveries>,
+    stop: &CancellationToken,
+) -> Parts {
     let listener = listener.tap_io(|connection| {
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "a connection stays slow");
@@ -130,6 +149,11 @@ fn parts(listener: TcpListener, door: Router, engine: Engine, stop: &Cancellatio
     let stopped = stop.clone();
     parts.spawn(async move {
         engine.drive(stopped).await;
+        Ok(())
+    });
+    let stopped = stop.clone();
+    parts.spawn(async move {
+        deliveries.work(stopped).await;
         Ok(())
     });
     parts
@@ -281,11 +305,15 @@ pub fn default_model(model: &settings::Model) -> ModelSpec {
 fn door_settings(
     settings: &Settings,
     auth: Auth,
+    workspace: Workspace,
+    knowledge: Arc<dyn Knowledge>,
     telemetry: &Telemetry,
     stop: CancellationToken,
 ) -> DoorSettings {
     DoorSettings {
         auth,
+        workspace,
+        knowledge,
         body_bytes_max: settings.http.body_bytes_max,
         heartbeat: settings.http.heartbeat,
         rate: Rate {

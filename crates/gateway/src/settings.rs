@@ -4,7 +4,9 @@
 //! of a setting in the environment follows from its place in that file.
 
 mod client_tools;
+mod embeddings;
 mod environment;
+mod notifications;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +18,8 @@ use toolgate_engine::store::NODE_LEASE;
 use toolgate_kernel::agent::Secret;
 
 pub use client_tools::ClientTools;
+pub use embeddings::Embeddings;
+pub use notifications::Notifications;
 
 /// Every setting with its default, written for people.
 pub const SAMPLE: &str = include_str!("../assets/toolgate.toml");
@@ -48,6 +52,10 @@ pub struct Settings {
     pub client_tools: ClientTools,
     /// The model of agents that name none.
     pub model: Model,
+    /// The model that tells what documents mean.
+    pub embeddings: Embeddings,
+    /// Where notifications go besides the space.
+    pub notifications: Notifications,
     /// The vendors of models.
     pub vendors: Vendors,
     /// Logs.
@@ -69,6 +77,8 @@ impl Default for Settings {
             engine: Engine::default(),
             client_tools: ClientTools::default(),
             model: Model::default(),
+            embeddings: Embeddings::default(),
+            notifications: Notifications::default(),
             vendors: Vendors::default(),
             log: Log::default(),
             telemetry: Telemetry::default(),

@@ -212,13 +212,18 @@ impl Agent {
 
     /// The agent as a participant: what it keeps is tied to this, in every revision.
     pub fn entity(&self, project: ProjectId) -> EntityId {
-        let hash = Sha256::new()
-            .chain_update(b"agent\0")
-            .chain_update(project.to_bytes())
-            .chain_update(self.name.as_str())
-            .finalize();
-        EntityId::from_bytes(hash[..16].try_into().expect("a hash has 32 bytes"))
+        entity_of(project, &self.name)
     }
+}
+
+/// The agent of this name as a participant.
+pub fn entity_of(project: ProjectId, agent: &AgentName) -> EntityId {
+    let hash = Sha256::new()
+        .chain_update(b"agent\0")
+        .chain_update(project.to_bytes())
+        .chain_update(agent.as_str())
+        .finalize();
+    EntityId::from_bytes(hash[..16].try_into().expect("a hash has 32 bytes"))
 }
 
 /// What the gateway says of one of its actions. The author of a `prebuilt` tool need not repeat it.

@@ -4,7 +4,13 @@
 //! Start with [`Toolkit`]; then any tool, `goals` for one that keeps something.
 
 mod goals;
+pub mod knowledge;
+mod memory;
+pub mod notify;
+mod overflow;
 mod shelf;
+mod space;
 mod toolkit;
+mod vfs;
 
 pub use toolkit::{Parts, ServerTool, Toolkit};

@@ -5,14 +5,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::records::Records;
+use toolgate_engine::store::Store;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
+use toolgate_engine::workspace::Workspace;
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Execution;
 
-use crate::goals;
+use crate::notify::{Deliveries, SendNotification};
+use crate::{goals, knowledge, memory, overflow, space, vfs};
 
 /// A tool that the gateway runs itself.
 #[async_trait]
@@ -27,23 +31,51 @@ pub trait ServerTool: Send + Sync {
 
 /// What the standard tools work with.
 pub struct Parts {
-    /// What remembers.
+    /// What keeps runs and spaces.
+    pub store: Arc<dyn Store>,
+    /// What keeps all else.
     pub records: Arc<dyn Records>,
+    /// What keeps the files of spaces.
+    pub workspace: Workspace,
+    /// What keeps documents.
+    pub knowledge: Arc<dyn Knowledge>,
+    /// What is sent outside.
+    pub deliveries: Arc<Deliveries>,
 }
 
 /// The gateway's own tools, by name.
-#[derive(Default)]
 pub struct Toolkit {
     tools: BTreeMap<&'static str, Arc<dyn ServerTool>>,
+    /// Where outputs go that are too large to be given.
+    workspace: Workspace,
 }
 
 impl Toolkit {
     /// Every tool that comes with the gateway.
     pub fn standard(parts: Parts) -> Self {
-        let mut toolkit = Self::default();
-        let records = parts.records;
+        let Parts {
+            store,
+            records,
+            workspace,
+            knowledge,
+            deliveries,
+        } = parts;
+        let mut toolkit = Self {
+            tools: BTreeMap::new(),
+            workspace: workspace.clone(),
+        };
         toolkit.register(goals::SetGoals(records.clone()));
-        toolkit.register(goals::GetGoals(records));
+        toolkit.register(goals::GetGoals(records.clone()));
+        toolkit.register(memory::SetMemory(records.clone()));
+        toolkit.register(memory::GetMemory(records));
+        toolkit.register(space::GetSpaceContext(store.clone()));
+        toolkit.register(space::UpdateSpaceMetadata(store.clone()));
+        toolkit.register(vfs::Read(workspace.clone()));
+        toolkit.register(vfs::Write(workspace.clone()));
+        toolkit.register(vfs::List(workspace.clone()));
+        toolkit.register(vfs::Delete(workspace));
+        toolkit.register(knowledge::SearchKnowledge(knowledge));
+        toolkit.register(SendNotification { store, deliveries });
         toolkit
     }
     /// Adds one, in place of the one with its name.
@@ -70,6 +102,18 @@ impl ServerTools for Toolkit {
         self.get(name).map(|tool| tool.action())
     }
     async fn run(
+        &self,
+        execution: &Execution,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure> {
+        let output = self.execute(execution, input, context).await?;
+        Ok(overflow::bounded(output, &self.workspace, context).await)
+    }
+}
+
+impl Toolkit {
+    async fn execute(
         &self,
         execution: &Execution,
         input: &Json,

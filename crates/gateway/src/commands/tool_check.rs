@@ -9,12 +9,16 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
+use toolgate_engine::clock::SystemClock;
 use toolgate_engine::tools::ServerTools;
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::Defaults;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, check, check_agent};
 use toolgate_store::MemoryStore;
 use toolgate_tools::Toolkit;
+use toolgate_tools::knowledge::Library;
+use toolgate_tools::notify::Deliveries;
 
 use crate::output;
 use crate::serve;
@@ -53,8 +57,13 @@ impl Check {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
         let limits = settings.client_tools.limits()?;
         // Nothing is kept: only what the actions say of themselves is asked for.
+        let store = Arc::new(MemoryStore::new());
         let tools = Toolkit::standard(toolgate_tools::Parts {
-            records: Arc::new(MemoryStore::new()),
+            store: store.clone(),
+            records: store.clone(),
+            workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
+            knowledge: Arc::new(Library::new(store.clone(), None)),
+            deliveries: Arc::new(Deliveries::new(store, Arc::new(SystemClock), None)),
         });
         let defaults = Defaults {
             model: serve::default_model(&settings.model),

@@ -11,6 +11,7 @@ mod intake;
 mod kill;
 mod parallel;
 mod redaction;
+mod remembering;
 mod sdk;
 mod start;
 mod stream;

@@ -8,6 +8,8 @@ use toolgate_kernel::time::Time;
 
 /// Characters of a text that stand for what was found.
 const SNIPPET_CHARS: usize = 200;
+/// Of these, how many stand before it.
+const BEFORE_CHARS: usize = 60;
 
 /// Every record, by shelf and id, with the words it is found by.
 #[derive(Default)]
@@ -94,7 +96,7 @@ impl Shelves {
                 (hits > 0).then(|| Found {
                     record: without_data(record),
                     score: hits as f64,
-                    snippet: text.chars().take(SNIPPET_CHARS).collect(),
+                    snippet: snippet(text, &wanted),
                 })
             })
             .collect();
@@ -125,6 +127,20 @@ impl Shelves {
         let kept = self.0.iter().filter(|((shelf, _), _)| shelf.kind == kind);
         kept.filter_map(|(_, (record, _))| record.due).min()
     }
+}
+
+/// A piece of the text around the first of the words.
+fn snippet(text: &str, wanted: &HashSet<String>) -> String {
+    let mut at = 0;
+    for part in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
+        if words(part).any(|word| wanted.contains(&word)) {
+            break;
+        }
+        at += part.len();
+    }
+    let before = text[..at].char_indices().rev().take(BEFORE_CHARS).last();
+    let start = before.map_or(at, |(start, _)| start);
+    text[start..].chars().take(SNIPPET_CHARS).collect()
 }
 
 fn without_data(record: &Record) -> Record {
