@@ -68,6 +68,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     data.sign();
     let tools = Toolkit::standard(toolgate_tools::Parts {
         records: store.clone(),
+        world: settings.world()?,
     });
     let engine = engine(store.clone(), tools, data.node()?, settings)?;
     let project = greet(&engine, settings, address).await?;

@@ -6,7 +6,9 @@
 mod client_tools;
 mod environment;
 mod text;
+mod world;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use toolgate_engine::store::NODE_LEASE;
 use toolgate_kernel::agent::Secret;
 
 pub use client_tools::ClientTools;
+pub use world::Outside;
 
 /// Every setting with its default, written for people.
 pub const SAMPLE: &str = include_str!("../assets/toolgate.toml");
@@ -46,6 +49,11 @@ pub struct Settings {
     pub engine: Engine,
     /// Tools that requests bring.
     pub client_tools: ClientTools,
+    /// Where tools may go.
+    pub outside: Outside,
+    /// What `request` tools may send by name.
+    #[serde(deserialize_with = "text::secrets")]
+    pub secrets: BTreeMap<String, Secret>,
     /// The model of agents that name none.
     pub model: Model,
     /// The vendors of models.
@@ -68,6 +76,8 @@ impl Default for Settings {
             http: Http::default(),
             engine: Engine::default(),
             client_tools: ClientTools::default(),
+            outside: Outside::default(),
+            secrets: BTreeMap::new(),
             model: Model::default(),
             vendors: Vendors::default(),
             log: Log::default(),

@@ -4,7 +4,13 @@
 //! Start with [`Toolkit`]; then any tool, `goals` for one that keeps something.
 
 mod goals;
+mod guard;
+mod outside;
+mod request;
+mod secrets;
 mod shelf;
 mod toolkit;
 
-pub use toolkit::{Parts, ServerTool, Toolkit};
+pub use guard::{AllowList, BadHost};
+pub use secrets::{BadSecret, Secrets};
+pub use toolkit::{Parts, ServerTool, Toolkit, World};

@@ -13,6 +13,10 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Execution;
 
 use crate::goals;
+use crate::guard::AllowList;
+use crate::outside::Outside;
+use crate::request;
+use crate::secrets::Secrets;
 
 /// A tool that the gateway runs itself.
 #[async_trait]
@@ -29,18 +33,35 @@ pub trait ServerTool: Send + Sync {
 pub struct Parts {
     /// What remembers.
     pub records: Arc<dyn Records>,
+    /// How the world outside is reached.
+    pub world: World,
+}
+
+/// How tools reach the world outside.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// What they may reach besides the public internet.
+    pub allow: AllowList,
+    /// What `request` tools may send by name.
+    pub secrets: Secrets,
 }
 
 /// The gateway's own tools, by name.
 #[derive(Default)]
 pub struct Toolkit {
     tools: BTreeMap<&'static str, Arc<dyn ServerTool>>,
+    outside: Arc<Outside>,
+    secrets: Secrets,
 }
 
 impl Toolkit {
     /// Every tool that comes with the gateway.
     pub fn standard(parts: Parts) -> Self {
-        let mut toolkit = Self::default();
+        let mut toolkit = Self {
+            tools: BTreeMap::new(),
+            outside: Arc::new(Outside::new(parts.world.allow)),
+            secrets: parts.world.secrets,
+        };
         let records = parts.records;
         toolkit.register(goals::SetGoals(records.clone()));
         toolkit.register(goals::GetGoals(records));
@@ -82,9 +103,12 @@ impl ServerTools for Toolkit {
                 let tool = self.get(action).ok_or_else(missing)?;
                 Ok(tool.call(input.to_value(), context).await?.into())
             }
-            Execution::Request(_) | Execution::Image(_) => {
-                Err(CallFailure::unavailable("this gateway cannot reach outside yet"))
+            Execution::Request(call) => {
+                let input = input.to_value();
+                let result = request::run(call, &input, context, &self.outside, &self.secrets);
+                Ok(result.await?.into())
             }
+            Execution::Image(_) => Err(CallFailure::unavailable("this gateway cannot make images yet")),
             Execution::Client
             | Execution::Static(_)
             | Execution::PassThrough

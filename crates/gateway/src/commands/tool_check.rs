@@ -54,6 +54,7 @@ impl Check {
         // Nothing is kept: only what the actions say of themselves is asked for.
         let tools = Toolkit::standard(toolgate_tools::Parts {
             records: Arc::new(MemoryStore::new()),
+            world: settings.world()?,
         });
         let defaults = Defaults {
             model: serve::default_model(&settings.model),
