@@ -10,7 +10,9 @@ mod request;
 mod secrets;
 mod shelf;
 mod toolkit;
+mod web;
 
 pub use guard::{AllowList, BadHost};
 pub use secrets::{BadSecret, Secrets};
 pub use toolkit::{Parts, ServerTool, Toolkit, World};
+pub use web::Manners;

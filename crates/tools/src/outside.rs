@@ -9,6 +9,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
+use toolgate_engine::tools::CallFailure;
+use toolgate_kernel::call::ErrorCode;
 use url::Url;
 
 use crate::guard::{self, AllowList, NotPublic, PublicResolver, Reach};
@@ -81,6 +83,17 @@ pub(crate) enum Missed {
     /// The answer cannot be used.
     #[error("{0}")]
     Unusable(String),
+}
+
+impl From<Missed> for CallFailure {
+    fn from(missed: Missed) -> Self {
+        let code = match missed {
+            Missed::Refused(_) => ErrorCode::PermissionDenied,
+            Missed::Unreached(_) | Missed::Broken(_) => ErrorCode::Unavailable,
+            Missed::Unusable(_) => ErrorCode::ExecutionFailed,
+        };
+        Self::new(code, missed.to_string())
+    }
 }
 
 impl Outside {

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use toolgate_engine::tools::{CallContext, CallFailure};
-use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::tool::HttpCall;
 
 use crate::outside::{Answer, Ask, Limit, Missed, Outside};
@@ -43,7 +42,7 @@ pub(crate) async fn run(
             None => break sent,
         }
     };
-    let result = answer.map_err(failure).and_then(|answer| result(call, &answer));
+    let result = answer.map_err(CallFailure::from).and_then(|answer| result(call, &answer));
     match result {
         Ok(value) => Ok(secrets.hide_in(value)),
         Err(failure) => Err(hidden(failure, secrets)),
@@ -173,15 +172,6 @@ fn result(call: &HttpCall, answer: &Answer) -> Result<Value, CallFailure> {
             found.ok_or_else(|| CallFailure::failed(format!("the server's answer has nothing at {pointer}")))
         }
     }
-}
-
-fn failure(missed: Missed) -> CallFailure {
-    let code = match missed {
-        Missed::Refused(_) => ErrorCode::PermissionDenied,
-        Missed::Unreached(_) | Missed::Broken(_) => ErrorCode::Unavailable,
-        Missed::Unusable(_) => ErrorCode::ExecutionFailed,
-    };
-    CallFailure::new(code, missed.to_string())
 }
 
 fn hidden(failure: CallFailure, secrets: &Secrets) -> CallFailure {

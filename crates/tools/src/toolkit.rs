@@ -17,6 +17,7 @@ use crate::guard::AllowList;
 use crate::outside::Outside;
 use crate::request;
 use crate::secrets::Secrets;
+use crate::web::{Manners, WebFetch};
 
 /// A tool that the gateway runs itself.
 #[async_trait]
@@ -44,6 +45,8 @@ pub struct World {
     pub allow: AllowList,
     /// What `request` tools may send by name.
     pub secrets: Secrets,
+    /// How pages of the web are read.
+    pub manners: Manners,
 }
 
 /// The gateway's own tools, by name.
@@ -63,6 +66,7 @@ impl Toolkit {
             secrets: parts.world.secrets,
         };
         let records = parts.records;
+        toolkit.register(WebFetch::new(toolkit.outside.clone(), parts.world.manners));
         toolkit.register(goals::SetGoals(records.clone()));
         toolkit.register(goals::GetGoals(records));
         toolkit
