@@ -44,6 +44,13 @@ pub(crate) fn document(api: OpenApi) -> String {
         schemas.insert("Problem".into(), schema_of::<ProblemBody>());
         schemas.insert("Fault".into(), schema_of::<FaultBody>());
     }
+    // What axum reads to the end of an address is a parameter like any other to everybody else.
+    if let Value::Object(paths) = document["paths"].take() {
+        let named = paths
+            .into_iter()
+            .map(|(path, item)| (path.replace("{*", "{"), item));
+        document["paths"] = Value::Object(named.collect());
+    }
     for operation in document["paths"]
         .as_object_mut()
         .into_iter()
@@ -158,6 +165,7 @@ const REFUSALS: &[(&str, &str)] = &[
         "It was settled otherwise before, or somebody else holds it; `winner` or `claim` tells who.",
     ),
     ("410", "It was given up before this came; `code` tells why."),
+    ("412", "It is not, or no longer, as the headers say it must be."),
     ("413", "The body is too large."),
     ("415", "The body is not JSON."),
     (
@@ -165,6 +173,7 @@ const REFUSALS: &[(&str, &str)] = &[
         "It can be read, but is wrong; `errors` tells everything that is.",
     ),
     ("429", "Too many requests; see `retry-after`."),
+    ("507", "There is no room for it."),
     ("503", "Not now; nothing was done. See `retry-after`."),
 ];
 
@@ -196,6 +205,10 @@ refusals! {
     BackendOnly = ["403"];
     /// What was settled before.
     Settled = ["409", "410"];
+    /// A file that is not right.
+    BadFile = ["400", "408", "413", "415", "507"];
+    /// What others changed before.
+    Changed = ["412"];
     /// Not now.
     Busy = ["503"];
 }

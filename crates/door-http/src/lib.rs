@@ -31,6 +31,7 @@ use std::time::Duration;
 use axum::Router;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::Engine;
+use toolgate_engine::workspace::Workspace;
 use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
 
 use cache::Cache;
@@ -40,6 +41,8 @@ use cache::Cache;
 pub struct DoorSettings {
     /// Who may come in.
     pub auth: Auth,
+    /// The files of spaces.
+    pub workspace: Workspace,
     /// Largest request body.
     pub body_bytes_max: usize,
     /// How often a silent stream says that it lives.

@@ -5,6 +5,7 @@ mod approvals;
 mod calls;
 mod entities;
 mod feeds;
+mod files;
 mod health;
 mod keys;
 mod message;
@@ -33,6 +34,8 @@ pub(crate) fn all() -> OpenApiRouter<Shared> {
         .routes(routes!(spaces::create, spaces::list))
         .routes(routes!(spaces::get))
         .routes(routes!(spaces::add_member, spaces::remove_member))
+        .routes(routes!(files::list))
+        .routes(routes!(files::read, files::write, files::remove))
         .routes(routes!(entities::put, entities::get))
         .routes(routes!(messages::post))
         .routes(routes!(feeds::space))

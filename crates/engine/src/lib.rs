@@ -12,6 +12,7 @@ pub mod records;
 pub mod store;
 pub mod tools;
 pub mod usage;
+pub mod workspace;
 
 mod agents;
 mod deliver;

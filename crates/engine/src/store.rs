@@ -314,6 +314,13 @@ pub trait Store: Send + Sync {
         before: Option<SpaceId>,
         limit: usize,
     ) -> Result<Vec<SpaceRecord>, StoreError>;
+    /// Gives a space another title and metadata; `Conflict` when these are no longer as in `before`.
+    async fn amend_space(
+        &self,
+        before: SpaceRecord,
+        title: Option<String>,
+        metadata: Option<Json>,
+    ) -> Result<(), StoreError>;
     /// Adds a member; nothing when it is one.
     async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError>;
     /// Takes a member out; nothing when it is none.

@@ -16,6 +16,7 @@ use toolgate_door_http::{Auth, DoorSettings, Rate};
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::store::Store;
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
@@ -66,9 +67,12 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let data = DataDir::open(&settings.data)?;
     let store = Arc::new(open_store(&data)?);
     data.sign();
+    let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
     let tools = Toolkit::standard(toolgate_tools::Parts {
+        store: store.clone(),
         records: store.clone(),
         world: settings.world()?,
+        workspace: workspace.clone(),
     });
     let engine = engine(store.clone(), tools, data.node()?, settings)?;
     let project = greet(&engine, settings, address).await?;
@@ -78,7 +82,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
         Access::Open => Auth::Open(project),
     };
     let stop = CancellationToken::new();
-    let door_settings = door_settings(settings, auth, telemetry, stop.clone());
+    let door_settings = door_settings(settings, auth, workspace, telemetry, stop.clone());
     let door = toolgate_door_http::router(engine.clone(), door_settings);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, ?access, "ready");
@@ -282,11 +286,13 @@ pub fn default_model(model: &settings::Model) -> ModelSpec {
 fn door_settings(
     settings: &Settings,
     auth: Auth,
+    workspace: Workspace,
     telemetry: &Telemetry,
     stop: CancellationToken,
 ) -> DoorSettings {
     DoorSettings {
         auth,
+        workspace,
         body_bytes_max: settings.http.body_bytes_max,
         heartbeat: settings.http.heartbeat,
         rate: Rate {

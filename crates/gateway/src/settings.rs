@@ -18,7 +18,7 @@ use toolgate_engine::store::NODE_LEASE;
 use toolgate_kernel::agent::Secret;
 
 pub use client_tools::ClientTools;
-pub use world::Outside;
+pub use world::{Images, Outside, Search};
 
 /// Every setting with its default, written for people.
 pub const SAMPLE: &str = include_str!("../assets/toolgate.toml");
@@ -54,6 +54,10 @@ pub struct Settings {
     /// What `request` tools may send by name.
     #[serde(deserialize_with = "text::secrets")]
     pub secrets: BTreeMap<String, Secret>,
+    /// Who searches the web.
+    pub search: Search,
+    /// Who makes images.
+    pub images: Images,
     /// The model of agents that name none.
     pub model: Model,
     /// The vendors of models.
@@ -78,6 +82,8 @@ impl Default for Settings {
             client_tools: ClientTools::default(),
             outside: Outside::default(),
             secrets: BTreeMap::new(),
+            search: Search::default(),
+            images: Images::default(),
             model: Model::default(),
             vendors: Vendors::default(),
             log: Log::default(),

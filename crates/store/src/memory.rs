@@ -140,6 +140,20 @@ impl Store for MemoryStore {
             .cloned()
             .collect())
     }
+    async fn amend_space(
+        &self,
+        before: SpaceRecord,
+        title: Option<String>,
+        metadata: Option<Json>,
+    ) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let same =
+            |space: &&mut SpaceRecord| space.title == before.title && space.metadata == before.metadata;
+        let space = state.spaces.get_mut(&before.id).filter(same);
+        let space = space.ok_or(StoreError::Conflict)?;
+        (space.title, space.metadata) = (title, metadata);
+        Ok(())
+    }
     async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
         if let Some(space) = self.state().spaces.get_mut(&space)
             && !space.members.contains(&member)

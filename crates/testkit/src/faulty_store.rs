@@ -126,6 +126,7 @@ pass_on! {
         before: Option<SpaceId>,
         limit: usize
     ) -> Vec<SpaceRecord>;
+    fn amend_space(&self, before: SpaceRecord, title: Option<String>, metadata: Option<Json>) -> ();
     fn add_member(&self, space: SpaceId, member: EntityId) -> ();
     fn remove_member(&self, space: SpaceId, member: EntityId) -> ();
     fn put_entity(&self, entity: EntityRecord) -> EntityRecord;

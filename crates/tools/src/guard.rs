@@ -44,6 +44,17 @@ impl AllowList {
         Ok(Self(entries.collect::<Result<_, _>>()?))
     }
 
+    /// One server that the operator named by its address.
+    pub(crate) fn only(url: &Url) -> Self {
+        let host = url.host().map(|host| match host {
+            Host::Domain(name) => AllowedHost::Name(bare(name).into()),
+            Host::Ipv4(address) => AllowedHost::Address(address.into()),
+            Host::Ipv6(address) => AllowedHost::Address(address.into()),
+        });
+        let port = url.port_or_known_default();
+        Self(host.map(|host| Allowed { host, port }).into_iter().collect())
+    }
+
     fn holds(&self, host: &Host<&str>, port: u16) -> bool {
         self.0.iter().any(|allowed| {
             allowed.port.is_none_or(|only| only == port)

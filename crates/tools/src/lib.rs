@@ -5,14 +5,22 @@
 
 mod goals;
 mod guard;
+mod image;
+mod memory;
 mod outside;
+mod overflow;
 mod request;
+mod search;
 mod secrets;
 mod shelf;
+mod space;
 mod toolkit;
+mod vfs;
 mod web;
 
 pub use guard::{AllowList, BadHost};
+pub use image::Images;
+pub use search::Search;
 pub use secrets::{BadSecret, Secrets};
 pub use toolkit::{Parts, ServerTool, Toolkit, World};
 pub use web::Manners;

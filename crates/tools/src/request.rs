@@ -42,7 +42,9 @@ pub(crate) async fn run(
             None => break sent,
         }
     };
-    let result = answer.map_err(CallFailure::from).and_then(|answer| result(call, &answer));
+    let result = answer
+        .map_err(CallFailure::from)
+        .and_then(|answer| result(call, &answer));
     match result {
         Ok(value) => Ok(secrets.hide_in(value)),
         Err(failure) => Err(hidden(failure, secrets)),

@@ -6,18 +6,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 use toolgate_engine::records::Records;
+use toolgate_engine::store::Store;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
+use toolgate_engine::workspace::Workspace;
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Execution;
 
-use crate::goals;
 use crate::guard::AllowList;
+use crate::image::{Images, Painter};
 use crate::outside::Outside;
-use crate::request;
+use crate::search::{Search, WebSearch};
 use crate::secrets::Secrets;
 use crate::web::{Manners, WebFetch};
+use crate::{goals, memory, overflow, request, space, vfs};
 
 /// A tool that the gateway runs itself.
 #[async_trait]
@@ -32,8 +35,12 @@ pub trait ServerTool: Send + Sync {
 
 /// What the standard tools work with.
 pub struct Parts {
-    /// What remembers.
+    /// What keeps runs and spaces.
+    pub store: Arc<dyn Store>,
+    /// What keeps all else.
     pub records: Arc<dyn Records>,
+    /// What keeps the files of spaces.
+    pub workspace: Workspace,
     /// How the world outside is reached.
     pub world: World,
 }
@@ -47,28 +54,51 @@ pub struct World {
     pub secrets: Secrets,
     /// How pages of the web are read.
     pub manners: Manners,
+    /// Who searches the web.
+    pub search: Search,
+    /// Who makes images.
+    pub images: Images,
 }
 
 /// The gateway's own tools, by name.
-#[derive(Default)]
 pub struct Toolkit {
     tools: BTreeMap<&'static str, Arc<dyn ServerTool>>,
+    /// Where outputs go that are too large to be given.
+    workspace: Workspace,
     outside: Arc<Outside>,
     secrets: Secrets,
+    painter: Painter,
 }
 
 impl Toolkit {
     /// Every tool that comes with the gateway.
     pub fn standard(parts: Parts) -> Self {
+        let Parts {
+            store,
+            records,
+            workspace,
+            world,
+        } = parts;
+        let outside = Arc::new(Outside::new(world.allow));
         let mut toolkit = Self {
             tools: BTreeMap::new(),
-            outside: Arc::new(Outside::new(parts.world.allow)),
-            secrets: parts.world.secrets,
+            workspace: workspace.clone(),
+            outside: outside.clone(),
+            secrets: world.secrets,
+            painter: Painter::new(world.images),
         };
-        let records = parts.records;
-        toolkit.register(WebFetch::new(toolkit.outside.clone(), parts.world.manners));
+        toolkit.register(WebFetch::new(outside, world.manners));
+        toolkit.register(WebSearch::new(world.search));
         toolkit.register(goals::SetGoals(records.clone()));
-        toolkit.register(goals::GetGoals(records));
+        toolkit.register(goals::GetGoals(records.clone()));
+        toolkit.register(memory::SetMemory(records.clone()));
+        toolkit.register(memory::GetMemory(records));
+        toolkit.register(space::GetSpaceContext(store.clone()));
+        toolkit.register(space::UpdateSpaceMetadata(store));
+        toolkit.register(vfs::Read(workspace.clone()));
+        toolkit.register(vfs::Write(workspace.clone()));
+        toolkit.register(vfs::List(workspace.clone()));
+        toolkit.register(vfs::Delete(workspace));
         toolkit
     }
     /// Adds one, in place of the one with its name.
@@ -100,6 +130,18 @@ impl ServerTools for Toolkit {
         input: &Json,
         context: &CallContext,
     ) -> Result<Json, CallFailure> {
+        let output = self.execute(execution, input, context).await?;
+        Ok(overflow::bounded(output, &self.workspace, context).await)
+    }
+}
+
+impl Toolkit {
+    async fn execute(
+        &self,
+        execution: &Execution,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure> {
         match execution {
             Execution::Prebuilt { action } => {
                 let missing =
@@ -112,7 +154,11 @@ impl ServerTools for Toolkit {
                 let result = request::run(call, &input, context, &self.outside, &self.secrets);
                 Ok(result.await?.into())
             }
-            Execution::Image(_) => Err(CallFailure::unavailable("this gateway cannot make images yet")),
+            Execution::Image(call) => {
+                let parts = (&*self.outside, &self.secrets, &self.workspace);
+                let result = self.painter.run(call, &input.to_value(), context, parts).await?;
+                Ok(result.into())
+            }
             Execution::Client
             | Execution::Static(_)
             | Execution::PassThrough

@@ -89,7 +89,8 @@ impl ServerTool for WebFetch {
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let FetchInput { url, max_length } = input(given)?;
         let url = Url::parse(url.trim()).map_err(|error| {
-            let words = format!("the address is not one: {error}; expected one like \"https://example.com/page\"");
+            let words =
+                format!("the address is not one: {error}; expected one like \"https://example.com/page\"");
             CallFailure::new(ErrorCode::ValidationFailed, words)
         })?;
         if let Some(robots) = &self.robots
@@ -102,7 +103,10 @@ impl ServerTool for WebFetch {
         let status = answer.status;
         if status.is_client_error() || status.is_server_error() {
             let reason = status.canonical_reason().unwrap_or_default();
-            return Err(CallFailure::failed(format!("the server answered {} {reason}", status.as_u16())));
+            return Err(CallFailure::failed(format!(
+                "the server answered {} {reason}",
+                status.as_u16()
+            )));
         }
         let (url, cut) = (answer.url.to_string(), answer.cut);
         // Reading a page is work, not waiting.

@@ -136,6 +136,12 @@ export interface ClientTool {
   outputSchema?: Record<string, unknown> | null;
   /** Deadline of an answer, in milliseconds. */
   timeoutMs?: number | null;
+  /** Its author's number for this state of it. */
+  version?: string | null;
+  /** Set when it should not be used any more. */
+  deprecated?: string | null;
+  /** What the caller calls it, when the run had to call it something else. */
+  givenName?: string | null;
 }
 
 /** A new key. */
@@ -185,6 +191,8 @@ export interface Decided {
   time: Time;
 }
 
+export type Definition = unknown;
+
 /** A lasting participant. */
 export interface Entity {
   /** Which. */
@@ -221,6 +229,38 @@ export interface Fault {
   pointer: string;
   /** What was seen and what would have been right. */
   message: string;
+}
+
+/** What there is to say of a file. */
+export interface File {
+  /** Unique in its space. */
+  path: string;
+  /** What it holds. */
+  mimeType: string;
+  /** How much. */
+  bytes: number;
+  /** Counts its changes, from 1. */
+  version: number;
+  /** When it was first written. */
+  createdAt: Time;
+  /** When this version was written. */
+  updatedAt: Time;
+}
+
+/** A page of files, by name. */
+export interface FileList {
+  /** The files. */
+  files: File[];
+  /** What to give as `after` for the next page; null on the last. */
+  nextCursor?: string | null;
+  /** Files that the space has. */
+  totalFiles: number;
+  /** Bytes that they take, earlier versions included. */
+  totalBytes: number;
+  /** Files that it may have. */
+  filesMax: number;
+  /** Bytes that they may take. */
+  bytesMax: number;
 }
 
 /** It is there. */
@@ -265,6 +305,16 @@ export type KeyKind = 'secret' | 'public';
 export interface KeyList {
   /** All of them. */
   keys: Key[];
+}
+
+/** How long calls took at most, in milliseconds: exact up to 16, then rounded up by an eighth or less. */
+export interface Latency {
+  /** Half of them. */
+  p50: number;
+  /** Nine of ten. */
+  p90: number;
+  /** Ninety-nine of a hundred. */
+  p99: number;
 }
 
 /** What several calls gave. */
@@ -542,6 +592,24 @@ export interface RunSummary {
   seq: number;
 }
 
+/** A tool as it is understood. */
+export interface SoundTool {
+  /** What the model calls it. */
+  name: string;
+  /** What the model is told. */
+  description: string;
+  /** JSON Schema of the input. */
+  parameters: Record<string, unknown>;
+  /** Where it runs. */
+  placement: Placement;
+  /** Its author's number for this state of it. */
+  version?: string | null;
+  /** Set when it should not be used any more: why. */
+  deprecated?: string | null;
+  /** SHA-256 of the definition, in hex. */
+  hash: string;
+}
+
 /** A shared conversation. */
 export interface Space {
   /** Which. */
@@ -621,6 +689,10 @@ export interface Tool {
   parameters?: Record<string, unknown> | null;
   /** Where it runs. */
   placement: Placement;
+  /** Its author's number for this state of it. */
+  version?: string | null;
+  /** Set when it should not be used any more: why. */
+  deprecated?: string | null;
 }
 
 /** Tools. */
@@ -630,6 +702,21 @@ export interface ToolList {
 }
 
 export type ToolResults = OneResult | ManyResults;
+
+/** The figures of a tool. */
+export interface ToolUsage {
+  /** The tool. */
+  name: string;
+  /** From when: days are counted whole, in UTC. */
+  since: Time;
+  /** Calls that ended, with or without an output. */
+  calls: number;
+  /** Calls that gave no output. */
+  failed: number;
+  /** Those, by their code. */
+  failures: Record<string, unknown>;
+  latencyMs?: Latency | null;
+}
 
 /** What a run has cost. */
 export interface Usage {
@@ -645,16 +732,22 @@ export interface Usage {
 
 /** Definitions to check. */
 export interface ValidateTools {
-  /** The definitions. */
-  tools: NewClientTool[];
+  /** A definition, or a list of them. */
+  tools: Definition | Definition[];
+  /** By which rules: `client`, those for tools that come with a request, unless said otherwise; `trusted`, those for an agent's tools, for backends only. */
+  profile?: 'client' | 'trusted' | null;
 }
 
-/** What is wrong with definitions. */
+/** What is to be said of definitions. */
 export interface Validated {
-  /** Nothing is. */
+  /** Nothing is wrong. */
   valid: boolean;
   /** Everything that is wrong, each with its place. */
   errors: Fault[];
+  /** What is sound and yet worth knowing, each with its place. */
+  warnings: Fault[];
+  /** The tools as they are understood, in the order they were written; none unless all are sound. */
+  tools: SoundTool[];
 }
 
 export interface RunStartEvent {
@@ -666,9 +759,12 @@ export interface RunStartEvent {
   parent?: CallId;
   depth: number;
   clientTools?: ClientTool[];
+  behind?: string;
+  budget?: unknown;
   categories?: unknown;
   history?: unknown;
   tools: unknown;
+  toolVersions?: unknown;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -846,6 +942,7 @@ export interface ToolExecutingEvent {
   shown?: boolean;
   claim?: Claim;
   child?: RunId;
+  pause?: unknown;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -884,6 +981,7 @@ export interface ToolOutputAvailableEvent {
   placement: Placement;
   shown?: boolean;
   output?: unknown;
+  warning?: string;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -940,7 +1038,7 @@ export interface RunStatusEvent {
 export interface RunFinishEvent {
   type: 'run-finish';
   status: Status;
-  reason: 'stop' | 'length' | 'content-filter' | 'max-steps' | 'limit' | 'model-error' | 'cancelled';
+  reason: 'stop' | 'length' | 'content-filter' | 'max-steps' | 'limit' | 'model-error' | 'invalid-output' | 'cancelled';
   usage: Usage;
   error?: string;
   seq: number;

@@ -7,6 +7,7 @@ mod bodies;
 mod chat;
 mod client;
 mod contract;
+mod files;
 mod jwks;
 mod messages;
 mod openapi;

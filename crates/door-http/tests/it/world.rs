@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_door_http::{Auth, DoorSettings, Rate, keys, router};
 use toolgate_engine::clock::Clock;
 use toolgate_engine::store::{KeyKind, ProjectRecord, Store};
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
@@ -33,6 +34,7 @@ pub const JWT_SECRET: &str = "what signs the tokens of the test project";
 /// Long after any test.
 pub const FAR: u64 = 4_000_000_000;
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
+pub const FILE_BYTES_MAX: usize = 100_000;
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// A gateway without a socket.
@@ -75,7 +77,13 @@ impl World {
     }
 
     async fn made(engine_settings: Settings, change: impl FnOnce(&mut DoorSettings)) -> Self {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let records = Arc::new(MemoryStore::new());
+        let store: Arc<dyn Store> = records.clone();
+        let limits = WorkspaceLimits {
+            file_bytes_max: FILE_BYTES_MAX,
+            files_max: 5,
+            ..WorkspaceLimits::default()
+        };
         let tools = Arc::new(FakeTools::default());
         let clock = Arc::new(HeldClock::new());
         let parts = Parts {
@@ -88,6 +96,7 @@ impl World {
         let stop = CancellationToken::new();
         let mut settings = DoorSettings {
             auth: Auth::Keys,
+            workspace: Workspace::new(records, limits),
             body_bytes_max: BODY_BYTES_MAX,
             heartbeat: HEARTBEAT,
             rate: Rate {

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 use toolgate_engine::tools::ServerTools;
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::Defaults;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, check, check_agent};
@@ -52,8 +53,11 @@ impl Check {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
         let limits = settings.client_tools.limits()?;
         // Nothing is kept: only what the actions say of themselves is asked for.
+        let store = Arc::new(MemoryStore::new());
         let tools = Toolkit::standard(toolgate_tools::Parts {
-            records: Arc::new(MemoryStore::new()),
+            store: store.clone(),
+            records: store.clone(),
+            workspace: Workspace::new(store, WorkspaceLimits::default()),
             world: settings.world()?,
         });
         let defaults = Defaults {

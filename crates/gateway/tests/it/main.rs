@@ -12,6 +12,7 @@ mod kill;
 mod outside;
 mod parallel;
 mod redaction;
+mod remembering;
 mod sdk;
 mod start;
 mod stream;

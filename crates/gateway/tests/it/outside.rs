@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -56,15 +57,9 @@ impl Api {
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> String {
-    let header = |name: &str| {
-        request
-            .headers()
-            .get(name)
-            .map_or("", |value| value.to_str().unwrap())
-            .to_owned()
-    };
-    shared.keys.lock().unwrap().push(header("idempotency-key"));
+async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap) -> String {
+    let header = |name: &str| headers.get(name).map_or("", |value| value.to_str().unwrap());
+    shared.keys.lock().unwrap().push(header("idempotency-key").into());
     let mut first = false;
     shared.count.send_modify(|count| {
         first = *count == 0;
@@ -73,8 +68,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> String {
     if first {
         std::future::pending::<()>().await;
     }
-    let (authorization, uri) = (header("authorization"), request.uri());
-    json!({"you sent": authorization, "to": uri.to_string()}).to_string()
+    json!({"you sent": header("authorization"), "to": uri.to_string()}).to_string()
 }
 
 /// An agent that calls the API once.

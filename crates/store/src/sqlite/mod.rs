@@ -220,6 +220,16 @@ impl Store for SqliteStore {
             .long(move |db| spaces::list(db, project, member, before, limit))
             .await
     }
+    async fn amend_space(
+        &self,
+        before: SpaceRecord,
+        title: Option<String>,
+        metadata: Option<Json>,
+    ) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| spaces::amend(db, &before, title.as_deref(), metadata.as_ref()))
+            .await
+    }
     async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
         self.writer
             .write(move |db| spaces::add_member(db, space, member))

@@ -1,7 +1,7 @@
 //! Spaces and their members.
 
 use rusqlite::{Connection, Row, params};
-use toolgate_engine::store::SpaceRecord;
+use toolgate_engine::store::{SpaceRecord, StoreError};
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
@@ -27,6 +27,28 @@ pub(crate) fn create(connection: &Connection, space: &SpaceRecord) -> Result<(),
         .members
         .iter()
         .try_for_each(|&member| add_member(connection, space.id, member))
+}
+
+const AMEND: &str = "
+    UPDATE spaces SET title = ?1, metadata = ?2 WHERE id = ?3 AND title IS ?4 AND metadata IS ?5";
+
+pub(crate) fn amend(
+    connection: &Connection,
+    before: &SpaceRecord,
+    title: Option<&str>,
+    metadata: Option<&Json>,
+) -> Result<(), Fault> {
+    let row = params![
+        title,
+        metadata.map(Json::as_str),
+        before.id.to_bytes(),
+        before.title,
+        before.metadata.as_ref().map(Json::as_str),
+    ];
+    match change(connection, AMEND, row)? {
+        0 => Err(StoreError::Conflict.into()),
+        _ => Ok(()),
+    }
 }
 
 const ADD_MEMBER: &str = "

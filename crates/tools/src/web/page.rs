@@ -24,15 +24,24 @@ pub(super) struct Page {
 /// The readable text of an answer.
 pub(super) fn read(answer: &Answer) -> Result<Page, CallFailure> {
     let kind = answer.headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
+    let kind = kind
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     let media = kind.split(';').next().unwrap_or_default().trim();
     let text = decode(&answer.body, &kind);
     match media {
         "text/html" | "application/xhtml+xml" => Ok(html(&text, answer.url.as_str())),
         "" if text.trim_start().starts_with('<') => Ok(html(&text, answer.url.as_str())),
-        "" | "application/json" | "application/xml" | "application/javascript" | "application/yaml" => Ok(plain(text)),
-        _ if media.starts_with("text/") || media.ends_with("+json") || media.ends_with("+xml") => Ok(plain(text)),
-        _ => Err(CallFailure::failed(format!("the page is {media}, which has no text to read"))),
+        "" | "application/json" | "application/xml" | "application/javascript" | "application/yaml" => {
+            Ok(plain(text))
+        }
+        _ if media.starts_with("text/") || media.ends_with("+json") || media.ends_with("+xml") => {
+            Ok(plain(text))
+        }
+        _ => Err(CallFailure::failed(format!(
+            "the page is {media}, which has no text to read"
+        ))),
     }
 }
 
@@ -41,7 +50,9 @@ fn decode(bytes: &[u8], kind: &str) -> String {
     let named = |text: &str| {
         let (_, label) = text.split_once("charset=")?;
         let label = label.trim_start_matches(['"', '\'']);
-        let end = label.find(|c: char| c.is_whitespace() || "\"';/>".contains(c)).unwrap_or(label.len());
+        let end = label
+            .find(|c: char| c.is_whitespace() || "\"';/>".contains(c))
+            .unwrap_or(label.len());
         Encoding::for_label(&label.as_bytes()[..end])
     };
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(META_BYTES)]).to_ascii_lowercase();
@@ -60,7 +71,9 @@ fn plain(text: String) -> Page {
 /// The article of a page as Markdown; all of its words when there is none, or when its elements are too many for a reader.
 fn html(source: &str, url: &str) -> Page {
     let outline = Outline::of(source);
-    let article = (outline.depth <= DEPTH_MAX).then(|| article(source, url)).flatten();
+    let article = (outline.depth <= DEPTH_MAX)
+        .then(|| article(source, url))
+        .flatten();
     let title = outline.title.filter(|title| !title.is_empty());
     match article {
         Some((named, text)) => Page {
@@ -80,7 +93,10 @@ fn article(source: &str, url: &str) -> Option<(String, String)> {
         text_mode: TextMode::Markdown,
         ..Config::default()
     };
-    let article = Readability::new(source, Some(url), Some(config)).ok()?.parse().ok()?;
+    let article = Readability::new(source, Some(url), Some(config))
+        .ok()?
+        .parse()
+        .ok()?;
     let text = article.text_content.trim();
     (text.len() >= ARTICLE_CHARS_MIN).then(|| (article.title.trim().to_owned(), text.to_owned()))
 }
@@ -96,7 +112,8 @@ struct Outline {
 
 /// Elements without content.
 const VOID: [&str; 14] = [
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr",
 ];
 /// Elements that the next of their kind ends.
 const ENDED: [&str; 14] = [
@@ -123,7 +140,9 @@ impl Outline {
             }
             let closing = markup.starts_with('/');
             let tag = markup.strip_prefix('/').unwrap_or(markup);
-            let end = tag.find(|c: char| c.is_whitespace() || c == '>' || c == '/').unwrap_or(tag.len());
+            let end = tag
+                .find(|c: char| c.is_whitespace() || c == '>' || c == '/')
+                .unwrap_or(tag.len());
             if !tag.starts_with(|c: char| c.is_ascii_alphabetic() || c == '!' || c == '?') {
                 outline.say("<");
                 rest = markup;
@@ -140,7 +159,10 @@ impl Outline {
                 if name == "title" && outline.title.is_none() {
                     outline.title = Some(squeezed(&entities(content)));
                 }
-            } else if VOID.contains(&name.as_str()) || ENDED.contains(&name.as_str()) || name.starts_with(['!', '?']) {
+            } else if VOID.contains(&name.as_str())
+                || ENDED.contains(&name.as_str())
+                || name.starts_with(['!', '?'])
+            {
                 // Of no depth.
             } else if closing {
                 if let Some(count) = open.get_mut(&name).filter(|count| **count > 0) {
@@ -154,7 +176,11 @@ impl Outline {
             }
         }
         outline.say(rest);
-        let lines = outline.words.lines().map(squeezed).filter(|line| !line.is_empty());
+        let lines = outline
+            .words
+            .lines()
+            .map(squeezed)
+            .filter(|line| !line.is_empty());
         outline.words = lines.collect::<Vec<_>>().join("\n");
         outline
     }
@@ -199,7 +225,9 @@ fn entities(text: &str) -> String {
     if !text.contains('&') {
         return text.to_owned();
     }
-    NAMES.iter().fold(text.to_owned(), |text, (name, meaning)| text.replace(name, meaning))
+    NAMES.iter().fold(text.to_owned(), |text, (name, meaning)| {
+        text.replace(name, meaning)
+    })
 }
 
 #[cfg(test)]
@@ -229,7 +257,10 @@ mod tests {
     #[test]
     fn letters_are_read_as_they_were_written() {
         assert_eq!(decode(b"caf\xe9", "text/html; charset=iso-8859-1"), "café");
-        assert_eq!(decode(b"<meta charset='windows-1252'>\x80", "text/html"), "<meta charset='windows-1252'>€");
+        assert_eq!(
+            decode(b"<meta charset='windows-1252'>\x80", "text/html"),
+            "<meta charset='windows-1252'>€"
+        );
         assert_eq!(decode(b"\xef\xbb\xbfx", "text/html; charset=latin1"), "x");
         assert_eq!(decode("é".as_bytes(), "text/plain"), "é");
     }

@@ -113,7 +113,9 @@ impl Rules {
     /// The longest pattern that fits decides; of two as long the kinder one.
     fn allow(&self, target: &str) -> bool {
         let fitting = self.0.iter().filter(|(pattern, _)| fits(pattern, target));
-        fitting.max_by_key(|(pattern, allowed)| (pattern.len(), *allowed)).is_none_or(|(_, allowed)| *allowed)
+        fitting
+            .max_by_key(|(pattern, allowed)| (pattern.len(), *allowed))
+            .is_none_or(|(_, allowed)| *allowed)
     }
 }
 
@@ -154,7 +156,9 @@ mod tests {
 
     #[test]
     fn the_longest_pattern_that_fits_decides() {
-        let rules = Rules::read("User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*.pdf$\nDisallow: /x*y*z # note\n");
+        let rules = Rules::read(
+            "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*.pdf$\nDisallow: /x*y*z # note\n",
+        );
         for (target, expected) in [
             ("/", true),
             ("/a", false),
@@ -171,7 +175,9 @@ mod tests {
 
     #[test]
     fn a_group_that_names_us_replaces_the_one_for_everybody() {
-        let rules = Rules::read("user-agent: *\ndisallow: /\n\nuser-agent: other\nuser-agent: Toolgate/1\ndisallow: /private\n");
+        let rules = Rules::read(
+            "user-agent: *\ndisallow: /\n\nuser-agent: other\nuser-agent: Toolgate/1\ndisallow: /private\n",
+        );
         assert!(rules.allow("/page") && !rules.allow("/private/x"));
         assert!(Rules::read("user-agent: toolgate\ndisallow:\n\nuser-agent: *\ndisallow: /").allow("/page"));
         assert!(Rules::read("<html>no rules</html>").allow("/page"));

@@ -1,6 +1,16 @@
-//! The tools that reach outside, asked through the toolkit, against real servers on loopback.
+//! The gateway's own tools: those that keep something through a real run of an agent whose model follows a script, those
+//! that reach outside against real servers on loopback.
 
+mod apart;
+mod goals;
+mod image;
+mod memory;
 mod redirects;
 mod request;
 mod secrets;
 mod server;
+mod space;
+mod vfs;
+mod web_fetch;
+mod web_search;
+mod world;

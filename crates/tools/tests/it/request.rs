@@ -60,19 +60,12 @@ async fn a_value_cannot_leave_its_place_in_the_address() {
 async fn a_value_cannot_choose_the_host() {
     let server = Server::with(json!({})).await;
     let toolkit = toolkit(&[&server]);
-    for (url, value) in [
-        ("https://{{x}}/", "example.com"),
-        ("https://example.com{{x}}/", ".evil.example"),
-        ("https://example.com{{x}}/", "evil"),
-        ("https://{{x}}.example.com/", "evil.example/"),
-        ("https://{{x}}.example.com/", "a@b"),
-        ("https://{{x}}.example.com/", ""),
-        ("https://example.com:{{x}}/", "22"),
-    ] {
+    let url = "https://{{x}}.example.com/";
+    for value in ["evil.example/", "evil.example", "a@b", "a:80", "a#", "", "a\\b"] {
         let failed = request(&toolkit, json!({ "url": url }), json!({ "x": value }))
             .await
             .unwrap_err();
-        assert!(failed.message.contains("in front of a dot"), "{url}: {failed}");
+        assert!(failed.message.contains("in front of a dot"), "{value}: {failed}");
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools as _};
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::{Defaults, ModelName, ModelSpec, Provider, Secret};
 use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
@@ -125,9 +126,17 @@ pub fn redirect(status: u16, to: &str) -> Response {
 
 /// A toolkit that may reach these servers and has the secret `TOKEN`.
 pub fn toolkit(servers: &[&Server]) -> Toolkit {
+    toolkit_in(world(servers))
+}
+
+/// A toolkit with this way outside.
+pub fn toolkit_in(world: World) -> Toolkit {
+    let store = Arc::new(MemoryStore::new());
     Toolkit::standard(Parts {
-        records: Arc::new(MemoryStore::new()),
-        world: world(servers),
+        store: store.clone(),
+        records: store.clone(),
+        workspace: Workspace::new(store, WorkspaceLimits::default()),
+        world,
     })
 }
 
@@ -138,6 +147,7 @@ pub fn world(servers: &[&Server]) -> World {
     World {
         allow: AllowList::new(&allow).expect("addresses"),
         secrets: Secrets::new([("TOKEN".to_owned(), Secret::new(TOKEN))]).expect("a secret"),
+        ..World::default()
     }
 }
 
@@ -158,7 +168,8 @@ pub async fn run(
     Ok(output.to_value())
 }
 
-fn parse(toolkit: &Toolkit, kind: &str, execution: Value) -> Execution {
+/// What runs a tool that an agent's author wrote so.
+pub fn parse(toolkit: &Toolkit, kind: &str, execution: Value) -> Execution {
     let config = json!({"tools": [{
         "name": "t", "description": "A tool.", "executionType": kind, "execution": execution,
     }]});

@@ -9,7 +9,13 @@ use toolgate_tools::{Manners, World};
 use crate::server::{Server, redirect, run, toolkit, toolkit_in, typed, world};
 
 async fn fetch(server: &Server, input: Value) -> Result<Value, CallFailure> {
-    run(&toolkit(&[server]), "prebuilt", json!({"action": "web_fetch"}), input).await
+    run(
+        &toolkit(&[server]),
+        "prebuilt",
+        json!({"action": "web_fetch"}),
+        input,
+    )
+    .await
 }
 
 /// A server with a `robots.txt` that forbids `/private`, and these pages.
@@ -42,7 +48,10 @@ async fn an_article_becomes_markdown_without_what_is_around_it() {
     assert_eq!(told["title"], "Tides");
     assert_eq!(told["truncated"], false);
     let content = told["content"].as_str().unwrap();
-    assert!(content.contains(&format!("[many]({})", server.url("/birds"))), "{content}");
+    assert!(
+        content.contains(&format!("[many]({})", server.url("/birds"))),
+        "{content}"
+    );
     for unwanted in ["track()", "<p>", "Imprint"] {
         assert!(!content.contains(unwanted), "{content}");
     }
@@ -51,12 +60,21 @@ async fn an_article_becomes_markdown_without_what_is_around_it() {
 #[tokio::test]
 async fn a_long_page_is_cut_where_the_model_wants() {
     let server = site(|_| typed(200, "text/plain", "é".repeat(60_000))).await;
-    let length = |told: Value| (told["content"].as_str().unwrap().chars().count(), told["truncated"].clone());
+    let length = |told: Value| {
+        (
+            told["content"].as_str().unwrap().chars().count(),
+            told["truncated"].clone(),
+        )
+    };
     let told = fetch(&server, json!({"url": server.url("/")})).await.unwrap();
     assert_eq!(length(told), (50_000, json!(true)));
-    let told = fetch(&server, json!({"url": server.url("/"), "maxLength": 7})).await.unwrap();
+    let told = fetch(&server, json!({"url": server.url("/"), "maxLength": 7}))
+        .await
+        .unwrap();
     assert_eq!(length(told), (7, json!(true)));
-    let told = fetch(&server, json!({"url": server.url("/"), "maxLength": 60_000})).await.unwrap();
+    let told = fetch(&server, json!({"url": server.url("/"), "maxLength": 60_000}))
+        .await
+        .unwrap();
     assert_eq!(length(told), (60_000, json!(false)));
 }
 
@@ -64,7 +82,11 @@ async fn a_long_page_is_cut_where_the_model_wants() {
 async fn a_page_that_is_built_to_exhaust_a_reader_gives_its_words() {
     let server = site(|target| {
         let open = if target == "/deep" { "<div>" } else { "<div></b>" };
-        typed(200, "text/html", format!("{}words at the bottom", open.repeat(100_000)))
+        typed(
+            200,
+            "text/html",
+            format!("{}words at the bottom", open.repeat(100_000)),
+        )
     })
     .await;
     for path in ["/deep", "/crooked"] {
@@ -82,10 +104,17 @@ async fn markdown_stays_and_other_letters_are_read() {
     })
     .await;
     let told = fetch(&server, json!({"url": server.url("/md")})).await.unwrap();
-    assert_eq!((&told["title"], &told["content"]), (&json!("Title"), &json!("# Title\n\n* one <b>\n")));
-    let told = fetch(&server, json!({"url": server.url("/latin")})).await.unwrap();
+    assert_eq!(
+        (&told["title"], &told["content"]),
+        (&json!("Title"), &json!("# Title\n\n* one <b>\n"))
+    );
+    let told = fetch(&server, json!({"url": server.url("/latin")}))
+        .await
+        .unwrap();
     assert_eq!(told["content"], "café");
-    let failed = fetch(&server, json!({"url": server.url("/image")})).await.unwrap_err();
+    let failed = fetch(&server, json!({"url": server.url("/image")}))
+        .await
+        .unwrap_err();
     assert_eq!(failed.message, "the page is image/png, which has no text to read");
 }
 
@@ -97,8 +126,13 @@ async fn what_the_owner_forbids_is_left_alone_unless_the_operator_says_otherwise
     assert_eq!(failed.code, ErrorCode::PermissionDenied);
     assert!(failed.message.contains("robots.txt"));
     assert_eq!(server.asked().len(), 1);
-    let blunt = toolkit_in(World { manners: Manners::Blunt, ..world(&[&server]) });
-    let told = run(&blunt, "prebuilt", json!({"action": "web_fetch"}), page).await.unwrap();
+    let blunt = toolkit_in(World {
+        manners: Manners::Blunt,
+        ..world(&[&server])
+    });
+    let told = run(&blunt, "prebuilt", json!({"action": "web_fetch"}), page)
+        .await
+        .unwrap();
     assert_eq!(told["content"], "inside");
 }
 

@@ -1,0 +1,292 @@
+//! The files of a space: the same ones that its agents read and write.
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use http::header::{
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, StatusCode};
+use serde::Serialize;
+use toolgate_engine::records::Listing;
+use toolgate_engine::workspace::{FileInfo, FileName, Mime, NewFile, Only, Place, WorkspaceError};
+use toolgate_kernel::id::SpaceId;
+use toolgate_kernel::time::Time;
+use utoipa::ToSchema;
+
+use crate::answer::{Answer, ok};
+use crate::auth::Principal;
+use crate::body::collect;
+use crate::describe::{BadFile, BadQuery, Changed, Missing, Refused};
+use crate::problem::Refusal;
+use crate::query::{At, Query};
+use crate::{Shared, schema};
+
+/// Counts the changes of a file.
+const FILE_VERSION: HeaderName = HeaderName::from_static("toolgate-file-version");
+
+/// What a file holds, as it is.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "describes bytes that are no JSON")]
+pub(crate) struct FileBytes(Vec<u8>);
+
+/// What there is to say of a file.
+#[derive(Serialize, ToSchema)]
+#[schema(as = File)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FileBody {
+    /// Unique in its space.
+    path: String,
+    /// What it holds.
+    mime_type: String,
+    /// How much.
+    bytes: u64,
+    /// Counts its changes, from 1.
+    version: u64,
+    /// When it was first written.
+    #[schema(value_type = schema::Time)]
+    created_at: Time,
+    /// When this version was written.
+    #[schema(value_type = schema::Time)]
+    updated_at: Time,
+}
+
+impl From<FileInfo> for FileBody {
+    fn from(info: FileInfo) -> Self {
+        Self {
+            path: info.path,
+            mime_type: info.mime_type.into(),
+            bytes: info.bytes,
+            version: info.version,
+            created_at: info.created_at,
+            updated_at: info.updated_at,
+        }
+    }
+}
+
+/// A page of files, by name.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FileList {
+    /// The files.
+    files: Vec<FileBody>,
+    /// What to give as `after` for the next page; null on the last.
+    next_cursor: Option<String>,
+    /// Files that the space has.
+    total_files: u64,
+    /// Bytes that they take, earlier versions included.
+    total_bytes: u64,
+    /// Files that it may have.
+    files_max: u64,
+    /// Bytes that they may take.
+    bytes_max: u64,
+}
+
+/// The files of a space, by name.
+#[utoipa::path(
+    get, path = "/v1/spaces/{space}/files", operation_id = "list_files", tag = "files",
+    params(
+        ("space" = inline(schema::SpaceId), Path),
+        ("prefix" = Option<String>, Query, description = "Names that begin so, such as `notes/`."),
+        ("after" = Option<String>, Query, description = "`nextCursor` of the page before."),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500),
+    ),
+    responses((status = 200, description = "A page.", body = FileList), BadQuery, Missing, Refused),
+)]
+pub(crate) async fn list(
+    State(door): State<Shared>,
+    who: Principal,
+    At(space): At<SpaceId>,
+    query: Query,
+) -> Result<Answer<FileList>, Refusal> {
+    door.reach_space(&who, space).await?;
+    let place = place(&who, space);
+    let limit = query.limit()?;
+    let listing = Listing {
+        prefix: query.text("prefix").unwrap_or_default().to_owned(),
+        after: query.text("after").map(str::to_owned),
+        limit,
+    };
+    let workspace = &door.settings.workspace;
+    let files = workspace.list(place, listing).await?;
+    let used = workspace.used(place).await?;
+    let limits = workspace.limits();
+    let next_cursor = files.last().filter(|_| files.len() == limit);
+    Ok(ok(FileList {
+        next_cursor: next_cursor.map(|file| file.path.clone()),
+        files: files.into_iter().map(FileBody::from).collect(),
+        total_files: used.files,
+        total_bytes: used.bytes,
+        files_max: limits.files_max,
+        bytes_max: limits.space_bytes_max,
+    }))
+}
+
+/// What a file holds. `etag` and `toolgate-file-version` name its version.
+#[utoipa::path(
+    get, path = "/v1/spaces/{space}/files/{*path}", operation_id = "read_file", tag = "files",
+    params(
+        ("space" = inline(schema::SpaceId), Path),
+        ("path" = String, Path, description = "Name of the file; may have slashes."),
+        ("version" = Option<u64>, Query, minimum = 1, description = "An earlier version; some are kept."),
+    ),
+    responses(
+        (status = 200, description = "All of it, with its own media type.", body = inline(FileBytes), content_type = "*/*"),
+        BadQuery, Missing, Refused,
+    ),
+)]
+pub(crate) async fn read(
+    State(door): State<Shared>,
+    who: Principal,
+    At((space, path)): At<(SpaceId, String)>,
+    query: Query,
+) -> Result<Response, Refusal> {
+    door.reach_space(&who, space).await?;
+    let version = query.read("version")?;
+    let workspace = &door.settings.workspace;
+    let file = workspace.read(place(&who, space), &name(&path)?, version).await?;
+    let media = HeaderValue::try_from(file.info.mime_type.as_str()).expect("a media type is ASCII");
+    let mut response = (StatusCode::OK, file.data).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, media);
+    // Whatever an agent wrote is never a page of the gateway's own.
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; sandbox"),
+    );
+    headers.insert(FILE_VERSION, HeaderValue::from(file.info.version));
+    headers.insert(ETAG, etag(file.info.version));
+    Ok(response)
+}
+
+/// Writes a file, whole. `if-none-match: *` writes only a new one, `if-match` only over this version.
+#[utoipa::path(
+    put, path = "/v1/spaces/{space}/files/{*path}", operation_id = "write_file", tag = "files",
+    params(
+        ("space" = inline(schema::SpaceId), Path),
+        ("path" = String, Path, description = "Name of the file; may have slashes."),
+        ("if-match" = Option<String>, Header, description = "`etag` of the version to write over."),
+        ("if-none-match" = Option<String>, Header, description = "`*`: there must be none."),
+    ),
+    request_body(content = inline(FileBytes), content_type = "*/*", description = "All of it."),
+    responses(
+        (status = 200, description = "Written.", body = FileBody),
+        (status = 201, description = "Made.", body = FileBody),
+        BadFile, Changed, Missing, Refused,
+    ),
+)]
+pub(crate) async fn write(
+    State(door): State<Shared>,
+    who: Principal,
+    At((space, path)): At<(SpaceId, String)>,
+    request: Request,
+) -> Result<Answer<FileBody>, Refusal> {
+    door.reach_space(&who, space).await?;
+    let workspace = &door.settings.workspace;
+    let (parts, body) = request.into_parts();
+    let new = NewFile {
+        name: name(&path)?,
+        mime: media(&parts.headers)?,
+        only: only(&parts.headers)?,
+        data: collect(&parts.headers, body, workspace.limits().file_bytes_max)
+            .await?
+            .to_vec(),
+        key: None,
+    };
+    let now = door.engine.clock().now();
+    let file = workspace.write(place(&who, space), new, now).await?;
+    let status = match file.version {
+        1 => StatusCode::CREATED,
+        _ => StatusCode::OK,
+    };
+    Ok(Answer(status, file.into()))
+}
+
+/// Takes a file away, with its earlier versions.
+#[utoipa::path(
+    delete, path = "/v1/spaces/{space}/files/{*path}", operation_id = "delete_file", tag = "files",
+    params(
+        ("space" = inline(schema::SpaceId), Path),
+        ("path" = String, Path, description = "Name of the file; may have slashes."),
+        ("if-match" = Option<String>, Header, description = "`etag` of the version to take away."),
+    ),
+    responses((status = 204, description = "It is gone."), BadQuery, Changed, Missing, Refused),
+)]
+pub(crate) async fn remove(
+    State(door): State<Shared>,
+    who: Principal,
+    At((space, path)): At<(SpaceId, String)>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Refusal> {
+    door.reach_space(&who, space).await?;
+    let (name, only) = (name(&path)?, only(&headers)?);
+    let now = door.engine.clock().now();
+    let workspace = &door.settings.workspace;
+    workspace.delete(place(&who, space), &name, only, now).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<WorkspaceError> for Refusal {
+    fn from(error: WorkspaceError) -> Self {
+        let words = error.to_string();
+        match error {
+            WorkspaceError::Missing(_) => Self::missing(words),
+            WorkspaceError::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", words),
+            WorkspaceError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "LIMIT_EXCEEDED", words),
+            WorkspaceError::Changed(_) => Self::new(StatusCode::PRECONDITION_FAILED, "CHANGED", words),
+            WorkspaceError::Store(error) => error.into(),
+        }
+    }
+}
+
+fn place(who: &Principal, space: SpaceId) -> Place {
+    Place {
+        project: who.project,
+        space,
+    }
+}
+
+fn name(path: &str) -> Result<FileName, Refusal> {
+    path.parse()
+        .map_err(|error: toolgate_engine::workspace::BadFileName| Refusal::malformed(error.to_string()))
+}
+
+fn media(headers: &HeaderMap) -> Result<Option<Mime>, Refusal> {
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return Ok(None);
+    };
+    let read = value.to_str().unwrap_or_default().parse();
+    read.map(Some).map_err(|error| {
+        Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UNSUPPORTED_MEDIA_TYPE",
+            format!("content-type: {error}"),
+        )
+    })
+}
+
+fn etag(version: u64) -> HeaderValue {
+    HeaderValue::try_from(format!("\"{version}\"")).expect("a number is ASCII")
+}
+
+/// What the headers say must be there.
+fn only(headers: &HeaderMap) -> Result<Only, Refusal> {
+    if let Some(value) = headers.get(IF_NONE_MATCH) {
+        return match value.as_bytes() {
+            b"*" => Ok(Only::New),
+            _ => Err(Refusal::malformed("if-none-match: only * is understood here")),
+        };
+    }
+    let Some(value) = headers.get(IF_MATCH) else {
+        return Ok(Only::Always);
+    };
+    let version = value
+        .to_str()
+        .ok()
+        .and_then(|text| text.trim_matches('"').parse().ok());
+    version.map(Only::Version).ok_or_else(|| {
+        Refusal::malformed("if-match: expected the etag of a version, such as \"3\" in quotes")
+    })
+}

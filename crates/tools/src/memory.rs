@@ -1,0 +1,286 @@
+//! What an agent remembers over all its runs and spaces. A memory stands under a topic and is found by it, or by its
+//! words.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolgate_engine::records::{Change, Expected, Listing, NewRecord, Record, Records, words};
+use toolgate_engine::store::StoreError;
+use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_kernel::agent::Action;
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::tool::Retry;
+
+use crate::shelf::{body, input, of_agent, store};
+use crate::toolkit::ServerTool;
+
+const KIND: &str = "memory";
+/// Memories that one agent may have.
+const MEMORIES_MAX: usize = 1000;
+const TOPIC_CHARS_MAX: usize = 200;
+const CONTENT_CHARS_MAX: usize = 8000;
+/// Memories that are told when nobody says how many.
+const TOLD_DEFAULT: usize = 20;
+const TOLD_MAX: usize = 100;
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Remembers, changes and forgets.
+pub(crate) struct SetMemory(pub Arc<dyn Records>);
+/// Recalls.
+pub(crate) struct GetMemory(pub Arc<dyn Records>);
+
+#[derive(Deserialize)]
+struct SetInput {
+    topic: String,
+    content: Option<String>,
+    id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct GetInput {
+    topic: Option<String>,
+    query: Option<String>,
+    limit: Option<usize>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Memory {
+    topic: String,
+    content: String,
+}
+
+#[async_trait]
+impl ServerTool for SetMemory {
+    fn name(&self) -> &'static str {
+        "setMemory"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description:
+                "Remember something for later runs, under a topic. It stays until you change or forget it."
+                    .into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "topic": {"type": "string", "minLength": 1, "maxLength": TOPIC_CHARS_MAX, "description": "What it is about, in a few words. Use the same words for the same thing."},
+                    "content": {"type": "string", "minLength": 1, "maxLength": CONTENT_CHARS_MAX, "description": "What to remember. Leave it out to forget: the memory with this id, or all under the topic."},
+                    "id": {"type": "string", "description": "Existing memory of the topic to change. Omit to add one."},
+                },
+                "required": ["topic"],
+            }),
+            timeout: TIMEOUT,
+            // A new memory is named by the call: doing it again is doing it once.
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        let wanted: SetInput = input(given)?;
+        let id = wanted.id.as_deref();
+        match wanted.content {
+            Some(content) => {
+                let memory = Memory {
+                    topic: wanted.topic,
+                    content,
+                };
+                self.remember(memory, id, context).await
+            }
+            None => self.forget(&wanted.topic, id, context).await,
+        }
+    }
+}
+
+impl SetMemory {
+    async fn remember(
+        &self,
+        memory: Memory,
+        id: Option<&str>,
+        context: &CallContext,
+    ) -> Result<Value, CallFailure> {
+        let shelf = of_agent(context, KIND);
+        let (id, expected, action) = match id {
+            Some(id) => {
+                let record = self.known(&memory.topic, id, context).await?;
+                (id.to_owned(), vec![as_it_is(&record)], "updated")
+            }
+            None => {
+                let (count, _) = self.0.shelf_size(shelf).await.map_err(store)?;
+                if count as usize >= MEMORIES_MAX {
+                    let words = format!("you may have {MEMORIES_MAX} memories; forget some first");
+                    return Err(CallFailure::new(ErrorCode::LimitExceeded, words));
+                }
+                let id = format!("{}mem_{}", prefix(&memory.topic), context.call);
+                (id, Vec::new(), "created")
+            }
+        };
+        let put = Change::Put(NewRecord {
+            id: id.clone(),
+            text: Some(format!("{}\n{}", memory.topic, memory.content)),
+            body: serde_json::to_value(&memory).expect("a memory is JSON").into(),
+            data: None,
+            due: None,
+        });
+        self.change(expected, vec![put], context).await?;
+        Ok(json!({"success": true, "action": action, "id": id, "topic": memory.topic}))
+    }
+
+    async fn forget(
+        &self,
+        topic: &str,
+        id: Option<&str>,
+        context: &CallContext,
+    ) -> Result<Value, CallFailure> {
+        let gone = match id {
+            Some(id) => vec![self.known(topic, id, context).await?],
+            None => under(&self.0, prefix(topic), context).await?,
+        };
+        let expected = gone.iter().map(as_it_is).collect();
+        let changes = gone.iter().map(|record| Change::Remove(record.id.clone()));
+        self.change(expected, changes.collect(), context).await?;
+        Ok(json!({"success": true, "action": "forgotten", "count": gone.len(), "topic": topic}))
+    }
+
+    async fn known(&self, topic: &str, id: &str, context: &CallContext) -> Result<Record, CallFailure> {
+        let missing = || {
+            let words = format!("you have no memory {id:?} under {topic:?}; nothing was changed");
+            CallFailure::new(ErrorCode::NotFound, words)
+        };
+        if !id.starts_with(&prefix(topic)) {
+            return Err(missing());
+        }
+        let found = self.0.record(of_agent(context, KIND), id).await.map_err(store)?;
+        found.ok_or_else(missing)
+    }
+
+    async fn change(
+        &self,
+        expected: Vec<Expected>,
+        changes: Vec<Change>,
+        context: &CallContext,
+    ) -> Result<(), CallFailure> {
+        let shelf = of_agent(context, KIND);
+        let changed = self.0.change_records(shelf, expected, changes, context.now).await;
+        changed.map_err(|error| match error {
+            StoreError::Conflict => {
+                CallFailure::unavailable("another run changed this just now; read it again, then try again")
+            }
+            error => store(error),
+        })
+    }
+}
+
+#[async_trait]
+impl ServerTool for GetMemory {
+    fn name(&self) -> &'static str {
+        "getMemory"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description:
+                "Recall what you remembered: by topic, by words that occur in it, or the newest of all."
+                    .into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "topic": {"type": "string", "minLength": 1, "maxLength": TOPIC_CHARS_MAX, "description": "Only memories under this topic."},
+                    "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "Words to look for; best matches first."},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": TOLD_MAX, "description": "Most memories to give. Default: 20."},
+                },
+            }),
+            timeout: TIMEOUT,
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        let wanted: GetInput = input(given)?;
+        let limit = wanted.limit.unwrap_or(TOLD_DEFAULT);
+        let prefix = wanted.topic.as_deref().map(prefix).unwrap_or_default();
+        match &wanted.query {
+            Some(query) => self.matching(query, &prefix, limit, context).await,
+            None => self.newest(prefix, limit, context).await,
+        }
+    }
+}
+
+impl GetMemory {
+    async fn matching(
+        &self,
+        query: &str,
+        prefix: &str,
+        limit: usize,
+        context: &CallContext,
+    ) -> Result<Value, CallFailure> {
+        let shelf = of_agent(context, KIND);
+        let found = self
+            .0
+            .find_records(shelf, query, MEMORIES_MAX)
+            .await
+            .map_err(store)?;
+        let mut memories = Vec::new();
+        let fitting = found.iter().filter(|found| found.record.id.starts_with(prefix));
+        for found in fitting.take(limit) {
+            let mut memory = told(&found.record)?;
+            memory["score"] = found.score.into();
+            memories.push(memory);
+        }
+        Ok(json!({ "memories": memories }))
+    }
+
+    async fn newest(
+        &self,
+        prefix: String,
+        limit: usize,
+        context: &CallContext,
+    ) -> Result<Value, CallFailure> {
+        let mut records = under(&self.0, prefix, context).await?;
+        records.sort_by(|a, b| (b.updated, &a.id).cmp(&(a.updated, &b.id)));
+        let mut topics: BTreeMap<String, usize> = BTreeMap::new();
+        for record in &records {
+            *topics.entry(body::<Memory>(record)?.topic).or_default() += 1;
+        }
+        let memories: Result<Vec<Value>, CallFailure> = records.iter().take(limit).map(told).collect();
+        Ok(json!({"memories": memories?, "totalMemories": records.len(), "topics": topics}))
+    }
+}
+
+async fn under(
+    records: &Arc<dyn Records>,
+    prefix: String,
+    context: &CallContext,
+) -> Result<Vec<Record>, CallFailure> {
+    let listing = Listing {
+        prefix,
+        // A few more than there may be: calls at once can pass the limit together.
+        limit: 2 * MEMORIES_MAX,
+        after: None,
+    };
+    let listed = records.list_records(of_agent(context, KIND), listing).await;
+    listed.map_err(store)
+}
+
+/// What the ids of a topic's memories begin with: its words, so that spelling and case do not matter.
+fn prefix(topic: &str) -> String {
+    let words: Vec<String> = words(topic).collect();
+    format!("{}.", words.join("-"))
+}
+
+fn as_it_is(record: &Record) -> Expected {
+    Expected {
+        id: record.id.clone(),
+        version: Some(record.version),
+    }
+}
+
+fn told(record: &Record) -> Result<Value, CallFailure> {
+    let memory: Memory = body(record)?;
+    Ok(json!({
+        "id": record.id,
+        "topic": memory.topic,
+        "content": memory.content,
+        "createdAt": record.created,
+        "updatedAt": record.updated,
+    }))
+}

@@ -1,0 +1,53 @@
+//! An output that is too large for a conversation becomes a file of the workspace.
+
+use serde_json::json;
+use toolgate_engine::tools::CallContext;
+use toolgate_engine::workspace::{NewFile, Only, Workspace};
+use toolgate_kernel::json::Json;
+
+use crate::vfs::place;
+
+/// Largest output that is given as it is.
+pub(crate) const OUTPUT_BYTES_MAX: usize = 256 * 1024;
+/// Characters of a larger one that are given with its name.
+const PREVIEW_CHARS: usize = 2000;
+
+/// The output itself, or where it is and how it begins. One that no file can hold is given only in part.
+pub(crate) async fn bounded(output: Json, workspace: &Workspace, context: &CallContext) -> Json {
+    let bytes = output.as_str().len();
+    if bytes <= OUTPUT_BYTES_MAX {
+        return output;
+    }
+    // A text is kept as people read it, anything else as JSON.
+    let (data, ending) = match output.read::<String>() {
+        Ok(text) => (text, "txt"),
+        Err(_) => (output.as_str().to_owned(), "json"),
+    };
+    let preview: String = data.chars().take(PREVIEW_CHARS).collect();
+    let name = format!("outputs/{}.{ending}", context.call);
+    let new = NewFile {
+        name: name.parse().expect("a call's id is a plain word"),
+        mime: None,
+        data: data.into_bytes(),
+        only: Only::Always,
+        key: Some(context.call.to_string()),
+    };
+    match workspace.write(place(context), new, context.now).await {
+        Ok(file) => json!({
+            "truncated": true,
+            "file": file,
+            "preview": preview,
+            "note": "The output is too large to be given here. It is a file of the workspace: read it in pieces with vfs_read.",
+        }),
+        Err(error) => {
+            tracing::warn!(%error, call = %context.call, bytes, "a large output could not be kept");
+            json!({
+                "truncated": true,
+                "bytes": bytes,
+                "preview": preview,
+                "note": "The output is too large to be given here, and there was no room to keep it in the workspace.",
+            })
+        }
+    }
+    .into()
+}
