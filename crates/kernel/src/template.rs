@@ -43,9 +43,10 @@ impl Template {
             };
             let name = inside.trim();
             if !is_path(name) {
-                // Not ours: the braces are text, and a place may begin right behind them.
-                parts.push(Part::Text(format!("{before}{{{{")));
-                rest = found;
+                // Not ours: the first brace is text, and a place may begin right behind it.
+                let (text, after) = rest.split_at(before.len() + 1);
+                parts.push(Part::Text(text.into()));
+                rest = after;
                 continue;
             }
             parts.push(Part::Text(before.into()));

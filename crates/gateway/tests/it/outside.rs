@@ -125,6 +125,7 @@ async fn over_a_crash(method: &str) -> (Api, Vec<Event>) {
     ] {
         read.push(gateway.api().get(&path).await.body.to_string());
     }
+    assert!(read[0].contains("TRACE"), "the log was to say everything");
     for text in &read {
         assert!(!text.contains(TOKEN), "a secret can be read in {text}");
     }
