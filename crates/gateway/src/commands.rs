@@ -2,6 +2,7 @@
 
 mod tool_check;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -63,6 +64,9 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
     match typed.command {
         Command::Serve(flags) => {
             let mut settings = Settings::load(flags.config.as_deref(), |name| std::env::var(name).ok())?;
+            let readable =
+                |(name, text): (OsString, OsString)| name.into_string().ok().zip(text.into_string().ok());
+            settings.add_secrets(std::env::vars_os().filter_map(readable));
             settings.listen = flags.listen.unwrap_or(settings.listen);
             settings.data = flags.data.unwrap_or(settings.data);
             let access = match flags.no_auth {

@@ -78,6 +78,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let tools = Toolkit::standard(toolgate_tools::Parts {
         store: store.clone(),
         records: store.clone(),
+        world: settings.world()?,
         workspace: workspace.clone(),
         knowledge: knowledge.clone(),
         deliveries: deliveries.clone(),

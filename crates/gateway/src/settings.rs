@@ -8,7 +8,9 @@ mod embeddings;
 mod environment;
 mod notifications;
 mod text;
+mod world;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use toolgate_kernel::agent::Secret;
 pub use client_tools::ClientTools;
 pub use embeddings::Embeddings;
 pub use notifications::Notifications;
+pub use world::{Images, Outside, Search};
 
 /// Every setting with its default, written for people.
 pub const SAMPLE: &str = include_str!("../assets/toolgate.toml");
@@ -50,6 +53,15 @@ pub struct Settings {
     pub engine: Engine,
     /// Tools that requests bring.
     pub client_tools: ClientTools,
+    /// Where tools may go.
+    pub outside: Outside,
+    /// What `request` tools may send by name.
+    #[serde(deserialize_with = "text::secrets")]
+    pub secrets: BTreeMap<String, Secret>,
+    /// Who searches the web.
+    pub search: Search,
+    /// Who makes images.
+    pub images: Images,
     /// The model of agents that name none.
     pub model: Model,
     /// The model that tells what documents mean.
@@ -76,6 +88,10 @@ impl Default for Settings {
             http: Http::default(),
             engine: Engine::default(),
             client_tools: ClientTools::default(),
+            outside: Outside::default(),
+            secrets: BTreeMap::new(),
+            search: Search::default(),
+            images: Images::default(),
             model: Model::default(),
             embeddings: Embeddings::default(),
             notifications: Notifications::default(),

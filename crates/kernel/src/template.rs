@@ -20,6 +20,17 @@ enum Part {
     },
 }
 
+/// A piece of a template that meets its values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Piece<'t> {
+    /// What the author wrote.
+    Text(&'t str),
+    /// What was found for a place. Not the author's words: nothing in it means anything.
+    Value(&'t Value),
+    /// A place that nothing fits, as it is written.
+    Open(&'t str),
+}
+
 impl Template {
     /// Reads the places in `source`.
     pub fn new(source: impl Into<String>) -> Self {
@@ -32,9 +43,10 @@ impl Template {
             };
             let name = inside.trim();
             if !is_path(name) {
-                // Not ours: the braces are text, and a place may begin right behind them.
-                parts.push(Part::Text(format!("{before}{{{{")));
-                rest = found;
+                // Not ours: the first brace is text, and a place may begin right behind it.
+                let (text, after) = rest.split_at(before.len() + 1);
+                parts.push(Part::Text(text.into()));
+                rest = after;
                 continue;
             }
             parts.push(Part::Text(before.into()));
@@ -61,17 +73,26 @@ impl Template {
         })
     }
 
+    /// What it consists of, in order, with the values that are found for its places. Never an empty text.
+    pub fn pieces<'t>(&'t self, values: &'t Value) -> impl Iterator<Item = Piece<'t>> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) if text.is_empty() => None,
+            Part::Text(text) => Some(Piece::Text(text)),
+            Part::Place { written, path } => Some(match find(values, path) {
+                Some(value) => Piece::Value(value),
+                None => Piece::Open(written),
+            }),
+        })
+    }
+
     /// The text with values in its places; `write` says how a value stands in it. What was filled in is not read
     /// again, so a value cannot bring a place of its own.
     pub fn fill(&self, values: &Value, write: impl Fn(&Value) -> String) -> String {
         let mut out = String::new();
-        for part in &self.parts {
-            match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Place { written, path } => match find(values, path) {
-                    Some(value) => out.push_str(&write(value)),
-                    None => out.push_str(written),
-                },
+        for piece in self.pieces(values) {
+            match piece {
+                Piece::Text(text) | Piece::Open(text) => out.push_str(text),
+                Piece::Value(value) => out.push_str(&write(value)),
             }
         }
         out
@@ -79,13 +100,8 @@ impl Template {
 
     /// The value itself when the template is one place and nothing else; otherwise the filled text.
     pub fn fill_value(&self, values: &Value) -> Value {
-        let mut places = self
-            .parts
-            .iter()
-            .filter(|part| **part != Part::Text(String::new()));
-        if let (Some(Part::Place { path, .. }), None) = (places.next(), places.next())
-            && let Some(value) = find(values, path)
-        {
+        let mut pieces = self.pieces(values);
+        if let (Some(Piece::Value(value)), None) = (pieces.next(), pieces.next()) {
             return value.clone();
         }
         self.fill(values, plain).into()

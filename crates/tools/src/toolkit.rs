@@ -15,8 +15,14 @@ use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Execution;
 
+use crate::guard::AllowList;
+use crate::image::{Images, Painter};
 use crate::notify::{Deliveries, SendNotification};
-use crate::{goals, knowledge, memory, overflow, space, vfs};
+use crate::outside::Outside;
+use crate::search::{Search, WebSearch};
+use crate::secrets::Secrets;
+use crate::web::{Manners, WebFetch};
+use crate::{goals, knowledge, memory, overflow, request, space, vfs};
 
 /// A tool that the gateway runs itself.
 #[async_trait]
@@ -41,6 +47,23 @@ pub struct Parts {
     pub knowledge: Arc<dyn Knowledge>,
     /// What is sent outside.
     pub deliveries: Arc<Deliveries>,
+    /// How the world outside is reached.
+    pub world: World,
+}
+
+/// How tools reach the world outside.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// What they may reach besides the public internet.
+    pub allow: AllowList,
+    /// What `request` tools may send by name.
+    pub secrets: Secrets,
+    /// How pages of the web are read.
+    pub manners: Manners,
+    /// Who searches the web.
+    pub search: Search,
+    /// Who makes images.
+    pub images: Images,
 }
 
 /// The gateway's own tools, by name.
@@ -48,6 +71,9 @@ pub struct Toolkit {
     tools: BTreeMap<&'static str, Arc<dyn ServerTool>>,
     /// Where outputs go that are too large to be given.
     workspace: Workspace,
+    outside: Arc<Outside>,
+    secrets: Secrets,
+    painter: Painter,
 }
 
 impl Toolkit {
@@ -59,11 +85,18 @@ impl Toolkit {
             workspace,
             knowledge,
             deliveries,
+            world,
         } = parts;
+        let outside = Arc::new(Outside::new(world.allow));
         let mut toolkit = Self {
             tools: BTreeMap::new(),
             workspace: workspace.clone(),
+            outside: outside.clone(),
+            secrets: world.secrets,
+            painter: Painter::new(world.images),
         };
+        toolkit.register(WebFetch::new(outside, world.manners));
+        toolkit.register(WebSearch::new(world.search));
         toolkit.register(goals::SetGoals(records.clone()));
         toolkit.register(goals::GetGoals(records.clone()));
         toolkit.register(memory::SetMemory(records.clone()));
@@ -126,8 +159,15 @@ impl Toolkit {
                 let tool = self.get(action).ok_or_else(missing)?;
                 Ok(tool.call(input.to_value(), context).await?.into())
             }
-            Execution::Request(_) | Execution::Image(_) => {
-                Err(CallFailure::unavailable("this gateway cannot reach outside yet"))
+            Execution::Request(call) => {
+                let input = input.to_value();
+                let result = request::run(call, &input, context, &self.outside, &self.secrets);
+                Ok(result.await?.into())
+            }
+            Execution::Image(call) => {
+                let parts = (&*self.outside, &self.secrets, &self.workspace);
+                let result = self.painter.run(call, &input.to_value(), context, parts).await?;
+                Ok(result.into())
             }
             Execution::Client
             | Execution::Static(_)

@@ -64,6 +64,7 @@ impl Check {
             workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
             knowledge: Arc::new(Library::new(store.clone(), None)),
             deliveries: Arc::new(Deliveries::new(store, Arc::new(SystemClock), None)),
+            world: settings.world()?,
         });
         let defaults = Defaults {
             model: serve::default_model(&settings.model),

@@ -112,3 +112,43 @@ fn a_mistake_in_the_environment_is_told_with_the_variable() {
         "{told}"
     );
 }
+
+#[test]
+fn secrets_of_tools_come_from_the_file_and_the_environment_but_the_projects_key_is_none() {
+    let mut settings = load(
+        "[secrets]\nCRM = \"from-file\"\nOTHER = \"kept-one\"\nEMPTY = \"\"\n",
+        &[],
+    )
+    .unwrap();
+    let environment = [
+        ("TOOLGATE_SECRET_CRM", "from-environment"),
+        ("TOOLGATE_SECRET_KEY", "sk_the_projects_own"),
+        ("TOOLGATE_SECRET_UNSET", ""),
+        ("PATH", "/bin"),
+    ];
+    settings.add_secrets(
+        environment
+            .map(|(name, text)| (name.into(), text.into()))
+            .into_iter(),
+    );
+    let names: Vec<_> = settings.secrets.keys().map(String::as_str).collect();
+    assert_eq!(names, ["CRM", "OTHER"]);
+    assert_eq!(settings.secrets["CRM"], Secret::new("from-environment"));
+    assert!(!format!("{settings:?}").contains("from-environment"));
+    settings.world().unwrap();
+}
+
+#[test]
+fn what_tools_reach_outside_is_checked_at_the_start() {
+    let told = |file: &str| format!("{:#}", load(file, &[]).unwrap().world().unwrap_err());
+    let wrong = told("[outside]\nallow = [\"http://a/\"]\n");
+    assert!(
+        wrong.contains("`outside.allow`") && wrong.contains("127.0.0.1:9000"),
+        "{wrong}"
+    );
+    let short = told("[secrets]\nPIN = \"123\"\n");
+    assert!(short.contains("\"PIN\"") && !short.contains("123"), "{short}");
+    assert!(told("[search]\nengine = \"searxng\"\n").contains("`search.base_url`"));
+    assert!(told("[search]\nengine = \"gemini\"\n").contains("`vendors.google_key`"));
+    assert!(told("[images]\nbase_url = \"box:1\"\n").contains("`images.base_url`"));
+}

@@ -1,5 +1,6 @@
 //! How values are written in a settings file.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
@@ -13,6 +14,13 @@ pub fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D:
 /// A text that must never be printed, or nothing when it is empty.
 pub fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
     Ok(optional(from)?.map(Secret::new))
+}
+
+/// Texts that must never be printed, by name; an empty one is as good as none.
+pub fn secrets<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Secret>, D::Error> {
+    let texts = BTreeMap::<String, String>::deserialize(from)?;
+    let set = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    Ok(set.map(|(name, text)| (name, Secret::new(text))).collect())
 }
 
 /// A span of time such as `"15s"`.

@@ -9,6 +9,7 @@ mod harness;
 mod hostile;
 mod intake;
 mod kill;
+mod outside;
 mod parallel;
 mod redaction;
 mod remembering;

@@ -137,6 +137,13 @@ fn basic(tool: &Members<'_>) -> Option<Execution> {
 fn image(tool: &Members<'_>) -> ImageCall {
     let call = tool.section("execution", &["model", "baseUrl", "apiKey", "size"]);
     let text = |name| Some(call.as_ref()?.text(name, NAME_CHARS_MAX)?.to_owned());
+    if let (Some(call), Some(url)) = (&call, text("baseUrl"))
+        && !url.starts_with("https://")
+        && !url.starts_with("http://")
+    {
+        let words = "expected an address that begins with https:// or http://";
+        call.wrong("baseUrl", format!("{words}, got {}", preview(&url)));
+    }
     ImageCall {
         model: text("model"),
         base_url: text("baseUrl"),

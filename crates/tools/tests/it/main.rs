@@ -1,4 +1,5 @@
-//! The gateway's own tools, each through a real run of an agent whose model follows a script.
+//! The gateway's own tools: those that keep something through a real run of an agent whose model follows a script, those
+//! that reach outside against real servers on loopback.
 
 mod apart;
 mod goals;
@@ -9,4 +10,11 @@ mod notify;
 mod space;
 mod vfs;
 mod wire;
+mod image;
+mod redirects;
+mod request;
+mod secrets;
+mod server;
+mod web_fetch;
+mod web_search;
 mod world;

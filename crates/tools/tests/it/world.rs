@@ -96,6 +96,7 @@ impl World {
             workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
             knowledge: Arc::new(Library::new(records.clone(), None)),
             deliveries: Arc::new(Deliveries::new(records.clone(), clock.clone(), Some(hook))),
+            world: toolgate_tools::World::default(),
         });
         toolkit.register(Shout);
         let tools: Vec<Value> = toolkit.all().map(|tool| prebuilt(tool.name())).collect();

@@ -18,6 +18,16 @@ const METHODS: [(&str, Method); 6] = [
     ("PATCH", Method::Patch),
     ("DELETE", Method::Delete),
 ];
+/// Headers that say how a request is carried.
+const OWN_HEADERS: [&str; 7] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "upgrade",
+    "te",
+    "trailer",
+];
 const URL_CHARS_MAX: usize = 8_192;
 const VALUE_CHARS_MAX: usize = 8_192;
 /// Most headers, and most query parameters.
@@ -40,6 +50,9 @@ pub(super) fn read(tool: &Members<'_>) -> Option<HttpCall> {
         let words = "expected an address that begins with https:// or http://";
         call.wrong("url", format!("{words}, got {}", preview(url)));
     }
+    if let Some(words) = url.and_then(host_problem) {
+        call.wrong("url", words);
+    }
     let result = call.text("result", VALUE_CHARS_MAX);
     if let Some(pointer) = result.filter(|pointer| !pointer.starts_with('/')) {
         let words = "expected a JSON pointer such as \"/data/0/name\"";
@@ -51,7 +64,17 @@ pub(super) fn read(tool: &Members<'_>) -> Option<HttpCall> {
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte))
         {
-            call.wrong("headers", format!("{name:?} is no name of a header"));
+            let words = format!(
+                "{} is no name of a header; expected one like \"X-Api-Key\"",
+                preview(name)
+            );
+            call.wrong("headers", words);
+        }
+        if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            call.wrong(
+                "headers",
+                format!("{name:?} is set by the gateway itself; leave it out"),
+            );
         }
     }
     Some(HttpCall {
@@ -63,6 +86,20 @@ pub(super) fn read(tool: &Members<'_>) -> Option<HttpCall> {
         result: result.map(str::to_owned),
         attempts: call.whole("attempts", 1..=ATTEMPTS_MAX).unwrap_or(ATTEMPTS),
         bytes_max: call.whole("maxBytes", 1..=BYTES_MAX).unwrap_or(BYTES),
+    })
+}
+
+/// A value may be one name in front of a dot in the host, so that it cannot choose whom the request goes to.
+fn host_problem(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    if host.contains('@') {
+        return Some("a user name in the address is not sent; use a header such as \"Authorization\"".into());
+    }
+    let open = host.split("}}").skip(1).any(|after| !after.starts_with('.'));
+    open.then(|| {
+        let words = "a place in the host can only be one name in front of a dot, as in \"https://{{region}}.example.com/\"";
+        format!("{words}, got {}", preview(url))
     })
 }
 
@@ -97,4 +134,30 @@ fn pairs(call: &Members<'_>, member: &str) -> Vec<(String, Template)> {
         pairs.push((name.clone(), Template::new(text)));
     }
     pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_be_the_end_of_a_host() {
+        for url in [
+            "https://a.example/{{x}}",
+            "https://{{x}}.a.example/",
+            "http://a?q={{x}}",
+            "https://{{x}}.b-{{y}}.c",
+        ] {
+            assert_eq!(host_problem(url), None, "{url}");
+        }
+        for url in [
+            "https://{{x}}/",
+            "https://a.example{{x}}/",
+            "https://a:{{port}}/",
+            "https://{{x}}",
+            "https://u@a/",
+        ] {
+            assert!(host_problem(url).is_some(), "{url}");
+        }
+    }
 }
