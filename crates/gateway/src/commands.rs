@@ -1,5 +1,6 @@
 //! What can be typed after `toolgate`.
 
+mod agent_check;
 mod tool_check;
 
 use std::path::PathBuf;
@@ -30,9 +31,18 @@ enum Command {
     Settings,
     /// Prints the HTTP door's OpenAPI document.
     Openapi,
+    /// Looks at agents.
+    #[command(subcommand)]
+    Agent(Agent),
     /// Looks at tools.
     #[command(subcommand)]
     Tool(Tool),
+}
+
+#[derive(Debug, Subcommand)]
+enum Agent {
+    /// Checks files with agents, and tells everything that is wrong with them.
+    Check(agent_check::Check),
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,6 +62,9 @@ struct Serve {
     /// A settings file; `toolgate settings` prints one
     #[arg(long, value_name = "FILE", env = "TOOLGATE_CONFIG")]
     config: Option<PathBuf>,
+    /// A folder with agents as files, read at the start and whenever they change
+    #[arg(long, value_name = "DIR", env = "TOOLGATE_AGENTS")]
+    agents: Option<PathBuf>,
     /// Let everybody in with all rights, for trying out; on loopback only
     #[arg(long, env = "TOOLGATE_NO_AUTH", value_parser = BoolishValueParser::new())]
     no_auth: bool,
@@ -64,6 +77,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
             let mut settings = Settings::load(flags.config.as_deref(), |name| std::env::var(name).ok())?;
             settings.listen = flags.listen.unwrap_or(settings.listen);
             settings.data = flags.data.unwrap_or(settings.data);
+            settings.agents = flags.agents.or(settings.agents);
             let access = match flags.no_auth {
                 true => serve::Access::Open,
                 false => serve::Access::Keys,
@@ -77,6 +91,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         Command::Openapi => {
             println!("{}", toolgate_door_http::openapi());
         }
+        Command::Agent(Agent::Check(check)) => return check.run(),
         Command::Tool(Tool::Check(check)) => return check.run(),
     }
     Ok(ExitCode::SUCCESS)

@@ -1,5 +1,6 @@
 //! How values are written in a settings file.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
@@ -13,6 +14,11 @@ pub fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D:
 /// A text that must never be printed, or nothing when it is empty.
 pub fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
     Ok(optional(from)?.map(Secret::new))
+}
+
+/// A path, or nothing when it is empty.
+pub fn path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    Ok(optional(from)?.map(PathBuf::from))
 }
 
 /// A span of time such as `"15s"`.
