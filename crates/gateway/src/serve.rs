@@ -21,7 +21,7 @@ use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
 use toolgate_store::{SqliteOptions, SqliteStore};
-use toolgate_tools::Toolkit;
+use toolgate_tools::{Planner, Toolkit};
 
 use crate::agents::Folder;
 use crate::data::DataDir;
@@ -88,7 +88,9 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let door = toolgate_door_http::router(engine.clone(), door_settings);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, ?access, "ready");
+    let planner = Planner::new(engine.clone(), store.clone());
     let mut parts = parts(listener, door, engine, &stop);
+    parts.spawn(planner.watch(stop.clone()).map(Ok));
     if let Some(agents) = agents {
         parts.spawn(agents.watch(stop.clone()).map(Ok));
     }

@@ -12,7 +12,7 @@ use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Execution;
 
-use crate::goals;
+use crate::{goals, plans, signal_parent};
 
 /// A tool that the gateway runs itself.
 #[async_trait]
@@ -43,7 +43,11 @@ impl Toolkit {
         let mut toolkit = Self::default();
         let records = parts.records;
         toolkit.register(goals::SetGoals(records.clone()));
-        toolkit.register(goals::GetGoals(records));
+        toolkit.register(goals::GetGoals(records.clone()));
+        toolkit.register(plans::CreatePlan(records.clone()));
+        toolkit.register(plans::GetPlan(records.clone()));
+        toolkit.register(plans::CancelPlan(records));
+        toolkit.register(signal_parent::SignalParent);
         toolkit
     }
     /// Adds one, in place of the one with its name.
