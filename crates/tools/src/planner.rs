@@ -14,6 +14,9 @@ use toolgate_engine::{Engine, Occasion};
 
 use crate::plans::{KIND, Plan, PlanStatus, put};
 
+#[cfg(test)]
+mod tests;
+
 /// Longest time between two looks: another node may have made a plan.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Plans that are started in one go.

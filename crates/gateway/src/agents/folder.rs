@@ -1,6 +1,6 @@
 //! A folder of agents: what its files say is what the project has.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -29,8 +29,8 @@ pub struct Folder {
     engine: Engine,
     records: Arc<dyn Records>,
     project: ProjectId,
-    /// Every file as it was when it was last read.
-    seen: BTreeMap<String, Stamp>,
+    /// Every file as it was when it was last read; none before the first look.
+    seen: Option<BTreeMap<String, Stamp>>,
 }
 
 /// Tells a changed file from one that stayed.
@@ -61,7 +61,7 @@ impl Folder {
             engine,
             records,
             project,
-            seen: BTreeMap::new(),
+            seen: None,
         };
         folder.look().await?;
         Ok(folder)
@@ -76,7 +76,7 @@ impl Folder {
         {
             if let Err(error) = self.look().await {
                 // Forgotten, so that the next look tries everything again.
-                self.seen.clear();
+                self.seen = None;
                 tracing::error!(folder = %self.path.display(), error = format!("{error:#}"), "the agents of a folder could not be read");
             }
         }
@@ -86,18 +86,18 @@ impl Folder {
     async fn look(&mut self) -> anyhow::Result<()> {
         let path = self.path.clone();
         let present = tokio::task::spawn_blocking(move || list(&path)).await??;
-        if present == self.seen {
+        if self.seen.as_ref() == Some(&present) {
             return Ok(());
         }
+        let seen = self.seen.take().unwrap_or_default();
         let kept = self.kept().await?;
         let mut owners: BTreeMap<AgentName, String> = kept
             .iter()
             .map(|(file, agent)| (agent.clone(), file.clone()))
             .collect();
-        let mut wrong = BTreeSet::new();
         for file in present
             .keys()
-            .filter(|file| present.get(*file) != self.seen.get(*file))
+            .filter(|file| present.get(*file) != seen.get(*file))
         {
             let owner_is_there = |agent: &AgentName| {
                 let owner = owners
@@ -114,7 +114,6 @@ impl Folder {
                     self.keep(file, Some(agent)).await?;
                 }
                 Err(faults) => {
-                    wrong.insert(file.clone());
                     self.report(file, &faults);
                 }
             }
@@ -127,11 +126,12 @@ impl Folder {
             self.remove(agent, file, &owners).await?;
             self.keep(file, None).await?;
         }
-        self.seen = present;
+        let mut seen = present;
         if !gone.is_empty() {
-            // One of these may have waited for the name that is free now.
-            self.seen.retain(|file, _| !wrong.contains(file));
+            // One that gave no agent may have waited for the name that is free now.
+            seen.retain(|file, _| owners.values().any(|owner| owner == file));
         }
+        self.seen = Some(seen);
         Ok(())
     }
 

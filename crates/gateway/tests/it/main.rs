@@ -1,6 +1,7 @@
 //! The real binary, started as a process and asked over HTTP: what it promises holds through crashes, cuts,
 //! hostile requests and a full disk.
 
+mod agent_files;
 mod chat;
 mod deadline;
 mod drain;
@@ -10,6 +11,7 @@ mod hostile;
 mod intake;
 mod kill;
 mod parallel;
+mod plans;
 mod redaction;
 mod sdk;
 mod start;
@@ -17,3 +19,4 @@ mod stream;
 mod telemetry;
 mod tool_check;
 mod usage;
+mod waiting;
