@@ -15,6 +15,52 @@ use toolgate_kernel::tool::Execution;
 use crate::{goals, plans, signal_parent};
 
 /// A tool that the gateway runs itself.
+///
+/// One is one type in one file, and one line where it is registered:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use async_trait::async_trait;
+/// use serde_json::{Value, json};
+/// use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
+/// use toolgate_kernel::agent::Action;
+/// use toolgate_kernel::tool::Retry;
+/// use toolgate_tools::{ServerTool, Toolkit};
+///
+/// /// Counts words.
+/// struct CountWords;
+///
+/// #[async_trait]
+/// impl ServerTool for CountWords {
+///     fn name(&self) -> &'static str {
+///         "countWords"
+///     }
+///     fn action(&self) -> Action {
+///         Action {
+///             description: "Count the words of a text.".into(),
+///             parameters: json!({
+///                 "type": "object",
+///                 "properties": {"text": {"type": "string", "description": "What to count."}},
+///                 "required": ["text"],
+///             }),
+///             timeout: Duration::from_secs(5),
+///             // Counting again harms nobody, so a crash in the middle is not the end of the call.
+///             retry: Retry::Safe,
+///         }
+///     }
+///     async fn call(&self, input: Value, context: &CallContext) -> Result<Value, CallFailure> {
+///         let text = input["text"].as_str().expect("the input fits the schema");
+///         (context.progress)(json!({"reading": text.len()}).into());
+///         Ok(json!({"words": text.split_whitespace().count()}))
+///     }
+/// }
+///
+/// let mut toolkit = Toolkit::default();
+/// toolkit.register(CountWords);
+/// // From here on every agent may have it: {"executionType": "prebuilt", "execution": {"action": "countWords"}}.
+/// assert_eq!(toolkit.action("countWords").unwrap().parameters["required"], json!(["text"]));
+/// ```
 #[async_trait]
 pub trait ServerTool: Send + Sync {
     /// What a `prebuilt` tool calls it by.

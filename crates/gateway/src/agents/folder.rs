@@ -254,7 +254,8 @@ fn list(folder: &Path) -> anyhow::Result<BTreeMap<String, Stamp>> {
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
-        let is_agent = name.ends_with(".md") || name.ends_with(".json");
+        let is_about_the_folder = name.eq_ignore_ascii_case("readme.md");
+        let is_agent = (name.ends_with(".md") || name.ends_with(".json")) && !is_about_the_folder;
         if name.starts_with('.') || !is_agent {
             continue;
         }

@@ -5,6 +5,7 @@ mod agent_files;
 mod chat;
 mod deadline;
 mod drain;
+mod examples;
 mod faults;
 mod harness;
 mod hostile;
