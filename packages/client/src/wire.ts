@@ -136,6 +136,12 @@ export interface ClientTool {
   outputSchema?: Record<string, unknown> | null;
   /** Deadline of an answer, in milliseconds. */
   timeoutMs?: number | null;
+  /** Its author's number for this state of it. */
+  version?: string | null;
+  /** Set when it should not be used any more. */
+  deprecated?: string | null;
+  /** What the caller calls it, when the run had to call it something else. */
+  givenName?: string | null;
 }
 
 /** A new key. */
@@ -184,6 +190,8 @@ export interface Decided {
   /** When it was stored. */
   time: Time;
 }
+
+export type Definition = unknown;
 
 /** A lasting participant. */
 export interface Entity {
@@ -265,6 +273,16 @@ export type KeyKind = 'secret' | 'public';
 export interface KeyList {
   /** All of them. */
   keys: Key[];
+}
+
+/** How long calls took at most, in milliseconds: exact up to 16, then rounded up by an eighth or less. */
+export interface Latency {
+  /** Half of them. */
+  p50: number;
+  /** Nine of ten. */
+  p90: number;
+  /** Ninety-nine of a hundred. */
+  p99: number;
 }
 
 /** What several calls gave. */
@@ -542,6 +560,30 @@ export interface RunSummary {
   seq: number;
 }
 
+/** Something happened that a call waits for. */
+export interface SignalCall {
+  /** What the call gives for it: any JSON. */
+  value: unknown;
+}
+
+/** A tool as it is understood. */
+export interface SoundTool {
+  /** What the model calls it. */
+  name: string;
+  /** What the model is told. */
+  description: string;
+  /** JSON Schema of the input. */
+  parameters: Record<string, unknown>;
+  /** Where it runs. */
+  placement: Placement;
+  /** Its author's number for this state of it. */
+  version?: string | null;
+  /** Set when it should not be used any more: why. */
+  deprecated?: string | null;
+  /** SHA-256 of the definition, in hex. */
+  hash: string;
+}
+
 /** A shared conversation. */
 export interface Space {
   /** Which. */
@@ -621,6 +663,10 @@ export interface Tool {
   parameters?: Record<string, unknown> | null;
   /** Where it runs. */
   placement: Placement;
+  /** Its author's number for this state of it. */
+  version?: string | null;
+  /** Set when it should not be used any more: why. */
+  deprecated?: string | null;
 }
 
 /** Tools. */
@@ -630,6 +676,21 @@ export interface ToolList {
 }
 
 export type ToolResults = OneResult | ManyResults;
+
+/** The figures of a tool. */
+export interface ToolUsage {
+  /** The tool. */
+  name: string;
+  /** From when: days are counted whole, in UTC. */
+  since: Time;
+  /** Calls that ended, with or without an output. */
+  calls: number;
+  /** Calls that gave no output. */
+  failed: number;
+  /** Those, by their code. */
+  failures: Record<string, unknown>;
+  latencyMs?: Latency | null;
+}
 
 /** What a run has cost. */
 export interface Usage {
@@ -645,16 +706,22 @@ export interface Usage {
 
 /** Definitions to check. */
 export interface ValidateTools {
-  /** The definitions. */
-  tools: NewClientTool[];
+  /** A definition, or a list of them. */
+  tools: Definition | Definition[];
+  /** By which rules: `client`, those for tools that come with a request, unless said otherwise; `trusted`, those for an agent's tools, for backends only. */
+  profile?: 'client' | 'trusted' | null;
 }
 
-/** What is wrong with definitions. */
+/** What is to be said of definitions. */
 export interface Validated {
-  /** Nothing is. */
+  /** Nothing is wrong. */
   valid: boolean;
   /** Everything that is wrong, each with its place. */
   errors: Fault[];
+  /** What is sound and yet worth knowing, each with its place. */
+  warnings: Fault[];
+  /** The tools as they are understood, in the order they were written; none unless all are sound. */
+  tools: SoundTool[];
 }
 
 export interface RunStartEvent {
@@ -666,9 +733,12 @@ export interface RunStartEvent {
   parent?: CallId;
   depth: number;
   clientTools?: ClientTool[];
+  behind?: string;
+  budget?: unknown;
   categories?: unknown;
   history?: unknown;
   tools: unknown;
+  toolVersions?: unknown;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -846,6 +916,7 @@ export interface ToolExecutingEvent {
   shown?: boolean;
   claim?: Claim;
   child?: RunId;
+  pause?: unknown;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -884,6 +955,7 @@ export interface ToolOutputAvailableEvent {
   placement: Placement;
   shown?: boolean;
   output?: unknown;
+  warning?: string;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -940,7 +1012,7 @@ export interface RunStatusEvent {
 export interface RunFinishEvent {
   type: 'run-finish';
   status: Status;
-  reason: 'stop' | 'length' | 'content-filter' | 'max-steps' | 'limit' | 'model-error' | 'cancelled';
+  reason: 'stop' | 'length' | 'content-filter' | 'max-steps' | 'limit' | 'model-error' | 'invalid-output' | 'cancelled';
   usage: Usage;
   error?: string;
   seq: number;
