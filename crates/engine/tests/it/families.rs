@@ -201,29 +201,27 @@ async fn a_family_uses_no_more_tokens_than_its_first_run_may() {
     assert!(asked <= 7, "{asked} replies of 15 tokens");
 }
 
+/// The runs that a run has started, once there are so many.
+async fn children(world: &World, run: RunId, many: usize) -> Vec<RunId> {
+    let seen = std::cell::RefCell::new(Vec::new());
+    world
+        .until(run, |event| {
+            if let Event::ToolExecuting(started) = event {
+                seen.borrow_mut().extend(started.child);
+            }
+            seen.borrow().len() == many
+        })
+        .await;
+    seen.into_inner()
+}
+
+const SPAWN_WAITING: &str = r#"call:spawn_agent={"agent":"boss","prompt":"call:wait"} "#;
+
 #[tokio::test(start_paused = true)]
 async fn cancelling_the_root_ends_all_that_it_started() {
     let world = world(by_words, json!({})).await;
-    let spawn = r#"call:spawn_agent={"agent":"boss","prompt":"call:wait"} "#;
-    let root = ask_boss(&world, &spawn.repeat(3)).await;
-    let executing = |event: &Event| matches!(event, Event::ToolExecuting(_));
-    let mut children = Vec::new();
-    while children.len() < 3 {
-        let seen = world.until(root, executing).await;
-        children = world
-            .log(root)
-            .await
-            .into_iter()
-            .chain(seen.into_iter().map(|event| (Default::default(), event)))
-            .filter_map(|(_, event)| match event {
-                Event::ToolExecuting(e) => e.child,
-                _ => None,
-            })
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
-            .collect();
-        tokio::task::yield_now().await;
-    }
+    let root = ask_boss(&world, &SPAWN_WAITING.repeat(3)).await;
+    let children = children(&world, root, 3).await;
     for child in &children {
         world.until_status(*child, Status::WaitingTime).await;
     }
@@ -233,7 +231,7 @@ async fn cancelling_the_root_ends_all_that_it_started() {
     }
 }
 
-/// The same engine after it went down and came back, on a database.
+/// The same engine after it went down and came back, on the same store.
 async fn restarted(first: World) -> World {
     let (store, clock, model) = (first.store.clone(), first.clock.clone(), first.model.clone());
     first.stop().await;
