@@ -1,23 +1,18 @@
-//! Calls that wait for a signal, over HTTP and over a crash.
+//! Calls that wait for a time or a signal, over HTTP and over a crash.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolgate_testkit::model_server::ModelServer;
 
-use crate::harness::{Gateway, put_agent, soon, worker};
+use crate::harness::{Api, Gateway, put_agent, soon, worker};
 
-#[tokio::test]
-async fn a_signal_ends_a_wait_over_a_crash_by_the_intake_contract() {
-    let models = ModelServer::start().await;
-    let mut gateway = Gateway::start(&[]).await;
-    let api = gateway.api();
-    let mut config = worker(&models);
+/// Starts a run that waits as `execution` says; gives the run and the call once it does.
+async fn waits(api: &Api, models: &ModelServer, execution: Value) -> (String, String) {
+    let mut config = worker(models);
     config["tools"] = json!([{"name": "delivery", "description": "Waits for the delivery.",
-        "executionType": "waiting", "execution": {"signal": true}}]);
-    put_agent(&api, "worker", &config).await;
-    let run = api.start("call:delivery text:2").await["runId"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
+        "executionType": "waiting", "execution": execution}]);
+    put_agent(api, "worker", &config).await;
+    let started = api.start("call:delivery text:2").await;
+    let run = started["runId"].as_str().expect("an id").to_owned();
     let call = soon("the wait", async {
         let mut stream = api.follow(&run, 0).await;
         loop {
@@ -28,6 +23,39 @@ async fn a_signal_ends_a_wait_over_a_crash_by_the_intake_contract() {
         }
     })
     .await;
+    (run, call)
+}
+
+/// The result that the model was last shown.
+fn last_result(models: &ModelServer) -> String {
+    let conversations = models.conversations();
+    let mut messages = conversations.last().expect("asked").iter();
+    let result = messages.rfind(|message| message["role"] == "tool");
+    let content = &result.expect("a result")["content"];
+    content.as_str().expect("a text").to_owned()
+}
+
+#[tokio::test]
+async fn a_pause_ends_by_itself_over_a_crash() {
+    let models = ModelServer::start().await;
+    let mut gateway = Gateway::start(&[]).await;
+    let api = gateway.api();
+    let (run, _) = waits(&api, &models, json!({"duration": "1s"})).await;
+    gateway.crash().await;
+    api.finished(&run).await;
+    assert!(
+        last_result(&models).contains("waitedUntil"),
+        "{}",
+        last_result(&models)
+    );
+}
+
+#[tokio::test]
+async fn a_signal_ends_a_wait_over_a_crash_by_the_intake_contract() {
+    let models = ModelServer::start().await;
+    let mut gateway = Gateway::start(&[]).await;
+    let api = gateway.api();
+    let (run, call) = waits(&api, &models, json!({"signal": true})).await;
     gateway.crash().await;
 
     let path = format!("/v1/calls/{call}/signal");
@@ -41,16 +69,5 @@ async fn a_signal_ends_a_wait_over_a_crash_by_the_intake_contract() {
     let unknown = format!("/v1/calls/{}/signal", call.replace("_0", "_7"));
     assert_eq!(api.post(&unknown, &arrived).await.status, 404);
     api.finished(&run).await;
-    let told = models
-        .conversations()
-        .last()
-        .expect("asked")
-        .iter()
-        .any(|message| {
-            message["role"] == "tool"
-                && message["content"]
-                    .as_str()
-                    .is_some_and(|text| text.contains("parcels"))
-        });
-    assert!(told, "{:?}", models.conversations().last());
+    assert_eq!(last_result(&models), r#"{"signal":{"parcels":2}}"#);
 }
