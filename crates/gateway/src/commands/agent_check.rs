@@ -31,7 +31,7 @@ impl Check {
     /// Prints the report; the code says whether everything is sound.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
-        let tools = toolkit();
+        let tools = toolkit(&settings)?;
         let defaults = Defaults {
             model: serve::default_model(&settings.model),
             actions: &|action| tools.action(action),

@@ -51,7 +51,7 @@ impl Check {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
         let limits = settings.client_tools.limits()?;
-        let tools = toolkit();
+        let tools = toolkit(&settings)?;
         let defaults = Defaults {
             model: serve::default_model(&settings.model),
             actions: &|action| tools.action(action),
@@ -99,10 +99,10 @@ impl Check {
 }
 
 /// The gateway's tools, to be asked what they say of themselves. Nothing is kept.
-pub(super) fn toolkit() -> Toolkit {
-    Toolkit::standard(toolgate_tools::Parts {
+pub(super) fn toolkit(_: &Settings) -> anyhow::Result<Toolkit> {
+    Ok(Toolkit::standard(toolgate_tools::Parts {
         records: Arc::new(MemoryStore::new()),
-    })
+    }))
 }
 
 /// What is written in a file.
