@@ -52,6 +52,7 @@ pub(crate) fn all() -> OpenApiRouter<Shared> {
         .routes(routes!(calls::claim))
         .routes(routes!(calls::release))
         .routes(routes!(calls::progress))
+        .routes(routes!(calls::signal))
         .routes(routes!(approvals::decide))
         .routes(routes!(tools::list))
         .routes(routes!(tool_check::validate))

@@ -247,6 +247,16 @@ impl Engine {
         Ok(revision)
     }
 
+    /// What is wrong with a configuration; nothing is stored.
+    pub fn check_agent(&self, name: &AgentName, config: &Json) -> Vec<Problem> {
+        self.inner.parse(name, config).err().unwrap_or_default()
+    }
+
+    /// Whether the gateway has an action of this name.
+    pub fn has_action(&self, name: &str) -> bool {
+        self.inner.tools.action(name).is_some()
+    }
+
     /// Removes an agent; runs under way keep their revision. False when there is none.
     pub async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
         let removed = self.inner.store.remove_agent(project, name).await?;

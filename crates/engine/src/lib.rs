@@ -50,6 +50,7 @@ use store::{Store, StoreError};
 use tools::ServerTools;
 
 pub use agents::AgentError;
+pub use post::Occasion;
 
 /// What may be set.
 #[derive(Debug, Clone)]

@@ -3,13 +3,15 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use toolgate_kernel::agent::History;
 use toolgate_kernel::event::{Budget, Entry, Event, RunStart, Said, Seq};
 use toolgate_kernel::history::Earlier;
-use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::message::Message;
+use toolgate_kernel::id::{CallId, MessageId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::run::{Arrival, Run};
+use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{ClientTool, settle_conflicts};
 use uuid::Uuid;
 
@@ -72,6 +74,39 @@ pub(crate) enum Birth {
     UsedUp(String),
 }
 
+/// A run that nobody's message starts: a plan's moment has come.
+#[derive(Debug, Clone)]
+pub struct Occasion {
+    /// In which project.
+    pub project: ProjectId,
+    /// Where.
+    pub space: SpaceId,
+    /// Who has to answer.
+    pub agent: AgentName,
+    /// What it is for, unique in the project. With the moment it names the run.
+    pub cause: String,
+    /// When it was due.
+    pub due: Time,
+    /// What the agent is told.
+    pub text: String,
+}
+
+impl Occasion {
+    /// The same for the same cause and moment, on every node and after every restart; sorts by the moment.
+    fn run_id(&self) -> RunId {
+        let hash = Sha256::new()
+            .chain_update(b"occasion\0")
+            .chain_update(self.project.to_bytes())
+            .chain_update(self.cause.as_bytes())
+            .chain_update(self.due.0.to_be_bytes())
+            .finalize();
+        let mut id = [0; 16];
+        id[..6].copy_from_slice(&self.due.0.to_be_bytes()[2..]);
+        id[6..].copy_from_slice(&hash[..10]);
+        RunId::from_bytes(id)
+    }
+}
+
 /// Everything a new run begins with.
 struct NewRun {
     id: RunId,
@@ -118,7 +153,66 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Starts the run for an occasion. Starting it twice, here or on another node, is starting it once.
+    pub async fn start_once(&self, occasion: Occasion) -> Result<RunId, PostError> {
+        self.inner.start_once(occasion).await
+    }
+}
+
 impl Inner {
+    async fn start_once(self: &Arc<Self>, occasion: Occasion) -> Result<RunId, PostError> {
+        if self.is_stopping() {
+            return Err(PostError::Busy("the gateway is going down".into()));
+        }
+        let id = occasion.run_id();
+        if self.store.run(id).await?.is_some() {
+            return Ok(id);
+        }
+        let Occasion {
+            project,
+            space,
+            agent,
+            text,
+            ..
+        } = occasion;
+        let place = self.store.space(space).await?;
+        if place.is_none_or(|place| place.project != project) {
+            return Err(PostError::NoSpace);
+        }
+        let compiled = self.compiled(project, &agent, None).await?;
+        let agent = compiled.ok_or(PostError::NoAgent(agent))?;
+        let kit = agent.tools.clone();
+        let message = Message {
+            message_id: MessageId::from_bytes(id.to_bytes()),
+            from: None,
+            parts: vec![Part::Text { text }],
+            metadata: None,
+        };
+        let started = self.start(NewRun {
+            id,
+            project,
+            space,
+            new_space: None,
+            root: id,
+            parent: None,
+            depth: 0,
+            agent,
+            kit,
+            client_tools: Vec::new(),
+            categories: None,
+            history: Vec::new(),
+            behind: None,
+            budget: None,
+            message,
+            idempotency: None,
+        });
+        match started.await {
+            Ok(_) | Err(StoreError::Exists) => Ok(id),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     async fn post(self: &Arc<Self>, space: SpaceId, mut post: Post) -> Result<Posted, PostError> {
         if self.is_stopping() {
             return Err(PostError::Busy(

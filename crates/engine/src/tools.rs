@@ -23,6 +23,8 @@ pub struct CallContext {
     pub run: RunId,
     /// The run at the top, which a person or a plan started.
     pub root: RunId,
+    /// How many runs stand above this one; its parent waits for it when there is one.
+    pub depth: u32,
     /// Whose configuration the run follows.
     pub agent: AgentName,
     /// The agent's own entity: what it keeps is tied to this.

@@ -1,5 +1,6 @@
 //! What can be typed after `toolgate`.
 
+mod agent_check;
 mod tool_check;
 
 use std::ffi::OsString;
@@ -32,9 +33,18 @@ enum Command {
     Settings,
     /// Prints the HTTP door's OpenAPI document.
     Openapi,
+    /// Looks at agents.
+    #[command(subcommand)]
+    Agent(Agent),
     /// Looks at tools.
     #[command(subcommand)]
     Tool(Tool),
+}
+
+#[derive(Debug, Subcommand)]
+enum Agent {
+    /// Checks files with agents, and tells everything that is wrong with them.
+    Check(agent_check::Check),
 }
 
 #[derive(Debug, Subcommand)]
@@ -54,6 +64,9 @@ struct Serve {
     /// A settings file; `toolgate settings` prints one
     #[arg(long, value_name = "FILE", env = "TOOLGATE_CONFIG")]
     config: Option<PathBuf>,
+    /// A folder with agents as files, read at the start and whenever they change
+    #[arg(long, value_name = "DIR", env = "TOOLGATE_AGENTS")]
+    agents: Option<PathBuf>,
     /// Let everybody in with all rights, for trying out; on loopback only
     #[arg(long, env = "TOOLGATE_NO_AUTH", value_parser = BoolishValueParser::new())]
     no_auth: bool,
@@ -69,6 +82,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
             settings.add_secrets(std::env::vars_os().filter_map(readable));
             settings.listen = flags.listen.unwrap_or(settings.listen);
             settings.data = flags.data.unwrap_or(settings.data);
+            settings.agents = flags.agents.or(settings.agents);
             let access = match flags.no_auth {
                 true => serve::Access::Open,
                 false => serve::Access::Keys,
@@ -82,6 +96,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         Command::Openapi => {
             output::print(&format!("{}\n", toolgate_door_http::openapi()))?;
         }
+        Command::Agent(Agent::Check(check)) => return check.run(),
         Command::Tool(Tool::Check(check)) => return check.run(),
     }
     Ok(ExitCode::SUCCESS)

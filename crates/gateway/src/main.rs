@@ -1,5 +1,6 @@
 //! The binary `toolgate`: settings, wiring, commands, shutdown.
 
+mod agents;
 mod chat;
 mod commands;
 mod data;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use axum::Router;
 use axum::serve::ListenerExt as _;
+use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -22,10 +23,11 @@ use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
 use toolgate_store::{SqliteOptions, SqliteStore};
-use toolgate_tools::Toolkit;
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::Deliveries;
+use toolgate_tools::{Planner, Toolkit};
 
+use crate::agents::Folder;
 use crate::data::DataDir;
 use crate::project;
 use crate::settings::{self, Settings};
@@ -86,6 +88,11 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let engine = engine(store.clone(), tools, data.node()?, settings)?;
     let project = greet(&engine, settings, address).await?;
 
+    let agents = match &settings.agents {
+        Some(folder) => Some(Folder::open(folder, engine.clone(), store.clone(), project).await?),
+        None => None,
+    };
+
     let auth = match access {
         Access::Keys => Auth::Keys,
         Access::Open => Auth::Open(project),
@@ -95,13 +102,13 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let door = toolgate_door_http::router(engine.clone(), door_settings);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, ?access, "ready");
-    until_signalled(
-        parts(listener, door, engine, deliveries, &stop),
-        stop,
-        signals,
-        settings.drain,
-    )
-    .await?;
+    let planner = Planner::new(engine.clone(), store.clone());
+    let mut parts = parts(listener, door, engine, deliveries, &stop);
+    parts.spawn(planner.watch(stop.clone()).map(Ok));
+    if let Some(agents) = agents {
+        parts.spawn(agents.watch(stop.clone()).map(Ok));
+    }
+    until_signalled(parts, stop, signals, settings.drain).await?;
 
     drop(upkeep);
     if tokio::time::timeout(STORE_CLOSE, store.close()).await.is_err() {

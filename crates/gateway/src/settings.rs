@@ -35,6 +35,9 @@ pub struct Settings {
     pub listen: String,
     /// Where to keep everything.
     pub data: PathBuf,
+    /// A folder with the default project's agents as files.
+    #[serde(deserialize_with = "text::path")]
+    pub agents: Option<PathBuf>,
     /// The default project's secret key.
     #[serde(deserialize_with = "text::secret")]
     pub secret_key: Option<Secret>,
@@ -81,6 +84,7 @@ impl Default for Settings {
         Self {
             listen: "127.0.0.1:8787".into(),
             data: "./toolgate-data".into(),
+            agents: None,
             secret_key: None,
             public_key: None,
             jwt_secret: None,

@@ -102,6 +102,32 @@ pub struct ModelSpec {
     pub reasoning_tokens: Option<u32>,
 }
 
+/// How the names of well-known models begin.
+const VENDORS: [(&str, Provider); 4] = [
+    ("gpt-", Provider::Openai),
+    ("chatgpt-", Provider::Openai),
+    ("claude-", Provider::Anthropic),
+    ("gemini-", Provider::Google),
+];
+
+impl ModelSpec {
+    /// Another model of the same vendor, asked in the same way. The demo has no other models, so there the name
+    /// itself tells the vendor where it can.
+    pub fn named(&self, name: &str) -> Self {
+        let own = self.name.provider;
+        let by_name = || VENDORS.iter().find(|(start, _)| name.starts_with(start));
+        let provider = match own {
+            Provider::Demo => by_name().map_or(own, |(_, vendor)| *vendor),
+            Provider::Openai | Provider::Anthropic | Provider::Google => own,
+        };
+        let name = ModelName {
+            provider,
+            name: name.to_owned(),
+        };
+        Self { name, ..self.clone() }
+    }
+}
+
 /// What a run may use up. Each has a default; a configuration may set its own up to the ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -193,13 +219,7 @@ impl Agent {
             model: match &prompt.model {
                 None => self.model.clone(),
                 Some(ModelChoice::Own(model)) => model.clone(),
-                Some(ModelChoice::Named(name)) => ModelSpec {
-                    name: ModelName {
-                        provider: self.model.name.provider,
-                        name: name.clone(),
-                    },
-                    ..self.model.clone()
-                },
+                Some(ModelChoice::Named(name)) => self.model.named(name),
             },
             tool_choice: ToolChoice::None,
             limits: self.limits,

@@ -38,7 +38,7 @@ impl FakeTools {
 #[async_trait]
 impl ServerTools for FakeTools {
     fn action(&self, name: &str) -> Option<Action> {
-        let known = ["echo", "fail", "panic", "slow", "hang"].contains(&name);
+        let known = ["echo", "fail", "panic", "slow", "hang", "signal_parent"].contains(&name);
         known.then(|| Action {
             description: format!("Does {name}."),
             parameters: serde_json::json!({"type": "object"}),

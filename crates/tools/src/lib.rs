@@ -3,6 +3,7 @@
 //!
 //! Start with [`Toolkit`]; then any tool, `goals` for one that keeps something.
 
+mod cron;
 mod goals;
 pub mod knowledge;
 mod memory;
@@ -16,12 +17,16 @@ mod search;
 mod secrets;
 mod shelf;
 mod space;
+mod planner;
+mod plans;
+mod signal_parent;
 mod toolkit;
 mod vfs;
 mod web;
 
 pub use guard::{AllowList, BadHost};
 pub use image::Images;
+pub use planner::Planner;
 pub use search::Search;
 pub use secrets::{BadSecret, Secrets};
 pub use toolkit::{Parts, ServerTool, Toolkit, World};

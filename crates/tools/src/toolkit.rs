@@ -22,9 +22,55 @@ use crate::outside::Outside;
 use crate::search::{Search, WebSearch};
 use crate::secrets::Secrets;
 use crate::web::{Manners, WebFetch};
-use crate::{goals, knowledge, memory, overflow, request, space, vfs};
+use crate::{goals, knowledge, memory, overflow, plans, request, signal_parent, space, vfs};
 
 /// A tool that the gateway runs itself.
+///
+/// One is one type in one file, and one line where it is registered:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use async_trait::async_trait;
+/// use serde_json::{Value, json};
+/// use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
+/// use toolgate_kernel::agent::Action;
+/// use toolgate_kernel::tool::Retry;
+/// use toolgate_tools::{ServerTool, Toolkit};
+///
+/// /// Counts words.
+/// struct CountWords;
+///
+/// #[async_trait]
+/// impl ServerTool for CountWords {
+///     fn name(&self) -> &'static str {
+///         "countWords"
+///     }
+///     fn action(&self) -> Action {
+///         Action {
+///             description: "Count the words of a text.".into(),
+///             parameters: json!({
+///                 "type": "object",
+///                 "properties": {"text": {"type": "string", "description": "What to count."}},
+///                 "required": ["text"],
+///             }),
+///             timeout: Duration::from_secs(5),
+///             // Counting again harms nobody, so a crash in the middle is not the end of the call.
+///             retry: Retry::Safe,
+///         }
+///     }
+///     async fn call(&self, input: Value, context: &CallContext) -> Result<Value, CallFailure> {
+///         let text = input["text"].as_str().expect("the input fits the schema");
+///         (context.progress)(json!({"reading": text.len()}).into());
+///         Ok(json!({"words": text.split_whitespace().count()}))
+///     }
+/// }
+///
+/// let mut toolkit = Toolkit::default();
+/// toolkit.register(CountWords);
+/// // From here on every agent may have it: {"executionType": "prebuilt", "execution": {"action": "countWords"}}.
+/// assert_eq!(toolkit.action("countWords").unwrap().parameters["required"], json!(["text"]));
+/// ```
 #[async_trait]
 pub trait ServerTool: Send + Sync {
     /// What a `prebuilt` tool calls it by.
@@ -100,7 +146,7 @@ impl Toolkit {
         toolkit.register(goals::SetGoals(records.clone()));
         toolkit.register(goals::GetGoals(records.clone()));
         toolkit.register(memory::SetMemory(records.clone()));
-        toolkit.register(memory::GetMemory(records));
+        toolkit.register(memory::GetMemory(records.clone()));
         toolkit.register(space::GetSpaceContext(store.clone()));
         toolkit.register(space::UpdateSpaceMetadata(store.clone()));
         toolkit.register(vfs::Read(workspace.clone()));
@@ -109,6 +155,10 @@ impl Toolkit {
         toolkit.register(vfs::Delete(workspace));
         toolkit.register(knowledge::SearchKnowledge(knowledge));
         toolkit.register(SendNotification { store, deliveries });
+        toolkit.register(plans::CreatePlan(records.clone()));
+        toolkit.register(plans::GetPlan(records.clone()));
+        toolkit.register(plans::CancelPlan(records));
+        toolkit.register(signal_parent::SignalParent);
         toolkit
     }
     /// Adds one, in place of the one with its name.

@@ -211,6 +211,7 @@ impl Driver {
             space: self.space,
             run: self.id,
             root: self.root,
+            depth: self.run.depth(),
             agent: agent.name.clone(),
             entity: agent.entity(self.project),
             call: call.tool.call,

@@ -2,6 +2,7 @@
 
 mod calls;
 mod children;
+mod families;
 mod faults;
 mod following;
 mod leases;

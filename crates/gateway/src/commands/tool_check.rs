@@ -56,16 +56,7 @@ impl Check {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
         let limits = settings.client_tools.limits()?;
-        // Nothing is kept: only what the actions say of themselves is asked for.
-        let store = Arc::new(MemoryStore::new());
-        let tools = Toolkit::standard(toolgate_tools::Parts {
-            store: store.clone(),
-            records: store.clone(),
-            workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
-            knowledge: Arc::new(Library::new(store.clone(), None)),
-            deliveries: Arc::new(Deliveries::new(store, Arc::new(SystemClock), None)),
-            world: settings.world()?,
-        });
+        let tools = toolkit(&settings)?;
         let defaults = Defaults {
             model: serve::default_model(&settings.model),
             actions: &|action| tools.action(action),
@@ -111,6 +102,19 @@ impl Check {
             }
         }
     }
+}
+
+/// The gateway's tools, to be asked what they say of themselves. Nothing is kept.
+pub(super) fn toolkit(settings: &Settings) -> anyhow::Result<Toolkit> {
+    let store = Arc::new(MemoryStore::new());
+    Ok(Toolkit::standard(toolgate_tools::Parts {
+        store: store.clone(),
+        records: store.clone(),
+        workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
+        knowledge: Arc::new(Library::new(store.clone(), None)),
+        deliveries: Arc::new(Deliveries::new(store, Arc::new(SystemClock), None)),
+        world: settings.world()?,
+    }))
 }
 
 /// What is written in a file.

@@ -1,6 +1,7 @@
 //! How values are written in a settings file.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
@@ -21,6 +22,11 @@ pub fn secrets<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Se
     let texts = BTreeMap::<String, String>::deserialize(from)?;
     let set = texts.into_iter().filter(|(_, text)| !text.is_empty());
     Ok(set.map(|(name, text)| (name, Secret::new(text))).collect())
+}
+
+/// A path, or nothing when it is empty.
+pub fn path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    Ok(optional(from)?.map(PathBuf::from))
 }
 
 /// A span of time such as `"15s"`.

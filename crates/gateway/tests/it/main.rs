@@ -1,9 +1,11 @@
 //! The real binary, started as a process and asked over HTTP: what it promises holds through crashes, cuts,
 //! hostile requests and a full disk.
 
+mod agent_files;
 mod chat;
 mod deadline;
 mod drain;
+mod examples;
 mod faults;
 mod harness;
 mod hostile;
@@ -11,6 +13,7 @@ mod intake;
 mod kill;
 mod outside;
 mod parallel;
+mod plans;
 mod redaction;
 mod remembering;
 mod sdk;
@@ -19,3 +22,4 @@ mod stream;
 mod telemetry;
 mod tool_check;
 mod usage;
+mod waiting;

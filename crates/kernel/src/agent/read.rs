@@ -88,7 +88,11 @@ pub(super) fn agent(
         name: name.clone(),
         description: description.map(str::to_owned),
         instructions: instructions.unwrap_or_default().to_owned(),
-        model: model(&top).unwrap_or_else(|| defaults.model.clone()),
+        model: match model_choice(&top) {
+            None => defaults.model.clone(),
+            Some(ModelChoice::Own(model)) => model,
+            Some(ModelChoice::Named(name)) => defaults.model.named(&name),
+        },
         tool_choice: tool_choice.unwrap_or_default(),
         limits: limits(&top, steps),
         grants: top.texts("grants", GRANTS_MAX, GRANT_CHARS_MAX),

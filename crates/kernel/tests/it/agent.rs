@@ -185,6 +185,29 @@ fn a_model_has_an_address_a_key_and_settings() {
 }
 
 #[test]
+fn a_model_may_be_a_name_alone() {
+    let named = |name: &str| read(json!({ "model": name })).model.name;
+    let (vendor, name) = (Provider::Anthropic, "claude-small".to_owned());
+    assert_eq!(
+        named("claude-small"),
+        ModelName {
+            provider: vendor,
+            name
+        }
+    );
+    assert_eq!(named("else").provider, Provider::Demo);
+    // Where a vendor is set it is that one's model, whatever it is called.
+    let mut set = model();
+    set.name.provider = Provider::Openai;
+    set.base_url = Some("http://127.0.0.1:9/v1".to_owned());
+    let other = set.named("claude-small");
+    assert_eq!(
+        (other.name.provider, &other.base_url),
+        (Provider::Openai, &set.base_url)
+    );
+}
+
+#[test]
 fn every_problem_is_told_at_once() {
     check(
         json!({ "version": "2.0", "agent": { "name": "other", "system": "a", "prompt": "b" }, "instructions": "c",

@@ -1,0 +1,325 @@
+//! What an agent will do later. Plans belong to the agent; when one is due, the agent runs in the plan's space.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolgate_engine::records::{Change, Expected, Listing, NewRecord, Record, Records};
+use toolgate_engine::store::StoreError;
+use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_kernel::agent::Action;
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::id::SpaceId;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::Retry;
+
+use crate::cron::Cron;
+use crate::shelf::{body, input, of_agent, store};
+use crate::toolkit::ServerTool;
+
+pub(crate) const KIND: &str = "plan";
+/// Plans that one agent may have, those that are over among them.
+const PLANS_MAX: usize = 100;
+/// Shortest time between two runs of a plan.
+const EVERY_SECONDS_MIN: u64 = 60;
+const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
+const MESSAGE_CHARS_MAX: usize = 10_000;
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Makes one.
+pub(crate) struct CreatePlan(pub Arc<dyn Records>);
+/// Reads one, or all.
+pub(crate) struct GetPlan(pub Arc<dyn Records>);
+/// Ends one.
+pub(crate) struct CancelPlan(pub Arc<dyn Records>);
+
+/// A plan as it is kept. When it is due stands at its record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Plan {
+    /// What the agent is told when it is due.
+    pub message: String,
+    pub schedule: Schedule,
+    pub status: PlanStatus,
+    /// Who runs, and where.
+    pub agent: AgentName,
+    pub space: SpaceId,
+    /// When it was due last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Time>,
+    /// How often it ran.
+    #[serde(default)]
+    pub runs: u64,
+    /// Why it ended, when it did not end well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Schedule {
+    At(Time),
+    /// Counted from the first time.
+    EverySeconds(u64),
+    Cron {
+        expression: String,
+        time_zone: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PlanStatus {
+    Active,
+    /// It ran, and will not again.
+    Done,
+    /// Its agent or space is no longer there.
+    Failed,
+}
+
+impl Schedule {
+    /// When it is due after it was due at `due`, seen at `now`: what was missed meanwhile is not made up for.
+    pub fn next(&self, due: Time, now: Time) -> Option<Time> {
+        match self {
+            Self::At(_) => None,
+            Self::EverySeconds(seconds) => {
+                let step = Duration::from_secs(*seconds).as_millis() as i64;
+                let missed = (now.0 - due.0).max(0) / step;
+                Some(Time(due.0 + (missed + 1) * step))
+            }
+            Self::Cron {
+                expression,
+                time_zone,
+            } => {
+                let zone = TimeZone::get(time_zone).ok()?;
+                Cron::parse(expression).ok()?.next(now.max(due), &zone)
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CreateInput {
+    message: String,
+    at: Option<Time>,
+    every_seconds: Option<u64>,
+    cron: Option<String>,
+    time_zone: Option<String>,
+}
+
+impl CreateInput {
+    /// When, and when first.
+    fn schedule(&self, now: Time) -> Result<(Schedule, Time), String> {
+        match (self.at, self.every_seconds, &self.cron) {
+            (Some(moment), None, None) => Ok((Schedule::At(moment), moment)),
+            (None, Some(seconds), None) => Ok((
+                Schedule::EverySeconds(seconds),
+                now.after(Duration::from_secs(seconds)),
+            )),
+            (None, None, Some(expression)) => {
+                let time_zone = self.time_zone.clone().unwrap_or_else(|| "UTC".into());
+                let zone = TimeZone::get(&time_zone).map_err(|_| {
+                    format!("there is no time zone {time_zone:?}; expected one like \"Europe/Berlin\"")
+                })?;
+                let first = Cron::parse(expression)?.next(now, &zone);
+                let first = first.ok_or_else(|| format!("{expression:?} never comes"))?;
+                let expression = expression.clone();
+                Ok((
+                    Schedule::Cron {
+                        expression,
+                        time_zone,
+                    },
+                    first,
+                ))
+            }
+            _ => Err("give one of \"at\", \"everySeconds\" and \"cron\"".into()),
+        }
+    }
+}
+
+#[async_trait]
+impl ServerTool for CreatePlan {
+    fn name(&self) -> &'static str {
+        "createPlan"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description: "Plan to do something later, once or again and again. When it is due you are given the message."
+                .into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "message": {"type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS_MAX, "description": "What you will be told when it is due."},
+                    "at": {"type": "string", "format": "date-time", "description": "Once, at this moment, as in 2027-01-31T09:00:00Z."},
+                    "everySeconds": {"type": "integer", "minimum": EVERY_SECONDS_MIN, "maximum": EVERY_SECONDS_MAX, "description": "Again and again, with so many seconds between."},
+                    "cron": {"type": "string", "description": "Again and again, by a cron expression: minute, hour, day of the month, month, day of the week. \"0 9 * * 1-5\" is every weekday at nine."},
+                    "timeZone": {"type": "string", "description": "For cron: where, as in Europe/Berlin. Default: UTC."},
+                },
+                "required": ["message"],
+            }),
+            timeout: TIMEOUT,
+            // A plan is named by its call: making it again is making it once.
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        let wanted: CreateInput = input(given)?;
+        let schedule = wanted.schedule(context.now);
+        let (schedule, due) =
+            schedule.map_err(|words| CallFailure::new(ErrorCode::ValidationFailed, words))?;
+        let id = format!("plan_{}", context.call);
+        let plan = Plan {
+            message: wanted.message,
+            schedule,
+            status: PlanStatus::Active,
+            agent: context.agent.clone(),
+            space: context.space,
+            last: None,
+            runs: 0,
+            reason: None,
+        };
+        let shelf = of_agent(context, KIND);
+        let mut changes = room(&plans(&self.0, context).await?)?;
+        changes.push(Change::Put(put(id.clone(), &plan, Some(due))));
+        let new = Expected {
+            id: id.clone(),
+            version: None,
+        };
+        match self
+            .0
+            .change_records(shelf, vec![new], changes, context.now)
+            .await
+        {
+            // Made before the crash that made the call run again.
+            Ok(()) | Err(StoreError::Conflict) => one(&self.0, context, &id).await,
+            Err(error) => Err(store(error)),
+        }
+    }
+}
+
+#[async_trait]
+impl ServerTool for GetPlan {
+    fn name(&self) -> &'static str {
+        "getPlan"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description: "Read your plans, the next one first; or one of them.".into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string", "description": "One plan. Omit to read all."},
+                },
+            }),
+            timeout: TIMEOUT,
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        if let Some(id) = given["id"].as_str() {
+            return one(&self.0, context, id).await;
+        }
+        let mut records = plans(&self.0, context).await?;
+        // Those that are over last.
+        records.sort_by_key(|record| (record.due.is_none(), record.due, record.created));
+        let told = records.iter().map(told).collect::<Result<Vec<_>, _>>()?;
+        Ok(json!({ "totalPlans": told.len(), "plans": told }))
+    }
+}
+
+#[async_trait]
+impl ServerTool for CancelPlan {
+    fn name(&self) -> &'static str {
+        "cancelPlan"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description: "End one of your plans.".into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {"id": {"type": "string", "description": "Which."}},
+                "required": ["id"],
+            }),
+            timeout: TIMEOUT,
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        let id = given["id"].as_str().unwrap_or_default();
+        let told = one(&self.0, context, id).await?;
+        let shelf = of_agent(context, KIND);
+        let change = vec![Change::Remove(id.into())];
+        let changed = self
+            .0
+            .change_records(shelf, Vec::new(), change, context.now)
+            .await;
+        changed.map_err(store)?;
+        Ok(json!({ "cancelled": told }))
+    }
+}
+
+/// A plan as it is put on its shelf.
+pub(crate) fn put(id: String, plan: &Plan, due: Option<Time>) -> NewRecord {
+    NewRecord {
+        id,
+        body: serde_json::to_value(plan).expect("a plan is JSON").into(),
+        text: None,
+        data: None,
+        due,
+    }
+}
+
+/// What makes room for one more: plans that are over go, the oldest first.
+fn room(records: &[Record]) -> Result<Vec<Change>, CallFailure> {
+    if records.len() < PLANS_MAX {
+        return Ok(Vec::new());
+    }
+    let over = records.iter().filter(|record| record.due.is_none());
+    let oldest = over.min_by_key(|record| record.created).ok_or_else(|| {
+        let words = format!("you may have {PLANS_MAX} plans; cancel some first");
+        CallFailure::new(ErrorCode::LimitExceeded, words)
+    })?;
+    Ok(vec![Change::Remove(oldest.id.clone())])
+}
+
+async fn plans(records: &Arc<dyn Records>, context: &CallContext) -> Result<Vec<Record>, CallFailure> {
+    let listing = Listing {
+        limit: PLANS_MAX,
+        ..Listing::default()
+    };
+    records
+        .list_records(of_agent(context, KIND), listing)
+        .await
+        .map_err(store)
+}
+
+async fn one(records: &Arc<dyn Records>, context: &CallContext, id: &str) -> Result<Value, CallFailure> {
+    let record = records.record(of_agent(context, KIND), id).await.map_err(store)?;
+    let missing = || CallFailure::new(ErrorCode::NotFound, format!("you have no plan {id:?}"));
+    told(&record.ok_or_else(missing)?)
+}
+
+fn told(record: &Record) -> Result<Value, CallFailure> {
+    let plan: Plan = body(record)?;
+    let mut told = json!({
+        "id": record.id,
+        "message": plan.message,
+        "status": plan.status,
+        "schedule": plan.schedule,
+        "nextAt": record.due,
+        "runs": plan.runs,
+        "createdAt": record.created,
+    });
+    if let Some(last) = plan.last {
+        told["lastAt"] = json!(last);
+    }
+    if let Some(reason) = plan.reason {
+        told["reason"] = reason.into();
+    }
+    Ok(told)
+}
