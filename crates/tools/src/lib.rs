@@ -5,21 +5,21 @@
 
 mod cron;
 mod goals;
+mod guard;
+mod image;
 pub mod knowledge;
 mod memory;
 pub mod notify;
-mod guard;
-mod image;
 mod outside;
 mod overflow;
+mod planner;
+mod plans;
 mod request;
 mod search;
 mod secrets;
 mod shelf;
-mod space;
-mod planner;
-mod plans;
 mod signal_parent;
+mod space;
 mod toolkit;
 mod vfs;
 mod web;

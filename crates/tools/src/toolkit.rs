@@ -66,10 +66,12 @@ use crate::{goals, knowledge, memory, overflow, plans, request, signal_parent, s
 ///     }
 /// }
 ///
-/// let mut toolkit = Toolkit::default();
-/// toolkit.register(CountWords);
 /// // From here on every agent may have it: {"executionType": "prebuilt", "execution": {"action": "countWords"}}.
-/// assert_eq!(toolkit.action("countWords").unwrap().parameters["required"], json!(["text"]));
+/// fn with_mine(mut toolkit: Toolkit) -> Toolkit {
+///     toolkit.register(CountWords);
+///     toolkit
+/// }
+/// assert_eq!(CountWords.action().parameters["required"], json!(["text"]));
 /// ```
 #[async_trait]
 pub trait ServerTool: Send + Sync {

@@ -3,18 +3,18 @@
 
 mod apart;
 mod goals;
+mod image;
 mod knowledge;
 mod meaning;
 mod memory;
 mod notify;
-mod space;
-mod vfs;
-mod wire;
-mod image;
 mod redirects;
 mod request;
 mod secrets;
 mod server;
+mod space;
+mod vfs;
 mod web_fetch;
 mod web_search;
+mod wire;
 mod world;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use toolgate_engine::clock::SystemClock;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools as _};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::{Defaults, ModelName, ModelSpec, Provider, Secret};
@@ -19,6 +20,8 @@ use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Execution;
 use toolgate_store::MemoryStore;
+use toolgate_tools::knowledge::Library;
+use toolgate_tools::notify::Deliveries;
 use toolgate_tools::{AllowList, Parts, Secrets, Toolkit, World};
 
 /// Most bytes of a request that a test sends.
@@ -135,7 +138,9 @@ pub fn toolkit_in(world: World) -> Toolkit {
     Toolkit::standard(Parts {
         store: store.clone(),
         records: store.clone(),
-        workspace: Workspace::new(store, WorkspaceLimits::default()),
+        workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
+        knowledge: Arc::new(Library::new(store.clone(), None)),
+        deliveries: Arc::new(Deliveries::new(store, Arc::new(SystemClock), None)),
         world,
     })
 }
@@ -209,6 +214,7 @@ pub fn context() -> CallContext {
         root: RunId::from_bytes([3; 16]),
         agent: "worker".parse().expect("a name"),
         entity: EntityId::from_bytes([4; 16]),
+        depth: 0,
         call: call(),
         turns: Vec::new(),
         tools: Vec::new(),
