@@ -6,6 +6,7 @@ use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::Scope;
 use toolgate_engine::intake::{Answer, Post};
 use toolgate_engine::store::{ProjectRecord, RunFilter, RunRecord, Store};
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Parts, Settings};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::event::{Event, Seq};
@@ -20,7 +21,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::Toolkit;
-use crate::plans::{CancelPlan, CreatePlan, GetPlan};
+use crate::knowledge::Library;
+use crate::notify::Deliveries;
 
 /// Engines on one store, each with its planner.
 struct World {
@@ -153,10 +155,14 @@ fn node_on(
     stop: &CancellationToken,
 ) -> (Engine, Planner) {
     let records: Arc<dyn Records> = store.clone();
-    let mut tools = Toolkit::default();
-    tools.register(CreatePlan(records.clone()));
-    tools.register(GetPlan(records.clone()));
-    tools.register(CancelPlan(records.clone()));
+    let tools = Toolkit::standard(crate::Parts {
+        store: store.clone(),
+        records: records.clone(),
+        workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
+        knowledge: Arc::new(Library::new(records.clone(), None)),
+        deliveries: Arc::new(Deliveries::new(records.clone(), clock.clone(), None)),
+        world: crate::World::default(),
+    });
     let model = ScriptedModel::new(|ask| match (last_results(ask), last_words(ask).split_once(' ')) {
         (None, Some((tool, input))) if input.starts_with('{') => vec![call(tool, input)],
         _ => vec![text("done")],
