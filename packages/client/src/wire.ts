@@ -193,6 +193,38 @@ export interface Decided {
 
 export type Definition = unknown;
 
+/** What there is to say of a document. */
+export interface Document {
+  /** Unique in its collection: the project's, or an agent's own. */
+  id: string;
+  /** Its name for people. */
+  title: string;
+  /** Where it comes from. */
+  source?: string | null;
+  /** How it was written. */
+  mimeType: string;
+  /** Characters of its text. */
+  characters: number;
+  /** Pieces that it is found by. */
+  passages: number;
+  /** Whether it is also found by meaning, not only by its words. */
+  embedded: boolean;
+  /** When it was first kept. */
+  createdAt: Time;
+  /** When it was last changed. */
+  updatedAt: Time;
+  /** All of its text, where one document is asked for. */
+  text?: string | null;
+}
+
+/** A page of documents, by id. */
+export interface DocumentList {
+  /** The documents. */
+  documents: Document[];
+  /** What to give as `after` for the next page; null on the last. */
+  nextCursor?: string | null;
+}
+
 /** A lasting participant. */
 export interface Entity {
   /** Which. */
@@ -229,6 +261,38 @@ export interface Fault {
   pointer: string;
   /** What was seen and what would have been right. */
   message: string;
+}
+
+/** What there is to say of a file. */
+export interface File {
+  /** Unique in its space. */
+  path: string;
+  /** What it holds. */
+  mimeType: string;
+  /** How much. */
+  bytes: number;
+  /** Counts its changes, from 1. */
+  version: number;
+  /** When it was first written. */
+  createdAt: Time;
+  /** When this version was written. */
+  updatedAt: Time;
+}
+
+/** A page of files, by name. */
+export interface FileList {
+  /** The files. */
+  files: File[];
+  /** What to give as `after` for the next page; null on the last. */
+  nextCursor?: string | null;
+  /** Files that the space has. */
+  totalFiles: number;
+  /** Bytes that they take, earlier versions included. */
+  totalBytes: number;
+  /** Files that it may have. */
+  filesMax: number;
+  /** Bytes that they may take. */
+  bytesMax: number;
 }
 
 /** It is there. */
@@ -560,6 +624,12 @@ export interface RunSummary {
   seq: number;
 }
 
+/** Something happened that a call waits for. */
+export interface SignalCall {
+  /** What the call gives for it: any JSON. */
+  value: unknown;
+}
+
 /** A tool as it is understood. */
 export interface SoundTool {
   /** What the model calls it. */
@@ -727,6 +797,8 @@ export interface RunStartEvent {
   parent?: CallId;
   depth: number;
   clientTools?: ClientTool[];
+  behind?: string;
+  budget?: unknown;
   categories?: unknown;
   history?: unknown;
   tools: unknown;
@@ -908,6 +980,7 @@ export interface ToolExecutingEvent {
   shown?: boolean;
   claim?: Claim;
   child?: RunId;
+  pause?: unknown;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -1003,7 +1076,7 @@ export interface RunStatusEvent {
 export interface RunFinishEvent {
   type: 'run-finish';
   status: Status;
-  reason: 'stop' | 'length' | 'content-filter' | 'max-steps' | 'limit' | 'model-error' | 'cancelled';
+  reason: 'stop' | 'length' | 'content-filter' | 'max-steps' | 'limit' | 'model-error' | 'invalid-output' | 'cancelled';
   usage: Usage;
   error?: string;
   seq: number;

@@ -88,7 +88,7 @@ fn everything_wrong_is_told_with_its_line() {
             "        type: string\n        description",
             "        type: text\n        description",
         )
-        .replace("model: gpt-small", "modle: gpt-small");
+        .replace("model: gpt-small", "motor: gpt-small");
     let config = "{\n  \"instructions\": \"Help.\",\n  \"tools\": [\n    {\n      \"name\": \"1st\",\n      \"description\": \"x\"\n    }\n  ]\n}";
     let broken = "---\nname: a\nname: b\n---\n";
     let files = folder(&[
@@ -104,7 +104,7 @@ fn everything_wrong_is_told_with_its_line() {
     );
     let lines: Vec<&str> = told.lines().collect();
     for start in [
-        "page.md:4: error: /modle: ",
+        "page.md:4: error: /motor: ",
         "page.md:6: error: /tools/0: the gateway has no tool named \"getGaols\"",
         "page.md:13: error: /tools/2/parameters/text/type: ",
         "page.md: 3 problems",

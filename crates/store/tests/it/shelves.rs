@@ -87,7 +87,7 @@ on_every_store! {
         assert_eq!(ids(records, mine()).await, ["b"]);
     }
 
-    async fn nobody_sees_anothers(records) {
+    async fn nobody_sees_what_others_keep(records) {
         let others = [
             shelf(2, mine().owner),
             shelf(1, Owner::Entity(EntityId::from_bytes([8; 16]))),

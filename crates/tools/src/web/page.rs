@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn letters_are_read_as_they_were_written() {
-        assert_eq!(decode(b"caf\xe9", "text/html; charset=iso-8859-1"), "café");
+        assert_eq!(decode(b"\xe9tage", "text/html; charset=iso-8859-1"), "étage");
         assert_eq!(
             decode(b"<meta charset='windows-1252'>\x80", "text/html"),
             "<meta charset='windows-1252'>€"

@@ -47,7 +47,7 @@ struct Own {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
-    fn nobody_sees_what_is_anothers(deeds in deeds()) {
+    fn nobody_sees_what_others_keep(deeds in deeds()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(check(deeds));
     }
