@@ -156,11 +156,6 @@ async fn take(
     chat.answer(door, posted, following)
 }
 
-/// The agent that answers where nobody named one.
-fn default_agent() -> AgentName {
-    "default".parse().expect("it is a name")
-}
-
 /// Who reads what.
 struct Chat {
     who: Principal,

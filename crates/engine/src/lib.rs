@@ -46,6 +46,7 @@ use store::{Store, StoreError};
 use tools::ServerTools;
 
 pub use agents::AgentError;
+pub use post::default_agent;
 
 /// What may be set.
 #[derive(Debug, Clone)]
