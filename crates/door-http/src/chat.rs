@@ -95,12 +95,6 @@ async fn take(
         };
         return chat.go_on(door, space, claims, at).await;
     }
-    if let Some(space) = space
-        && let Some(run) = claims.run(door, &who, space).await
-        && !door.run(&who, run).await?.status.is_final()
-    {
-        claims.submit(door, &who).await?;
-    }
     let last = messages.len() - 1;
     let place = if at == "/messages" {
         format!("{at}/{last}")
@@ -108,6 +102,13 @@ async fn take(
         at.into()
     };
     let said = messages[last].said(&place).map_err(Refusal::invalid)?;
+    // Everything of the request is sound: only now may it change something.
+    if let Some(space) = space
+        && let Some(run) = claims.run(door, &who, space).await
+        && !door.run(&who, run).await?.status.is_final()
+    {
+        claims.submit(door, &who).await?;
+    }
     let again = turn.trigger == Some(Trigger::Regenerate);
     let named = messages[last].id.as_ref().filter(|id| !id.0.is_empty() && !again);
     // Only within its chat can a message be the same as one before.
@@ -153,11 +154,6 @@ async fn take(
         posted => posted?,
     };
     chat.answer(door, posted, following)
-}
-
-/// The agent that answers where nobody named one.
-fn default_agent() -> AgentName {
-    "default".parse().expect("it is a name")
 }
 
 /// Who reads what.

@@ -50,7 +50,7 @@ use store::{Store, StoreError};
 use tools::ServerTools;
 
 pub use agents::AgentError;
-pub use post::Occasion;
+pub use post::{Occasion, default_agent};
 
 /// What may be set.
 #[derive(Debug, Clone)]

@@ -22,8 +22,6 @@ use crate::intake::{Answer, IntakeError, Post, PostError, Posted};
 use crate::store::{Append, IdempotencyRecord, RunFilter, RunRecord, RunWrite, SpaceRecord, StoreError};
 use crate::{Engine, Inner};
 
-/// The agent that answers where nobody named one.
-const DEFAULT_AGENT: &str = "default";
 /// Newest runs of a space among which the one under way is looked for.
 const RECENT_RUNS: usize = 8;
 /// How often a write that nobody answered is tried.
@@ -671,8 +669,9 @@ impl Inner {
     }
 }
 
-fn default_agent() -> AgentName {
-    DEFAULT_AGENT.parse().expect("the default is a name")
+/// The agent that answers where nobody named one.
+pub fn default_agent() -> AgentName {
+    "default".parse().expect("the default is a name")
 }
 
 /// A cursor from which this entry is the next.

@@ -39,8 +39,11 @@ export class Tab {
       tab.posts += 1;
       return tab.posts > POSTS_MAX ? route.abort() : route.continue();
     });
+    // A page that speaks before it knows whether there is something to resume would read its own answer twice.
+    const resumed = tab.page.waitForResponse((response) => /\/stream\?/.test(response.url()));
     await tab.page.goto(url);
-    await tab.page.locator('main').waitFor();
+    await resumed;
+    await tab.page.locator('main:not([data-status=submitted])').waitFor();
     return tab;
   }
 

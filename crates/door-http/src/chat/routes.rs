@@ -3,11 +3,12 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
+use toolgate_engine::default_agent;
 use toolgate_kernel::name::AgentName;
 
 use super::body::ChatTurn;
 use super::past::ChatPast;
-use super::{default_agent, read, resumed, take};
+use super::{read, resumed, take};
 use crate::answer::Answer as Answered;
 use crate::auth::{Principal, Reader};
 use crate::body::Untyped;

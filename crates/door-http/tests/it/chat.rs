@@ -500,3 +500,25 @@ async fn the_past_of_a_long_chat_is_its_end() {
     assert!(messages.len() < 120, "{} messages", messages.len());
     assert!(past.to_string().len() < 8 << 20);
 }
+
+#[tokio::test]
+async fn a_message_that_is_refused_leaves_the_calls_before_it_open() {
+    let world = World::new().await;
+    let told = say(&world.backend(), "c", "call:ask").await;
+    let call = find(&told, "tool-input-available")["toolCallId"].clone();
+    let body = json!({"id": "c", "messages": [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "parts": result(&call, json!({"n": 1}))},
+        {"id": "n", "role": "user", "parts": []},
+    ]});
+    assert_eq!(
+        world.backend().post("/api/chat", body).await.code(422),
+        "VALIDATION_FAILED"
+    );
+    let told = go_on(&world.backend(), "c", result(&call, json!({"n": 2}))).await;
+    assert_eq!(
+        words(&told),
+        r#"got {"n":2}"#,
+        "nothing was taken with the refused message"
+    );
+}
