@@ -167,10 +167,10 @@ pub(crate) async fn read(
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("path" = String, Path, description = "Name of the file; may have slashes."),
-        ("if-match" = Option<String>, Header, description = "`etag` of the version to write over."),
-        ("if-none-match" = Option<String>, Header, description = "`*`: there must be none."),
+        ("if-match" = inline(Option<schema::Etag>), Header, description = "`etag` of the version to write over."),
+        ("if-none-match" = inline(Option<schema::AnyEtag>), Header, description = "`*`: there must be none."),
     ),
-    request_body(content = inline(FileBytes), content_type = "*/*", description = "All of it."),
+    request_body(content = inline(Option<FileBytes>), content_type = "*/*", description = "All of it."),
     responses(
         (status = 200, description = "Written.", body = FileBody),
         (status = 201, description = "Made.", body = FileBody),
@@ -210,7 +210,7 @@ pub(crate) async fn write(
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("path" = String, Path, description = "Name of the file; may have slashes."),
-        ("if-match" = Option<String>, Header, description = "`etag` of the version to take away."),
+        ("if-match" = inline(Option<schema::Etag>), Header, description = "`etag` of the version to take away."),
     ),
     responses((status = 204, description = "It is gone."), BadQuery, Changed, Missing, Refused),
 )]
@@ -273,20 +273,20 @@ fn etag(version: u64) -> HeaderValue {
 
 /// What the headers say must be there.
 fn only(headers: &HeaderMap) -> Result<Only, Refusal> {
-    if let Some(value) = headers.get(IF_NONE_MATCH) {
-        return match value.as_bytes() {
-            b"*" => Ok(Only::New),
-            _ => Err(Refusal::malformed("if-none-match: only * is understood here")),
-        };
+    match (headers.get(IF_NONE_MATCH), headers.get(IF_MATCH)) {
+        (None, None) => Ok(Only::Always),
+        (Some(value), None) if value == "*" => Ok(Only::New),
+        (Some(_), None) => Err(Refusal::malformed("if-none-match: only * is understood here")),
+        (None, Some(value)) => version(value).map(Only::Version).ok_or_else(|| {
+            Refusal::malformed("if-match: expected the etag of a version, such as \"3\" in quotes")
+        }),
+        (Some(_), Some(_)) => Err(Refusal::malformed(
+            "if-match, if-none-match: a file cannot be new and at a version",
+        )),
     }
-    let Some(value) = headers.get(IF_MATCH) else {
-        return Ok(Only::Always);
-    };
-    let version = value
-        .to_str()
-        .ok()
-        .and_then(|text| text.trim_matches('"').parse().ok());
-    version.map(Only::Version).ok_or_else(|| {
-        Refusal::malformed("if-match: expected the etag of a version, such as \"3\" in quotes")
-    })
+}
+
+fn version(etag: &HeaderValue) -> Option<u64> {
+    let text = etag.to_str().ok()?;
+    text.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }
