@@ -44,6 +44,7 @@ pub struct World {
     pub store: Arc<dyn Store>,
     pub tools: Arc<FakeTools>,
     pub clock: Arc<HeldClock>,
+    pub workspace: Workspace,
     pub stop: CancellationToken,
     driving: JoinHandle<()>,
 }
@@ -93,11 +94,12 @@ impl World {
             tools: tools.clone(),
             clock: clock.clone(),
         };
+        let workspace = Workspace::new(records.clone(), limits);
         let engine = Engine::new(parts, engine_settings);
         let stop = CancellationToken::new();
         let mut settings = DoorSettings {
             auth: Auth::Keys,
-            workspace: Workspace::new(records.clone(), limits),
+            workspace: workspace.clone(),
             knowledge: Arc::new(Library::new(records, None)),
             body_bytes_max: BODY_BYTES_MAX,
             heartbeat: HEARTBEAT,
@@ -141,6 +143,7 @@ impl World {
             store,
             tools,
             clock,
+            workspace,
             stop,
             driving,
         }
