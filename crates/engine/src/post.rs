@@ -70,6 +70,8 @@ pub(crate) enum Birth {
     NoAgent,
     /// Its family has used up what it may.
     UsedUp(String),
+    /// The run at the top has ended, and those below are about to.
+    Ended,
 }
 
 /// A run that nobody's message starts: a plan's moment has come.
@@ -454,6 +456,10 @@ impl Inner {
         }
         // One birth at a time per family, so that the count is right.
         let _turn = self.spaces.lock(SpaceId::from_bytes(root.to_bytes())).await;
+        let top = self.store.run(root).await?;
+        if top.is_none_or(|top| top.status.is_final()) {
+            return Ok(Birth::Ended);
+        }
         if let Some(words) = self.spent(project, root).await?.beyond(budget) {
             return Ok(Birth::UsedUp(words));
         }

@@ -7,7 +7,7 @@ use crate::Inner;
 use crate::store::{RunFilter, StoreError};
 
 /// Children of one run that are looked at.
-const CHILDREN_MAX: usize = 10_000;
+pub(crate) const CHILDREN_MAX: usize = 10_000;
 
 /// What was used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -29,6 +29,8 @@ const EVERY_SECONDS_MIN: u64 = 60;
 const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
 const MESSAGE_CHARS_MAX: usize = 10_000;
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a change is tried while others change the same plan.
+const ATTEMPTS: usize = 4;
 
 /// Makes one.
 pub(crate) struct CreatePlan(pub Arc<dyn Records>);
@@ -79,6 +81,8 @@ pub(crate) enum PlanStatus {
     Done,
     /// Its agent or space is no longer there.
     Failed,
+    /// Its agent ended it.
+    Cancelled,
 }
 
 impl Schedule {
@@ -251,15 +255,30 @@ impl ServerTool for CancelPlan {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let id = given["id"].as_str().unwrap_or_default();
-        let told = one(&self.0, context, id).await?;
-        let shelf = of_agent(context, KIND);
-        let change = vec![Change::Remove(id.into())];
-        let changed = self
-            .0
-            .change_records(shelf, Vec::new(), change, context.now)
-            .await;
-        changed.map_err(store)?;
-        Ok(json!({ "cancelled": told }))
+        for _ in 0..ATTEMPTS {
+            let record = find(&self.0, context, id).await?;
+            let mut plan: Plan = body(&record)?;
+            if plan.status != PlanStatus::Active {
+                // Over, perhaps by this very call before a crash.
+                return Ok(json!({ "cancelled": told(&record)? }));
+            }
+            plan.status = PlanStatus::Cancelled;
+            let unchanged = Expected {
+                id: id.into(),
+                version: Some(record.version),
+            };
+            let change = Change::Put(put(id.into(), &plan, None));
+            let shelf = of_agent(context, KIND);
+            let changed = self
+                .0
+                .change_records(shelf, vec![unchanged], vec![change], context.now);
+            match changed.await {
+                // It is over now, or it ran meanwhile: looked at again.
+                Ok(()) | Err(StoreError::Conflict) => {}
+                Err(error) => return Err(store(error)),
+            }
+        }
+        Err(CallFailure::unavailable("the plan is busy; try again"))
     }
 }
 
@@ -299,9 +318,12 @@ async fn plans(records: &Arc<dyn Records>, context: &CallContext) -> Result<Vec<
 }
 
 async fn one(records: &Arc<dyn Records>, context: &CallContext, id: &str) -> Result<Value, CallFailure> {
+    told(&find(records, context, id).await?)
+}
+
+async fn find(records: &Arc<dyn Records>, context: &CallContext, id: &str) -> Result<Record, CallFailure> {
     let record = records.record(of_agent(context, KIND), id).await.map_err(store)?;
-    let missing = || CallFailure::new(ErrorCode::NotFound, format!("you have no plan {id:?}"));
-    told(&record.ok_or_else(missing)?)
+    record.ok_or_else(|| CallFailure::new(ErrorCode::NotFound, format!("you have no plan {id:?}")))
 }
 
 fn told(record: &Record) -> Result<Value, CallFailure> {

@@ -37,6 +37,7 @@ pub(crate) async fn run(
         match wait.filter(|wait| tried < call.attempts && *wait <= BACKOFF_MAX) {
             Some(wait) => {
                 tracing::debug!(call = %context.call, tried, ?wait, "asking again");
+                context.tell("no answer that helps; asking again in a moment");
                 tokio::time::sleep(wait).await;
             }
             None => break sent,

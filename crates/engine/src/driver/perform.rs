@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::call::{Call, CallState, ErrorCode, Outcome};
 use toolgate_kernel::event::{EndReason, Event, RunFinish, Seq, Status, ToolProgress};
-use toolgate_kernel::id::{MessageId, RunId};
+use toolgate_kernel::id::{EntityId, MessageId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::AgentName;
@@ -108,7 +108,7 @@ impl Driver {
     }
 
     /// Runs a call on the gateway's side.
-    pub(crate) fn call(&self, call: &Call) -> BoxFuture<'static, Done> {
+    pub(crate) fn call(&self, call: &Call, history: &[Arc<Turn>]) -> BoxFuture<'static, Done> {
         let id = call.tool.call;
         let tool = call.definition.clone().expect("only a known tool runs");
         let span = tracing::info_span!(
@@ -121,27 +121,37 @@ impl Driver {
         let running = match (&tool.execution, &call.state) {
             (execution, CallState::Executing { child: Some(child) }) if execution.is_run() => {
                 match self.child_of(call, &tool, *child) {
-                    Ok(start) => child_run(self.inner.clone(), start, self.progress_of(call)).boxed(),
+                    Ok(start) => {
+                        // The time runs on while the gateway is down.
+                        let left = call.since.after(tool.timeout).since(self.inner.clock.now());
+                        let running = child_run(self.inner.clone(), start, self.progress_of(call));
+                        let ended = tokio::time::timeout(left, running);
+                        ended
+                            .map(move |ended| ended.unwrap_or_else(|_| timed_out(&tool)))
+                            .boxed()
+                    }
                     Err(outcome) => std::future::ready(outcome).boxed(),
                 }
             }
             (Execution::Prebuilt { .. } | Execution::Request(_) | Execution::Image(_), _) => {
                 let cancel = CancellationToken::new();
-                let context = self.context(call, &tool, cancel.clone());
+                let mut context = self.context(call, &tool, history, cancel.clone());
+                let speaker = self.run.speaker();
                 let stop = cancel.drop_guard();
                 let input = call.input.clone();
                 let inner = self.inner.clone();
                 async move {
+                    if let Some(speaker) = speaker {
+                        // Who cannot be looked up is nobody: no tool grants anything to that.
+                        context.profile = inner.store.entity(speaker).await.ok().flatten();
+                    }
                     let running = inner.tools.run(&tool.execution, &input, &context);
                     let running = AssertUnwindSafe(running).catch_unwind();
                     let outcome = match tokio::time::timeout(tool.timeout, running).await {
                         Ok(Ok(Ok(output))) => Outcome::Output(output),
                         Ok(Ok(Err(failure))) => Outcome::error(failure.code, failure.message),
                         Ok(Err(_)) => Outcome::error(ErrorCode::ExecutionFailed, "the tool broke down"),
-                        Err(_) => Outcome::error(
-                            ErrorCode::Timeout,
-                            format!("{} gave no answer within {:?}", tool.name, tool.timeout),
-                        ),
+                        Err(_) => timed_out(&tool),
                     };
                     drop(stop);
                     outcome
@@ -199,11 +209,17 @@ impl Driver {
             agent,
             behind,
             budget: self.run.budget(),
-            message: child_message(child, text),
+            message: child_message(child, self.run.speaker(), text),
         })
     }
 
-    fn context(&self, call: &Call, tool: &Tool, cancel: CancellationToken) -> CallContext {
+    fn context(
+        &self,
+        call: &Call,
+        tool: &Tool,
+        history: &[Arc<Turn>],
+        cancel: CancellationToken,
+    ) -> CallContext {
         let agent = self.run.agent();
         let now = self.inner.clock.now();
         CallContext {
@@ -215,7 +231,8 @@ impl Driver {
             agent: agent.name.clone(),
             entity: agent.entity(self.project),
             call: call.tool.call,
-            turns: self.run.turns().to_vec(),
+            profile: None,
+            turns: history.iter().chain(self.run.turns()).cloned().collect(),
             tools: self.kit.toolbox.keys().cloned().collect(),
             grants: agent.grants.clone(),
             deadline: now.after(tool.timeout),
@@ -242,6 +259,11 @@ impl Driver {
     }
 }
 
+fn timed_out(tool: &Tool) -> Outcome {
+    let words = format!("{} gave no answer within {:?}", tool.name, tool.timeout);
+    Outcome::error(ErrorCode::Timeout, words)
+}
+
 /// What a child run is asked: the input's `prompt`, or else all of it.
 fn child_text(input: &Json, value: &serde_json::Value) -> String {
     match value.get("prompt").and_then(|prompt| prompt.as_str()) {
@@ -250,12 +272,12 @@ fn child_text(input: &Json, value: &serde_json::Value) -> String {
     }
 }
 
-fn child_message(child: RunId, text: String) -> Message {
+fn child_message(child: RunId, from: Option<EntityId>, text: String) -> Message {
     // The same message however often the start is tried.
     let message_id = MessageId::from_bytes(child.to_bytes());
     Message {
         message_id,
-        from: None,
+        from,
         parts: vec![Part::Text { text }],
         metadata: None,
     }
@@ -273,6 +295,7 @@ async fn child_run(
         Ok(Birth::NoAgent) => {
             return Outcome::error(ErrorCode::Unavailable, format!("there is no agent named {agent}"));
         }
+        Ok(Birth::Ended) => return Outcome::error(ErrorCode::Cancelled, "the first run has ended"),
         Ok(Birth::UsedUp(words)) => return Outcome::error(ErrorCode::LimitExceeded, words),
         Err(error) => {
             tracing::warn!(run = %child, %error, "a child run could not be started");

@@ -156,20 +156,22 @@ impl Usual {
             timeout: EXECUTION_TIMEOUT,
             retry,
         };
+        // A child run is a log of its own: going on with it is not doing it again, and it has limits of its own.
+        let run = |parameters| Self {
+            parameters,
+            timeout: TIMEOUT_MAX,
+            retry: Retry::Safe,
+        };
         let prompt = || json!({ "type": "object", "properties": { "prompt": { "type": "string" } }, "required": ["prompt"] });
         match execution {
             Execution::Client => Self::client(),
             Execution::Static(_) | Execution::PassThrough => server(json!({ "type": "object" }), Retry::Safe),
-            // A child run is a log of its own: going on with it is not doing it again.
-            Execution::Agent { .. } => server(prompt(), Retry::Safe),
-            Execution::Spawn => server(
-                json!({ "type": "object", "properties": {
+            Execution::Agent { .. } => run(prompt()),
+            Execution::Spawn => run(json!({ "type": "object", "properties": {
                     "agent": { "type": "string", "description": "The name of the agent." },
                     "prompt": { "type": "string", "description": "What it has to do." },
-                }, "required": ["agent", "prompt"] }),
-                Retry::Safe,
-            ),
-            Execution::Prompt(_) => server(json!({ "type": "object" }), Retry::Safe),
+                }, "required": ["agent", "prompt"] })),
+            Execution::Prompt(_) => run(json!({ "type": "object" })),
             Execution::Request(call) => {
                 let retry = if call.method.is_idempotent() {
                     Retry::Safe

@@ -216,6 +216,7 @@ pub fn context() -> CallContext {
         entity: EntityId::from_bytes([4; 16]),
         depth: 0,
         call: call(),
+        profile: None,
         turns: Vec::new(),
         tools: Vec::new(),
         grants: Vec::new(),

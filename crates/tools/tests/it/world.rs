@@ -48,6 +48,11 @@ pub fn project() -> ProjectId {
     ProjectId::new(Uuid::from_u128(7))
 }
 
+/// Another one, with agents of the same names.
+pub fn other_project() -> ProjectId {
+    ProjectId::new(Uuid::from_u128(8))
+}
+
 /// Every test body runs on every store.
 macro_rules! on_every_store {
     ($(async fn $name:ident($world:ident) $body:block)*) => {
@@ -107,18 +112,20 @@ impl World {
             clock: clock.clone(),
         };
         let engine = Engine::new(parts, settings());
-        let record = ProjectRecord {
-            id: project(),
-            name: "test".into(),
-            jwt_secret: None,
-            jwks_url: None,
-            created: Time(0),
-        };
-        store.put_project(record).await.unwrap();
-        for name in AGENTS {
-            let config = json!({"instructions": "Do as the test says.", "model": {"provider": "demo"}, "tools": tools});
-            let name = name.parse().unwrap();
-            engine.put_agent(project(), &name, config.into()).await.unwrap();
+        for (project, title) in [(project(), "test"), (other_project(), "other")] {
+            let record = ProjectRecord {
+                id: project,
+                name: title.into(),
+                jwt_secret: None,
+                jwks_url: None,
+                created: Time(0),
+            };
+            store.put_project(record).await.unwrap();
+            for name in AGENTS {
+                let config = json!({"instructions": "Do as the test says.", "model": {"provider": "demo"}, "tools": tools});
+                let name = name.parse().unwrap();
+                engine.put_agent(project, &name, config.into()).await.unwrap();
+            }
         }
         let stop = CancellationToken::new();
         let (driven, halt) = (engine.clone(), stop.clone());
@@ -134,12 +141,17 @@ impl World {
         }
     }
 
-    /// A new space with these members' subjects.
+    /// A new space.
     pub async fn space(&self) -> SpaceId {
+        self.space_of(project()).await
+    }
+
+    /// A new space of a project.
+    pub async fn space_of(&self, project: ProjectId) -> SpaceId {
         let id = SpaceId::new(Uuid::now_v7());
         let record = SpaceRecord {
             id,
-            project: project(),
+            project,
             title: Some("Kitchen".into()),
             agent: None,
             metadata: None,
@@ -176,11 +188,12 @@ impl World {
         calls: &[(&str, Value)],
     ) -> Vec<Result<Value, String>> {
         let words = json!(calls).to_string();
+        let project = self.store.space(space).await.unwrap().expect("a space").project;
         let post = Post {
             makes_space: false,
             categories: None,
             history: Vec::new(),
-            project: project(),
+            project,
             space: Some(space),
             message: message(words),
             answer: Answer::Agent(agent.parse().unwrap()),
