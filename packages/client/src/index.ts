@@ -34,5 +34,14 @@ export { defineTool } from './runnable.js';
 export type * from './standard-schema.js';
 export type * from './tool.js';
 export { type ServeOptions, ToolServer } from './tool-server.js';
-export type { ClaimOptions, ReleaseOptions, RunResult, SpaceResult, ToolOutcome, Tools } from './tools.js';
+export type {
+  ClaimOptions,
+  ReleaseOptions,
+  RunResult,
+  SpaceResult,
+  ToolFormat,
+  ToolOutcome,
+  ToolQuery,
+  Tools,
+} from './tools.js';
 export type * as wire from './wire.js';

@@ -295,6 +295,9 @@ export interface FileList {
   bytesMax: number;
 }
 
+/** Tools, in our words or in a vendor's. */
+export type FoundTools = ToolList | ToolDefinitions;
+
 /** It is there. */
 export interface Health {
   /** Always `ok`. */
@@ -727,10 +730,22 @@ export interface Tool {
   parameters?: Record<string, unknown> | null;
   /** Where it runs. */
   placement: Placement;
+  /** What it is for. */
+  category?: string | null;
+  /** Words of a person that suggest it. */
+  triggers?: string[];
+  /** What the agent must have been granted; for backends only. */
+  permissions?: string[];
   /** Its author's number for this state of it. */
   version?: string | null;
   /** Set when it should not be used any more: why. */
   deprecated?: string | null;
+}
+
+/** Tools as a vendor's models are told of them. */
+export interface ToolDefinitions {
+  /** What stands under `tools` in a request to that vendor, to the letter. */
+  tools: Any[];
 }
 
 /** Tools. */

@@ -7,6 +7,7 @@ mod deadline;
 mod drain;
 mod examples;
 mod faults;
+mod formats;
 mod harness;
 mod hostile;
 mod intake;
