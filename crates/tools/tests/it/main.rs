@@ -5,6 +5,7 @@ mod apart;
 mod goals;
 mod image;
 mod knowledge;
+mod mail;
 mod meaning;
 mod memory;
 mod notify;
