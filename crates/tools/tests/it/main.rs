@@ -2,6 +2,7 @@
 //! that reach outside against real servers on loopback.
 
 mod apart;
+mod countdown;
 mod goals;
 mod image;
 mod knowledge;
@@ -9,6 +10,7 @@ mod mail;
 mod meaning;
 mod memory;
 mod notify;
+mod one_file;
 mod redirects;
 mod request;
 mod secrets;
