@@ -8,6 +8,7 @@ mod drain;
 mod every_tool;
 mod examples;
 mod faults;
+mod formats;
 mod harness;
 mod hostile;
 mod injection;
