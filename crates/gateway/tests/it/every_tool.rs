@@ -3,6 +3,7 @@
 
 mod giving_up;
 mod rows;
+mod superseding;
 
 use std::collections::BTreeSet;
 
