@@ -3,6 +3,7 @@
 
 mod giving_up;
 mod rows;
+mod superseding;
 
 use std::collections::BTreeSet;
 
@@ -63,6 +64,14 @@ impl World {
 
     fn user(&self) -> Api {
         self.api().as_user("ada")
+    }
+
+    /// Kills the gateway and starts it again, in a world that answers.
+    async fn crash(&mut self) {
+        self.gateway.kill();
+        self.server.open();
+        self.gateway.spawn();
+        self.gateway.ready().await;
     }
 
     async fn put(&self, name: &str, script: &str) {
@@ -222,20 +231,18 @@ async fn every_tool_survives_a_kill_in_the_middle() {
         .enumerate()
         .map(|(number, row)| world.begin(number, row));
     let begun = join_all(begun).await;
-    let live = begun.iter().map(|under_way| {
-        let (user, run) = (world.user(), under_way.run.clone());
-        tokio::spawn(async move {
-            let mut stream = user.follow(&run, 0).await;
+    let mut live = Vec::new();
+    for under_way in &begun {
+        let mut stream = world.user().follow(&under_way.run, 0).await;
+        live.push(tokio::spawn(async move {
             stream.rest().await;
             stream.raw
-        })
-    });
-    let live: Vec<_> = live.collect();
+        }));
+    }
     world.server.held(held).await;
     soon("the models of the families", world.models.held(3)).await;
 
-    world.gateway.crash().await;
-    world.server.open();
+    world.crash().await;
     world.models.release(100);
     for raw in join_all(live).await {
         let raw = String::from_utf8(raw.expect("a stream")).expect("a stream is UTF-8");
@@ -303,8 +310,7 @@ async fn what_is_kept_is_kept_once_wherever_the_kill_falls() {
             .map(|(number, row)| world.begin(number, row));
         let begun = join_all(begun).await;
         world.server.held(gates).await;
-        world.gateway.crash().await;
-        world.server.open();
+        world.crash().await;
         join_all(begun.iter().map(|under_way| world.check(under_way))).await;
         let notifying = begun
             .iter()

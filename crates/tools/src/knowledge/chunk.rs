@@ -27,10 +27,11 @@ fn border(text: &str) -> usize {
     };
     let half = text.char_indices().nth(CHUNK_CHARS / 2).map_or(0, |(at, _)| at);
     let window = &text[half..full];
-    let best = ["\n\n", "\n", ". ", " "]
+    let best = ["\n\n", "\n", ". "]
         .iter()
-        .find_map(|mark| window.rfind(mark).map(|at| half + at + mark.len()));
-    best.unwrap_or(full)
+        .find_map(|mark| Some(window.rfind(mark)? + mark.len()));
+    let behind_word = || behind_space(window.char_indices().rev());
+    best.or_else(behind_word).map_or(full, |at| half + at)
 }
 
 /// Where the next piece begins: a few words before the end of this one.
@@ -40,10 +41,13 @@ fn overlap(text: &str, end: usize) -> usize {
         .rev()
         .nth(OVERLAP_CHARS)
         .map_or(0, |(at, _)| at);
-    match text[back..end].find(' ') {
-        Some(word) => back + word + 1,
-        None => end,
-    }
+    behind_space(text[back..end].char_indices()).map_or(end, |at| back + at)
+}
+
+/// The place behind the first space of any kind.
+fn behind_space(mut places: impl Iterator<Item = (usize, char)>) -> Option<usize> {
+    let (at, space) = places.find(|(_, c)| c.is_whitespace())?;
+    Some(at + space.len_utf8())
 }
 
 #[cfg(test)]
@@ -59,6 +63,16 @@ mod tests {
         let paragraph = "word ".repeat(180);
         let pieces = chunks(&format!("{paragraph}\n\n{paragraph}\n\n{paragraph}"));
         assert!(pieces.len() == 3 && pieces[0].len() < 1000, "{pieces:?}");
+    }
+
+    #[test]
+    fn words_are_kept_apart_by_every_kind_of_space() {
+        let text = "beautiful\u{2003}words\u{a0}".repeat(200);
+        let whole = |piece: String| {
+            let mut words = piece.split_whitespace();
+            words.all(|word| ["beautiful", "words"].contains(&word))
+        };
+        assert!(chunks(&text).into_iter().all(whole));
     }
 
     proptest! {
