@@ -25,6 +25,7 @@ use toolgate_models::{ModelSettings, Models};
 use toolgate_store::{SqliteOptions, SqliteStore};
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::Deliveries;
+use toolgate_tools::readable::Reader;
 use toolgate_tools::{Planner, Toolkit};
 
 use crate::agents::Folder;
@@ -73,9 +74,11 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let store = Arc::new(open_store(&data)?);
     data.sign();
     let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
-    let embeddings = settings.embeddings.model();
-    let knowledge = Arc::new(Library::new(store.clone(), embeddings));
-    let webhook = settings.notifications.webhook();
+    let embeddings = settings.embeddings.model()?;
+    let program = std::env::current_exe().context("the gateway's own program, which reads documents")?;
+    let reader = Arc::new(Reader::apart(program));
+    let knowledge = Arc::new(Library::new(store.clone(), reader.clone(), embeddings));
+    let webhook = settings.notifications.webhook()?;
     let deliveries = Arc::new(Deliveries::new(store.clone(), Arc::new(SystemClock), webhook));
     let tools = Toolkit::standard(toolgate_tools::Parts {
         store: store.clone(),
@@ -84,6 +87,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
         workspace: workspace.clone(),
         knowledge: knowledge.clone(),
         deliveries: deliveries.clone(),
+        reader,
     });
     let engine = engine(store.clone(), tools, data.node()?, settings)?;
     let project = greet(&engine, settings, address).await?;

@@ -22,6 +22,7 @@ use toolgate_testkit::fake_tools::FakeTools;
 use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 use toolgate_tools::knowledge::Library;
+use toolgate_tools::readable::Reader;
 use uuid::Uuid;
 
 use crate::client::Client;
@@ -98,7 +99,7 @@ impl World {
         let mut settings = DoorSettings {
             auth: Auth::Keys,
             workspace: Workspace::new(records.clone(), limits),
-            knowledge: Arc::new(Library::new(records, None)),
+            knowledge: Arc::new(Library::new(records, Arc::new(Reader::here()), None)),
             body_bytes_max: BODY_BYTES_MAX,
             heartbeat: HEARTBEAT,
             rate: Rate {

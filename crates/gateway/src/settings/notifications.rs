@@ -20,10 +20,11 @@ pub struct Notifications {
 
 impl Notifications {
     /// The webhook, when there is one.
-    pub fn webhook(&self) -> Option<Webhook> {
-        Some(Webhook {
-            url: self.webhook_url.clone()?,
+    pub fn webhook(&self) -> anyhow::Result<Option<Webhook>> {
+        let url = text::address("notifications.webhook_url", &self.webhook_url)?;
+        Ok(url.map(|url| Webhook {
+            url,
             secret: self.webhook_secret.clone(),
-        })
+        }))
     }
 }

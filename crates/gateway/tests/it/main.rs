@@ -4,6 +4,7 @@
 mod agent_files;
 mod chat;
 mod deadline;
+mod documents;
 mod drain;
 mod examples;
 mod faults;

@@ -27,10 +27,14 @@ fn border(text: &str) -> usize {
     };
     let half = text.char_indices().nth(CHUNK_CHARS / 2).map_or(0, |(at, _)| at);
     let window = &text[half..full];
-    let best = ["\n\n", "\n", ". ", " "]
-        .iter()
-        .find_map(|mark| window.rfind(mark).map(|at| half + at + mark.len()));
-    best.unwrap_or(full)
+    let mut marks = ["\n\n", "\n", ". "].iter();
+    let behind_mark = |mark: &&str| window.rfind(*mark).map(|at| at + mark.len());
+    let behind_word = || match window.trim_end_matches(|c: char| !c.is_whitespace()) {
+        "" => None,
+        words => Some(words.len()),
+    };
+    let best = marks.find_map(behind_mark).or_else(behind_word);
+    best.map_or(full, |at| half + at)
 }
 
 /// Where the next piece begins: a few words before the end of this one.
@@ -40,8 +44,8 @@ fn overlap(text: &str, end: usize) -> usize {
         .rev()
         .nth(OVERLAP_CHARS)
         .map_or(0, |(at, _)| at);
-    match text[back..end].find(' ') {
-        Some(word) => back + word + 1,
+    match text[back..end].find(char::is_whitespace) {
+        Some(gap) => back + gap,
         None => end,
     }
 }

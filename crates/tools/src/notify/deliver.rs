@@ -13,7 +13,8 @@ use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::time::Time;
 
-use super::webhook::{Webhook, client};
+use super::webhook::Webhook;
+use crate::outside::Outside;
 
 const KIND: &str = "delivery";
 /// How often one is tried before it is laid aside: over about a day.
@@ -32,8 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 pub struct Deliveries {
     records: Arc<dyn Records>,
     clock: Arc<dyn Clock>,
-    webhook: Option<Webhook>,
-    client: reqwest::Client,
+    webhook: Option<(Webhook, Outside)>,
     queued: Notify,
 }
 
@@ -54,8 +54,10 @@ impl Deliveries {
         Self {
             records,
             clock,
-            webhook,
-            client: client(),
+            webhook: webhook.map(|webhook| {
+                let outside = webhook.outside();
+                (webhook, outside)
+            }),
             queued: Notify::new(),
         }
     }
@@ -89,7 +91,9 @@ impl Deliveries {
 
     /// Tries everything that is due now, once.
     pub async fn work_off(&self) {
-        let Some(webhook) = &self.webhook else { return };
+        let Some((webhook, outside)) = &self.webhook else {
+            return;
+        };
         loop {
             let due = match self.records.due_records(KIND, self.clock.now(), BATCH).await {
                 Ok(due) => due,
@@ -99,7 +103,7 @@ impl Deliveries {
                 return;
             }
             for (shelf, record) in due {
-                if let Err(error) = self.try_one(webhook, shelf, record).await {
+                if let Err(error) = self.try_one((webhook, outside), shelf, record).await {
                     return tracing::warn!(%error, "a delivery could not be kept up to date");
                 }
             }
@@ -138,7 +142,12 @@ impl Deliveries {
         }
     }
 
-    async fn try_one(&self, webhook: &Webhook, shelf: Shelf, record: Record) -> Result<(), StoreError> {
+    async fn try_one(
+        &self,
+        (webhook, outside): (&Webhook, &Outside),
+        shelf: Shelf,
+        record: Record,
+    ) -> Result<(), StoreError> {
         let now = self.clock.now();
         let read = record.body.read::<Delivery>();
         let mut delivery = read.map_err(|error| StoreError::Corrupt(format!("a delivery: {error}")))?;
@@ -151,7 +160,7 @@ impl Deliveries {
             Err(error) => return Err(error),
         }
         let body = delivery.payload.to_string();
-        let change = match webhook.send(&self.client, &record.id, body, now).await {
+        let change = match webhook.send(outside, &record.id, body, now).await {
             Ok(()) => Change::Remove(record.id.clone()),
             Err(why) => {
                 let again = delivery.attempts < ATTEMPTS_MAX;

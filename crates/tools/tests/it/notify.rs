@@ -45,7 +45,7 @@ async fn worked_off(world: &World, statuses: &[u16]) -> Vec<(String, String)> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let webhook = Webhook {
-        url,
+        url: url.parse().unwrap(),
         secret: Some(Secret::new(SECRET)),
     };
     let deliveries = Deliveries::new(world.records.clone(), world.clock.clone(), Some(webhook));
@@ -119,7 +119,7 @@ on_every_store! {
         world.call("ada", "sendNotification", json!({"title": "Tea", "channels": ["webhook"]})).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
-        let webhook = Some(Webhook { url, secret: None });
+        let webhook = Some(Webhook { url: url.parse().unwrap(), secret: None });
         let node = || Arc::new(Deliveries::new(world.records.clone(), world.clock.clone(), webhook.clone()));
         let (one, two) = (node(), node());
         let first = tokio::spawn({ let one = one.clone(); async move { one.work_off().await } });

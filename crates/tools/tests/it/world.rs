@@ -27,6 +27,7 @@ use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::{Deliveries, Webhook};
+use toolgate_tools::readable::Reader;
 use toolgate_tools::{Parts, ServerTool, Toolkit};
 use uuid::Uuid;
 
@@ -87,14 +88,16 @@ impl World {
         let clock = Arc::new(HeldClock::new());
         // Nothing is sent there: what is queued waits for whoever works it off.
         let hook = Webhook {
-            url: "http://127.0.0.1:1".into(),
+            url: "http://127.0.0.1:1".parse().unwrap(),
             secret: None,
         };
+        let reader = Arc::new(Reader::here());
         let mut toolkit = Toolkit::standard(Parts {
+            reader: reader.clone(),
             store: store.clone(),
             records: records.clone(),
             workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
-            knowledge: Arc::new(Library::new(records.clone(), None)),
+            knowledge: Arc::new(Library::new(records.clone(), reader.clone(), None)),
             deliveries: Arc::new(Deliveries::new(records.clone(), clock.clone(), Some(hook))),
             world: toolgate_tools::World::default(),
         });
