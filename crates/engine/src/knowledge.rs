@@ -27,7 +27,7 @@ pub struct NewDocument {
     pub title: Option<String>,
     /// Where it comes from: an address, for those who want to look.
     pub source: Option<String>,
-    /// How it is written: plain text, Markdown or HTML.
+    /// How it is written: plain text, Markdown, HTML or PDF.
     pub mime: Mime,
     /// All of it.
     pub data: Vec<u8>,
@@ -86,7 +86,7 @@ pub enum KnowledgeError {
     #[error("{0}")]
     Unfit(String),
     /// This kind of document cannot be read.
-    #[error("{0} cannot be read here; send text/plain, text/markdown or text/html")]
+    #[error("{0} cannot be read here; send text/plain, text/markdown, text/html or application/pdf")]
     UnknownKind(String),
     /// There is no room for it.
     #[error("{0}")]

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
+use toolgate_tools::readable;
 
 use crate::chat;
 use crate::output;
@@ -39,6 +40,9 @@ enum Command {
     /// Looks at tools.
     #[command(subcommand)]
     Tool(Tool),
+    /// Reads the document on the standard input; the gateway starts itself so, once for each document.
+    #[command(name = readable::ARGUMENT, hide = true)]
+    ReadDocument,
 }
 
 #[derive(Debug, Subcommand)]
@@ -98,6 +102,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         }
         Command::Agent(Agent::Check(check)) => return check.run(),
         Command::Tool(Tool::Check(check)) => return check.run(),
+        Command::ReadDocument => readable::work()?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,6 +26,7 @@ use toolgate_models::{ModelSettings, Models};
 use toolgate_store::{SqliteOptions, SqliteStore};
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::Deliveries;
+use toolgate_tools::readable::Reader;
 use toolgate_tools::{Planner, Toolkit};
 
 use crate::agents::Folder;
@@ -74,8 +75,10 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let store = Arc::new(open_store(&data)?);
     data.sign();
     let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
-    let embeddings = settings.embeddings.model();
-    let knowledge = Arc::new(Library::new(store.clone(), embeddings));
+    let embeddings = settings.embeddings.model()?;
+    let program = std::env::current_exe().context("the gateway's own program, which reads documents")?;
+    let reader = Arc::new(Reader::apart(program));
+    let knowledge = Arc::new(Library::new(store.clone(), reader.clone(), embeddings));
     let outbox = Arc::new(Outbox::new(store.clone(), Arc::new(SystemClock)));
     let channels = settings.notifications.channels()?;
     let deliveries = Arc::new(Deliveries::new(outbox.clone(), Arc::new(SystemClock), channels));
@@ -86,6 +89,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
         workspace: workspace.clone(),
         knowledge: knowledge.clone(),
         deliveries: deliveries.clone(),
+        reader,
     });
     let engine = engine(store.clone(), tools, data.node()?, settings)?;
     let project = greet(&engine, settings, address).await?;

@@ -2,7 +2,6 @@
 
 mod chunk;
 mod embed;
-mod readable;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,11 +15,13 @@ use toolgate_engine::knowledge::{Collection, DocumentInfo, Knowledge, KnowledgeE
 use toolgate_engine::records::{Change, Expected, Listing, NewRecord, Owner, Record, Records, Shelf};
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_engine::workspace::Mime;
 use toolgate_kernel::agent::{Action, entity_of};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
 
+use crate::readable::{PDF_BYTES_MAX, Reader, Source, TEXT_BYTES_MAX, Unreadable, Wanted};
 use crate::shelf::{input, store};
 use crate::toolkit::ServerTool;
 use embed::{Direction, Embedder};
@@ -31,9 +32,15 @@ const KIND: &str = "knowledge";
 /// Records of documents and of their passages stand on one shelf, so that they change together.
 const DOCUMENT: &str = "d/";
 const PASSAGE: &str = "c/";
+/// What documents may be.
+const KINDS: [&str; 5] = [
+    "text/plain",
+    "text/markdown",
+    "text/html",
+    "application/xhtml+xml",
+    "application/pdf",
+];
 const ID_CHARS_MAX: usize = 128;
-/// Largest document.
-pub const DOCUMENT_BYTES_MAX: usize = readable::HTML_BYTES_MAX;
 /// Passages that a collection may have.
 const PASSAGES_MAX: u64 = 50_000;
 /// Passages of each way to find that are joined.
@@ -49,6 +56,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// What projects know, kept as records.
 pub struct Library {
     records: Arc<dyn Records>,
+    reader: Arc<Reader>,
     embedder: Option<Embedder>,
 }
 
@@ -114,9 +122,37 @@ impl ServerTool for SearchKnowledge {
 
 impl Library {
     /// Keeps documents there; finds them by meaning too when there is a model.
-    pub fn new(records: Arc<dyn Records>, model: Option<EmbeddingModel>) -> Self {
+    pub fn new(records: Arc<dyn Records>, reader: Arc<Reader>, model: Option<EmbeddingModel>) -> Self {
         let embedder = model.map(Embedder::new);
-        Self { records, embedder }
+        Self {
+            records,
+            reader,
+            embedder,
+        }
+    }
+
+    /// The title and text of a document, all of it.
+    async fn read(&self, data: Vec<u8>, mime: &Mime) -> Result<(Option<String>, String), KnowledgeError> {
+        if !KINDS.contains(&mime.as_str()) {
+            return Err(KnowledgeError::UnknownKind(mime.as_str().to_owned()));
+        }
+        let source = Source {
+            kind: mime.as_str().to_owned(),
+            url: None,
+            wanted: Wanted::Everything,
+            cut: false,
+            data,
+        };
+        let unfit = |words: String| Err(KnowledgeError::Unfit(words));
+        match self.reader.read(source).await {
+            Ok(read) if read.cut => unfit(format!(
+                "a document may have {TEXT_BYTES_MAX} bytes of text at most, a PDF {PDF_BYTES_MAX} bytes"
+            )),
+            Ok(read) if read.damaged => unfit("the document is not in UTF-8".into()),
+            Ok(read) => Ok((read.title, read.text)),
+            Err(Unreadable::Kind(kind)) => Err(KnowledgeError::UnknownKind(kind)),
+            Err(Unreadable::Unfit(why)) => unfit(why),
+        }
     }
 
     /// Where a passage points, if that can be told now. A document without is still found by its words.
@@ -175,7 +211,7 @@ impl Knowledge for Library {
     ) -> Result<DocumentInfo, KnowledgeError> {
         let shelf = shelf(of);
         check_id(&document.id)?;
-        let (title, text) = read(document.data, &document.mime).await?;
+        let (title, text) = self.read(document.data, &document.mime).await?;
         let title = document.title.or(title).unwrap_or_else(|| document.id.clone());
         let chunks = chunk::chunks(&text);
         if chunks.is_empty() {
@@ -343,42 +379,6 @@ fn joined(rankings: [Vec<Hit>; 2]) -> Vec<Hit> {
         }
     }
     all.into_values().collect()
-}
-
-/// The title and text of a document.
-async fn read(
-    data: Vec<u8>,
-    mime: &toolgate_engine::workspace::Mime,
-) -> Result<(Option<String>, String), KnowledgeError> {
-    let unfit = |words: String| KnowledgeError::Unfit(words);
-    if data.len() > DOCUMENT_BYTES_MAX {
-        return Err(unfit(format!(
-            "a document may have {DOCUMENT_BYTES_MAX} bytes at most"
-        )));
-    }
-    let text = || {
-        String::from_utf8(data).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            unfit(format!("the document is not UTF-8 after byte {at}"))
-        })
-    };
-    match mime.as_str() {
-        "text/plain" => Ok((None, text()?)),
-        "text/markdown" => {
-            let text = text()?;
-            let heading = text.lines().find_map(|line| line.strip_prefix("# "));
-            let title = heading.map(|heading| heading.trim().to_owned());
-            Ok((title, text))
-        }
-        "text/html" | "application/xhtml+xml" => {
-            let html = text()?;
-            let page = tokio::task::spawn_blocking(move || readable::read(&html)).await;
-            let page = page.unwrap_or_else(|_| Err("the page cannot be read".into()));
-            let page = page.map_err(unfit)?;
-            Ok((page.title, page.text))
-        }
-        other => Err(KnowledgeError::UnknownKind(other.to_owned())),
-    }
 }
 
 fn check_id(id: &str) -> Result<(), KnowledgeError> {

@@ -14,6 +14,7 @@ mod outside;
 mod overflow;
 mod planner;
 mod plans;
+pub mod readable;
 mod request;
 mod search;
 mod secrets;

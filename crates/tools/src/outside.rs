@@ -16,7 +16,7 @@ use url::Url;
 use crate::guard::{self, AllowList, NotPublic, PublicResolver, Reach};
 
 /// Most redirects that are followed.
-const REDIRECTS_MAX: usize = 5;
+pub(crate) const REDIRECTS_MAX: usize = 5;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest silence in the middle of an answer.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -56,6 +56,8 @@ pub(crate) enum Limit {
     Whole(usize),
     /// The rest of a longer one is left.
     Cut(usize),
+    /// Nothing of it is read: the head says enough.
+    Head,
 }
 
 /// What came back, from the last address of a row of redirects.
@@ -66,6 +68,13 @@ pub(crate) struct Answer {
     pub body: Vec<u8>,
     /// The body goes on.
     pub cut: bool,
+}
+
+/// One request of a row of redirects.
+pub(crate) enum Step {
+    /// Ask this instead. It is not checked yet.
+    Onward(Ask),
+    There(Answer),
 }
 
 /// Why nothing came back. No words of it quote the address, which may hold a secret.
@@ -83,6 +92,12 @@ pub(crate) enum Missed {
     /// The answer cannot be used.
     #[error("{0}")]
     Unusable(String),
+}
+
+impl Missed {
+    pub(crate) fn endless() -> Self {
+        Self::Unusable(format!("it redirects more than {REDIRECTS_MAX} times"))
+    }
 }
 
 impl From<Missed> for CallFailure {
@@ -107,18 +122,30 @@ impl Outside {
     /// Sends a request, follows where it leads, and reads the answer.
     pub(crate) async fn send(&self, mut ask: Ask) -> Result<Answer, Missed> {
         for _ in 0..=REDIRECTS_MAX {
-            let response = self.send_once(&ask).await?;
-            match redirect(&ask, &response)? {
-                Some(next) => ask = next,
-                None => return read(response, ask).await,
+            match self.step(ask).await? {
+                Step::Onward(next) => ask = next,
+                Step::There(answer) => return Ok(answer),
             }
         }
-        let words = format!("it redirects more than {REDIRECTS_MAX} times");
-        Err(Missed::Unusable(words))
+        Err(Missed::endless())
+    }
+
+    /// Sends a request, and reads the answer unless it leads elsewhere.
+    pub(crate) async fn step(&self, ask: Ask) -> Result<Step, Missed> {
+        let response = self.send_once(&ask).await?;
+        Ok(match redirect(&ask, &response)? {
+            Some(next) => Step::Onward(next),
+            None => Step::There(read(response, ask).await?),
+        })
+    }
+
+    /// Whether a request may go there, as far as the address tells.
+    pub(crate) fn check(&self, url: &Url) -> Result<Reach, Missed> {
+        guard::check(url, &self.allow).map_err(Missed::Refused)
     }
 
     async fn send_once(&self, ask: &Ask) -> Result<Response, Missed> {
-        let reach = guard::check(&ask.url, &self.allow).map_err(Missed::Refused)?;
+        let reach = self.check(&ask.url)?;
         let clients = self.clients.get_or_init(Clients::build).as_ref();
         let clients = clients.map_err(|words| Missed::Unreached(words.clone()))?;
         let client = match reach {
@@ -196,25 +223,7 @@ fn redirect(ask: &Ask, response: &Response) -> Result<Option<Ask>, Missed> {
 }
 
 async fn read(mut response: Response, ask: Ask) -> Result<Answer, Missed> {
-    let (bytes_max, cuts) = match ask.limit {
-        Limit::Whole(bytes) => (bytes, false),
-        Limit::Cut(bytes) => (bytes, true),
-    };
-    let mut body = Vec::new();
-    let mut cut = false;
-    while let Some(chunk) = response.chunk().await.map_err(missed)? {
-        let room = bytes_max - body.len();
-        if chunk.len() > room && !cuts {
-            return Err(Missed::Unusable(format!(
-                "its answer is longer than {bytes_max} bytes"
-            )));
-        }
-        cut = chunk.len() > room;
-        body.extend_from_slice(&chunk[..room.min(chunk.len())]);
-        if cut {
-            break;
-        }
-    }
+    let (body, cut) = body(&mut response, ask.limit).await?;
     Ok(Answer {
         status: response.status(),
         headers: std::mem::take(response.headers_mut()),
@@ -222,6 +231,30 @@ async fn read(mut response: Response, ask: Ask) -> Result<Answer, Missed> {
         body,
         cut,
     })
+}
+
+/// The bytes of an answer, and whether there are more.
+async fn body(response: &mut Response, limit: Limit) -> Result<(Vec<u8>, bool), Missed> {
+    let (bytes_max, cuts) = match limit {
+        Limit::Whole(bytes) => (bytes, false),
+        Limit::Cut(bytes) => (bytes, true),
+        Limit::Head => return Ok((Vec::new(), true)),
+    };
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(missed)? {
+        let room = bytes_max - body.len();
+        let over = chunk.len() > room;
+        if over && !cuts {
+            return Err(Missed::Unusable(format!(
+                "its answer is longer than {bytes_max} bytes"
+            )));
+        }
+        body.extend_from_slice(&chunk[..room.min(chunk.len())]);
+        if over {
+            return Ok((body, true));
+        }
+    }
+    Ok((body, false))
 }
 
 fn missed(error: reqwest::Error) -> Missed {

@@ -66,7 +66,8 @@ struct Found {
 /// Searches the web: Gemini, SearXNG, a test.
 #[async_trait]
 trait SearchEngine: Send + Sync {
-    async fn search(&self, query: &str) -> Result<Found, CallFailure>;
+    /// At most `most` places.
+    async fn search(&self, query: &str, most: usize) -> Result<Found, CallFailure>;
 }
 
 /// Searches the web.
@@ -123,9 +124,9 @@ impl ServerTool for WebSearch {
             )
         };
         let engine = self.0.as_ref().ok_or_else(nobody)?;
+        let most = max_results.unwrap_or(RESULTS);
         context.tell("searching");
-        let mut found = engine.search(&query).await?;
-        found.hits.truncate(max_results.unwrap_or(RESULTS));
+        let found = engine.search(&query, most).await?;
         let mut told = json!({"query": query, "results": found.hits});
         if let Some(answer) = found.answer {
             told["answer"] = answer.into();
@@ -137,16 +138,38 @@ impl ServerTool for WebSearch {
 /// Asks an engine and reads its JSON. What it says of a failure is for the log: it may quote the key.
 async fn ask<T: for<'de> Deserialize<'de>>(outside: &Outside, ask: Ask) -> Result<T, CallFailure> {
     let Answer { status, body, .. } = outside.send(ask).await?;
-    match status {
-        StatusCode::TOO_MANY_REQUESTS => Err(CallFailure::unavailable(
-            "the search engine is asked too often; try again later",
-        )),
-        status if status.is_success() => serde_json::from_slice(&body).map_err(|error| {
+    if status.is_success() {
+        return serde_json::from_slice(&body).map_err(|error| {
             tracing::warn!(%error, "a search engine's answer cannot be read");
             CallFailure::failed("the search engine's answer cannot be read")
-        }),
-        status => Err(CallFailure::failed(format!(
-            "the search engine answered {status}"
-        ))),
+        });
+    }
+    Err(refusal(status, &body))
+}
+
+/// What vendors write when a key is none, whatever the status.
+const BAD_KEY: &[u8] = b"API_KEY_INVALID";
+
+/// Words for whoever can do something about it.
+fn refusal(status: StatusCode, body: &[u8]) -> CallFailure {
+    let bad_key = body.windows(BAD_KEY.len()).any(|part| part == BAD_KEY);
+    tracing::warn!(%status, bad_key, "a search engine refuses");
+    match status {
+        _ if bad_key => CallFailure::unavailable(KEY_REFUSED),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => CallFailure::unavailable(KEY_REFUSED),
+        StatusCode::NOT_FOUND => CallFailure::unavailable(
+            "the search engine has no such model or address; the operator of this gateway has to look at [search]",
+        ),
+        StatusCode::TOO_MANY_REQUESTS => CallFailure::unavailable(
+            "the search engine is asked too often, or its quota is used up; try again later",
+        ),
+        status if status.is_server_error() => CallFailure::unavailable(format!(
+            "the search engine has a problem of its own ({}); try again later",
+            status.as_u16()
+        )),
+        status => CallFailure::failed(format!("the search engine answered {status}")),
     }
 }
+
+const KEY_REFUSED: &str =
+    "the search engine does not let this gateway in; its operator has to look at the engine's key and access";

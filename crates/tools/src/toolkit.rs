@@ -19,6 +19,7 @@ use crate::guard::AllowList;
 use crate::image::{Images, Painter};
 use crate::notify::{Deliveries, SendNotification};
 use crate::outside::Outside;
+use crate::readable::Reader;
 use crate::search::{Search, WebSearch};
 use crate::secrets::Secrets;
 use crate::web::{Manners, WebFetch};
@@ -95,6 +96,8 @@ pub struct Parts {
     pub knowledge: Arc<dyn Knowledge>,
     /// What is sent outside.
     pub deliveries: Arc<Deliveries>,
+    /// What makes text of pages.
+    pub reader: Arc<Reader>,
     /// How the world outside is reached.
     pub world: World,
 }
@@ -133,6 +136,7 @@ impl Toolkit {
             workspace,
             knowledge,
             deliveries,
+            reader,
             world,
         } = parts;
         let outside = Arc::new(Outside::new(world.allow));
@@ -143,7 +147,7 @@ impl Toolkit {
             secrets: world.secrets,
             painter: Painter::new(world.images),
         };
-        toolkit.register(WebFetch::new(outside, world.manners));
+        toolkit.register(WebFetch::new(outside, world.manners, reader));
         toolkit.register(WebSearch::new(world.search));
         toolkit.register(goals::SetGoals(records.clone()));
         toolkit.register(goals::GetGoals(records.clone()));

@@ -106,7 +106,7 @@ pub(crate) async fn list(
     }))
 }
 
-/// Keeps a document, in place of the one with its id: plain text, Markdown or HTML, as `content-type` says.
+/// Keeps a document, in place of the one with its id: plain text, Markdown, HTML or PDF, as `content-type` says.
 #[utoipa::path(
     put, path = "/v1/knowledge/documents/{document}", operation_id = "put_document", tag = "knowledge",
     params(
@@ -115,7 +115,7 @@ pub(crate) async fn list(
         ("title" = Option<String>, Query, max_length = 500, description = "Its name for people; by default its own."),
         ("source" = Option<String>, Query, max_length = 500, description = "Where it comes from, for those who want to look."),
     ),
-    request_body(content = String, content_type = "text/markdown", description = "All of it, in UTF-8."),
+    request_body(content = String, content_type = "text/markdown", description = "All of it, texts in UTF-8."),
     responses((status = 200, description = "Kept.", body = DocumentBody), BadDocument, Missing, BackendOnly, Refused),
 )]
 pub(crate) async fn put(

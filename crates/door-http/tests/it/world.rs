@@ -23,6 +23,7 @@ use toolgate_testkit::fake_tools::FakeTools;
 use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 use toolgate_tools::knowledge::Library;
+use toolgate_tools::readable::Reader;
 use uuid::Uuid;
 
 use crate::client::Client;
@@ -103,7 +104,7 @@ impl World {
         let mut settings = DoorSettings {
             auth: Auth::Keys,
             workspace: workspace.clone(),
-            knowledge: Arc::new(Library::new(records.clone(), None)),
+            knowledge: Arc::new(Library::new(records.clone(), Arc::new(Reader::here()), None)),
             outbox: outbox.clone(),
             body_bytes_max: BODY_BYTES_MAX,
             heartbeat: HEARTBEAT,

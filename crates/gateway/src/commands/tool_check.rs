@@ -20,6 +20,7 @@ use toolgate_store::MemoryStore;
 use toolgate_tools::Toolkit;
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::{Channels, Deliveries};
+use toolgate_tools::readable::Reader;
 
 use crate::output;
 use crate::serve;
@@ -108,16 +109,18 @@ impl Check {
 /// The gateway's tools, to be asked what they say of themselves. Nothing is kept.
 pub(super) fn toolkit(settings: &Settings) -> anyhow::Result<Toolkit> {
     let store = Arc::new(MemoryStore::new());
+    let reader = Arc::new(Reader::here());
     Ok(Toolkit::standard(toolgate_tools::Parts {
         store: store.clone(),
         records: store.clone(),
         workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
-        knowledge: Arc::new(Library::new(store.clone(), None)),
+        knowledge: Arc::new(Library::new(store.clone(), reader.clone(), None)),
         deliveries: Arc::new(Deliveries::new(
             Arc::new(Outbox::new(store, Arc::new(SystemClock))),
             Arc::new(SystemClock),
             Channels::default(),
         )),
+        reader,
         world: settings.world()?,
     }))
 }

@@ -23,12 +23,13 @@ pub struct Embeddings {
 
 impl Embeddings {
     /// The model, when a server is set.
-    pub fn model(&self) -> Option<EmbeddingModel> {
+    pub fn model(&self) -> anyhow::Result<Option<EmbeddingModel>> {
         const NAME_WITHOUT_ONE: &str = "default";
-        Some(EmbeddingModel {
-            base_url: self.base_url.clone()?,
+        let base_url = text::address("embeddings.base_url", &self.base_url)?;
+        Ok(base_url.map(|base_url| EmbeddingModel {
+            base_url,
             name: self.name.clone().unwrap_or_else(|| NAME_WITHOUT_ONE.into()),
             api_key: self.api_key.clone(),
-        })
+        }))
     }
 }

@@ -47,7 +47,8 @@ pub struct Smtp {
 impl Notifications {
     /// What is set.
     pub fn channels(&self) -> anyhow::Result<Channels> {
-        let webhook = self.webhook_url.clone().map(|url| Webhook {
+        let url = text::address("notifications.webhook_url", &self.webhook_url)?;
+        let webhook = url.map(|url| Webhook {
             url,
             secret: self.webhook_secret.clone(),
         });

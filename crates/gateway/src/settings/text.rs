@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context;
 use serde::{Deserialize, Deserializer, de};
 use toolgate_kernel::agent::Secret;
+use url::Url;
 
 /// A text, or nothing when it is empty.
 pub fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
@@ -52,4 +54,18 @@ fn parse_duration(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(
         number.parse::<u64>().ok()?.checked_mul(millis)?,
     ))
+}
+
+/// The address that a setting names, if it does.
+pub fn address(setting: &str, text: &Option<String>) -> anyhow::Result<Option<Url>> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let url = Url::parse(text)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https"));
+    let url = url.with_context(|| {
+        format!("the setting `{setting}` is {text:?}; expected one like \"http://127.0.0.1:8888\"")
+    })?;
+    Ok(Some(url))
 }

@@ -4,7 +4,6 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use toolgate_kernel::agent::Secret;
 use toolgate_tools::{AllowList, Manners, Secrets, World};
-use url::Url;
 
 use super::{Settings, text};
 
@@ -108,7 +107,7 @@ impl Settings {
     }
 
     fn search_engine(&self) -> anyhow::Result<toolgate_tools::Search> {
-        let base_url = address("search.base_url", &self.search.base_url)?;
+        let base_url = text::address("search.base_url", &self.search.base_url)?;
         let gemini = |key: &Secret, base_url| toolgate_tools::Search::Gemini {
             key: key.clone(),
             model: self.search.model.clone(),
@@ -131,7 +130,7 @@ impl Settings {
 
     /// The vendor's key goes to the vendor only.
     fn image_server(&self) -> anyhow::Result<toolgate_tools::Images> {
-        let base_url = address("images.base_url", &self.images.base_url)?;
+        let base_url = text::address("images.base_url", &self.images.base_url)?;
         let vendors = || self.vendors.openai_key.clone().filter(|_| base_url.is_none());
         Ok(toolgate_tools::Images {
             key: self.images.api_key.clone().or_else(vendors),
@@ -139,17 +138,4 @@ impl Settings {
             base_url,
         })
     }
-}
-
-fn address(setting: &str, text: &Option<String>) -> anyhow::Result<Option<Url>> {
-    let Some(text) = text else {
-        return Ok(None);
-    };
-    let url = Url::parse(text)
-        .ok()
-        .filter(|url| matches!(url.scheme(), "http" | "https"));
-    let url = url.with_context(|| {
-        format!("the setting `{setting}` is {text:?}; expected one like \"http://127.0.0.1:8888\"")
-    })?;
-    Ok(Some(url))
 }

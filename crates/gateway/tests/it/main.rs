@@ -5,6 +5,7 @@ mod agent_files;
 mod bombs;
 mod chat;
 mod deadline;
+mod documents;
 mod drain;
 mod every_tool;
 mod examples;

@@ -4,9 +4,14 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::json;
 use toolgate_kernel::agent::Secret;
+use url::Url;
+
+use crate::guard::AllowList;
+use crate::outside::{Ask, Limit, Outside};
 
 /// Texts of one request.
 const BATCH: usize = 64;
@@ -17,8 +22,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Where to ask.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmbeddingModel {
-    /// Address of the server, up to and with `/v1`.
-    pub base_url: String,
+    /// Address of the server, up to and with `/v1`. The operator's word: it may be on this machine or its network.
+    pub base_url: Url,
     /// What the server calls the model.
     pub name: String,
     /// The server's key.
@@ -28,7 +33,7 @@ pub struct EmbeddingModel {
 /// Asks it.
 pub(crate) struct Embedder {
     model: EmbeddingModel,
-    client: reqwest::Client,
+    outside: Outside,
 }
 
 #[derive(Deserialize)]
@@ -44,12 +49,8 @@ struct Item {
 
 impl Embedder {
     pub fn new(model: EmbeddingModel) -> Self {
-        let client = reqwest::Client::builder()
-            .timeout(TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .expect("nothing in this can fail");
-        Self { model, client }
+        let outside = Outside::new(AllowList::only(&model.base_url));
+        Self { model, outside }
     }
 
     /// A direction for each text; an error is for the log.
@@ -62,29 +63,13 @@ impl Embedder {
     }
 
     async fn ask(&self, texts: &[String]) -> Result<Vec<Direction>, String> {
-        let url = format!("{}/embeddings", self.model.base_url.trim_end_matches('/'));
-        let body = json!({"model": self.model.name, "input": texts}).to_string();
-        let mut request = self
-            .client
-            .post(url)
-            .header("content-type", "application/json")
-            .body(body);
-        if let Some(key) = &self.model.api_key {
-            request = request.bearer_auth(key.expose());
+        let sent = tokio::time::timeout(TIMEOUT, self.outside.send(self.request(texts)?)).await;
+        let answer = sent.map_err(|_| "it gave no answer in time")?;
+        let answer = answer.map_err(|missed| missed.to_string())?;
+        if !answer.status.is_success() {
+            return Err(format!("it answers with {}", answer.status));
         }
-        let failed = |error: reqwest::Error| error.without_url().to_string();
-        let mut response = request.send().await.map_err(failed)?;
-        if !response.status().is_success() {
-            return Err(format!("it answers with {}", response.status()));
-        }
-        let mut bytes = Vec::new();
-        while let Some(part) = response.chunk().await.map_err(failed)? {
-            bytes.extend_from_slice(&part);
-            if bytes.len() > ANSWER_BYTES_MAX {
-                return Err("its answer is too large".into());
-            }
-        }
-        let mut answer: Answer = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+        let mut answer: Answer = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
         answer.data.sort_by_key(|item| item.index);
         let whole = answer.data.len() == texts.len()
             && answer
@@ -99,6 +84,29 @@ impl Embedder {
             .iter()
             .map(|item| Direction::of(&item.embedding))
             .collect())
+    }
+}
+
+impl Embedder {
+    fn request(&self, texts: &[String]) -> Result<Ask, String> {
+        let mut url = self.model.base_url.clone();
+        url.set_path(&format!("{}/embeddings", url.path().trim_end_matches('/')));
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = &self.model.api_key {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
+                .map_err(|_| "its key cannot be sent")?;
+            value.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        let body = json!({"model": self.model.name, "input": texts});
+        Ok(Ask {
+            method: Method::POST,
+            url,
+            headers,
+            body: Some(body.to_string().into()),
+            limit: Limit::Whole(ANSWER_BYTES_MAX),
+        })
     }
 }
 

@@ -9,7 +9,9 @@ use toolgate_engine::outbox::{Channel, Delivery, Outbox};
 use toolgate_engine::store::StoreError;
 
 use super::mail::Mail;
-use super::webhook::{Webhook, client};
+use super::webhook::Webhook;
+use crate::guard::AllowList;
+use crate::outside::Outside;
 
 /// How often one is tried before it is laid aside: over about a day.
 const ATTEMPTS_MAX: u32 = 12;
@@ -35,7 +37,8 @@ pub struct Deliveries {
     outbox: Arc<Outbox>,
     clock: Arc<dyn Clock>,
     channels: Channels,
-    client: reqwest::Client,
+    /// The way to the webhook.
+    outside: Outside,
 }
 
 /// Why something was not taken.
@@ -52,8 +55,8 @@ impl Deliveries {
         Self {
             outbox,
             clock,
+            outside: channels.webhook.as_ref().map_or_else(nowhere, Webhook::outside),
             channels,
-            client: client(),
         }
     }
 
@@ -137,7 +140,7 @@ impl Deliveries {
             Channel::Webhook => {
                 let webhook = self.channels.webhook.as_ref().ok_or_else(|| gone("webhook"))?;
                 let body = parcel.payload.to_string();
-                let sent = webhook.send(&self.client, id, body, self.clock.now()).await;
+                let sent = webhook.send(&self.outside, id, body, self.clock.now()).await;
                 sent.map_err(Undelivered::Yet)
             }
             Channel::Mail => {
@@ -146,6 +149,10 @@ impl Deliveries {
             }
         }
     }
+}
+
+fn nowhere() -> Outside {
+    Outside::new(AllowList::default())
 }
 
 /// The settings changed since it was queued, and may change again.

@@ -5,8 +5,13 @@ use std::time::Duration;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use http::{HeaderMap, HeaderValue, Method, header};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::time::Time;
+use url::Url;
+
+use crate::guard::AllowList;
+use crate::outside::{Ask, Limit, Outside, Step};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What a secret begins with that is written in base64.
@@ -15,46 +20,54 @@ const ENCODED: &str = "whsec_";
 /// Where notifications go, and what proves that they come from here.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Webhook {
-    /// The address.
-    pub url: String,
+    /// The address. The operator's word: it may be on this machine or its network.
+    pub url: Url,
     /// Signs each request; as it is, or `whsec_` and base64.
     pub secret: Option<Secret>,
 }
 
 impl Webhook {
-    /// Sends a body; an error says why it was not taken.
+    /// The way there, and nowhere else on this network.
+    pub(super) fn outside(&self) -> Outside {
+        Outside::new(AllowList::only(&self.url))
+    }
+
+    /// Sends a body; an error says why it was not taken. No redirect is followed.
     pub(super) async fn send(
         &self,
-        client: &reqwest::Client,
+        outside: &Outside,
         id: &str,
         body: String,
         now: Time,
     ) -> Result<(), String> {
-        let seconds = now.0 / 1000;
-        let mut request = client
-            .post(&self.url)
-            .header("content-type", "application/json")
-            .header("user-agent", concat!("toolgate/", env!("CARGO_PKG_VERSION")))
-            .header("webhook-id", id)
-            .header("webhook-timestamp", seconds);
-        if let Some(secret) = &self.secret {
-            request = request.header("webhook-signature", signature(secret, id, seconds, &body));
-        }
-        match request.body(body).send().await {
-            Ok(response) if response.status().is_success() => Ok(()),
-            Ok(response) => Err(format!("it answered with {}", response.status().as_u16())),
-            Err(error) => Err(error.without_url().to_string()),
+        let ask = Ask {
+            method: Method::POST,
+            url: self.url.clone(),
+            headers: self.headers(id, &body, now.0 / 1000),
+            body: Some(body.into()),
+            limit: Limit::Head,
+        };
+        match tokio::time::timeout(TIMEOUT, outside.step(ask)).await {
+            Ok(Ok(Step::There(answer))) if answer.status.is_success() => Ok(()),
+            Ok(Ok(Step::There(answer))) => Err(format!("it answered with {}", answer.status.as_u16())),
+            Ok(Ok(Step::Onward(_))) => Err("it redirects, which is not followed".into()),
+            Ok(Err(missed)) => Err(missed.to_string()),
+            Err(_) => Err("it gave no answer in time".into()),
         }
     }
-}
 
-/// A client that follows no redirect: the address is the operator's word.
-pub(super) fn client() -> reqwest::Client {
-    reqwest::Client::builder()
-        .timeout(TIMEOUT)
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .expect("nothing in this can fail")
+    fn headers(&self, id: &str, body: &str, seconds: i64) -> HeaderMap {
+        let text = |text: &str| HeaderValue::from_str(text).expect("ids and signatures are plain text");
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert("webhook-id", text(id));
+        headers.insert("webhook-timestamp", HeaderValue::from(seconds));
+        if let Some(secret) = &self.secret {
+            let signed = signature(secret, id, seconds, body);
+            headers.insert("webhook-signature", text(&signed));
+        }
+        headers
+    }
 }
 
 fn signature(secret: &Secret, id: &str, seconds: i64, body: &str) -> String {

@@ -24,6 +24,7 @@ use super::*;
 use crate::Toolkit;
 use crate::knowledge::Library;
 use crate::notify::{Channels, Deliveries};
+use crate::readable::Reader;
 
 /// Engines on one store, each with its planner.
 struct World {
@@ -156,11 +157,13 @@ fn node_on(
     stop: &CancellationToken,
 ) -> (Engine, Planner) {
     let records: Arc<dyn Records> = store.clone();
+    let reader = Arc::new(Reader::here());
     let tools = Toolkit::standard(crate::Parts {
+        reader: reader.clone(),
         store: store.clone(),
         records: records.clone(),
         workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
-        knowledge: Arc::new(Library::new(records.clone(), None)),
+        knowledge: Arc::new(Library::new(records.clone(), reader, None)),
         deliveries: Arc::new(Deliveries::new(
             Arc::new(Outbox::new(records.clone(), clock.clone())),
             clock.clone(),

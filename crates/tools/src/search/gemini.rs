@@ -1,6 +1,12 @@
 //! Gemini with the tool `google_search`: an answer, the places it rests on, and which words rest on which.
+//!
+//! The places come as links of Google's that lead there and die after some days. They are followed one step, so that what
+//! the model cites is where it says it is.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::json;
@@ -10,9 +16,13 @@ use url::Url;
 
 use super::{ANSWER_BYTES_MAX, Found, Hit, SearchEngine, ask};
 use crate::guard::AllowList;
-use crate::outside::{Ask, Limit, Outside};
+use crate::outside::{Ask, Limit, Outside, Step};
 
 const ADDRESS: &str = "https://generativelanguage.googleapis.com/v1beta";
+/// What a link that leads elsewhere has in its path.
+const LINK: &str = "/grounding-api-redirect/";
+/// How long all links together may take; one that takes longer stays as it is.
+const LINKS_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Gemini {
     key: Secret,
@@ -35,9 +45,19 @@ impl Gemini {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Reply {
     #[serde(default)]
     candidates: Vec<Candidate>,
+    /// Why there is no candidate.
+    #[serde(default)]
+    prompt_feedback: Feedback,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Feedback {
+    block_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -45,6 +65,7 @@ struct Reply {
 struct Candidate {
     #[serde(default)]
     content: Content,
+    finish_reason: Option<String>,
     #[serde(default)]
     grounding_metadata: Grounding,
 }
@@ -96,7 +117,7 @@ struct Support {
 
 #[async_trait]
 impl SearchEngine for Gemini {
-    async fn search(&self, query: &str) -> Result<Found, CallFailure> {
+    async fn search(&self, query: &str, most: usize) -> Result<Found, CallFailure> {
         let url = format!("{}/models/{}:generateContent", self.base_url, self.model);
         let url =
             Url::parse(&url).map_err(|_| CallFailure::unavailable("the search engine's address is none"))?;
@@ -117,13 +138,60 @@ impl SearchEngine for Gemini {
             body: Some(body.to_string().into()),
             limit: Limit::Whole(ANSWER_BYTES_MAX),
         };
-        let reply: Reply = ask(&self.outside, request).await?;
-        Ok(reply.candidates.into_iter().next().map(found).unwrap_or_default())
+        let mut found = found(ask(&self.outside, request).await?)?;
+        found.hits.truncate(most);
+        let links = found.hits.iter_mut().map(|hit| self.resolve(hit));
+        // Whoever is not done in time keeps the link, which still leads there for a while.
+        let _ = tokio::time::timeout(LINKS_TIMEOUT, join_all(links)).await;
+        Ok(found)
+    }
+}
+
+impl Gemini {
+    /// Puts the place itself where a link to it stands. Nothing is read there.
+    async fn resolve(&self, hit: &mut Hit) {
+        let Some(url) = Url::parse(&hit.url)
+            .ok()
+            .filter(|url| url.path().starts_with(LINK))
+        else {
+            return;
+        };
+        let look = Ask {
+            method: Method::HEAD,
+            url,
+            headers: HeaderMap::new(),
+            body: None,
+            limit: Limit::Head,
+        };
+        if let Ok(Step::Onward(next)) = self.outside.step(look).await {
+            hit.url = next.url.into();
+        }
+    }
+}
+
+/// What there is in a reply; an error when the engine would not answer, or did so without looking.
+fn found(reply: Reply) -> Result<Found, CallFailure> {
+    let refused = |why: &str| {
+        let words = format!("the search engine does not answer this query ({why}); put it in other words");
+        CallFailure::failed(words)
+    };
+    let Some(candidate) = reply.candidates.into_iter().next() else {
+        let why = reply.prompt_feedback.block_reason;
+        return Err(refused(why.as_deref().unwrap_or("no reason given")));
+    };
+    let why = candidate.finish_reason.clone();
+    let found = places(candidate);
+    match (found.hits.is_empty(), &found.answer) {
+        (false, _) => Ok(found),
+        (true, None) => Err(refused(why.as_deref().unwrap_or("no reason given"))),
+        (true, Some(_)) => Err(CallFailure::failed(
+            "the search engine answered from memory, without sources; ask for something that has to be looked up",
+        )),
     }
 }
 
 /// A snippet is what the answer says on the word of that place.
-fn found(candidate: Candidate) -> Found {
+fn places(candidate: Candidate) -> Found {
     let grounding = candidate.grounding_metadata;
     let snippet = |index: usize| {
         let rests = grounding

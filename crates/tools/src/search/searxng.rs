@@ -39,7 +39,7 @@ struct Place {
 
 #[async_trait]
 impl SearchEngine for Searxng {
-    async fn search(&self, query: &str) -> Result<Found, CallFailure> {
+    async fn search(&self, query: &str, most: usize) -> Result<Found, CallFailure> {
         let mut url = self.base_url.clone();
         let path = format!("{}/search", url.path().trim_end_matches('/'));
         url.set_path(&path);
@@ -60,7 +60,7 @@ impl SearchEngine for Searxng {
             snippet: place.content.unwrap_or_default(),
         };
         Ok(Found {
-            hits: reply.results.into_iter().map(hit).collect(),
+            hits: reply.results.into_iter().take(most).map(hit).collect(),
             answer: None,
         })
     }

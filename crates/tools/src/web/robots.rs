@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use toolgate_engine::tools::CallFailure;
 use toolgate_kernel::time::Time;
 use url::Url;
 
@@ -25,7 +24,7 @@ pub(super) struct Robots {
 
 impl Robots {
     /// Whether the owner of the site minds. A site that cannot say is not asked further.
-    pub(super) async fn allow(&self, outside: &Outside, page: &Url, now: Time) -> Result<bool, CallFailure> {
+    pub(super) async fn allow(&self, outside: &Outside, page: &Url, now: Time) -> Result<bool, Missed> {
         let site = page.origin().ascii_serialization();
         let rules = match self.known(&site, now) {
             Some(rules) => rules,

@@ -7,6 +7,7 @@ use toolgate_engine::knowledge::{Collection, Knowledge, NewDocument};
 use toolgate_kernel::time::Time;
 use toolgate_store::MemoryStore;
 use toolgate_tools::knowledge::{EmbeddingModel, Library};
+use toolgate_tools::readable::Reader;
 
 use crate::meaning::MeaningServer;
 use crate::world::{on_every_store, project};
@@ -19,6 +20,10 @@ fn document(id: &str, text: &str) -> NewDocument {
         mime: "text/plain".parse().unwrap(),
         data: text.into(),
     }
+}
+
+fn reader() -> Arc<Reader> {
+    Arc::new(Reader::here())
 }
 
 fn of(agent: Option<&str>) -> Collection {
@@ -38,7 +43,7 @@ fn found(told: &Value) -> Vec<&str> {
 
 on_every_store! {
     async fn an_agent_finds_passages_of_the_projects_documents_and_its_own(world) {
-        let library = Library::new(world.records.clone(), None);
+        let library = Library::new(world.records.clone(), reader(), None);
         library.put(&of(None), document("tea", "Green tea is steeped at eighty degrees."), Time(1)).await.unwrap();
         let long = format!("{}\n\nThe lighthouse was painted red.", "Filler words here. ".repeat(200));
         library.put(&of(None), document("coast", &long), Time(1)).await.unwrap();
@@ -61,11 +66,11 @@ on_every_store! {
 async fn with_a_model_of_meaning_other_words_find_it_too() {
     let server = MeaningServer::start().await;
     let model = EmbeddingModel {
-        base_url: server.base_url(),
+        base_url: server.base_url().parse().unwrap(),
         name: "meaning".into(),
         api_key: None,
     };
-    let library = Library::new(Arc::new(MemoryStore::new()), Some(model));
+    let library = Library::new(Arc::new(MemoryStore::new()), reader(), Some(model));
     for (id, text) in [
         ("cat", "feline on the sofa"),
         ("car", "engine and wheels"),
@@ -101,4 +106,48 @@ async fn with_a_model_of_meaning_other_words_find_it_too() {
             .unwrap()
             .embedded
     );
+}
+
+#[tokio::test]
+async fn pages_and_pdfs_are_found_by_their_words_and_nothing_of_them_is_lost() {
+    let library = Library::new(Arc::new(MemoryStore::new()), reader(), None);
+    let put = async |id: &str, mime: &str, data: &[u8]| {
+        let mime = mime.parse().unwrap();
+        let data = data.to_vec();
+        library
+            .put(
+                &of(None),
+                NewDocument {
+                    mime,
+                    data,
+                    ..document(id, "")
+                },
+                Time(1),
+            )
+            .await
+    };
+    let pdf = include_bytes!("../fixtures/pdf/two-pages.pdf");
+    let kept = put("notes", "application/pdf", pdf).await.unwrap();
+    assert_eq!(kept.title, "Notes on a lighthouse");
+    let article =
+        "<p>Long enough to be taken for what the page is about, and for nothing else, by any reader.</p>"
+            .repeat(9);
+    let page = format!("<title>Coast</title><nav>Sandbank index</nav><article>{article}</article>");
+    assert_eq!(
+        put("coast", "text/html", page.as_bytes()).await.unwrap().title,
+        "Coast"
+    );
+    for (words, id) in [("tower", "notes"), ("sandbank", "coast")] {
+        let found = library.search(&of(None), words, 3).await.unwrap();
+        assert_eq!(found[0].document_id, id, "{words}");
+    }
+    for (mime, data, words) in [
+        ("text/plain", b"caf\xe9".as_slice(), "UTF-8"),
+        ("text/plain", " x".repeat(2 << 20).as_bytes(), "2097152 bytes"),
+        ("application/pdf", b"%PDF-1.7", "broken"),
+        ("image/png", b"\x89PNG", "application/pdf"),
+    ] {
+        let refused = put("bad", mime, data).await.unwrap_err().to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
 }

@@ -52,7 +52,7 @@ async fn worked_off(world: &World, statuses: &[u16]) -> Vec<(String, String)> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let webhook = Webhook {
-        url,
+        url: url.parse().unwrap(),
         secret: Some(Secret::new(SECRET)),
     };
     let deliveries = deliveries(world, Some(webhook), None);
@@ -126,7 +126,7 @@ on_every_store! {
         world.call("ada", "sendNotification", json!({"title": "Tea", "channels": ["webhook"]})).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
-        let webhook = Some(Webhook { url, secret: None });
+        let webhook = Some(Webhook { url: url.parse().unwrap(), secret: None });
         let node = || Arc::new(deliveries(world, webhook.clone(), None));
         let (one, two) = (node(), node());
         let first = tokio::spawn({ let one = one.clone(); async move { one.work_off().await } });

@@ -23,6 +23,7 @@ use toolgate_kernel::tool::Execution;
 use toolgate_store::MemoryStore;
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::{Channels, Deliveries};
+use toolgate_tools::readable::Reader;
 use toolgate_tools::{AllowList, Parts, Secrets, Toolkit, World};
 
 /// Most bytes of a request that a test sends.
@@ -136,11 +137,13 @@ pub fn toolkit(servers: &[&Server]) -> Toolkit {
 /// A toolkit with this way outside.
 pub fn toolkit_in(world: World) -> Toolkit {
     let store = Arc::new(MemoryStore::new());
+    let reader = Arc::new(Reader::here());
     Toolkit::standard(Parts {
+        reader: reader.clone(),
         store: store.clone(),
         records: store.clone(),
         workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
-        knowledge: Arc::new(Library::new(store.clone(), None)),
+        knowledge: Arc::new(Library::new(store.clone(), reader.clone(), None)),
         deliveries: Arc::new(Deliveries::new(
             Arc::new(Outbox::new(store, Arc::new(SystemClock))),
             Arc::new(SystemClock),

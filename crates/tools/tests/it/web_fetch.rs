@@ -6,7 +6,7 @@ use toolgate_engine::tools::CallFailure;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_tools::{Manners, World};
 
-use crate::server::{Server, redirect, run, toolkit, toolkit_in, typed, world};
+use crate::server::{Asked, Server, redirect, run, toolkit, toolkit_in, typed, world};
 
 async fn fetch(server: &Server, input: Value) -> Result<Value, CallFailure> {
     run(
@@ -137,6 +137,58 @@ async fn what_the_owner_forbids_is_left_alone_unless_the_operator_says_otherwise
 }
 
 #[tokio::test]
+async fn every_owner_on_the_way_is_asked() {
+    let end = site(|_| typed(200, "text/plain", "inside")).await;
+    let (forbidden, open) = (end.url("/private/x"), end.url("/page"));
+    let start = site(move |target| match target {
+        "/to-forbidden" => redirect(302, &forbidden),
+        _ => redirect(302, &open),
+    })
+    .await;
+    let follow = async |path: &str| {
+        let toolkit = toolkit(&[&start, &end]);
+        let input = json!({"url": start.url(path)});
+        run(&toolkit, "prebuilt", json!({"action": "web_fetch"}), input).await
+    };
+    let failed = follow("/to-forbidden").await.unwrap_err();
+    assert_eq!(failed.code, ErrorCode::PermissionDenied);
+    assert!(failed.message.contains("robots.txt"));
+    let targets = |asked: Vec<Asked>| asked.into_iter().map(|asked| asked.target).collect::<Vec<_>>();
+    assert_eq!(targets(end.asked()), ["/robots.txt"]);
+    assert_eq!(follow("/to-open").await.unwrap()["content"], "inside");
+    assert_eq!(targets(end.asked())[1..], ["/robots.txt", "/page"]);
+}
+
+#[tokio::test]
+async fn a_pdf_is_read_by_what_it_is_or_what_it_says_it_is() {
+    const PDF: &[u8] = include_bytes!("../fixtures/pdf/compressed.pdf");
+    let server = site(|target| match target {
+        "/named" => typed(200, "application/pdf", PDF),
+        "/unnamed" => typed(200, "application/octet-stream", PDF),
+        "/long" => typed(200, "application/pdf", [PDF, &[b' '; 8 << 20]].concat()),
+        _ => typed(200, "application/pdf", &PDF[..300]),
+    })
+    .await;
+    for path in ["/named", "/unnamed"] {
+        let told = fetch(&server, json!({"url": server.url(path), "maxLength": 14}))
+            .await
+            .unwrap();
+        let expected = json!({"url": server.url(path), "title": "Licht 💡", "content": "The lighthouse", "truncated": true});
+        assert_eq!(told, expected);
+    }
+    for (path, words) in [
+        ("/broken", "the PDF"),
+        ("/long", "the PDF is longer than 8388608 bytes"),
+    ] {
+        let failed = fetch(&server, json!({"url": server.url(path)}))
+            .await
+            .unwrap_err();
+        assert_eq!(failed.code, ErrorCode::ExecutionFailed);
+        assert!(failed.message.contains(words), "{failed}");
+    }
+}
+
+#[tokio::test]
 async fn inner_addresses_and_what_is_no_address_are_refused() {
     let server = site(|target| match target {
         "/away" => redirect(302, "http://169.254.169.254/latest/meta-data/"),
@@ -147,6 +199,8 @@ async fn inner_addresses_and_what_is_no_address_are_refused() {
         ("http://2130706433/", ErrorCode::PermissionDenied),
         ("http://[::1]/", ErrorCode::PermissionDenied),
         ("file:///etc/passwd", ErrorCode::PermissionDenied),
+        ("data:text/plain,x", ErrorCode::PermissionDenied),
+        ("mailto:a@example.com", ErrorCode::PermissionDenied),
         (&server.url("/away"), ErrorCode::PermissionDenied),
         (&server.url("/none"), ErrorCode::ExecutionFailed),
         ("example.com", ErrorCode::ValidationFailed),

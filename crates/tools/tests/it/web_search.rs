@@ -6,7 +6,7 @@ use toolgate_kernel::agent::Secret;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_tools::{Search, World};
 
-use crate::server::{Server, json_answer, run, toolkit_in, typed};
+use crate::server::{Server, json_answer, redirect, run, toolkit_in, typed};
 
 const GEMINI: &str = include_str!("../fixtures/gemini-search.json");
 const SEARXNG: &str = include_str!("../fixtures/searxng-search.json");
@@ -27,9 +27,23 @@ fn gemini(server: &Server) -> Search {
     }
 }
 
+/// Answers as the vendor documents it, but that its links lead to itself: one of them further, the other nowhere.
+async fn google() -> Server {
+    Server::start(|asked, _| match asked.target.rsplit('/').next() {
+        Some("AAA") => redirect(302, "https://lights.example/1811"),
+        Some("BBB") => typed(404, "text/html", ""),
+        _ => {
+            let links = format!("http://{}", asked.header("host"));
+            let answer = GEMINI.replace("https://vertexaisearch.cloud.google.com", &links);
+            typed(200, "application/json; charset=UTF-8", answer)
+        }
+    })
+    .await
+}
+
 #[tokio::test]
 async fn gemini_gives_its_answer_and_the_places_it_rests_on() {
-    let server = Server::start(|_, _| typed(200, "application/json; charset=UTF-8", GEMINI)).await;
+    let server = google().await;
     let told = search(gemini(&server), json!({"query": "lighthouse"}))
         .await
         .unwrap();
@@ -38,12 +52,12 @@ async fn gemini_gives_its_answer_and_the_places_it_rests_on() {
         "results": [
             {
                 "title": "lights.example",
-                "url": "https://vertexaisearch.cloud.google.com/grounding-api-redirect/AAA",
+                "url": "https://lights.example/1811",
                 "snippet": "The lighthouse was lit in 1811. It stands 35 metres tall and is still in use.",
             },
             {
                 "title": "towers.example",
-                "url": "https://vertexaisearch.cloud.google.com/grounding-api-redirect/BBB",
+                "url": server.url("/grounding-api-redirect/BBB"),
                 "snippet": "It stands 35 metres tall and is still in use.",
             },
         ],
@@ -82,20 +96,58 @@ async fn searxng_gives_titles_addresses_and_snippets() {
     assert_eq!(told["results"].as_array().unwrap().len(), 1);
 }
 
+/// What the model is told when the vendor answers so.
+async fn refused(status: u16, answer: Value) -> CallFailure {
+    let server = Server::start(move |_, _| json_answer(status, &answer)).await;
+    search(gemini(&server), json!({"query": "x"})).await.unwrap_err()
+}
+
 #[tokio::test]
-async fn what_an_engine_says_of_a_failure_stays_with_the_operator() {
-    for (status, code) in [(400, ErrorCode::ExecutionFailed), (429, ErrorCode::Unavailable)] {
-        let server = Server::start(move |asked, _| {
-            json_answer(status, &json!({"key": asked.header("x-goog-api-key")}))
-        })
-        .await;
-        let failed = search(gemini(&server), json!({"query": "x"})).await.unwrap_err();
-        assert_eq!(failed.code, code);
+async fn a_vendors_failure_says_who_can_do_something_about_it() {
+    let error = |code: u16, status: &str, reason: &str| {
+        json!({"error": {
+            "code": code, "status": status, "message": "the-google-key is no key",
+            "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}],
+        }})
+    };
+    for (status, answer, words) in [
+        (400, error(400, "INVALID_ARGUMENT", "API_KEY_INVALID"), "operator"),
+        (401, error(401, "UNAUTHENTICATED", ""), "operator"),
+        (403, error(403, "PERMISSION_DENIED", ""), "operator"),
+        (404, error(404, "NOT_FOUND", ""), "[search]"),
+        (429, error(429, "RESOURCE_EXHAUSTED", ""), "later"),
+        (503, error(503, "UNAVAILABLE", ""), "later"),
+    ] {
+        let failed = refused(status, answer).await;
+        assert_eq!(failed.code, ErrorCode::Unavailable, "{status}");
+        assert!(failed.message.contains(words), "{status}: {failed}");
         assert!(!failed.message.contains("the-google-key"), "{failed}");
     }
-    let empty = Server::with(json!({})).await;
-    let told = search(gemini(&empty), json!({"query": "x"})).await.unwrap();
-    assert_eq!(told, json!({"query": "x", "results": []}));
+    let failed = refused(400, error(400, "INVALID_ARGUMENT", "")).await;
+    assert_eq!(failed.message, "the search engine answered 400 Bad Request");
+}
+
+#[tokio::test]
+async fn what_was_not_searched_is_no_result() {
+    for (answer, words) in [
+        (
+            json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
+            "(PROHIBITED_CONTENT)",
+        ),
+        (
+            json!({"candidates": [{"finishReason": "SAFETY", "index": 0}]}),
+            "(SAFETY)",
+        ),
+        (json!({}), "other words"),
+        (
+            json!({"candidates": [{"content": {"parts": [{"text": "In 1811, I think."}]}}]}),
+            "from memory",
+        ),
+    ] {
+        let failed = refused(200, answer).await;
+        assert_eq!(failed.code, ErrorCode::ExecutionFailed);
+        assert!(failed.message.contains(words), "{failed}");
+    }
 }
 
 #[tokio::test]

@@ -28,6 +28,7 @@ use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::{Channels, Deliveries, Mail, MailSettings, Security, Webhook};
+use toolgate_tools::readable::Reader;
 use toolgate_tools::{Parts, ServerTool, Toolkit};
 use uuid::Uuid;
 
@@ -105,17 +106,19 @@ impl World {
         // Nothing is sent there: what is queued waits for whoever works it off.
         let channels = Channels {
             webhook: Some(Webhook {
-                url: "http://127.0.0.1:1".into(),
+                url: "http://127.0.0.1:1".parse().unwrap(),
                 secret: None,
             }),
             mail: Some(Mail::new(mail(1)).unwrap()),
         };
         let outbox = Arc::new(Outbox::new(records.clone(), clock.clone()));
+        let reader = Arc::new(Reader::here());
         let mut toolkit = Toolkit::standard(Parts {
+            reader: reader.clone(),
             store: store.clone(),
             records: records.clone(),
             workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
-            knowledge: Arc::new(Library::new(records.clone(), None)),
+            knowledge: Arc::new(Library::new(records.clone(), reader.clone(), None)),
             deliveries: Arc::new(Deliveries::new(outbox.clone(), clock.clone(), channels)),
             world: toolgate_tools::World::default(),
         });
