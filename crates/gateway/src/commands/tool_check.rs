@@ -115,7 +115,6 @@ pub(super) fn toolkit(settings: &Settings) -> anyhow::Result<Toolkit> {
         knowledge: Arc::new(Library::new(store.clone(), None)),
         deliveries: Arc::new(Deliveries::new(
             Arc::new(Outbox::new(store, Arc::new(SystemClock))),
-            Arc::new(SystemClock),
             Channels::default(),
         )),
         world: settings.world()?,

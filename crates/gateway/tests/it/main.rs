@@ -12,6 +12,7 @@ mod harness;
 mod hostile;
 mod intake;
 mod kill;
+mod mail;
 mod outside;
 mod parallel;
 mod plans;
