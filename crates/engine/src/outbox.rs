@@ -132,6 +132,11 @@ impl Outbox {
         }
     }
 
+    /// Now, by its clock.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
     /// Queues one; nothing when there is one of this id.
     pub async fn queue(
         &self,

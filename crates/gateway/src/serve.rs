@@ -81,7 +81,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let knowledge = Arc::new(Library::new(store.clone(), reader.clone(), embeddings));
     let outbox = Arc::new(Outbox::new(store.clone(), Arc::new(SystemClock)));
     let channels = settings.notifications.channels()?;
-    let deliveries = Arc::new(Deliveries::new(outbox.clone(), Arc::new(SystemClock), channels));
+    let deliveries = Arc::new(Deliveries::new(outbox.clone(), channels));
     let tools = Toolkit::standard(toolgate_tools::Parts {
         store: store.clone(),
         records: store.clone(),

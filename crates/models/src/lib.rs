@@ -105,6 +105,8 @@ impl Model for Models {
     }
     fn definitions(&self, vendor: Provider, tools: &[OfferedTool]) -> Option<Json> {
         let text = match vendor {
+            // A request without tools says nothing of them.
+            Provider::Openai | Provider::Anthropic | Provider::Google if tools.is_empty() => Ok("[]".into()),
             Provider::Openai => serde_json::to_string(&openai::tools(tools)),
             Provider::Anthropic => serde_json::to_string(&anthropic::tools(tools)),
             Provider::Google => serde_json::to_string(&google::tools(tools)),

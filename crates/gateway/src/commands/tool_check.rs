@@ -117,7 +117,6 @@ pub(super) fn toolkit(settings: &Settings) -> anyhow::Result<Toolkit> {
         knowledge: Arc::new(Library::new(store.clone(), reader.clone(), None)),
         deliveries: Arc::new(Deliveries::new(
             Arc::new(Outbox::new(store, Arc::new(SystemClock))),
-            Arc::new(SystemClock),
             Channels::default(),
         )),
         reader,

@@ -16,6 +16,7 @@ mod hostile;
 mod injection;
 mod intake;
 mod kill;
+mod mail;
 mod outside;
 mod parallel;
 mod plans;

@@ -409,6 +409,8 @@ async fn definitions_are_what_the_vendor_is_sent_in_the_form_it_documents() {
             .definitions(provider, &tools)
             .unwrap();
         assert_eq!(told.to_value(), documented);
+        let nothing = Models::new(ModelSettings::default()).definitions(provider, &[]);
+        assert_eq!(nothing.unwrap().as_str(), "[]");
         let mut ask = ask(provider, "m", "", vec![user("hi")]);
         ask.tools = tools.into();
         let sent = sent(ask).await.1;

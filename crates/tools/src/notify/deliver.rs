@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use toolgate_engine::clock::Clock;
 use toolgate_engine::outbox::{Channel, Delivery, Outbox};
 use toolgate_engine::store::StoreError;
 
@@ -35,7 +34,6 @@ pub struct Channels {
 /// Deliveries by the operator's channels.
 pub struct Deliveries {
     outbox: Arc<Outbox>,
-    clock: Arc<dyn Clock>,
     channels: Channels,
     /// The way to the webhook.
     outside: Outside,
@@ -51,10 +49,9 @@ pub(super) enum Undelivered {
 
 impl Deliveries {
     /// Out of this box, by these channels. Nothing is sent until [`Deliveries::work`].
-    pub fn new(outbox: Arc<Outbox>, clock: Arc<dyn Clock>, channels: Channels) -> Self {
+    pub fn new(outbox: Arc<Outbox>, channels: Channels) -> Self {
         Self {
             outbox,
-            clock,
             outside: channels.webhook.as_ref().map_or_else(nowhere, Webhook::outside),
             channels,
         }
@@ -84,7 +81,7 @@ impl Deliveries {
                 () = self.work_off() => {}
             }
             let pause = match self.outbox.next_due().await {
-                Ok(Some(due)) => due.since(self.clock.now()).min(LOOK_EVERY),
+                Ok(Some(due)) => due.since(self.outbox.now()).min(LOOK_EVERY),
                 Ok(None) | Err(_) => LOOK_EVERY,
             };
             tokio::select! {
@@ -140,7 +137,7 @@ impl Deliveries {
             Channel::Webhook => {
                 let webhook = self.channels.webhook.as_ref().ok_or_else(|| gone("webhook"))?;
                 let body = parcel.payload.to_string();
-                let sent = webhook.send(&self.outside, id, body, self.clock.now()).await;
+                let sent = webhook.send(&self.outside, id, body, self.outbox.now()).await;
                 sent.map_err(Undelivered::Yet)
             }
             Channel::Mail => {

@@ -166,7 +166,6 @@ fn node_on(
         knowledge: Arc::new(Library::new(records.clone(), reader, None)),
         deliveries: Arc::new(Deliveries::new(
             Arc::new(Outbox::new(records.clone(), clock.clone())),
-            clock.clone(),
             Channels::default(),
         )),
         world: crate::World::default(),

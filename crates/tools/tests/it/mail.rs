@@ -3,80 +3,18 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpListener;
 use toolgate_kernel::agent::Secret;
+use toolgate_testkit::mail_server::{Heard, MailServer};
 use toolgate_tools::notify::{BadMail, Mail, MailSettings, Security};
 
 use crate::notify::{DAY, deliveries, kept};
 use crate::world::{PASSWORD, World, mail, on_every_store};
 
-/// What a server was told, and the mail it took.
-#[derive(Debug, Default)]
-struct Heard {
-    commands: Vec<String>,
-    /// Its lines as they came, with the dots that were put before dots.
-    mail: Vec<String>,
-}
-
-impl Heard {
-    fn header(&self, name: &str) -> Vec<&str> {
-        let head = self.mail.iter().take_while(|line| !line.is_empty());
-        head.filter_map(|line| line.strip_prefix(name)).collect()
-    }
-    fn said(&self, verb: &str) -> usize {
-        self.commands.iter().filter(|line| line.starts_with(verb)).count()
-    }
-}
-
-/// Serves one connection. A command that begins with the first of `refusal` is answered with the second.
-async fn serve(listener: &TcpListener, refusal: Option<(&str, &str)>) -> Heard {
-    let (connection, _) = listener.accept().await.unwrap();
-    let (reader, mut writer) = connection.into_split();
-    let mut lines = BufReader::new(reader).lines();
-    let mut heard = Heard::default();
-    writer.write_all(b"220 mx.example.com ESMTP\r\n").await.unwrap();
-    while let Some(line) = lines.next_line().await.unwrap() {
-        heard.commands.push(line.clone());
-        let verb = line
-            .split([' ', ':'])
-            .next()
-            .unwrap_or_default()
-            .to_ascii_uppercase();
-        let refused = refusal.filter(|(command, _)| line.starts_with(command));
-        let answer = match (refused, verb.as_str()) {
-            (Some((_, answer)), _) => answer,
-            (None, "EHLO") => "250-mx.example.com\r\n250-8BITMIME\r\n250 AUTH PLAIN LOGIN",
-            (None, "AUTH") => "235 2.7.0 welcome",
-            (None, "MAIL" | "RCPT" | "RSET" | "NOOP") => "250 2.1.0 fine",
-            (None, "DATA") => "354 go on",
-            (None, "QUIT") => "221 2.0.0 bye",
-            (None, _) => "500 5.5.1 what?",
-        };
-        writer
-            .write_all(format!("{answer}\r\n").as_bytes())
-            .await
-            .unwrap();
-        match (refused, verb.as_str()) {
-            (None, "DATA") => {
-                while let Some(line) = lines.next_line().await.unwrap().filter(|line| line != ".") {
-                    heard.mail.push(line);
-                }
-                writer.write_all(b"250 2.0.0 queued\r\n").await.unwrap();
-            }
-            (_, "QUIT") => break,
-            _ => {}
-        }
-    }
-    heard
-}
-
 /// A new process that works off what an older one queued, with a server that refuses this.
 async fn worked_off(world: &World, refusal: Option<(&str, &str)>) -> Heard {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let deliveries = deliveries(world, None, Some(Mail::new(mail(port)).unwrap()));
-    tokio::join!(serve(&listener, refusal), deliveries.work_off()).0
+    let server = MailServer::start().await;
+    let deliveries = deliveries(world, None, Some(Mail::new(mail(server.port())).unwrap()));
+    tokio::join!(server.serve(refusal), deliveries.work_off()).0
 }
 
 async fn notify(world: &World, title: &str, body: &str) -> Value {
@@ -183,13 +121,13 @@ async fn a_password_is_told_to_nobody_but_the_server() {
 async fn a_server_that_cannot_encrypt_is_told_nothing() {
     let world = World::in_memory().await;
     notify(&world, "Tea", "").await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = MailServer::start().await;
     let settings = MailSettings {
         security: Security::Starttls,
-        ..mail(listener.local_addr().unwrap().port())
+        ..mail(server.port())
     };
     let deliveries = deliveries(&world, None, Some(Mail::new(settings).unwrap()));
-    let heard = tokio::join!(serve(&listener, None), deliveries.work_off()).0;
+    let heard = tokio::join!(server.serve(None), deliveries.work_off()).0;
     assert_eq!(
         (heard.said("EHLO"), heard.said("AUTH"), heard.said("MAIL")),
         (1, 0, 0),

@@ -23,7 +23,7 @@ const SECRET: &str = "what only both sides know";
 /// A new process that delivers by these channels.
 pub fn deliveries(world: &World, webhook: Option<Webhook>, mail: Option<Mail>) -> Deliveries {
     let outbox = Arc::new(Outbox::new(world.records.clone(), world.clock.clone()));
-    Deliveries::new(outbox, world.clock.clone(), Channels { webhook, mail })
+    Deliveries::new(outbox, Channels { webhook, mail })
 }
 
 /// What is kept of deliveries.

@@ -146,7 +146,6 @@ pub fn toolkit_in(world: World) -> Toolkit {
         knowledge: Arc::new(Library::new(store.clone(), reader.clone(), None)),
         deliveries: Arc::new(Deliveries::new(
             Arc::new(Outbox::new(store, Arc::new(SystemClock))),
-            Arc::new(SystemClock),
             Channels::default(),
         )),
         world,

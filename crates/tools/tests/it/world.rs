@@ -119,7 +119,7 @@ impl World {
             records: records.clone(),
             workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
             knowledge: Arc::new(Library::new(records.clone(), reader.clone(), None)),
-            deliveries: Arc::new(Deliveries::new(outbox.clone(), clock.clone(), channels)),
+            deliveries: Arc::new(Deliveries::new(outbox.clone(), channels)),
             world: toolgate_tools::World::default(),
         });
         toolkit.register(Shout);
