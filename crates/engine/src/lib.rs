@@ -18,11 +18,12 @@ pub mod workspace;
 mod agents;
 mod deliver;
 mod driver;
-
+mod family;
+mod occasion;
 mod post;
 mod reply;
+mod start;
 mod timekeeper;
-mod tree;
 
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, Mutex};
@@ -50,7 +51,8 @@ use store::{Store, StoreError};
 use tools::ServerTools;
 
 pub use agents::AgentError;
-pub use post::{Occasion, default_agent};
+pub use occasion::Occasion;
+pub use post::default_agent;
 
 /// What may be set.
 #[derive(Debug, Clone)]

@@ -7,16 +7,19 @@ use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
 use toolgate_kernel::agent::Action;
-use toolgate_kernel::id::CallId;
+use toolgate_kernel::id::{CallId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::{EXECUTION_TIMEOUT, Execution, Retry};
+
+/// Larger outputs of runs below become `"too large"`.
+pub const FAKE_OUTPUT_BYTES_MAX: usize = 10_000;
 
 /// Actions: `echo` gives its input back; `fail` fails; `panic` panics; `slow` waits for a permit of `gate` and
 /// gives its input back; `hang` never ends.
 pub struct FakeTools {
     /// What `slow` waits for.
     pub gate: Arc<Semaphore>,
-    calls: Mutex<Vec<CallId>>,
+    calls: Mutex<Vec<(CallId, SpaceId)>>,
 }
 
 impl Default for FakeTools {
@@ -31,7 +34,13 @@ impl Default for FakeTools {
 impl FakeTools {
     /// Every call so far, also the same one again.
     pub fn calls(&self) -> Vec<CallId> {
-        self.calls.lock().expect("no panic holds the list").clone()
+        let calls = self.calls.lock().expect("no panic holds the list");
+        calls.iter().map(|(call, _)| *call).collect()
+    }
+    /// Where each of them was to work.
+    pub fn spaces(&self) -> Vec<SpaceId> {
+        let calls = self.calls.lock().expect("no panic holds the list");
+        calls.iter().map(|(_, space)| *space).collect()
     }
 }
 
@@ -58,7 +67,7 @@ impl ServerTools for FakeTools {
         self.calls
             .lock()
             .expect("no panic holds the list")
-            .push(context.call);
+            .push((context.call, context.space));
         (context.progress)(input.clone());
         match action.as_str() {
             "fail" => Err(CallFailure::failed(format!("no luck with {input:?}"))),
@@ -69,6 +78,12 @@ impl ServerTools for FakeTools {
                 Ok(input.clone())
             }
             _ => Ok(input.clone()),
+        }
+    }
+    async fn bounded(&self, output: Json, _: &CallContext) -> Json {
+        match output.as_str().len() > FAKE_OUTPUT_BYTES_MAX {
+            true => Json::string("too large"),
+            false => output,
         }
     }
 }

@@ -193,7 +193,10 @@ impl ServerTools for Toolkit {
         context: &CallContext,
     ) -> Result<Json, CallFailure> {
         let output = self.execute(execution, input, context).await?;
-        Ok(overflow::bounded(output, &self.workspace, context).await)
+        Ok(self.bounded(output, context).await)
+    }
+    async fn bounded(&self, output: Json, context: &CallContext) -> Json {
+        overflow::bounded(output, &self.workspace, context).await
     }
 }
 

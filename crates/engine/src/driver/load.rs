@@ -59,6 +59,7 @@ impl From<StoreError> for Why {
 /// A run as its log tells it.
 struct Loaded {
     record: RunRecord,
+    home: SpaceId,
     run: Run,
     kit: Arc<Kit>,
     first: Seq,
@@ -96,6 +97,7 @@ impl Driver {
         };
         let Loaded {
             record,
+            home,
             run,
             kit,
             first,
@@ -104,6 +106,7 @@ impl Driver {
             id,
             project: record.project,
             space: record.space,
+            home,
             root: record.root,
             run,
             kit,
@@ -148,6 +151,7 @@ impl Driver {
             run,
             kit,
             first,
+            ..
         } = read(&self.inner, record).await?;
         self.run = run;
         self.kit = kit;
@@ -216,7 +220,7 @@ async fn claim_and_read(inner: &Inner, record: RunRecord) -> Result<(Loaded, Vec
     let now = inner.clock.now();
     let queued = loaded.run.status() == Status::Queued;
     let idle = loaded.run.due().is_empty() && !queued;
-    let orphaned = !record.status.is_final() && parent_has_ended(inner, &record).await?;
+    let orphaned = !record.status.is_final() && is_orphaned(inner, &record).await?;
     let mut arrivals = Vec::new();
     arrivals.extend(orphaned.then_some(Arrival::Cancel));
     if record.status.is_final() || (idle && record.node.is_none()) {
@@ -240,13 +244,20 @@ async fn claim_and_read(inner: &Inner, record: RunRecord) -> Result<(Loaded, Vec
     Ok((loaded, arrivals.into_iter().map(Pending::own).collect()))
 }
 
-/// A child whose parent ended while nobody looked has nobody to answer.
-async fn parent_has_ended(inner: &Inner, record: &RunRecord) -> Result<bool, StoreError> {
+/// A child whose call ended while nobody looked has nobody to answer.
+async fn is_orphaned(inner: &Inner, record: &RunRecord) -> Result<bool, StoreError> {
     let Some(call) = record.parent else {
         return Ok(false);
     };
-    let parent = patient(|| inner.store.run(call.run)).await?;
-    Ok(parent.is_none_or(|parent| parent.status.is_final()))
+    let log = patient(|| inner.store.run_log(call.run)).await?;
+    let mut events = log.iter().flat_map(|entry| &entry.events);
+    Ok(log.is_empty()
+        || events.any(|event| match event {
+            Event::RunFinish(_) => true,
+            Event::ToolOutputAvailable(e) => e.tool_call_id == call,
+            Event::ToolOutputError(e) => e.tool_call_id == call,
+            _ => false,
+        }))
 }
 
 async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
@@ -280,12 +291,23 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
         version: tail.last(),
         ..record
     };
+    let home = match record.root == record.id {
+        true => record.space,
+        false => home(inner, record.root).await?,
+    };
     Ok(Loaded {
         first: head.first,
+        home,
         record,
         run,
         kit,
     })
+}
+
+async fn home(inner: &Inner, root: RunId) -> Result<SpaceId, StoreError> {
+    let record = inner.store.run(root).await?;
+    let home = record.map(|record| record.space);
+    home.ok_or_else(|| StoreError::Corrupt(format!("{root} is gone, and runs below it are not")))
 }
 
 /// Tries a read a few times.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolgate_kernel::call::{CallState, Outcome};
-use toolgate_kernel::event::{Event, Status};
-use toolgate_kernel::id::RunId;
+use toolgate_kernel::event::Event;
+use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::run::{Arrival, Due, Rejected};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{Execution, Retry};
@@ -58,9 +58,7 @@ impl Driver {
             stale = true;
             match tried {
                 Ok(verdicts) => {
-                    if self.run.status() == Status::Cancelled {
-                        cancel_all(self.inner.clone(), children).await;
-                    }
+                    cancel_all(self.inner.clone(), self.given_up(children)).await;
                     self.answer(pending, verdicts);
                     return Ok(());
                 }
@@ -234,15 +232,25 @@ impl Driver {
     }
 
     /// Runs that execute calls of this one.
-    fn children(&self) -> Vec<RunId> {
+    fn children(&self) -> Vec<(CallId, RunId)> {
         self.run
             .calls()
             .iter()
             .filter_map(|call| match call.state {
-                CallState::Executing { child } => child,
+                CallState::Executing { child } => Some((call.tool.call, child?)),
                 _ => None,
             })
             .collect()
+    }
+
+    /// Of those, the ones whose calls have been settled without them.
+    fn given_up(&self, children: Vec<(CallId, RunId)>) -> Vec<RunId> {
+        let given_up = |call| match self.run.call(call).map(|call| &call.state) {
+            Some(CallState::Settled(settled)) => settled.gave_up(),
+            _ => false,
+        };
+        let given_up = children.into_iter().filter(|(call, _)| given_up(*call));
+        given_up.map(|(_, child)| child).collect()
     }
 }
 
@@ -253,8 +261,8 @@ fn respond_all<'a>(pending: Vec<Pending>, fate: impl Fn() -> Fate<'a>) {
         .for_each(|respond| respond(fate()));
 }
 
-/// Cancels runs that execute calls of one that was cancelled. One that cannot be reached now is cancelled when
-/// it is next looked at: its parent has ended.
+/// Cancels runs that execute calls which nobody waits for any more. One that cannot be reached now is cancelled
+/// when it is next looked at: its call has ended.
 async fn cancel_all(inner: Arc<Inner>, children: Vec<RunId>) {
     for child in children {
         if let Err(error) = inner.cancel(child).await {
