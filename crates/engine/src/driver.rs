@@ -6,11 +6,11 @@ mod load;
 mod perform;
 mod settle;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{AbortHandle, BoxFuture, abortable};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
@@ -58,9 +58,10 @@ pub(crate) struct Driver {
     history: Option<Arc<[Arc<Turn>]>>,
     /// Whether the model is being asked.
     asking: bool,
-    /// Calls that run here now.
-    running: HashSet<CallId>,
-    under_way: FuturesUnordered<BoxFuture<'static, Done>>,
+    /// Calls that run here now, and what stops them.
+    running: HashMap<CallId, AbortHandle>,
+    /// Nothing comes of what was stopped.
+    under_way: FuturesUnordered<BoxFuture<'static, Option<Done>>>,
     seat: Seat,
 }
 
@@ -152,7 +153,7 @@ impl Driver {
             driving: Arc::new(driving),
             history,
             asking: false,
-            running: HashSet::new(),
+            running: HashMap::new(),
             under_way: FuturesUnordered::new(),
             seat,
         };
@@ -207,7 +208,9 @@ impl Driver {
                 biased;
                 () = halt.cancelled() => return self.depart().await,
                 Some(letter) = self.letters.recv() => pending = self.open(letter),
-                Some(done) = self.under_way.next() => pending = vec![Pending::own(self.arrival_of(done))],
+                Some(done) = self.under_way.next() => {
+                    pending = done.map(|done| Pending::own(self.arrival_of(done))).into_iter().collect();
+                }
                 () = deadline => pending = vec![Pending::own(Arrival::Tick)],
             }
         }
@@ -303,7 +306,7 @@ impl Driver {
                     failures,
                     not_before,
                 } if !self.asking => ask = Some((step, failures, not_before)),
-                Due::Call(call) if !self.running.contains(&call.tool.call) => {
+                Due::Call(call) if !self.running.contains_key(&call.tool.call) => {
                     if self.running.len() + calls.len() < self.inner.settings.parallel_calls {
                         calls.push(call.clone());
                     }
@@ -320,13 +323,23 @@ impl Driver {
                     self.ask(step, failures, not_before, history)
                 }
             };
-            self.under_way.push(asking);
+            self.undertake(asking);
         }
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let history = self.history().await?;
         for call in calls {
-            self.running.insert(call.tool.call);
-            self.under_way.push(self.call(&call));
+            let handle = self.undertake(self.call(&call, &history));
+            self.running.insert(call.tool.call, handle);
         }
         Ok(())
+    }
+
+    fn undertake(&mut self, work: BoxFuture<'static, Done>) -> AbortHandle {
+        let (work, handle) = abortable(work);
+        self.under_way.push(work.map(Result::ok).boxed());
+        handle
     }
 
     /// Ends when something of the run is past its deadline; never, when nothing is to expire.

@@ -11,6 +11,8 @@ use crate::Inner;
 use crate::start::{Kinship, NewRun};
 use crate::store::{Family, SpaceRecord, StoreError};
 
+/// Children of one run that are looked at.
+pub(crate) const CHILDREN_MAX: usize = 10_000;
 /// Names of agents that are told to a model that asked for one that is not there.
 const NAMES_TOLD_MAX: usize = 20;
 
@@ -33,6 +35,8 @@ pub(crate) enum Birth {
     NoAgent(Vec<AgentName>),
     /// Its family has used up what it may.
     UsedUp(String),
+    /// The run at the top has ended, and those below are about to.
+    Ended,
 }
 
 impl Inner {
@@ -49,6 +53,10 @@ impl Inner {
         if self.store.run(id).await?.is_some() {
             self.summon(id);
             return Ok(Birth::Started);
+        }
+        let top = self.store.run(kinship.root).await?;
+        if top.is_none_or(|top| top.status.is_final()) {
+            return Ok(Birth::Ended);
         }
         let budget = kinship.budget;
         let family = self.store.family(kinship.root).await?;

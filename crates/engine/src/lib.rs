@@ -9,6 +9,7 @@ pub mod feed;
 pub mod intake;
 pub mod knowledge;
 pub mod model;
+pub mod outbox;
 pub mod records;
 pub mod store;
 pub mod tools;
@@ -47,7 +48,7 @@ use deliver::Active;
 use feed::{Feed, Scope, Subscription};
 use intake::{By, Claimed, Decided, Decision, IntakeError, Receipt, Submission};
 use model::Model;
-use store::{Store, StoreError};
+use store::{RunFilter, Store, StoreError};
 use tools::ServerTools;
 
 pub use agents::AgentError;
@@ -301,9 +302,32 @@ impl Inner {
 
     async fn cancel(self: &Arc<Self>, run: RunId) -> Result<Status, IntakeError> {
         match self.deliver(run, Arrival::Cancel, |run| Some(run.status())).await {
-            Err(IntakeError::Ended(status)) => Ok(status),
+            Err(IntakeError::Ended(status)) => {
+                if status == Status::Cancelled {
+                    self.cancel_children(run).await?;
+                }
+                Ok(status)
+            }
             other => other,
         }
+    }
+
+    /// Ends what a crash left below a run that was cancelled.
+    async fn cancel_children(self: &Arc<Self>, run: RunId) -> Result<(), IntakeError> {
+        let Some(record) = self.store.run(run).await? else {
+            return Ok(());
+        };
+        let filter = RunFilter {
+            parent: Some(run),
+            limit: family::CHILDREN_MAX,
+            ..RunFilter::default()
+        };
+        for child in self.store.runs(record.project, filter).await? {
+            if !child.status.is_final() {
+                Box::pin(self.cancel(child.id)).await?;
+            }
+        }
+        Ok(())
     }
 }
 

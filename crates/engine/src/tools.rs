@@ -13,6 +13,8 @@ use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Execution;
 
+use crate::store::EntityRecord;
+
 /// The action by which a run tells the one above something before its end: the engine brings its outputs up.
 pub const SIGNAL_PARENT: &str = "signal_parent";
 
@@ -34,7 +36,9 @@ pub struct CallContext {
     pub entity: EntityId,
     /// The call; also its idempotency key when it is run again after a crash.
     pub call: CallId,
-    /// What was said in the run so far.
+    /// Whom the run works for: the person who spoke last, in it or above it. None when that was a backend or a plan.
+    pub profile: Option<EntityRecord>,
+    /// What was said in the space so far, as the model was told.
     pub turns: Vec<Arc<Turn>>,
     /// The tools that the run has.
     pub tools: Vec<ToolName>,
@@ -48,6 +52,13 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// Tells the space how far it is.
     pub progress: Arc<dyn Fn(Json) + Send + Sync>,
+}
+
+impl CallContext {
+    /// Says what the tool does now, for people who wait: `{"status": words}`.
+    pub fn tell(&self, words: &str) {
+        (self.progress)(serde_json::json!({ "status": words }).into());
+    }
 }
 
 /// Why a tool gave no output, in words that the model can act on.

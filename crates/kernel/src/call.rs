@@ -108,20 +108,6 @@ impl Outcome {
     }
 }
 
-impl Settled {
-    /// Whether somebody stopped waiting: whatever executed the call has nobody to answer.
-    pub fn gave_up(&self) -> bool {
-        use ErrorCode::{Cancelled, Superseded, Timeout};
-        matches!(
-            &self.outcome,
-            Outcome::Error {
-                code: Timeout | Cancelled | Superseded,
-                ..
-            }
-        )
-    }
-}
-
 /// A call and where it stands.
 #[derive(Debug, Clone)]
 pub struct Call {

@@ -295,6 +295,15 @@ impl Event {
             | Self::Notification(_) => true,
         }
     }
+    /// The call that it settles.
+    pub fn settles(&self) -> Option<CallId> {
+        match self {
+            Self::ToolOutputAvailable(e) => Some(e.tool_call_id),
+            Self::ToolOutputError(e) => Some(e.tool_call_id),
+            Self::ToolOutputDenied(e) => Some(e.tool_call_id),
+            _ => None,
+        }
+    }
 }
 
 macro_rules! body {

@@ -53,6 +53,7 @@ pub struct Run {
     calls: Vec<Call>,
     decisions: Vec<DecisionRecord>,
     messages: Vec<MessageId>,
+    speaker: Option<EntityId>,
     transcript: Transcript,
     /// What the client says was said before, when the agent takes its word.
     told_before: Option<Arc<[Arc<Turn>]>>,
@@ -307,6 +308,10 @@ impl Run {
                 .is_some_and(|tool| tool.execution.is_run())
         };
         self.depth > 0 || self.calls.iter().any(child)
+    }
+    /// Whom it works for: the person who spoke last, here or above.
+    pub fn speaker(&self) -> Option<EntityId> {
+        self.speaker
     }
     /// How many runs stand above it.
     pub fn depth(&self) -> u32 {

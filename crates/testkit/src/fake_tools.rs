@@ -4,22 +4,27 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::id::{CallId, SpaceId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::message::Part;
+use toolgate_kernel::prompt::{Said, Turn};
 use toolgate_kernel::tool::{EXECUTION_TIMEOUT, Execution, Retry};
 
 /// Larger outputs of runs below become `"too large"`.
 pub const FAKE_OUTPUT_BYTES_MAX: usize = 10_000;
 
-/// Actions: `echo` gives its input back; `fail` fails; `panic` panics; `slow` waits for a permit of `gate` and
-/// gives its input back; `hang` never ends.
+/// Actions: `echo` gives its input back; `context` gives what it sees around it; `fail` fails; `panic` panics; `slow`
+/// waits for a permit of `gate` and gives its input back; `hang` never ends.
 pub struct FakeTools {
     /// What `slow` waits for.
     pub gate: Arc<Semaphore>,
     calls: Mutex<Vec<(CallId, SpaceId)>>,
+    cancels: Mutex<Vec<CancellationToken>>,
 }
 
 impl Default for FakeTools {
@@ -27,6 +32,7 @@ impl Default for FakeTools {
         Self {
             gate: Arc::new(Semaphore::new(0)),
             calls: Mutex::default(),
+            cancels: Mutex::default(),
         }
     }
 }
@@ -42,15 +48,28 @@ impl FakeTools {
         let calls = self.calls.lock().expect("no panic holds the list");
         calls.iter().map(|(_, space)| *space).collect()
     }
+    /// What fires when nobody wants the result of a call any more, for every call so far.
+    pub fn cancels(&self) -> Vec<CancellationToken> {
+        self.cancels.lock().expect("no panic holds the list").clone()
+    }
 }
 
 #[async_trait]
 impl ServerTools for FakeTools {
     fn action(&self, name: &str) -> Option<Action> {
-        let known = ["echo", "fail", "panic", "slow", "hang", "signal_parent"].contains(&name);
+        let known = [
+            "echo",
+            "context",
+            "fail",
+            "panic",
+            "slow",
+            "hang",
+            "signal_parent",
+        ]
+        .contains(&name);
         known.then(|| Action {
             description: format!("Does {name}."),
-            parameters: serde_json::json!({"type": "object"}),
+            parameters: json!({"type": "object"}),
             timeout: EXECUTION_TIMEOUT,
             retry: Retry::Never,
         })
@@ -68,8 +87,13 @@ impl ServerTools for FakeTools {
             .lock()
             .expect("no panic holds the list")
             .push((context.call, context.space));
+        self.cancels
+            .lock()
+            .expect("no panic holds the list")
+            .push(context.cancel.clone());
         (context.progress)(input.clone());
         match action.as_str() {
+            "context" => Ok(seen(context).into()),
             "fail" => Err(CallFailure::failed(format!("no luck with {input:?}"))),
             "panic" => panic!("as the test wants"),
             "hang" => std::future::pending().await,
@@ -85,5 +109,46 @@ impl ServerTools for FakeTools {
             true => Json::string("too large"),
             false => output,
         }
+    }
+}
+
+/// What a call sees around it.
+fn seen(context: &CallContext) -> Value {
+    let profile = context.profile.as_ref();
+    json!({
+        "history": context.turns.iter().map(|turn| words(turn)).collect::<Vec<_>>(),
+        "profile": profile.map(|who| json!({"subject": who.subject, "name": who.name, "metadata": who.metadata})),
+        "tools": context.tools,
+        "grants": context.grants,
+        "agent": context.agent,
+        "entity": context.entity,
+        "space": context.space,
+        "depth": context.depth,
+        "seconds": context.deadline.since(context.now).as_secs(),
+        "cancelled": context.cancel.is_cancelled(),
+    })
+}
+
+/// Who spoke in a turn, and the words.
+fn words(turn: &Turn) -> String {
+    let (who, words): (&str, String) = match turn {
+        Turn::User(parts) => ("user", parts.iter().filter_map(text).collect()),
+        Turn::Assistant(said) => ("agent", said.iter().filter_map(said_text).collect()),
+        Turn::Results(_) => ("results", String::new()),
+    };
+    format!("{who}: {words}")
+}
+
+fn text(part: &Part) -> Option<&str> {
+    match part {
+        Part::Text { text } => Some(text),
+        Part::Image { .. } => None,
+    }
+}
+
+fn said_text(said: &Said) -> Option<&str> {
+    match said {
+        Said::Text(text) => Some(text),
+        Said::Reasoning { .. } | Said::Call { .. } => None,
     }
 }

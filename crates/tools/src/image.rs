@@ -77,6 +77,7 @@ impl Painter {
         (outside, secrets, workspace): (&Outside, &Secrets, &Workspace),
     ) -> Result<Value, CallFailure> {
         let studio = self.studio(call, outside, secrets)?;
+        context.tell("waiting for the image");
         let answer = studio.outside.send(self.ask(call, input, &studio)?).await?;
         let picture = read(&answer, studio.key.as_deref(), secrets)?;
         let data = match picture {
@@ -89,6 +90,7 @@ impl Painter {
             Picture { .. } => return Err(CallFailure::failed("the answer holds no image")),
         };
         let (mime, ending) = kind(&data).ok_or_else(|| CallFailure::failed("what was made is no image"))?;
+        context.tell("keeping the image");
         let new = NewFile {
             name: format!("images/{}.{ending}", context.call)
                 .parse()

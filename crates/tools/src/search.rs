@@ -115,14 +115,16 @@ impl ServerTool for WebSearch {
             retry: Retry::Safe,
         }
     }
-    async fn call(&self, given: Value, _: &CallContext) -> Result<Value, CallFailure> {
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let SearchInput { query, max_results } = input(given)?;
         let nobody = || {
             CallFailure::unavailable(
                 "this gateway has no search engine; its operator can set one in [search]",
             )
         };
-        let mut found = self.0.as_ref().ok_or_else(nobody)?.search(&query).await?;
+        let engine = self.0.as_ref().ok_or_else(nobody)?;
+        context.tell("searching");
+        let mut found = engine.search(&query).await?;
         found.hits.truncate(max_results.unwrap_or(RESULTS));
         let mut told = json!({"query": query, "results": found.hits});
         if let Some(answer) = found.answer {

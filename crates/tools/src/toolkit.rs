@@ -19,6 +19,7 @@ use crate::guard::AllowList;
 use crate::image::{Images, Painter};
 use crate::notify::{Deliveries, SendNotification};
 use crate::outside::Outside;
+use crate::plans::PlanLimits;
 use crate::search::{Search, WebSearch};
 use crate::secrets::Secrets;
 use crate::web::{Manners, WebFetch};
@@ -95,6 +96,8 @@ pub struct Parts {
     pub knowledge: Arc<dyn Knowledge>,
     /// What is sent outside.
     pub deliveries: Arc<Deliveries>,
+    /// What plans may do.
+    pub plans: PlanLimits,
     /// How the world outside is reached.
     pub world: World,
 }
@@ -133,6 +136,7 @@ impl Toolkit {
             workspace,
             knowledge,
             deliveries,
+            plans: limits,
             world,
         } = parts;
         let outside = Arc::new(Outside::new(world.allow));
@@ -157,7 +161,10 @@ impl Toolkit {
         toolkit.register(vfs::Delete(workspace));
         toolkit.register(knowledge::SearchKnowledge(knowledge));
         toolkit.register(SendNotification { store, deliveries });
-        toolkit.register(plans::CreatePlan(records.clone()));
+        toolkit.register(plans::CreatePlan {
+            records: records.clone(),
+            limits,
+        });
         toolkit.register(plans::GetPlan(records.clone()));
         toolkit.register(plans::CancelPlan(records));
         toolkit.register(signal_parent::SignalParent);
@@ -170,6 +177,14 @@ impl Toolkit {
     /// Takes one away; false when there is none.
     pub fn unregister(&mut self, name: &str) -> bool {
         self.tools.remove(name).is_some()
+    }
+    /// Takes all away.
+    pub fn clear(&mut self) {
+        self.tools.clear();
+    }
+    /// Whether there is one of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.tools.contains_key(name)
     }
     /// One by name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn ServerTool>> {

@@ -99,6 +99,7 @@ impl ServerTool for WebFetch {
             let words = "the owner of the site asks programs in its robots.txt not to read this page";
             return Err(CallFailure::new(ErrorCode::PermissionDenied, words));
         }
+        context.tell("asking for the page");
         let answer = self.outside.send(ask(url, Limit::Cut(PAGE_BYTES_MAX))).await?;
         let status = answer.status;
         if status.is_client_error() || status.is_server_error() {
@@ -109,6 +110,7 @@ impl ServerTool for WebFetch {
             )));
         }
         let (url, cut) = (answer.url.to_string(), answer.cut);
+        context.tell("reading the page");
         // Reading a page is work, not waiting.
         let read = tokio::task::spawn_blocking(move || page::read(&answer)).await;
         let page = read.map_err(|_| CallFailure::failed("the page cannot be read"))??;

@@ -9,10 +9,11 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::call::{Call, ErrorCode, Outcome};
 use toolgate_kernel::event::{EndReason, Event, RunFinish, RunStart, Seq, Status};
-use toolgate_kernel::id::{MessageId, ProjectId, RunId};
+use toolgate_kernel::id::{EntityId, MessageId, ProjectId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::{AgentName, ToolName};
+use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::json_in;
 use toolgate_kernel::template::plain;
 use toolgate_kernel::tool::{Execution, Tool};
@@ -30,7 +31,13 @@ const FOLLOW_DELAY: Duration = Duration::from_millis(100);
 
 impl Driver {
     /// Runs a call that is a run of its own.
-    pub(super) fn run_below(&self, call: &Call, tool: &Tool, child: RunId) -> BoxFuture<'static, Outcome> {
+    pub(super) fn run_below(
+        &self,
+        call: &Call,
+        tool: &Tool,
+        history: &[Arc<Turn>],
+        child: RunId,
+    ) -> BoxFuture<'static, Outcome> {
         let start = match self.child_of(call, tool, child) {
             Ok(start) => start,
             Err(outcome) => return std::future::ready(outcome).boxed(),
@@ -40,7 +47,7 @@ impl Driver {
             Execution::Prompt(_) => tool.name.to_string(),
             _ => start.agent.to_string(),
         };
-        let context = self.context(call, tool, CancellationToken::new());
+        let context = self.context(call, tool, history, CancellationToken::new());
         let inner = self.inner.clone();
         async move {
             match child_run(inner.clone(), start, &name, &context).await {
@@ -86,7 +93,7 @@ impl Driver {
                 behind,
                 budget: self.run.budget(),
             },
-            message: child_message(child, text),
+            message: child_message(child, self.run.speaker(), text),
         })
     }
 }
@@ -99,12 +106,12 @@ fn child_text(input: &Json, value: &serde_json::Value) -> String {
     }
 }
 
-fn child_message(child: RunId, text: String) -> Message {
+fn child_message(child: RunId, from: Option<EntityId>, text: String) -> Message {
     // The same message however often the start is tried.
     let message_id = MessageId::from_bytes(child.to_bytes());
     Message {
         message_id,
-        from: None,
+        from,
         parts: vec![Part::Text { text }],
         metadata: None,
     }
@@ -116,6 +123,7 @@ async fn child_run(inner: Arc<Inner>, start: ChildStart, name: &str, context: &C
     match inner.start_child(start).await {
         Ok(Birth::Started) => {}
         Ok(Birth::NoAgent(known)) => return Outcome::error(ErrorCode::Unavailable, no_agent(&agent, &known)),
+        Ok(Birth::Ended) => return Outcome::error(ErrorCode::Cancelled, "the first run has ended"),
         Ok(Birth::UsedUp(words)) => return Outcome::error(ErrorCode::LimitExceeded, words),
         Err(error) => {
             tracing::warn!(run = %child, %error, "a child run could not be started");

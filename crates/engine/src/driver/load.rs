@@ -1,6 +1,6 @@
 //! From the log into memory.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,7 +120,7 @@ impl Driver {
             driving: Arc::new(driving),
             history: None,
             asking: false,
-            running: HashSet::new(),
+            running: HashMap::new(),
             under_way: FuturesUnordered::new(),
             seat,
             inner,
@@ -220,7 +220,7 @@ async fn claim_and_read(inner: &Inner, record: RunRecord) -> Result<(Loaded, Vec
     let now = inner.clock.now();
     let queued = loaded.run.status() == Status::Queued;
     let idle = loaded.run.due().is_empty() && !queued;
-    let orphaned = !record.status.is_final() && is_orphaned(inner, &record).await?;
+    let orphaned = !record.status.is_final() && is_orphan(inner, &record).await?;
     let mut arrivals = Vec::new();
     arrivals.extend(orphaned.then_some(Arrival::Cancel));
     if record.status.is_final() || (idle && record.node.is_none()) {
@@ -244,20 +244,19 @@ async fn claim_and_read(inner: &Inner, record: RunRecord) -> Result<(Loaded, Vec
     Ok((loaded, arrivals.into_iter().map(Pending::own).collect()))
 }
 
-/// A child whose call ended while nobody looked has nobody to answer.
-async fn is_orphaned(inner: &Inner, record: &RunRecord) -> Result<bool, StoreError> {
+/// Whether nobody waits for the run any more that some call started, which may have happened while nobody looked.
+async fn is_orphan(inner: &Inner, record: &RunRecord) -> Result<bool, StoreError> {
     let Some(call) = record.parent else {
         return Ok(false);
     };
-    let log = patient(|| inner.store.run_log(call.run)).await?;
-    let mut events = log.iter().flat_map(|entry| &entry.events);
-    Ok(log.is_empty()
-        || events.any(|event| match event {
-            Event::RunFinish(_) => true,
-            Event::ToolOutputAvailable(e) => e.tool_call_id == call,
-            Event::ToolOutputError(e) => e.tool_call_id == call,
-            _ => false,
-        }))
+    match patient(|| inner.store.run(call.run)).await? {
+        Some(parent) if !parent.status.is_final() => {
+            let log = patient(|| inner.store.run_log(call.run)).await?;
+            let mut events = log.iter().flat_map(|entry| &entry.events);
+            Ok(events.any(|event| event.settles() == Some(call)))
+        }
+        Some(_) | None => Ok(true),
+    }
 }
 
 async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {

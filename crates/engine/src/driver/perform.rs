@@ -99,7 +99,7 @@ impl Driver {
     }
 
     /// Runs a call on the gateway's side.
-    pub(crate) fn call(&self, call: &Call) -> BoxFuture<'static, Done> {
+    pub(crate) fn call(&self, call: &Call, history: &[Arc<Turn>]) -> BoxFuture<'static, Done> {
         let id = call.tool.call;
         let tool = call.definition.clone().expect("only a known tool runs");
         let span = tracing::info_span!(
@@ -111,25 +111,27 @@ impl Driver {
         );
         let running = match (&tool.execution, &call.state) {
             (execution, CallState::Executing { child: Some(child) }) if execution.is_run() => {
-                self.run_below(call, &tool, *child)
+                self.run_below(call, &tool, history, *child)
             }
             (Execution::Prebuilt { .. } | Execution::Request(_) | Execution::Image(_), _) => {
                 let cancel = CancellationToken::new();
-                let context = self.context(call, &tool, cancel.clone());
+                let mut context = self.context(call, &tool, history, cancel.clone());
+                let speaker = self.run.speaker();
                 let stop = cancel.drop_guard();
                 let input = call.input.clone();
                 let inner = self.inner.clone();
                 async move {
+                    if let Some(speaker) = speaker {
+                        // Who cannot be looked up is nobody: no tool grants anything to that.
+                        context.profile = inner.store.entity(speaker).await.ok().flatten();
+                    }
                     let running = inner.tools.run(&tool.execution, &input, &context);
                     let running = AssertUnwindSafe(running).catch_unwind();
                     let outcome = match tokio::time::timeout(tool.timeout, running).await {
                         Ok(Ok(Ok(output))) => Outcome::Output(output),
                         Ok(Ok(Err(failure))) => Outcome::error(failure.code, failure.message),
                         Ok(Err(_)) => Outcome::error(ErrorCode::ExecutionFailed, "the tool broke down"),
-                        Err(_) => Outcome::error(
-                            ErrorCode::Timeout,
-                            format!("{} gave no answer within {:?}", tool.name, tool.timeout),
-                        ),
+                        Err(_) => timed_out(&tool),
                     };
                     drop(stop);
                     outcome
@@ -155,7 +157,13 @@ impl Driver {
             .boxed()
     }
 
-    pub(super) fn context(&self, call: &Call, tool: &Tool, cancel: CancellationToken) -> CallContext {
+    pub(super) fn context(
+        &self,
+        call: &Call,
+        tool: &Tool,
+        history: &[Arc<Turn>],
+        cancel: CancellationToken,
+    ) -> CallContext {
         let agent = self.run.agent();
         let now = self.inner.clock.now();
         CallContext {
@@ -167,7 +175,8 @@ impl Driver {
             agent: agent.name.clone(),
             entity: agent.entity(self.project),
             call: call.tool.call,
-            turns: self.run.turns().to_vec(),
+            profile: None,
+            turns: history.iter().chain(self.run.turns()).cloned().collect(),
             tools: self.kit.toolbox.keys().cloned().collect(),
             grants: agent.grants.clone(),
             deadline: now.after(tool.timeout),
@@ -192,4 +201,9 @@ impl Driver {
             );
         })
     }
+}
+
+fn timed_out(tool: &Tool) -> Outcome {
+    let words = format!("{} gave no answer within {:?}", tool.name, tool.timeout);
+    Outcome::error(ErrorCode::Timeout, words)
 }

@@ -3,10 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use toolgate_kernel::id::CallId;
+
 /// Longest name.
 const BYTES_MAX: usize = 512;
 /// Most folders and the file itself.
 const PARTS_MAX: usize = 16;
+/// Folder of outputs that are too large for a conversation.
+const OUTPUTS: &str = "outputs/";
 
 /// A relative name with `/` between its parts: no `..`, nothing that is or looks like a separator elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,12 +29,21 @@ impl FileName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+    /// The name of what a call gave.
+    pub fn of_output(call: CallId, ending: &str) -> Self {
+        Self(format!("{OUTPUTS}{call}.{ending}"))
+    }
     /// What stands behind the last dot, in lower case.
     pub fn extension(&self) -> Option<String> {
         let file = self.0.rsplit('/').next().unwrap_or_default();
         let (stem, extension) = file.rsplit_once('.')?;
         (!stem.is_empty()).then(|| extension.to_ascii_lowercase())
     }
+}
+
+/// Whether it names what a call gave. Only the gateway writes there, and only agents and backends read it.
+pub fn is_output(path: &str) -> bool {
+    path.starts_with(OUTPUTS)
 }
 
 /// Drops `.` and empty parts; refuses what could lead elsewhere.

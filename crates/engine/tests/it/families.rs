@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolgate_engine::intake::{Answer, IntakeError};
 use toolgate_engine::model::Ask;
-use toolgate_engine::store::RunFilter;
+use toolgate_engine::store::{RunFilter, RunRecord};
 use toolgate_kernel::event::{EndReason, Event, Status};
 use toolgate_kernel::id::RunId;
 use toolgate_kernel::json::Json;
@@ -38,11 +38,14 @@ fn boss(limits: Value) -> Value {
                 "execution": {"agent": "boss"}, "timeout": "1s"},
             {"name": "pause", "description": "Waits.", "executionType": "waiting", "execution": {"duration": "10m"}},
             {"name": "wait", "description": "Waits.", "executionType": "waiting", "execution": {"signal": true}},
+            {"name": "hasty", "description": "Asks a boss who has little time.", "executionType": "ai-agent",
+                "execution": {"agent": "boss"}, "timeout": "5s"},
+            {"name": "slow", "executionType": "prebuilt", "execution": {"action": "slow"}},
         ],
     })
 }
 
-async fn world(script: impl Fn(&Ask) -> Vec<Say> + Send + Sync + 'static, limits: Value) -> World {
+pub async fn world(script: impl Fn(&Ask) -> Vec<Say> + Send + Sync + 'static, limits: Value) -> World {
     let setup = Setup {
         model: ScriptedModel::new(script),
         ..Setup::default()
@@ -57,23 +60,23 @@ async fn world(script: impl Fn(&Ask) -> Vec<Say> + Send + Sync + 'static, limits
     world
 }
 
-async fn ask_boss(world: &World, words: &str) -> RunId {
+pub async fn ask_boss(world: &World, words: &str) -> RunId {
     let mut post = world.post_to(None, words);
     post.answer = Answer::Agent("boss".parse().unwrap());
     world.engine.post(post).await.unwrap().run_id.unwrap()
 }
 
 /// All runs of the project.
-async fn count(world: &World) -> usize {
+pub async fn runs(world: &World) -> Vec<RunRecord> {
     let filter = RunFilter {
         limit: 1_000,
         ..RunFilter::default()
     };
-    world.store.runs(world.project, filter).await.unwrap().len()
+    world.store.runs(world.project, filter).await.unwrap()
 }
 
 /// What the calls of a run came to, in order.
-async fn outcomes(world: &World, run: RunId) -> Vec<String> {
+pub async fn outcomes(world: &World, run: RunId) -> Vec<String> {
     let told = world
         .log(run)
         .await
@@ -243,7 +246,7 @@ async fn one_step_starts_no_more_agents_than_it_may() {
         .filter(|told| told.contains("2 agents at once"))
         .count();
     assert_eq!((outcomes.len(), refused), (4, 2), "{outcomes:?}");
-    assert_eq!(count(&world).await, 3);
+    assert_eq!(runs(&world).await.len(), 3);
 }
 
 /// Starts itself again whenever it is asked, whatever it is told.
@@ -257,7 +260,7 @@ async fn an_agent_that_starts_agents_for_ever_is_stopped_and_told_why() {
     let world = world(for_ever, json!({ "descendants": 5, "depth": 16 })).await;
     let run = ask_boss(&world, "go").await;
     world.finish(run).await;
-    assert_eq!(count(&world).await, 6);
+    assert_eq!(runs(&world).await.len(), 6);
     let told = world.model.asked().into_iter().any(|ask| {
         let results = last_results(&ask).unwrap_or_default();
         results
@@ -284,7 +287,7 @@ async fn a_family_uses_no_more_tokens_than_its_first_run_may() {
 }
 
 /// The runs that a run has started, once there are so many.
-async fn children(world: &World, run: RunId, many: usize) -> Vec<RunId> {
+pub async fn children(world: &World, run: RunId, many: usize) -> Vec<RunId> {
     let seen = std::cell::RefCell::new(Vec::new());
     world
         .until(run, |event| {
@@ -297,7 +300,7 @@ async fn children(world: &World, run: RunId, many: usize) -> Vec<RunId> {
     seen.into_inner()
 }
 
-const SPAWN_WAITING: &str = r#"call:spawn_agent={"agent":"boss","prompt":"call:wait"} "#;
+pub const SPAWN_WAITING: &str = r#"call:spawn_agent={"agent":"boss","prompt":"call:wait"} "#;
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_the_root_ends_all_that_it_started() {
@@ -314,7 +317,7 @@ async fn cancelling_the_root_ends_all_that_it_started() {
 }
 
 /// The same engine after it went down and came back, on the same store.
-async fn restarted(first: World) -> World {
+pub async fn restarted(first: World) -> World {
     let (store, clock, model) = (first.store.clone(), first.clock.clone(), first.model.clone());
     first.stop().await;
     World::with(Setup {

@@ -36,6 +36,7 @@ impl Run {
             calls: Vec::new(),
             decisions: Vec::new(),
             messages: Vec::new(),
+            speaker: None,
             transcript: Transcript::default(),
             told_before: None,
             usage: Usage::default(),
@@ -95,6 +96,7 @@ impl Run {
             }
             Event::Said(e) => {
                 self.messages.push(e.message.message_id);
+                self.speaker = e.message.from.or(self.speaker);
                 self.steps_since_message = 0;
             }
             Event::StepStart(e) => {

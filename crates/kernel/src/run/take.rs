@@ -104,7 +104,7 @@ impl Log<'_> {
             (Arrival::Begin, None) => self.begin(),
             (Arrival::Message(message), None) => {
                 self.emit(Said { message });
-                self.settle_open(ErrorCode::Superseded, "the user said something new instead");
+                self.supersede();
                 self.go_on();
                 Ok(())
             }
@@ -436,7 +436,12 @@ impl Log<'_> {
                 CallState::Executing { child: Some(_) }
                     if child_deadline(&call).is_some_and(|deadline| deadline <= self.now) =>
                 {
-                    let message = format!("{} gave no answer in time, and was stopped", call.tool.name);
+                    let timeout = call
+                        .definition
+                        .as_ref()
+                        .map(|tool| tool.timeout)
+                        .unwrap_or_default();
+                    let message = format!("{} gave no answer within {timeout:?}", call.tool.name);
                     self.settle(call.tool.call, Outcome::error(ErrorCode::Timeout, message));
                 }
                 CallState::AwaitsApproval { .. }
@@ -485,16 +490,20 @@ impl Log<'_> {
         self.go_on();
     }
 
-    /// Settles what waits for a client or a person; what runs on the gateway's side goes on.
-    fn settle_open(&mut self, code: ErrorCode, message: &str) {
+    /// Somebody spoke: settles what may be long in coming, which is whatever waits for a client, a person, a moment or
+    /// a signal, and runs below this one. What a tool does on the gateway's side goes on: it ends soon, and the model
+    /// should know what it did.
+    fn supersede(&mut self) {
         for index in self.open_calls() {
             let call = &self.run.calls[index];
-            if matches!(
-                call.state,
-                CallState::Open { .. } | CallState::AwaitsApproval { .. } | CallState::Paused(_)
-            ) {
-                let id = call.tool.call;
-                self.settle(id, Outcome::error(code, message));
+            let is_run = call
+                .definition
+                .as_ref()
+                .is_some_and(|tool| tool.execution.is_run());
+            let goes_on = matches!(call.state, CallState::Ready | CallState::Executing { .. }) && !is_run;
+            if !goes_on {
+                let message = "the user said something new instead";
+                self.settle(call.tool.call, Outcome::error(ErrorCode::Superseded, message));
             }
         }
     }

@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::Scope;
 use toolgate_engine::intake::{Answer, Post};
+use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::{ProjectRecord, RunFilter, RunRecord, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Parts, Settings};
@@ -22,7 +23,12 @@ use uuid::Uuid;
 use super::*;
 use crate::Toolkit;
 use crate::knowledge::Library;
-use crate::notify::Deliveries;
+use crate::notify::{Channels, Deliveries};
+
+const LIMITS: PlanLimits = PlanLimits {
+    ahead_min: Duration::from_secs(60),
+    starts_per_hour: 3,
+};
 
 /// Engines on one store, each with its planner.
 struct World {
@@ -59,7 +65,11 @@ impl World {
         };
         let tool =
             |name: &str| json!({"name": name, "executionType": "prebuilt", "execution": {"action": name}});
-        let tools: Vec<Value> = ["createPlan", "getPlan", "cancelPlan"].map(tool).into();
+        let mut tools: Vec<Value> = ["createPlan", "getPlan", "cancelPlan"].map(tool).into();
+        tools.push(
+            json!({"name": "wait", "description": "Waits.", "executionType": "waiting",
+            "execution": {"signal": true}}),
+        );
         for name in ["default", "other"] {
             let config = json!({"model": {"provider": "demo"}, "tools": tools});
             let name = name.parse().unwrap();
@@ -114,15 +124,20 @@ impl World {
 
     /// The runs of a space that plans started.
     async fn planned(&self, space: SpaceId) -> Vec<RunRecord> {
+        let mut runs = self.runs(space).await;
+        // The oldest is the one that made the plan.
+        runs.pop();
+        runs
+    }
+
+    /// The runs of a space, newest first.
+    async fn runs(&self, space: SpaceId) -> Vec<RunRecord> {
         let filter = RunFilter {
             space: Some(space),
             limit: 100,
             ..RunFilter::default()
         };
-        let mut runs = self.store.runs(self.project, filter).await.unwrap();
-        // The oldest is the one that made the plan.
-        runs.pop();
-        runs
+        self.store.runs(self.project, filter).await.unwrap()
     }
 
     /// Lets every node look at once.
@@ -135,6 +150,13 @@ impl World {
 
     fn clock_now(&self) -> Time {
         self.clock.now()
+    }
+
+    /// A minute into the next hour.
+    fn until_a_new_hour(&self) {
+        const HOUR_MS: i64 = 3_600_000;
+        let past = self.clock_now().0.rem_euclid(HOUR_MS);
+        self.clock.jump(HOUR_MS - past + 61_000);
     }
 
     fn wait(&self, span: Duration) {
@@ -160,7 +182,12 @@ fn node_on(
         records: records.clone(),
         workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
         knowledge: Arc::new(Library::new(records.clone(), None)),
-        deliveries: Arc::new(Deliveries::new(records.clone(), clock.clone(), None)),
+        deliveries: Arc::new(Deliveries::new(
+            Arc::new(Outbox::new(records.clone(), clock.clone())),
+            clock.clone(),
+            Channels::default(),
+        )),
+        plans: LIMITS,
         world: crate::World::default(),
     });
     let model = ScriptedModel::new(|ask| match (last_results(ask), last_words(ask).split_once(' ')) {
@@ -199,7 +226,7 @@ fn node_on(
     let engine = Engine::new(parts, settings);
     let (driven, stop) = (engine.clone(), stop.clone());
     tokio::spawn(async move { driven.drive(stop).await });
-    (engine.clone(), Planner::new(engine, records))
+    (engine.clone(), Planner::new(engine, records, LIMITS))
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,20 +251,21 @@ async fn two_nodes_start_a_plan_once() {
 #[tokio::test(start_paused = true)]
 async fn a_crash_before_the_plan_moved_on_starts_nothing_twice() {
     let world = World::with(1).await;
-    let at = world.clock_now();
+    let at = world.clock_now().after(Duration::from_secs(60));
     let (_, space) = world
         .call("default", "createPlan", json!({"message": "now", "at": at}))
         .await;
+    world.wait(Duration::from_secs(61));
     let due = world
         .store
         .due_records(KIND, world.clock_now(), 10)
         .await
         .unwrap();
-    let (shelf, record) = due.into_iter().next().expect("a plan");
+    let due = due.into_iter().next().expect("a plan");
     // The same record seen twice is what a crash between the two writes leaves behind.
     let planner = &world.nodes[0].1;
-    planner.start(shelf, record.clone()).await.unwrap();
-    planner.start(shelf, record).await.unwrap();
+    planner.perform(&due).await.unwrap();
+    planner.perform(&due).await.unwrap();
     assert_eq!(world.planned(space).await.len(), 1);
 }
 
@@ -267,6 +295,29 @@ async fn an_interval_that_was_missed_for_days_runs_once_and_goes_on_in_step() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cron_plan_that_was_missed_for_days_runs_once_and_goes_on_in_step() {
+    let world = World::with(2).await;
+    let input = json!({"message": "report", "cron": "0 9 * * *", "timeZone": "Europe/Berlin"});
+    let (plan, space) = world.call("default", "createPlan", input).await;
+    for runs in 1..=3 {
+        world.wait(Duration::from_secs(5 * 24 * 3600));
+        for _ in 0..2 {
+            world.look().await;
+        }
+        assert_eq!(world.planned(space).await.len(), runs);
+        let (seen, _) = world.call("default", "getPlan", json!({"id": plan["id"]})).await;
+        let next: Time = serde_json::from_value(seen["nextAt"].clone()).unwrap();
+        let ahead = next.since(world.clock_now());
+        // Nine o'clock in Berlin, wherever summer time stands.
+        let hour = next.0.rem_euclid(24 * 3_600_000) / 3_600_000;
+        assert!(
+            next > world.clock_now() && ahead <= Duration::from_secs(24 * 3600) && [7, 8].contains(&hour),
+            "{seen}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn plans_are_listed_cancelled_and_nobody_elses() {
     let world = World::with(1).await;
     let input = json!({"message": "report", "cron": "0 9 * * 1-5", "timeZone": "Europe/Berlin"});
@@ -280,9 +331,13 @@ async fn plans_are_listed_cancelled_and_nobody_elses() {
     );
     let (own, _) = world.call("default", "getPlan", json!({})).await;
     assert_eq!(own["plans"], json!([plan]));
-    world
-        .call("default", "cancelPlan", json!({"id": plan["id"]}))
-        .await;
+    for _ in 0..2 {
+        // Also when a crash makes the call run again.
+        let (told, _) = world
+            .call("default", "cancelPlan", json!({"id": plan["id"]}))
+            .await;
+        assert_eq!(told["cancelled"]["status"], "cancelled", "{told}");
+    }
     world.wait(Duration::from_secs(7 * 24 * 3600));
     world.look().await;
     assert!(world.planned(space).await.is_empty());
@@ -299,8 +354,116 @@ async fn a_plan_that_can_never_come_is_refused_in_words() {
             "no time zone",
         ),
         (json!({"message": "x", "everySeconds": 5}), "60"),
+        (json!({"message": "x", "at": "2020-01-01T00:00:00Z"}), "is over"),
+        (
+            json!({"message": "x", "at": world.clock_now().after(Duration::from_secs(59))}),
+            "60s ahead",
+        ),
     ] {
         let (told, _) = world.call("default", "createPlan", input).await;
         assert!(told.as_str().is_some_and(|told| told.contains(words)), "{told}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_in_a_run_under_way_is_told_to_it() {
+    let world = World::with(1).await;
+    let input = json!({"message": "wait {}", "everySeconds": 60});
+    let (_, space) = world.call("default", "createPlan", input).await;
+    for _ in 0..3 {
+        world.wait(Duration::from_secs(61));
+        world.look().await;
+    }
+    assert_eq!(
+        world.planned(space).await.len(),
+        1,
+        "one run waits, and hears of all"
+    );
+    let run = &world.planned(space).await[0];
+    // Named by the moment it began, like any other.
+    assert!(run.id > world.runs(space).await.last().expect("the first").id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn plans_beyond_what_an_hour_may_start_wait_for_the_next_and_say_so() {
+    let world = World::with(2).await;
+    let mut spaces = Vec::new();
+    for _ in 0..LIMITS.starts_per_hour + 2 {
+        let input = json!({"message": "now", "everySeconds": 60});
+        spaces.push(world.call("default", "createPlan", input).await.1);
+    }
+    let started = async || {
+        let mut started = 0;
+        for space in &spaces {
+            started += world.planned(*space).await.len();
+        }
+        started
+    };
+    world.until_a_new_hour();
+    world.look().await;
+    world.look().await;
+    assert_eq!(started().await, LIMITS.starts_per_hour as usize);
+    let (told, _) = world.call("default", "getPlan", json!({})).await;
+    let waiting = told["plans"].as_array().unwrap().iter();
+    let waiting = waiting.filter(|plan| plan["reason"].as_str().is_some_and(|why| why.contains("an hour")));
+    assert_eq!(waiting.count(), 2);
+    // Others are not held up.
+    let input = json!({"message": "now", "everySeconds": 60});
+    let (_, space) = world.call("other", "createPlan", input).await;
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 1);
+    world.until_a_new_hour();
+    world.look().await;
+    assert!(started().await > LIMITS.starts_per_hour as usize);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_whose_agent_is_away_goes_on_when_it_is_back() {
+    let world = World::with(1).await;
+    let input = json!({"message": "now", "everySeconds": 60});
+    let (plan, space) = world.call("other", "createPlan", input).await;
+    let (engine, name) = (&world.nodes[0].0, "other".parse().unwrap());
+    let config = world.store.agent(world.project, &name, None).await.unwrap();
+    engine.remove_agent(world.project, &name).await.unwrap();
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert!(world.planned(space).await.is_empty());
+    let config = config.expect("it was there").config;
+    engine.put_agent(world.project, &name, config).await.unwrap();
+    let (seen, _) = world.call("other", "getPlan", json!({"id": plan["id"]})).await;
+    assert_eq!(seen["status"], "active", "{seen}");
+    assert!(seen["reason"].as_str().unwrap().contains("no agent named other"));
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_cannot_be_read_is_laid_aside_and_holds_up_no_other() {
+    let world = World::with(1).await;
+    let input = json!({"message": "now", "everySeconds": 60});
+    let (_, space) = world.call("default", "createPlan", input).await;
+    let due = world.store.due_records(KIND, Time(i64::MAX), 1).await.unwrap();
+    let broken = NewRecord {
+        id: "broken".into(),
+        body: json!({"message": 7}).into(),
+        text: None,
+        data: None,
+        due: Some(Time(0)),
+    };
+    let (shelf, _) = due[0];
+    let change = vec![Change::Put(broken)];
+    world
+        .store
+        .change_records(shelf, vec![], change, Time(1))
+        .await
+        .unwrap();
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 1);
+    let kept = world.store.record(shelf, "broken").await.unwrap();
+    assert_eq!(kept.expect("kept").due, None);
+    let (told, _) = world.call("default", "getPlan", json!({})).await;
+    assert_eq!(told["totalPlans"], json!(1), "{told}");
 }

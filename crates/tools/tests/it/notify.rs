@@ -6,31 +6,42 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use toolgate_engine::records::{Listing, Owner, Shelf};
+use toolgate_engine::outbox::Outbox;
+use toolgate_engine::records::{Change, Listing, NewRecord, Owner, Shelf};
 use toolgate_engine::store::LogRange;
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::event::{Event, Seq};
-use toolgate_tools::notify::{Deliveries, Webhook};
+use toolgate_kernel::time::Time;
+use toolgate_tools::notify::{Channels, Deliveries, Mail, Webhook};
 
 use crate::wire;
 use crate::world::{World, on_every_store, project};
 
 /// Far longer than any pause between attempts.
-const DAY: i64 = 24 * 3600 * 1000;
+pub const DAY: i64 = 24 * 3600 * 1000;
 const SECRET: &str = "what only both sides know";
 
-/// What is kept of deliveries.
-async fn kept(world: &World) -> Vec<Value> {
-    let shelf = Shelf {
+/// A new process that delivers by these channels.
+pub fn deliveries(world: &World, webhook: Option<Webhook>, mail: Option<Mail>) -> Deliveries {
+    let outbox = Arc::new(Outbox::new(world.records.clone(), world.clock.clone()));
+    Deliveries::new(outbox, world.clock.clone(), Channels { webhook, mail })
+}
+
+fn shelf() -> Shelf {
+    Shelf {
         project: project(),
         owner: Owner::Project,
         kind: "delivery",
-    };
+    }
+}
+
+/// What is kept of deliveries.
+pub async fn kept(world: &World) -> Vec<Value> {
     let listing = Listing {
         limit: 10,
         ..Listing::default()
     };
-    let records = world.records.list_records(shelf, listing).await.unwrap();
+    let records = world.records.list_records(shelf(), listing).await.unwrap();
     let told = records.iter().map(|record| {
         let mut body = record.body.to_value();
         body["waits"] = record.due.is_some().into();
@@ -48,7 +59,7 @@ async fn worked_off(world: &World, statuses: &[u16]) -> Vec<(String, String)> {
         url,
         secret: Some(Secret::new(SECRET)),
     };
-    let deliveries = Deliveries::new(world.records.clone(), world.clock.clone(), Some(webhook));
+    let deliveries = deliveries(world, Some(webhook), None);
     let answering = async {
         let mut requests = Vec::new();
         for status in statuses {
@@ -115,12 +126,26 @@ on_every_store! {
         assert_eq!(dead["payload"]["data"]["title"], "Tea");
     }
 
+    async fn one_that_cannot_be_read_is_laid_aside_and_holds_up_no_other(world) {
+        let broken = Change::Put(NewRecord {
+            id: "broken".into(),
+            body: json!({"payload": {}}).into(),
+            text: None,
+            data: None,
+            due: Some(Time(0)),
+        });
+        world.records.change_records(shelf(), vec![], vec![broken], Time(0)).await.unwrap();
+        world.call("ada", "sendNotification", json!({"title": "Tea", "channels": ["webhook"]})).await.unwrap();
+        assert_eq!(worked_off(world, &[204]).await.len(), 1);
+        assert_eq!(kept(world).await, [json!({"payload": {}, "waits": false})]);
+    }
+
     async fn two_nodes_send_it_once(world) {
         world.call("ada", "sendNotification", json!({"title": "Tea", "channels": ["webhook"]})).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let webhook = Some(Webhook { url, secret: None });
-        let node = || Arc::new(Deliveries::new(world.records.clone(), world.clock.clone(), webhook.clone()));
+        let node = || Arc::new(deliveries(world, webhook.clone(), None));
         let (one, two) = (node(), node());
         let first = tokio::spawn({ let one = one.clone(); async move { one.work_off().await } });
         let (mut connection, _) = listener.accept().await.unwrap();
