@@ -226,6 +226,7 @@ impl From<StoreError> for Refusal {
                 Self::unavailable("the store is not available; nothing was lost, try again")
             }
             StoreError::Exists => Self::conflict("EXISTS", "it exists already"),
+            StoreError::Full => Self::conflict("FULL", "the family of runs is full"),
             StoreError::Corrupt(_) => {
                 tracing::error!(%error, "stored data cannot be read");
                 Self::new(

@@ -1,6 +1,7 @@
 //! One task per run that has work: takes what arrives, stores it, and does what is due. A run that only waits
 //! leaves memory; its next letter brings it back from the log.
 
+mod child;
 mod load;
 mod perform;
 mod settle;
@@ -35,6 +36,8 @@ pub(crate) struct Driver {
     id: RunId,
     project: ProjectId,
     space: SpaceId,
+    /// The space of the run at the top: where the tools of all below it work too.
+    home: SpaceId,
     root: RunId,
     run: Run,
     kit: Arc<Kit>,
@@ -66,6 +69,7 @@ pub(crate) struct Driver {
 pub(crate) struct Begun {
     pub project: ProjectId,
     pub space: SpaceId,
+    pub home: SpaceId,
     pub root: RunId,
     pub run: Run,
     pub kit: Arc<Kit>,
@@ -119,6 +123,7 @@ impl Driver {
         let Begun {
             project,
             space,
+            home,
             root,
             run,
             kit,
@@ -134,6 +139,7 @@ impl Driver {
             id: run.id(),
             project,
             space,
+            home,
             root,
             run,
             kit,
@@ -310,7 +316,7 @@ impl Driver {
         }
         if let Some((step, failures, not_before)) = ask {
             self.asking = true;
-            let asking = match self.exhausted().await {
+            let asking = match self.exhausted().await? {
                 Some(words) => std::future::ready(Done::Exhausted(words)).boxed(),
                 None => {
                     let history = self.history().await?;

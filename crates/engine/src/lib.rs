@@ -19,11 +19,12 @@ pub mod workspace;
 mod agents;
 mod deliver;
 mod driver;
-
+mod family;
+mod occasion;
 mod post;
 mod reply;
+mod start;
 mod timekeeper;
-mod tree;
 
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, Mutex};
@@ -51,7 +52,8 @@ use store::{RunFilter, Store, StoreError};
 use tools::ServerTools;
 
 pub use agents::AgentError;
-pub use post::{Occasion, default_agent};
+pub use occasion::Occasion;
+pub use post::default_agent;
 
 /// What may be set.
 #[derive(Debug, Clone)]
@@ -317,7 +319,7 @@ impl Inner {
         };
         let filter = RunFilter {
             parent: Some(run),
-            limit: tree::CHILDREN_MAX,
+            limit: family::CHILDREN_MAX,
             ..RunFilter::default()
         };
         for child in self.store.runs(record.project, filter).await? {

@@ -132,9 +132,9 @@ impl Outbox {
         }
     }
 
-    /// Now, by its clock.
-    pub fn now(&self) -> Time {
-        self.clock.now()
+    /// What it tells the time by.
+    pub fn clock(&self) -> &dyn Clock {
+        self.clock.as_ref()
     }
 
     /// Queues one; nothing when there is one of this id.
@@ -188,7 +188,10 @@ impl Outbox {
             let last = records.len() < BATCH;
             after = records.last().map(|record| record.id.clone());
             for record in records {
-                let delivery = Delivery::read(project, record)?;
+                // One that cannot be read hides no other.
+                let Ok(delivery) = Delivery::read(project, record) else {
+                    continue;
+                };
                 if state.is_none_or(|state| state == delivery.state()) {
                     found.push(delivery);
                 }
@@ -226,11 +229,37 @@ impl Outbox {
         }
     }
 
-    /// What has to be tried now, of all projects, most urgent first.
+    /// What has to be tried now, of all projects, most urgent first. One that cannot be read is laid aside.
     pub async fn due(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
-        let records = self.records.due_records(KIND, self.clock.now(), limit).await?;
-        let read = |(shelf, record): (Shelf, Record)| Delivery::read(shelf.project, record);
-        records.into_iter().map(read).collect()
+        let mut due = Vec::new();
+        for (shelf, record) in self.records.due_records(KIND, self.clock.now(), limit).await? {
+            match Delivery::read(shelf.project, record.clone()) {
+                Ok(delivery) => due.push(delivery),
+                Err(error) => {
+                    tracing::error!(delivery = record.id, %error, "laid aside");
+                    unless_taken(self.lay_aside(shelf, record).await)?;
+                }
+            }
+        }
+        Ok(due)
+    }
+
+    async fn lay_aside(&self, shelf: Shelf, record: Record) -> Result<(), StoreError> {
+        let unchanged = Expected {
+            id: record.id.clone(),
+            version: Some(record.version),
+        };
+        let kept = Change::Put(NewRecord {
+            id: record.id,
+            body: record.body,
+            text: None,
+            data: record.data,
+            due: None,
+        });
+        let now = self.clock.now();
+        self.records
+            .change_records(shelf, vec![unchanged], vec![kept], now)
+            .await
     }
 
     /// When something has to be tried next.

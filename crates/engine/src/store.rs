@@ -29,6 +29,9 @@ pub enum StoreError {
     /// It exists already.
     #[error("it exists already")]
     Exists,
+    /// The family of runs has as many as it may.
+    #[error("the family of runs is full")]
+    Full,
     /// What is stored cannot be read: a bug, or a damaged file.
     #[error("stored data cannot be read: {0}")]
     Corrupt(String),
@@ -67,6 +70,15 @@ pub struct RunRecord {
     pub epoch: u64,
 }
 
+/// A run at the top and all below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Family {
+    /// Runs below the one at the top.
+    pub descendants: u32,
+    /// Tokens that all of them have used.
+    pub tokens: u64,
+}
+
 /// One atomic write to a space's log and to the row of the run it concerns.
 #[derive(Debug, Clone)]
 pub struct Append {
@@ -96,6 +108,8 @@ pub enum RunWrite {
         record: Box<RunRecord>,
         /// Its space, when that is new too.
         space: Option<Box<SpaceRecord>>,
+        /// Refused with `Full` when so many runs stand below its root already.
+        family_max: Option<u32>,
     },
     /// More events of a run; refused with `Conflict` unless its version and epoch are those given.
     Extend {
@@ -288,6 +302,9 @@ pub trait Store: Send + Sync {
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError>;
     /// Rows of a project's runs, newest first.
     async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError>;
+    /// What the run at the top of a tree and all below it come to: what `step-finish` tells of tokens is counted
+    /// by the write that stores it. Nothing for a run that is not there.
+    async fn family(&self, root: RunId) -> Result<Family, StoreError>;
     /// Runs that are not final and that nobody drives but somebody should: driven by a node whose heartbeat
     /// ended before `now`, or undriven and `queued`, `running`, or with `wake_at` at or before `now`.
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError>;

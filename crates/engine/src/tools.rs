@@ -15,11 +15,14 @@ use toolgate_kernel::tool::Execution;
 
 use crate::store::EntityRecord;
 
+/// The action by which a run tells the one above something before its end: the engine brings its outputs up.
+pub const SIGNAL_PARENT: &str = "signal_parent";
+
 /// What a tool on the gateway's side is given besides its input.
 pub struct CallContext {
     /// Whose.
     pub project: ProjectId,
-    /// Where.
+    /// Where: the space of the run at the top. All below it work there too, though their events stand elsewhere.
     pub space: SpaceId,
     /// In which run.
     pub run: RunId,
@@ -99,4 +102,6 @@ pub trait ServerTools: Send + Sync {
         input: &Json,
         context: &CallContext,
     ) -> Result<Json, CallFailure>;
+    /// An output that something else gave, as a model may read it: what is too large is kept, and told in short.
+    async fn bounded(&self, output: Json, context: &CallContext) -> Json;
 }

@@ -85,6 +85,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let tools = Toolkit::standard(toolgate_tools::Parts {
         store: store.clone(),
         records: store.clone(),
+        plans: settings.plans.limits(),
         world: settings.world()?,
         workspace: workspace.clone(),
         knowledge: knowledge.clone(),
@@ -113,7 +114,7 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let door = toolgate_door_http::router(engine.clone(), door_settings);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, ?access, "ready");
-    let planner = Planner::new(engine.clone(), store.clone());
+    let planner = Planner::new(engine.clone(), store.clone(), settings.plans.limits());
     let mut parts = parts(listener, door, engine, deliveries, &stop);
     parts.spawn(planner.watch(stop.clone()).map(Ok));
     if let Some(agents) = agents {

@@ -7,6 +7,7 @@ mod client_tools;
 mod embeddings;
 mod environment;
 mod notifications;
+mod plans;
 mod text;
 mod world;
 
@@ -22,6 +23,7 @@ use toolgate_kernel::agent::Secret;
 pub use client_tools::ClientTools;
 pub use embeddings::Embeddings;
 pub use notifications::Notifications;
+pub use plans::Plans;
 pub use world::{Images, Outside, Search};
 
 /// Every setting with its default, written for people.
@@ -71,6 +73,8 @@ pub struct Settings {
     pub embeddings: Embeddings,
     /// Where notifications go besides the space.
     pub notifications: Notifications,
+    /// What agents may plan.
+    pub plans: Plans,
     /// The vendors of models.
     pub vendors: Vendors,
     /// Logs.
@@ -99,6 +103,7 @@ impl Default for Settings {
             model: Model::default(),
             embeddings: Embeddings::default(),
             notifications: Notifications::default(),
+            plans: Plans::default(),
             vendors: Vendors::default(),
             log: Log::default(),
             telemetry: Telemetry::default(),

@@ -403,15 +403,12 @@ impl Run {
         let Phase::Calling { first } = &self.phase else {
             return None;
         };
-        self.calls[*first as usize..]
-            .iter()
-            .filter_map(|call| wake_of(&call.state))
-            .min()
+        self.calls[*first as usize..].iter().filter_map(wake_of).min()
     }
 }
 
-fn wake_of(state: &CallState) -> Option<Time> {
-    match state {
+fn wake_of(call: &Call) -> Option<Time> {
+    match &call.state {
         CallState::AwaitsApproval { expires_at, .. } => Some(*expires_at),
         CallState::Open { deadline, claim } => Some(
             claim
@@ -419,6 +416,13 @@ fn wake_of(state: &CallState) -> Option<Time> {
                 .map_or(*deadline, |claim| claim.until.min(*deadline)),
         ),
         CallState::Paused(pause) => Some(pause.until),
-        CallState::Ready | CallState::Executing { .. } | CallState::Settled(_) => None,
+        CallState::Executing { child: Some(_) } => child_deadline(call),
+        CallState::Ready | CallState::Executing { child: None } | CallState::Settled(_) => None,
     }
+}
+
+/// When a run that executes a call is given up. Whatever else runs on the gateway's side, the engine watches.
+fn child_deadline(call: &Call) -> Option<Time> {
+    let timeout = call.definition.as_ref()?.timeout;
+    Some(call.since.after(timeout))
 }

@@ -28,6 +28,8 @@ pub use query::Query;
 pub const CLIENT_DEADLINE: Duration = Duration::from_secs(600);
 /// How long a tool on the gateway's side may take by default.
 pub const EXECUTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a run of its own may take, all that it waits for included, when nobody says.
+pub const CHILD_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Longest time-out a definition may ask for.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 

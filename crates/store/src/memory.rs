@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_trait::async_trait;
 use toolgate_engine::records::{Change, Expected, Found, Listing, Record, Records, Shelf};
 use toolgate_engine::store::{
-    AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
-    RunFilter, RunRecord, SpaceRecord, Store, StoreError,
+    AgentRecord, Append, CommitListener, EntityRecord, Family, IdempotencyRecord, KeyRecord, LogRange,
+    ProjectRecord, RunFilter, RunRecord, SpaceRecord, Store, StoreError,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::Entry;
@@ -91,6 +91,9 @@ impl Store for MemoryStore {
         };
         let runs = state.runs.values().rev();
         Ok(runs.filter(fits).take(filter.limit).cloned().collect())
+    }
+    async fn family(&self, root: RunId) -> Result<Family, StoreError> {
+        Ok(self.state().family(root))
     }
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError> {
         Ok(self.state().claimable(now, limit))

@@ -9,18 +9,21 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
 use toolgate_kernel::agent::Action;
-use toolgate_kernel::id::CallId;
+use toolgate_kernel::id::{CallId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Part;
 use toolgate_kernel::prompt::{Said, Turn};
 use toolgate_kernel::tool::{EXECUTION_TIMEOUT, Execution, Retry};
 
-/// Actions: `echo` gives its input back; `context` gives what it sees around it; `fail` fails; `panic` panics; `slow` waits for a permit of `gate` and
-/// gives its input back; `hang` never ends.
+/// Larger outputs of runs below become `"too large"`.
+pub const FAKE_OUTPUT_BYTES_MAX: usize = 10_000;
+
+/// Actions: `echo` gives its input back; `context` gives what it sees around it; `fail` fails; `panic` panics; `slow`
+/// waits for a permit of `gate` and gives its input back; `hang` never ends.
 pub struct FakeTools {
     /// What `slow` waits for.
     pub gate: Arc<Semaphore>,
-    calls: Mutex<Vec<CallId>>,
+    calls: Mutex<Vec<(CallId, SpaceId)>>,
     cancels: Mutex<Vec<CancellationToken>>,
 }
 
@@ -37,7 +40,13 @@ impl Default for FakeTools {
 impl FakeTools {
     /// Every call so far, also the same one again.
     pub fn calls(&self) -> Vec<CallId> {
-        self.calls.lock().expect("no panic holds the list").clone()
+        let calls = self.calls.lock().expect("no panic holds the list");
+        calls.iter().map(|(call, _)| *call).collect()
+    }
+    /// Where each of them was to work.
+    pub fn spaces(&self) -> Vec<SpaceId> {
+        let calls = self.calls.lock().expect("no panic holds the list");
+        calls.iter().map(|(_, space)| *space).collect()
     }
     /// What fires when nobody wants the result of a call any more, for every call so far.
     pub fn cancels(&self) -> Vec<CancellationToken> {
@@ -77,7 +86,7 @@ impl ServerTools for FakeTools {
         self.calls
             .lock()
             .expect("no panic holds the list")
-            .push(context.call);
+            .push((context.call, context.space));
         self.cancels
             .lock()
             .expect("no panic holds the list")
@@ -93,6 +102,12 @@ impl ServerTools for FakeTools {
                 Ok(input.clone())
             }
             _ => Ok(input.clone()),
+        }
+    }
+    async fn bounded(&self, output: Json, _: &CallContext) -> Json {
+        match output.as_str().len() > FAKE_OUTPUT_BYTES_MAX {
+            true => Json::string("too large"),
+            false => output,
         }
     }
 }

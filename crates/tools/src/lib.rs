@@ -4,6 +4,7 @@
 //! Start with [`Toolkit`]; then any tool, `goals` for one that keeps something.
 
 mod cron;
+mod due;
 mod goals;
 mod guard;
 mod image;
@@ -28,6 +29,7 @@ mod web;
 pub use guard::{AllowList, BadHost};
 pub use image::Images;
 pub use planner::Planner;
+pub use plans::PlanLimits;
 pub use search::Search;
 pub use secrets::{BadSecret, Secrets};
 pub use toolkit::{Parts, ServerTool, Toolkit, World};

@@ -32,8 +32,29 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a change is tried while others change the same plan.
 const ATTEMPTS: usize = 4;
 
+/// What plans may do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlanLimits {
+    /// How far ahead a moment has to be.
+    pub ahead_min: Duration,
+    /// Runs that the plans of one agent may start in an hour; further ones wait for the next.
+    pub starts_per_hour: u32,
+}
+
+impl Default for PlanLimits {
+    fn default() -> Self {
+        Self {
+            ahead_min: Duration::from_secs(60),
+            starts_per_hour: 120,
+        }
+    }
+}
+
 /// Makes one.
-pub(crate) struct CreatePlan(pub Arc<dyn Records>);
+pub(crate) struct CreatePlan {
+    pub records: Arc<dyn Records>,
+    pub limits: PlanLimits,
+}
 /// Reads one, or all.
 pub(crate) struct GetPlan(pub Arc<dyn Records>);
 /// Ends one.
@@ -50,25 +71,29 @@ pub(crate) struct Plan {
     /// Who runs, and where.
     pub agent: AgentName,
     pub space: SpaceId,
+    /// When it was due that now waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<Time>,
     /// When it was due last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Time>,
     /// How often it ran.
     #[serde(default)]
     pub runs: u64,
-    /// Why it ended, when it did not end well.
+    /// Why it did not run the last time, or has to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum Schedule {
     At(Time),
     /// Counted from the first time.
     EverySeconds(u64),
     Cron {
         expression: String,
+        #[serde(alias = "time_zone")]
         time_zone: String,
     },
 }
@@ -118,8 +143,15 @@ struct CreateInput {
 
 impl CreateInput {
     /// When, and when first.
-    fn schedule(&self, now: Time) -> Result<(Schedule, Time), String> {
+    fn schedule(&self, now: Time, limits: PlanLimits) -> Result<(Schedule, Time), String> {
         match (self.at, self.every_seconds, &self.cron) {
+            (Some(moment), None, None) if moment <= now => {
+                Err(format!("\"at\" is over: {moment}; it is {now} now"))
+            }
+            (Some(moment), None, None) if moment < now.after(limits.ahead_min) => {
+                let ahead = limits.ahead_min;
+                Err(format!("\"at\" must be {ahead:?} ahead or more; it is {now} now"))
+            }
             (Some(moment), None, None) => Ok((Schedule::At(moment), moment)),
             (None, Some(seconds), None) => Ok((
                 Schedule::EverySeconds(seconds),
@@ -159,7 +191,7 @@ impl ServerTool for CreatePlan {
                 "type": "object",
                 "properties": {
                     "message": {"type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS_MAX, "description": "What you will be told when it is due."},
-                    "at": {"type": "string", "format": "date-time", "description": "Once, at this moment, as in 2027-01-31T09:00:00Z."},
+                    "at": {"type": "string", "format": "date-time", "description": "Once, at this moment, a minute ahead or more, as in 2027-01-31T09:00:00Z."},
                     "everySeconds": {"type": "integer", "minimum": EVERY_SECONDS_MIN, "maximum": EVERY_SECONDS_MAX, "description": "Again and again, with so many seconds between."},
                     "cron": {"type": "string", "description": "Again and again, by a cron expression: minute, hour, day of the month, month, day of the week. \"0 9 * * 1-5\" is every weekday at nine."},
                     "timeZone": {"type": "string", "description": "For cron: where, as in Europe/Berlin. Default: UTC."},
@@ -173,34 +205,38 @@ impl ServerTool for CreatePlan {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let wanted: CreateInput = input(given)?;
-        let schedule = wanted.schedule(context.now);
+        let id = format!("plan_{}", context.call);
+        let shelf = of_agent(context, KIND);
+        if let Some(made) = self.records.record(shelf, &id).await.map_err(store)? {
+            // Made before the crash that made the call run again; its moment may be over by now.
+            return told(&made);
+        }
+        let schedule = wanted.schedule(context.now, self.limits);
         let (schedule, due) =
             schedule.map_err(|words| CallFailure::new(ErrorCode::ValidationFailed, words))?;
-        let id = format!("plan_{}", context.call);
         let plan = Plan {
             message: wanted.message,
             schedule,
             status: PlanStatus::Active,
             agent: context.agent.clone(),
             space: context.space,
+            waits_since: None,
             last: None,
             runs: 0,
             reason: None,
         };
-        let shelf = of_agent(context, KIND);
-        let mut changes = room(&plans(&self.0, context).await?)?;
+        let mut changes = room(&plans(&self.records, context).await?)?;
         changes.push(Change::Put(put(id.clone(), &plan, Some(due))));
         let new = Expected {
             id: id.clone(),
             version: None,
         };
         match self
-            .0
+            .records
             .change_records(shelf, vec![new], changes, context.now)
             .await
         {
-            // Made before the crash that made the call run again.
-            Ok(()) | Err(StoreError::Conflict) => one(&self.0, context, &id).await,
+            Ok(()) | Err(StoreError::Conflict) => one(&self.records, context, &id).await,
             Err(error) => Err(store(error)),
         }
     }
@@ -231,7 +267,8 @@ impl ServerTool for GetPlan {
         let mut records = plans(&self.0, context).await?;
         // Those that are over last.
         records.sort_by_key(|record| (record.due.is_none(), record.due, record.created));
-        let told = records.iter().map(told).collect::<Result<Vec<_>, _>>()?;
+        // One that cannot be read hides no other.
+        let told: Vec<Value> = records.iter().filter_map(|record| told(record).ok()).collect();
         Ok(json!({ "totalPlans": told.len(), "plans": told }))
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_engine::tools::{CallContext, CallFailure, SIGNAL_PARENT};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::tool::Retry;
 
@@ -18,7 +18,7 @@ pub(crate) struct SignalParent;
 #[async_trait]
 impl ServerTool for SignalParent {
     fn name(&self) -> &'static str {
-        "signal_parent"
+        SIGNAL_PARENT
     }
     fn action(&self) -> Action {
         Action {

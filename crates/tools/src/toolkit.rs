@@ -19,6 +19,7 @@ use crate::guard::AllowList;
 use crate::image::{Images, Painter};
 use crate::notify::{Deliveries, SendNotification};
 use crate::outside::Outside;
+use crate::plans::PlanLimits;
 use crate::readable::Reader;
 use crate::search::{Search, WebSearch};
 use crate::secrets::Secrets;
@@ -98,6 +99,8 @@ pub struct Parts {
     pub deliveries: Arc<Deliveries>,
     /// What makes text of pages.
     pub reader: Arc<Reader>,
+    /// What plans may do.
+    pub plans: PlanLimits,
     /// How the world outside is reached.
     pub world: World,
 }
@@ -137,6 +140,7 @@ impl Toolkit {
             knowledge,
             deliveries,
             reader,
+            plans: limits,
             world,
         } = parts;
         let outside = Arc::new(Outside::new(world.allow));
@@ -161,7 +165,10 @@ impl Toolkit {
         toolkit.register(vfs::Delete(workspace));
         toolkit.register(knowledge::SearchKnowledge(knowledge));
         toolkit.register(SendNotification { store, deliveries });
-        toolkit.register(plans::CreatePlan(records.clone()));
+        toolkit.register(plans::CreatePlan {
+            records: records.clone(),
+            limits,
+        });
         toolkit.register(plans::GetPlan(records.clone()));
         toolkit.register(plans::CancelPlan(records));
         toolkit.register(signal_parent::SignalParent);
@@ -205,7 +212,10 @@ impl ServerTools for Toolkit {
         context: &CallContext,
     ) -> Result<Json, CallFailure> {
         let output = self.execute(execution, input, context).await?;
-        Ok(overflow::bounded(output, &self.workspace, context).await)
+        Ok(self.bounded(output, context).await)
+    }
+    async fn bounded(&self, output: Json, context: &CallContext) -> Json {
+        overflow::bounded(output, &self.workspace, context).await
     }
 }
 

@@ -59,6 +59,7 @@ impl From<StoreError> for Why {
 /// A run as its log tells it.
 struct Loaded {
     record: RunRecord,
+    home: SpaceId,
     run: Run,
     kit: Arc<Kit>,
     first: Seq,
@@ -96,6 +97,7 @@ impl Driver {
         };
         let Loaded {
             record,
+            home,
             run,
             kit,
             first,
@@ -104,6 +106,7 @@ impl Driver {
             id,
             project: record.project,
             space: record.space,
+            home,
             root: record.root,
             run,
             kit,
@@ -148,6 +151,7 @@ impl Driver {
             run,
             kit,
             first,
+            ..
         } = read(&self.inner, record).await?;
         self.run = run;
         self.kit = kit;
@@ -286,12 +290,23 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
         version: tail.last(),
         ..record
     };
+    let home = match record.root == record.id {
+        true => record.space,
+        false => home(inner, record.root).await?,
+    };
     Ok(Loaded {
         first: head.first,
+        home,
         record,
         run,
         kit,
     })
+}
+
+async fn home(inner: &Inner, root: RunId) -> Result<SpaceId, StoreError> {
+    let record = inner.store.run(root).await?;
+    let home = record.map(|record| record.space);
+    home.ok_or_else(|| StoreError::Corrupt(format!("{root} is gone, and runs below it are not")))
 }
 
 /// Tries a read a few times.

@@ -1,4 +1,4 @@
-//! What is due, done: asking the model, running calls, following child runs.
+//! What is due, done: asking the model and running calls.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -7,28 +7,19 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::call::{Call, CallState, ErrorCode, Outcome};
-use toolgate_kernel::event::{EndReason, Event, RunFinish, Seq, Status, ToolProgress};
-use toolgate_kernel::id::{EntityId, MessageId, RunId};
+use toolgate_kernel::event::ToolProgress;
 use toolgate_kernel::json::Json;
-use toolgate_kernel::message::{Message, Part};
-use toolgate_kernel::name::AgentName;
 use toolgate_kernel::prompt::Turn;
-use toolgate_kernel::run::json_in;
-use toolgate_kernel::template::plain;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{Execution, Tool};
 use tracing::Instrument;
 
-use super::{Done, Driver};
-use crate::feed::{End, Scope};
+use super::load::patient;
+use super::{Adrift, Done, Driver};
+use crate::family::beyond;
 use crate::model::{Ask, ModelError, ModelErrorKind};
-use crate::post::{Birth, ChildStart};
 use crate::reply::Gathering;
 use crate::tools::CallContext;
-use crate::{Engine, Inner};
-
-/// The action by which a child run tells its parent something before its end.
-const SIGNAL_PARENT: &str = "signal_parent";
 
 impl Driver {
     /// Asks the model for a step.
@@ -97,14 +88,14 @@ impl Driver {
         asking.instrument(span).boxed()
     }
 
-    /// Ends the run instead of asking, when it and its family have used up what they may.
-    pub(crate) async fn exhausted(&mut self) -> Option<String> {
+    /// Why the model is not asked any more: the run and its family have used up what they may.
+    pub(crate) async fn exhausted(&mut self) -> Result<Option<String>, Adrift> {
         if !self.run.is_of_family() {
-            return None;
+            return Ok(None);
         }
-        // A store that cannot be read now is asked again with the next step.
-        let spent = self.inner.spent(self.project, self.root).await.ok()?;
-        spent.beyond_tokens(self.run.budget())
+        let family = patient(|| self.inner.store.family(self.root)).await;
+        // What cannot be counted is not spent: the run is looked at again later.
+        Ok(beyond(family.map_err(|_| Adrift)?, self.run.budget()))
     }
 
     /// Runs a call on the gateway's side.
@@ -120,18 +111,7 @@ impl Driver {
         );
         let running = match (&tool.execution, &call.state) {
             (execution, CallState::Executing { child: Some(child) }) if execution.is_run() => {
-                match self.child_of(call, &tool, *child) {
-                    Ok(start) => {
-                        // The time runs on while the gateway is down.
-                        let left = call.since.after(tool.timeout).since(self.inner.clock.now());
-                        let running = child_run(self.inner.clone(), start, self.progress_of(call));
-                        let ended = tokio::time::timeout(left, running);
-                        ended
-                            .map(move |ended| ended.unwrap_or_else(|_| timed_out(&tool)))
-                            .boxed()
-                    }
-                    Err(outcome) => std::future::ready(outcome).boxed(),
-                }
+                self.run_below(call, &tool, history, *child)
             }
             (Execution::Prebuilt { .. } | Execution::Request(_) | Execution::Image(_), _) => {
                 let cancel = CancellationToken::new();
@@ -177,43 +157,7 @@ impl Driver {
             .boxed()
     }
 
-    /// The run that executes a call, as it begins.
-    fn child_of(&self, call: &Call, tool: &Tool, child: RunId) -> Result<ChildStart, Outcome> {
-        let own = self.run.agent();
-        let input = call.input.to_value();
-        let (agent, behind, text) = match &tool.execution {
-            Execution::Prompt(prompt) => {
-                let text = prompt.prompt.fill(&input, plain);
-                (own.name.clone(), Some(tool.name.clone()), text)
-            }
-            Execution::Spawn => {
-                let named = input["agent"].as_str().unwrap_or_default();
-                let agent = named.parse().map_err(|_| {
-                    Outcome::error(
-                        ErrorCode::ValidationFailed,
-                        format!("{named:?} is no name of an agent"),
-                    )
-                })?;
-                (agent, None, child_text(&call.input, &input))
-            }
-            Execution::Agent { agent } => (agent.clone(), None, child_text(&call.input, &input)),
-            _ => unreachable!("only these are runs of their own"),
-        };
-        Ok(ChildStart {
-            id: child,
-            project: self.project,
-            root: self.root,
-            parent: call.tool.call,
-            depth: self.run.depth() + 1,
-            revision: behind.is_some().then_some(self.run.revision()),
-            agent,
-            behind,
-            budget: self.run.budget(),
-            message: child_message(child, self.run.speaker(), text),
-        })
-    }
-
-    fn context(
+    pub(super) fn context(
         &self,
         call: &Call,
         tool: &Tool,
@@ -224,7 +168,7 @@ impl Driver {
         let now = self.inner.clock.now();
         CallContext {
             project: self.project,
-            space: self.space,
+            space: self.home,
             run: self.id,
             root: self.root,
             depth: self.run.depth(),
@@ -262,131 +206,4 @@ impl Driver {
 fn timed_out(tool: &Tool) -> Outcome {
     let words = format!("{} gave no answer within {:?}", tool.name, tool.timeout);
     Outcome::error(ErrorCode::Timeout, words)
-}
-
-/// What a child run is asked: the input's `prompt`, or else all of it.
-fn child_text(input: &Json, value: &serde_json::Value) -> String {
-    match value.get("prompt").and_then(|prompt| prompt.as_str()) {
-        Some(prompt) => prompt.to_owned(),
-        None => input.as_str().to_owned(),
-    }
-}
-
-fn child_message(child: RunId, from: Option<EntityId>, text: String) -> Message {
-    // The same message however often the start is tried.
-    let message_id = MessageId::from_bytes(child.to_bytes());
-    Message {
-        message_id,
-        from,
-        parts: vec![Part::Text { text }],
-        metadata: None,
-    }
-}
-
-/// Starts a child run unless it is there, and waits for its end.
-async fn child_run(
-    inner: Arc<Inner>,
-    start: ChildStart,
-    progress: Arc<dyn Fn(Json) + Send + Sync>,
-) -> Outcome {
-    let (child, agent) = (start.id, start.agent.clone());
-    match inner.start_child(start).await {
-        Ok(Birth::Started) => {}
-        Ok(Birth::NoAgent) => {
-            return Outcome::error(ErrorCode::Unavailable, format!("there is no agent named {agent}"));
-        }
-        Ok(Birth::Ended) => return Outcome::error(ErrorCode::Cancelled, "the first run has ended"),
-        Ok(Birth::UsedUp(words)) => return Outcome::error(ErrorCode::LimitExceeded, words),
-        Err(error) => {
-            tracing::warn!(run = %child, %error, "a child run could not be started");
-            return Outcome::error(ErrorCode::Unavailable, "the agent could not be started");
-        }
-    }
-    follow_to_end(&Engine { inner }, child, &agent, progress).await
-}
-
-/// What a child run says on its way.
-#[derive(Default)]
-struct Told {
-    text: String,
-    /// What it told its parent before its end.
-    signals: Vec<serde_json::Value>,
-    /// Its answer is JSON of a form.
-    formed: bool,
-}
-
-async fn follow_to_end(
-    engine: &Engine,
-    child: RunId,
-    agent: &AgentName,
-    progress: Arc<dyn Fn(Json) + Send + Sync>,
-) -> Outcome {
-    let mut told = Told::default();
-    let mut cursor = Seq(0);
-    loop {
-        let Ok(mut following) = engine.subscribe(Scope::Run(child), cursor).await else {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            continue;
-        };
-        loop {
-            let after = following.cursor();
-            let batch = match following.next().await {
-                Ok(batch) => batch,
-                Err(End::Finished) => {
-                    return Outcome::error(ErrorCode::ExecutionFailed, "the agent gave no answer");
-                }
-                Err(End::Cut) => break,
-            };
-            for (seq, event) in batch.placed().filter(|(seq, _)| *seq > after) {
-                cursor = seq;
-                match event {
-                    Event::RunStart(e) => told.formed = e.behind.is_some(),
-                    Event::StepStart(_) => told.text.clear(),
-                    Event::TextEnd(e) => told.text.push_str(&e.text),
-                    Event::ToolOutputAvailable(e) if e.tool_name.as_ref() == SIGNAL_PARENT => {
-                        let signal = e.output.as_ref().map_or_else(Json::null, Clone::clone);
-                        told.signals.push(signal.to_value());
-                        progress(signal);
-                    }
-                    Event::RunFinish(end) => return outcome_of(end, agent, told),
-                    _ => {}
-                }
-            }
-        }
-    }
-}
-
-fn outcome_of(end: &RunFinish, agent: &AgentName, told: Told) -> Outcome {
-    match end.status {
-        Status::Completed => {
-            // A tool made of words gives JSON when its answer is JSON; that it has its form was checked by the run.
-            let answer = match json_in(&told.text) {
-                Ok(value) if told.formed => value,
-                _ => told.text.into(),
-            };
-            let output = match told.signals.is_empty() {
-                true => answer,
-                false => serde_json::json!({ "answer": answer, "signals": told.signals }),
-            };
-            Outcome::Output(output.into())
-        }
-        Status::Cancelled => Outcome::error(ErrorCode::Cancelled, format!("{agent} was cancelled")),
-        Status::Failed
-        | Status::Queued
-        | Status::Running
-        | Status::WaitingTool
-        | Status::WaitingApproval
-        | Status::WaitingTime => {
-            let (code, why) = match end.reason {
-                EndReason::InvalidOutput => (
-                    ErrorCode::InvalidOutput,
-                    "its answer has not the form it must have",
-                ),
-                EndReason::Limit => (ErrorCode::LimitExceeded, "it used up what it may"),
-                _ => (ErrorCode::ExecutionFailed, "it could not answer"),
-            };
-            let detail = end.error.as_deref().unwrap_or(why);
-            Outcome::error(code, format!("{agent} failed: {detail}"))
-        }
-    }
 }

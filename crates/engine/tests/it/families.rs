@@ -1,6 +1,8 @@
 //! Families of runs: tools made of words, agents that start agents, what all of them may use up together, and
 //! calls that wait.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use toolgate_engine::intake::{Answer, IntakeError};
 use toolgate_engine::model::Ask;
@@ -8,6 +10,9 @@ use toolgate_engine::store::{RunFilter, RunRecord};
 use toolgate_kernel::event::{EndReason, Event, Status};
 use toolgate_kernel::id::RunId;
 use toolgate_kernel::json::Json;
+use toolgate_store::MemoryStore;
+use toolgate_testkit::fake_tools::FAKE_OUTPUT_BYTES_MAX;
+use toolgate_testkit::faulty_store::FaultyStore;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 
 use crate::world::{Setup, World, by_words, calls_in};
@@ -28,6 +33,9 @@ fn boss(limits: Value) -> Value {
                     {"type": "object", "properties": {"bullets": {"type": "array"}}, "required": ["bullets"]}}},
             {"name": "spawn_agent", "description": "Starts an agent.", "executionType": "spawn-agent"},
             {"name": "signal_parent", "executionType": "prebuilt", "execution": {"action": "signal_parent"}},
+            {"name": "tell", "executionType": "prebuilt", "execution": {"action": "signal_parent"}},
+            {"name": "hurry", "description": "Asks an agent.", "executionType": "ai-agent",
+                "execution": {"agent": "boss"}, "timeout": "1s"},
             {"name": "pause", "description": "Waits.", "executionType": "waiting", "execution": {"duration": "10m"}},
             {"name": "wait", "description": "Waits.", "executionType": "waiting", "execution": {"signal": true}},
             {"name": "hasty", "description": "Asks a boss who has little time.", "executionType": "ai-agent",
@@ -126,7 +134,7 @@ async fn an_answer_that_does_not_fit_twice_is_an_error_the_model_reads() {
     let run = ask_boss(&world, r#"call:bullets={"text":"x"}"#).await;
     let answer = world.answer(run).await;
     assert!(
-        answer.contains("INVALID_OUTPUT") && answer.contains("bullets"),
+        answer.contains("INVALID_OUTPUT") && answer.contains("bullets failed"),
         "{answer}"
     );
 }
@@ -145,11 +153,85 @@ async fn an_agent_starts_another_and_hears_what_it_signals_on_its_way() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_signal_is_known_by_its_action_not_by_its_name() {
+    let world = world(by_words, json!({})).await;
+    let impostor = json!({"model": {"provider": "demo"}, "tools": [
+        {"name": "signal_parent", "description": "Not a signal.", "execution": {"static": "no"}},
+    ]});
+    let name = "impostor".parse().unwrap();
+    let put = world.engine.put_agent(world.project, &name, impostor.into());
+    put.await.unwrap();
+    for (agent, prompt, output) in [
+        (
+            "boss",
+            r#"call:tell={"message":"half"}"#,
+            r#"{"answer":"got {\"message\":\"half\"}","signals":[{"message":"half"}]}"#,
+        ),
+        ("impostor", "call:signal_parent", r#""got \"no\"""#),
+    ] {
+        let input = json!({ "agent": agent, "prompt": prompt });
+        let run = ask_boss(&world, &format!("call:spawn_agent={input}")).await;
+        world.finish(run).await;
+        assert_eq!(outcomes(&world, run).await, [output]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_too_large_is_told_in_short() {
+    let world = world(by_words, json!({})).await;
+    let long = "x".repeat(FAKE_OUTPUT_BYTES_MAX);
+    let input = json!({ "agent": "boss", "prompt": long });
+    let run = ask_boss(&world, &format!("call:spawn_agent={input}")).await;
+    assert_eq!(world.answer(run).await, r#"got "too large""#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_takes_too_long_is_stopped_also_over_a_restart() {
+    for restarts in [false, true] {
+        let mut world = world(by_words, json!({})).await;
+        let run = ask_boss(&world, r#"call:hurry={"prompt":"call:wait"}"#).await;
+        let child = children(&world, run, 1).await[0];
+        if restarts {
+            world = restarted(world).await;
+        }
+        let before = tokio::time::Instant::now();
+        let answer = world.answer(run).await;
+        assert!(answer.contains("TIMEOUT") && answer.contains("hurry"), "{answer}");
+        assert!(before.elapsed() < std::time::Duration::from_secs(10));
+        assert_eq!(world.finish(child).await.status, Status::Cancelled);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_family_that_cannot_be_counted_spends_nothing() {
+    let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), 0, 0));
+    let setup = Setup {
+        store: store.clone(),
+        ..Setup::default()
+    };
+    let world = World::with(setup).await;
+    let run = world.say(r#"call:helper={"prompt":"call:slow"}"#).await;
+    let run = run.run_id.unwrap();
+    let child = children(&world, run, 1).await[0];
+    world
+        .until(child, |event| matches!(event, Event::ToolExecuting(_)))
+        .await;
+    let asked = world.model.asked().len();
+    store.refuse(Some("family"));
+    world.tools.gate.add_permits(1);
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(world.model.asked().len(), asked);
+    store.refuse(None);
+    assert_eq!(world.finish(run).await.status, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_agent_that_is_not_there_cannot_be_started() {
     let world = world(by_words, json!({})).await;
     let run = ask_boss(&world, r#"call:spawn_agent={"agent":"nobody","prompt":"x"}"#).await;
     let answer = world.answer(run).await;
-    assert!(answer.contains("there is no agent named nobody"), "{answer}");
+    let words = "there is no agent named nobody; there are: boss, default, helper";
+    assert!(answer.contains(words), "{answer}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -120,6 +120,7 @@ pub(super) fn toolkit(settings: &Settings) -> anyhow::Result<Toolkit> {
             Channels::default(),
         )),
         reader,
+        plans: toolgate_tools::PlanLimits::default(),
         world: settings.world()?,
     }))
 }

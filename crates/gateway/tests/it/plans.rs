@@ -42,14 +42,14 @@ async fn plans(api: &Api, models: &ModelServer) -> Value {
 #[tokio::test]
 async fn a_plan_that_was_due_while_the_gateway_was_down_runs_exactly_once() {
     let models = ModelServer::start().await;
-    let mut gateway = Gateway::start(&[]).await;
+    let mut gateway = Gateway::start(&[("TOOLGATE_PLANS_AHEAD_MIN", "1ms")]).await;
     let api = gateway.api();
     let mut config = worker(&models);
     let action =
         |name: &str| json!({"name": name, "executionType": "prebuilt", "execution": {"action": name}});
     config["tools"] = json!([action("createPlan"), action("getPlan")]);
     put_agent(&api, "worker", &config).await;
-    let due = Time(now().0 + 1_500);
+    let due = Time(now().0 + 4_000);
     let input = json!({"message": "text:3", "at": due.to_string()});
     let started = api.start(&format!("call:createPlan input:{input} text:1")).await;
     let (run, space) = (

@@ -12,8 +12,8 @@ use crate::name::ToolName;
 use crate::problem::{Problems, shown};
 use crate::schema::Limits;
 use crate::tool::{
-    Approval, CLIENT_DEADLINE, EXECUTION_TIMEOUT, Execution, Retry, TIMEOUT_MAX, Tool, Toolbox, Visibility,
-    Wait, definition,
+    Approval, CHILD_TIMEOUT, CLIENT_DEADLINE, EXECUTION_TIMEOUT, Execution, Retry, TIMEOUT_MAX, Tool,
+    Toolbox, Visibility, Wait, definition,
 };
 
 /// Most permissions, prerequisites or triggers of one tool.
@@ -156,22 +156,22 @@ impl Usual {
             timeout: EXECUTION_TIMEOUT,
             retry,
         };
-        // A child run is a log of its own: going on with it is not doing it again, and it has limits of its own.
-        let run = |parameters| Self {
+        // A child run is a log of its own: going on with it is not doing it again.
+        let child = |parameters| Self {
             parameters,
-            timeout: TIMEOUT_MAX,
+            timeout: CHILD_TIMEOUT,
             retry: Retry::Safe,
         };
         let prompt = || json!({ "type": "object", "properties": { "prompt": { "type": "string" } }, "required": ["prompt"] });
         match execution {
             Execution::Client => Self::client(),
             Execution::Static(_) | Execution::PassThrough => server(json!({ "type": "object" }), Retry::Safe),
-            Execution::Agent { .. } => run(prompt()),
-            Execution::Spawn => run(json!({ "type": "object", "properties": {
-                    "agent": { "type": "string", "description": "The name of the agent." },
-                    "prompt": { "type": "string", "description": "What it has to do." },
-                }, "required": ["agent", "prompt"] })),
-            Execution::Prompt(_) => run(json!({ "type": "object" })),
+            Execution::Agent { .. } => child(prompt()),
+            Execution::Spawn => child(json!({ "type": "object", "properties": {
+                "agent": { "type": "string", "description": "The name of the agent." },
+                "prompt": { "type": "string", "description": "What it has to do." },
+            }, "required": ["agent", "prompt"] })),
+            Execution::Prompt(_) => child(json!({ "type": "object" })),
             Execution::Request(call) => {
                 let retry = if call.method.is_idempotent() {
                     Retry::Safe

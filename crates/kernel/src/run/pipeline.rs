@@ -123,7 +123,11 @@ impl Run {
                 format!("one step may start {} agents at once", limits.fanout),
             ));
         }
-        Ok(match tool.approval.needed(value) {
+        let asks = tool.approval.needed(value);
+        if let Some(refusal) = self.out_of_reach(name, tool, asks) {
+            return Err(refusal);
+        }
+        Ok(match asks {
             true => Fate::Ask {
                 approval: ApprovalId {
                     run: call.run,
@@ -133,6 +137,25 @@ impl Run {
             },
             false => release(tool, now),
         })
+    }
+
+    /// Nobody but the run above follows a run below: a call that needs a person or a client would wait for nobody.
+    fn out_of_reach(&self, name: &str, tool: &Tool, asks: bool) -> Option<(ErrorCode, String)> {
+        if self.depth == 0 {
+            return None;
+        }
+        if tool.placement() == Placement::Client {
+            let words = format!(
+                "{name} runs on a client, and none listens to a run that another agent started; do without it"
+            );
+            return Some((ErrorCode::Unavailable, words));
+        }
+        let words = || {
+            format!(
+                "{name} needs a person's approval, and nobody is asked in a run that another agent started; do without it"
+            )
+        };
+        asks.then(|| (ErrorCode::Denied, words()))
     }
 
     fn unknown(&self, name: &str) -> String {

@@ -4,7 +4,7 @@ use super::approve::{denial, misfit};
 use super::pause::ended;
 use super::pipeline::{Admission, Fate};
 use super::replay::tool_ref;
-use super::{Arrival, Phase, RETRY_DELAY_MAX, Rejected, Reply, ReplyPart, Run};
+use super::{Arrival, Phase, RETRY_DELAY_MAX, Rejected, Reply, ReplyPart, Run, child_deadline};
 use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
 use crate::event::{
     Claim, EndReason, Event, FinishReason, ReasoningEnd, RunFinish, RunStart, RunStatus, Said, Seq, Status,
@@ -432,6 +432,17 @@ impl Log<'_> {
                 }
                 CallState::Paused(pause) if pause.until <= self.now => {
                     self.settle(call.tool.call, ended(&call, *pause));
+                }
+                CallState::Executing { child: Some(_) }
+                    if child_deadline(&call).is_some_and(|deadline| deadline <= self.now) =>
+                {
+                    let timeout = call
+                        .definition
+                        .as_ref()
+                        .map(|tool| tool.timeout)
+                        .unwrap_or_default();
+                    let message = format!("{} gave no answer within {timeout:?}", call.tool.name);
+                    self.settle(call.tool.call, Outcome::error(ErrorCode::Timeout, message));
                 }
                 CallState::AwaitsApproval { .. }
                 | CallState::Paused(_)

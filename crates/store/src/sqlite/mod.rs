@@ -30,8 +30,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use toolgate_engine::records::{Change, Expected, Found, Listing, Record, Records, Shelf};
 use toolgate_engine::store::{
-    AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
-    RunFilter, RunRecord, SpaceRecord, Store, StoreError,
+    AgentRecord, Append, CommitListener, EntityRecord, Family, IdempotencyRecord, KeyRecord, LogRange,
+    ProjectRecord, RunFilter, RunRecord, SpaceRecord, Store, StoreError,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Entry, Seq};
@@ -184,6 +184,9 @@ impl Store for SqliteStore {
         self.readers
             .long(move |db| runs::list(db, project, &filter))
             .await
+    }
+    async fn family(&self, root: RunId) -> Result<Family, StoreError> {
+        self.readers.short(|db| runs::family(db, root))
     }
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError> {
         self.readers.long(move |db| runs::claimable(db, now, limit)).await

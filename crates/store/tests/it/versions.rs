@@ -172,6 +172,22 @@ async fn a_database_of_every_version_so_far_opens() {
 }
 
 #[tokio::test]
+async fn what_a_run_under_way_used_before_it_was_counted_is_counted() {
+    let before = fixtures().join("0003.sql");
+    let sql = std::fs::read_to_string(&before).expect("the dump");
+    let step =
+        r#"{"type":"step-finish","step":1,"reason":"stop","usage":{"inputTokens":10,"outputTokens":5}}"#;
+    let used = format!(
+        "INSERT INTO log (space, first, last, run, time, format, events)
+         SELECT space, 9000000, 9000000, id, 4, 1, '[{step}]' FROM runs;"
+    );
+    let scratch = Scratch::new();
+    load(&scratch.path(), &(sql + &used));
+    let family = scratch.open().family(run(1)).await.expect("counted");
+    assert_eq!(family.tokens, 15);
+}
+
+#[tokio::test]
 async fn a_database_of_a_newer_version_is_refused() {
     let why = refusal("INSERT INTO migrations (version, checksum) VALUES (9999, zeroblob(32))").await;
     assert!(why.contains("version 9999, made by a newer toolgate"), "{why}");

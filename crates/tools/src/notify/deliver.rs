@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::outbox::{Channel, Delivery, Outbox};
 use toolgate_engine::store::StoreError;
+use toolgate_kernel::time::Time;
 
 use super::mail::Mail;
 use super::webhook::Webhook;
+use crate::due::{DueLoop, DueWork};
 use crate::guard::AllowList;
 use crate::outside::Outside;
 
@@ -17,10 +20,6 @@ const ATTEMPTS_MAX: u32 = 12;
 /// Pause after the first failure; twice as long after each further one.
 const PAUSE_FIRST: Duration = Duration::from_secs(10);
 const PAUSE_MAX: Duration = Duration::from_secs(6 * 3600);
-/// Deliveries looked at in one go.
-const BATCH: usize = 20;
-/// How often the store is asked whatever it said before: other nodes queue too, and clocks jump.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Where notifications may go besides the space.
 #[derive(Debug, Default, Clone)]
@@ -75,38 +74,20 @@ impl Deliveries {
         if !self.has(Channel::Webhook) && !self.has(Channel::Mail) {
             return stop.cancelled().await;
         }
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.work_off() => {}
-            }
-            let pause = match self.outbox.next_due().await {
-                Ok(Some(due)) => due.since(self.outbox.now()).min(LOOK_EVERY),
-                Ok(None) | Err(_) => LOOK_EVERY,
-            };
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.outbox.queued() => {}
-                () = tokio::time::sleep(pause.max(Duration::from_millis(1))) => {}
-            }
-        }
+        self.due_loop().watch(stop).await;
     }
 
     /// Tries everything that is due now, once.
     pub async fn work_off(&self) {
-        loop {
-            let due = match self.outbox.due(BATCH).await {
-                Ok(due) => due,
-                Err(error) => return tracing::warn!(%error, "deliveries cannot be read now"),
-            };
-            if due.is_empty() {
-                return;
-            }
-            for delivery in due {
-                if let Err(error) = self.try_one(delivery).await {
-                    return tracing::warn!(%error, "a delivery could not be kept up to date");
-                }
-            }
+        if let Err(error) = self.due_loop().work_off().await {
+            tracing::warn!(%error, "deliveries cannot be kept up to date now");
+        }
+    }
+
+    fn due_loop(&self) -> DueLoop<'_, Self> {
+        DueLoop {
+            work: self,
+            clock: self.outbox.clock(),
         }
     }
 
@@ -137,7 +118,7 @@ impl Deliveries {
             Channel::Webhook => {
                 let webhook = self.channels.webhook.as_ref().ok_or_else(|| gone("webhook"))?;
                 let body = parcel.payload.to_string();
-                let sent = webhook.send(&self.outside, id, body, self.outbox.now()).await;
+                let sent = webhook.send(&self.outside, id, body, self.outbox.clock().now()).await;
                 sent.map_err(Undelivered::Yet)
             }
             Channel::Mail => {
@@ -150,6 +131,32 @@ impl Deliveries {
 
 fn nowhere() -> Outside {
     Outside::new(AllowList::default())
+}
+
+#[async_trait]
+impl DueWork for Deliveries {
+    type Item = Delivery;
+    const NAME: &'static str = "delivery";
+    const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+    async fn due(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
+        self.outbox.due(limit).await
+    }
+    async fn next_due(&self) -> Result<Option<Time>, StoreError> {
+        self.outbox.next_due().await
+    }
+    async fn perform(&self, delivery: &Delivery) -> Result<(), StoreError> {
+        self.try_one(delivery.clone()).await
+    }
+    async fn lay_aside(&self, delivery: &Delivery) -> Result<(), StoreError> {
+        // One that was held by then is tried again, as often as any other.
+        let mut delivery = delivery.clone();
+        let put = self.outbox.put_back(&mut delivery, "it broke down".into(), None);
+        put.await.map(drop)
+    }
+    async fn woken(&self) {
+        self.outbox.queued().await;
+    }
 }
 
 /// The settings changed since it was queued, and may change again.

@@ -26,6 +26,11 @@ use crate::knowledge::Library;
 use crate::notify::{Channels, Deliveries};
 use crate::readable::Reader;
 
+const LIMITS: PlanLimits = PlanLimits {
+    ahead_min: Duration::from_secs(60),
+    starts_per_hour: 3,
+};
+
 /// Engines on one store, each with its planner.
 struct World {
     nodes: Vec<(Engine, Planner)>,
@@ -61,7 +66,11 @@ impl World {
         };
         let tool =
             |name: &str| json!({"name": name, "executionType": "prebuilt", "execution": {"action": name}});
-        let tools: Vec<Value> = ["createPlan", "getPlan", "cancelPlan"].map(tool).into();
+        let mut tools: Vec<Value> = ["createPlan", "getPlan", "cancelPlan"].map(tool).into();
+        tools.push(
+            json!({"name": "wait", "description": "Waits.", "executionType": "waiting",
+            "execution": {"signal": true}}),
+        );
         for name in ["default", "other"] {
             let config = json!({"model": {"provider": "demo"}, "tools": tools});
             let name = name.parse().unwrap();
@@ -116,15 +125,20 @@ impl World {
 
     /// The runs of a space that plans started.
     async fn planned(&self, space: SpaceId) -> Vec<RunRecord> {
+        let mut runs = self.runs(space).await;
+        // The oldest is the one that made the plan.
+        runs.pop();
+        runs
+    }
+
+    /// The runs of a space, newest first.
+    async fn runs(&self, space: SpaceId) -> Vec<RunRecord> {
         let filter = RunFilter {
             space: Some(space),
             limit: 100,
             ..RunFilter::default()
         };
-        let mut runs = self.store.runs(self.project, filter).await.unwrap();
-        // The oldest is the one that made the plan.
-        runs.pop();
-        runs
+        self.store.runs(self.project, filter).await.unwrap()
     }
 
     /// Lets every node look at once.
@@ -137,6 +151,13 @@ impl World {
 
     fn clock_now(&self) -> Time {
         self.clock.now()
+    }
+
+    /// A minute into the next hour.
+    fn until_a_new_hour(&self) {
+        const HOUR_MS: i64 = 3_600_000;
+        let past = self.clock_now().0.rem_euclid(HOUR_MS);
+        self.clock.jump(HOUR_MS - past + 61_000);
     }
 
     fn wait(&self, span: Duration) {
@@ -168,6 +189,7 @@ fn node_on(
             Arc::new(Outbox::new(records.clone(), clock.clone())),
             Channels::default(),
         )),
+        plans: LIMITS,
         world: crate::World::default(),
     });
     let model = ScriptedModel::new(|ask| match (last_results(ask), last_words(ask).split_once(' ')) {
@@ -206,7 +228,7 @@ fn node_on(
     let engine = Engine::new(parts, settings);
     let (driven, stop) = (engine.clone(), stop.clone());
     tokio::spawn(async move { driven.drive(stop).await });
-    (engine.clone(), Planner::new(engine, records))
+    (engine.clone(), Planner::new(engine, records, LIMITS))
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,20 +253,21 @@ async fn two_nodes_start_a_plan_once() {
 #[tokio::test(start_paused = true)]
 async fn a_crash_before_the_plan_moved_on_starts_nothing_twice() {
     let world = World::with(1).await;
-    let at = world.clock_now();
+    let at = world.clock_now().after(Duration::from_secs(60));
     let (_, space) = world
         .call("default", "createPlan", json!({"message": "now", "at": at}))
         .await;
+    world.wait(Duration::from_secs(61));
     let due = world
         .store
         .due_records(KIND, world.clock_now(), 10)
         .await
         .unwrap();
-    let (shelf, record) = due.into_iter().next().expect("a plan");
+    let due = due.into_iter().next().expect("a plan");
     // The same record seen twice is what a crash between the two writes leaves behind.
     let planner = &world.nodes[0].1;
-    planner.start(shelf, record.clone()).await.unwrap();
-    planner.start(shelf, record).await.unwrap();
+    planner.perform(&due).await.unwrap();
+    planner.perform(&due).await.unwrap();
     assert_eq!(world.planned(space).await.len(), 1);
 }
 
@@ -333,8 +356,116 @@ async fn a_plan_that_can_never_come_is_refused_in_words() {
             "no time zone",
         ),
         (json!({"message": "x", "everySeconds": 5}), "60"),
+        (json!({"message": "x", "at": "2020-01-01T00:00:00Z"}), "is over"),
+        (
+            json!({"message": "x", "at": world.clock_now().after(Duration::from_secs(59))}),
+            "60s ahead",
+        ),
     ] {
         let (told, _) = world.call("default", "createPlan", input).await;
         assert!(told.as_str().is_some_and(|told| told.contains(words)), "{told}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_in_a_run_under_way_is_told_to_it() {
+    let world = World::with(1).await;
+    let input = json!({"message": "wait {}", "everySeconds": 60});
+    let (_, space) = world.call("default", "createPlan", input).await;
+    for _ in 0..3 {
+        world.wait(Duration::from_secs(61));
+        world.look().await;
+    }
+    assert_eq!(
+        world.planned(space).await.len(),
+        1,
+        "one run waits, and hears of all"
+    );
+    let run = &world.planned(space).await[0];
+    // Named by the moment it began, like any other.
+    assert!(run.id > world.runs(space).await.last().expect("the first").id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn plans_beyond_what_an_hour_may_start_wait_for_the_next_and_say_so() {
+    let world = World::with(2).await;
+    let mut spaces = Vec::new();
+    for _ in 0..LIMITS.starts_per_hour + 2 {
+        let input = json!({"message": "now", "everySeconds": 60});
+        spaces.push(world.call("default", "createPlan", input).await.1);
+    }
+    let started = async || {
+        let mut started = 0;
+        for space in &spaces {
+            started += world.planned(*space).await.len();
+        }
+        started
+    };
+    world.until_a_new_hour();
+    world.look().await;
+    world.look().await;
+    assert_eq!(started().await, LIMITS.starts_per_hour as usize);
+    let (told, _) = world.call("default", "getPlan", json!({})).await;
+    let waiting = told["plans"].as_array().unwrap().iter();
+    let waiting = waiting.filter(|plan| plan["reason"].as_str().is_some_and(|why| why.contains("an hour")));
+    assert_eq!(waiting.count(), 2);
+    // Others are not held up.
+    let input = json!({"message": "now", "everySeconds": 60});
+    let (_, space) = world.call("other", "createPlan", input).await;
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 1);
+    world.until_a_new_hour();
+    world.look().await;
+    assert!(started().await > LIMITS.starts_per_hour as usize);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_whose_agent_is_away_goes_on_when_it_is_back() {
+    let world = World::with(1).await;
+    let input = json!({"message": "now", "everySeconds": 60});
+    let (plan, space) = world.call("other", "createPlan", input).await;
+    let (engine, name) = (&world.nodes[0].0, "other".parse().unwrap());
+    let config = world.store.agent(world.project, &name, None).await.unwrap();
+    engine.remove_agent(world.project, &name).await.unwrap();
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert!(world.planned(space).await.is_empty());
+    let config = config.expect("it was there").config;
+    engine.put_agent(world.project, &name, config).await.unwrap();
+    let (seen, _) = world.call("other", "getPlan", json!({"id": plan["id"]})).await;
+    assert_eq!(seen["status"], "active", "{seen}");
+    assert!(seen["reason"].as_str().unwrap().contains("no agent named other"));
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_cannot_be_read_is_laid_aside_and_holds_up_no_other() {
+    let world = World::with(1).await;
+    let input = json!({"message": "now", "everySeconds": 60});
+    let (_, space) = world.call("default", "createPlan", input).await;
+    let due = world.store.due_records(KIND, Time(i64::MAX), 1).await.unwrap();
+    let broken = NewRecord {
+        id: "broken".into(),
+        body: json!({"message": 7}).into(),
+        text: None,
+        data: None,
+        due: Some(Time(0)),
+    };
+    let (shelf, _) = due[0];
+    let change = vec![Change::Put(broken)];
+    world
+        .store
+        .change_records(shelf, vec![], change, Time(1))
+        .await
+        .unwrap();
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 1);
+    let kept = world.store.record(shelf, "broken").await.unwrap();
+    assert_eq!(kept.expect("kept").due, None);
+    let (told, _) = world.call("default", "getPlan", json!({})).await;
+    assert_eq!(told["totalPlans"], json!(1), "{told}");
 }

@@ -7,10 +7,11 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use toolgate_engine::outbox::Outbox;
-use toolgate_engine::records::{Listing, Owner, Shelf};
+use toolgate_engine::records::{Change, Listing, NewRecord, Owner, Shelf};
 use toolgate_engine::store::LogRange;
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::event::{Event, Seq};
+use toolgate_kernel::time::Time;
 use toolgate_tools::notify::{Channels, Deliveries, Mail, Webhook};
 
 use crate::wire;
@@ -26,18 +27,21 @@ pub fn deliveries(world: &World, webhook: Option<Webhook>, mail: Option<Mail>) -
     Deliveries::new(outbox, Channels { webhook, mail })
 }
 
-/// What is kept of deliveries.
-pub async fn kept(world: &World) -> Vec<Value> {
-    let shelf = Shelf {
+fn shelf() -> Shelf {
+    Shelf {
         project: project(),
         owner: Owner::Project,
         kind: "delivery",
-    };
+    }
+}
+
+/// What is kept of deliveries.
+pub async fn kept(world: &World) -> Vec<Value> {
     let listing = Listing {
         limit: 10,
         ..Listing::default()
     };
-    let records = world.records.list_records(shelf, listing).await.unwrap();
+    let records = world.records.list_records(shelf(), listing).await.unwrap();
     let told = records.iter().map(|record| {
         let mut body = record.body.to_value();
         body["waits"] = record.due.is_some().into();
@@ -120,6 +124,20 @@ on_every_store! {
         let dead = &kept(world).await[0];
         assert_eq!((&dead["attempts"], &dead["waits"]), (&json!(12), &json!(false)));
         assert_eq!(dead["payload"]["data"]["title"], "Tea");
+    }
+
+    async fn one_that_cannot_be_read_is_laid_aside_and_holds_up_no_other(world) {
+        let broken = Change::Put(NewRecord {
+            id: "broken".into(),
+            body: json!({"payload": {}}).into(),
+            text: None,
+            data: None,
+            due: Some(Time(0)),
+        });
+        world.records.change_records(shelf(), vec![], vec![broken], Time(0)).await.unwrap();
+        world.call("ada", "sendNotification", json!({"title": "Tea", "channels": ["webhook"]})).await.unwrap();
+        assert_eq!(worked_off(world, &[204]).await.len(), 1);
+        assert_eq!(kept(world).await, [json!({"payload": {}, "waits": false})]);
     }
 
     async fn two_nodes_send_it_once(world) {

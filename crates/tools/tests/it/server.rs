@@ -148,6 +148,7 @@ pub fn toolkit_in(world: World) -> Toolkit {
             Arc::new(Outbox::new(store, Arc::new(SystemClock))),
             Channels::default(),
         )),
+        plans: toolgate_tools::PlanLimits::default(),
         world,
     })
 }

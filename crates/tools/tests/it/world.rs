@@ -120,6 +120,7 @@ impl World {
             workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
             knowledge: Arc::new(Library::new(records.clone(), reader.clone(), None)),
             deliveries: Arc::new(Deliveries::new(outbox.clone(), channels)),
+            plans: toolgate_tools::PlanLimits::default(),
             world: toolgate_tools::World::default(),
         });
         toolkit.register(Shout);
