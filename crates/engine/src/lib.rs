@@ -10,6 +10,7 @@ pub mod intake;
 pub mod knowledge;
 pub mod model;
 pub mod records;
+pub mod shelves;
 pub mod store;
 pub mod tools;
 pub mod usage;

@@ -13,6 +13,9 @@ use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Execution;
 
+use crate::records::Receipt;
+use crate::store::StoreError;
+
 /// What a tool on the gateway's side is given besides its input.
 pub struct CallContext {
     /// Whose.
@@ -47,6 +50,18 @@ pub struct CallContext {
     pub progress: Arc<dyn Fn(Json) + Send + Sync>,
 }
 
+impl CallContext {
+    /// Says that the call was made, with this answer: stored with what it changed, it is given when the call is made
+    /// again after a crash.
+    pub fn receipt(&self, answer: Json) -> Receipt {
+        Receipt {
+            key: self.call.to_string(),
+            answer,
+            time: self.now,
+        }
+    }
+}
+
 /// Why a tool gave no output, in words that the model can act on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
@@ -71,6 +86,21 @@ impl CallFailure {
         Self {
             code,
             message: message.into(),
+        }
+    }
+}
+
+/// A store that failed; what it says of itself is for the log.
+impl From<StoreError> for CallFailure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict => {
+                Self::unavailable("others are changing this at the same time; nothing was changed, try again")
+            }
+            error => {
+                tracing::warn!(%error, "a tool could not reach the store");
+                Self::unavailable("the gateway's store cannot be reached now; try again later")
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 
 use std::time::Duration;
 
+use toolgate_engine::records::RECEIPTS_KEPT;
 use toolgate_engine::store::{Append, RunWrite};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::time::Time;
@@ -25,6 +26,11 @@ const ANSWER_KEPT: Duration = Duration::from_hours(24);
 /// Answers older than this are forgotten at `now`.
 fn forgotten_before(now: Time) -> Time {
     Time(now.0.saturating_sub(ANSWER_KEPT.as_millis() as i64))
+}
+
+/// Receipts older than this are forgotten at `now`.
+fn receipts_kept_since(now: Time) -> Time {
+    Time(now.0.saturating_sub(RECEIPTS_KEPT.as_millis() as i64))
 }
 
 /// Panics over an append that contradicts itself: that is a bug of the caller.

@@ -17,7 +17,7 @@ use toolgate_kernel::event::Notification;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Retry;
 
-use crate::shelf::{input, store};
+use crate::shelf::input;
 use crate::toolkit::ServerTool;
 
 pub use deliver::Deliveries;
@@ -99,7 +99,7 @@ impl ServerTool for SendNotification {
                     let payload = payload(&wanted, context);
                     let id = context.call.to_string();
                     let kept = self.deliveries.queue(context.project, &id, payload, context.now);
-                    kept.await.map_err(store)?;
+                    kept.await?;
                     queued.push("webhook");
                 }
             }
@@ -134,7 +134,7 @@ impl SendNotification {
         match self.store.append(append).await {
             // It was told before a crash.
             Ok(_) | Err(StoreError::Exists) => Ok(()),
-            Err(error) => Err(store(error)),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolgate_engine::tools::CallContext;
-use toolgate_engine::workspace::{NewFile, Only, Workspace};
+use toolgate_engine::workspace::{FileInfo, NewFile, Only, Workspace};
 use toolgate_kernel::json::Json;
 
 use crate::vfs::place;
@@ -30,15 +30,18 @@ pub(crate) async fn bounded(output: Json, workspace: &Workspace, context: &CallC
         mime: None,
         data: data.into_bytes(),
         only: Only::Always,
-        key: Some(context.call.to_string()),
     };
-    match workspace.write(place(context), new, context.now).await {
-        Ok(file) => json!({
+    let told = |file: &FileInfo| {
+        json!({
             "truncated": true,
             "file": file,
             "preview": preview,
             "note": "The output is too large to be given here. It is a file of the workspace: read it in pieces with vfs_read.",
-        }),
+        })
+    };
+    let receipt = |file: &FileInfo| context.receipt(told(file).into());
+    match workspace.write_once(place(context), new, context.now, receipt).await {
+        Ok(file) => told(&file),
         Err(error) => {
             tracing::warn!(%error, call = %context.call, bytes, "a large output could not be kept");
             json!({

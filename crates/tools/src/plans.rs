@@ -1,13 +1,13 @@
 //! What an agent will do later. Plans belong to the agent; when one is due, the agent runs in the plan's space.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolgate_engine::records::{Change, Expected, Listing, NewRecord, Record, Records};
+use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Record};
+use toolgate_engine::shelves::Shelves;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
@@ -18,7 +18,7 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
 
 use crate::cron::Cron;
-use crate::shelf::{body, input, of_agent, store};
+use crate::shelf::{body, input, of_agent};
 use crate::toolkit::ServerTool;
 
 pub(crate) const KIND: &str = "plan";
@@ -31,11 +31,11 @@ const MESSAGE_CHARS_MAX: usize = 10_000;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Makes one.
-pub(crate) struct CreatePlan(pub Arc<dyn Records>);
+pub(crate) struct CreatePlan(pub Shelves);
 /// Reads one, or all.
-pub(crate) struct GetPlan(pub Arc<dyn Records>);
+pub(crate) struct GetPlan(pub Shelves);
 /// Ends one.
-pub(crate) struct CancelPlan(pub Arc<dyn Records>);
+pub(crate) struct CancelPlan(pub Shelves);
 
 /// A plan as it is kept. When it is due stands at its record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -87,9 +87,11 @@ impl Schedule {
         match self {
             Self::At(_) => None,
             Self::EverySeconds(seconds) => {
-                let step = Duration::from_secs(*seconds).as_millis() as i64;
-                let missed = (now.0 - due.0).max(0) / step;
-                Some(Time(due.0 + (missed + 1) * step))
+                // Whatever is stored: a step is never nothing, and never leads past the end of time.
+                let step = (*seconds).clamp(EVERY_SECONDS_MIN, EVERY_SECONDS_MAX) as i64 * 1000;
+                let missed = now.0.saturating_sub(due.0).max(0) / step;
+                let ahead = missed.saturating_add(1).saturating_mul(step);
+                Some(Time(due.0.saturating_add(ahead)))
             }
             Self::Cron {
                 expression,
@@ -163,7 +165,7 @@ impl ServerTool for CreatePlan {
                 "required": ["message"],
             }),
             timeout: TIMEOUT,
-            // A plan is named by its call: making it again is making it once.
+            // A plan is stored with its call's receipt: making it again is making it once.
             retry: Retry::Safe,
         }
     }
@@ -183,22 +185,21 @@ impl ServerTool for CreatePlan {
             runs: 0,
             reason: None,
         };
-        let shelf = of_agent(context, KIND);
-        let mut changes = room(&plans(&self.0, context).await?)?;
-        changes.push(Change::Put(put(id.clone(), &plan, Some(due))));
-        let new = Expected {
-            id: id.clone(),
-            version: None,
+        let read = || plans(&self.0, context);
+        let decide = |records: Vec<Record>| {
+            let mut changes = room(&records)?;
+            changes.push(Change::Put(put(id.clone(), &plan, Some(due))));
+            let told = told(&id, &plan, Some(due), context.now);
+            let amendment = Amendment {
+                expected: Vec::new(),
+                at_most: Some(PLANS_MAX as u64),
+                changes,
+                receipt: Some(context.receipt(told.clone().into())),
+            };
+            Ok((amendment, told))
         };
-        match self
-            .0
-            .change_records(shelf, vec![new], changes, context.now)
-            .await
-        {
-            // Made before the crash that made the call run again.
-            Ok(()) | Err(StoreError::Conflict) => one(&self.0, context, &id).await,
-            Err(error) => Err(store(error)),
-        }
+        let shelf = of_agent(context, KIND);
+        self.0.update(shelf, context.now, read, decide).await
     }
 }
 
@@ -222,12 +223,12 @@ impl ServerTool for GetPlan {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         if let Some(id) = given["id"].as_str() {
-            return one(&self.0, context, id).await;
+            return one(known(&self.0, context, id).await?.as_ref(), id);
         }
         let mut records = plans(&self.0, context).await?;
         // Those that are over last.
         records.sort_by_key(|record| (record.due.is_none(), record.due, record.created));
-        let told = records.iter().map(told).collect::<Result<Vec<_>, _>>()?;
+        let told = records.iter().map(kept).collect::<Result<Vec<_>, _>>()?;
         Ok(json!({ "totalPlans": told.len(), "plans": told }))
     }
 }
@@ -251,15 +252,19 @@ impl ServerTool for CancelPlan {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let id = given["id"].as_str().unwrap_or_default();
-        let told = one(&self.0, context, id).await?;
+        let read = || known(&self.0, context, id);
+        let decide = |record: Option<Record>| {
+            let told = json!({ "cancelled": one(record.as_ref(), id)? });
+            let amendment = Amendment {
+                expected: record.iter().map(as_it_is).collect(),
+                changes: vec![Change::Remove(id.into())],
+                receipt: Some(context.receipt(told.clone().into())),
+                ..Amendment::default()
+            };
+            Ok((amendment, told))
+        };
         let shelf = of_agent(context, KIND);
-        let change = vec![Change::Remove(id.into())];
-        let changed = self
-            .0
-            .change_records(shelf, Vec::new(), change, context.now)
-            .await;
-        changed.map_err(store)?;
-        Ok(json!({ "cancelled": told }))
+        self.0.update(shelf, context.now, read, decide).await
     }
 }
 
@@ -287,39 +292,66 @@ fn room(records: &[Record]) -> Result<Vec<Change>, CallFailure> {
     Ok(vec![Change::Remove(oldest.id.clone())])
 }
 
-async fn plans(records: &Arc<dyn Records>, context: &CallContext) -> Result<Vec<Record>, CallFailure> {
+async fn plans(shelves: &Shelves, context: &CallContext) -> Result<Vec<Record>, StoreError> {
     let listing = Listing {
         limit: PLANS_MAX,
         ..Listing::default()
     };
-    records
-        .list_records(of_agent(context, KIND), listing)
-        .await
-        .map_err(store)
+    let shelf = of_agent(context, KIND);
+    shelves.records().list_records(shelf, listing).await
 }
 
-async fn one(records: &Arc<dyn Records>, context: &CallContext, id: &str) -> Result<Value, CallFailure> {
-    let record = records.record(of_agent(context, KIND), id).await.map_err(store)?;
+async fn known(shelves: &Shelves, context: &CallContext, id: &str) -> Result<Option<Record>, StoreError> {
+    let shelf = of_agent(context, KIND);
+    shelves.records().record(shelf, id).await
+}
+
+/// A plan that must be there.
+fn one(record: Option<&Record>, id: &str) -> Result<Value, CallFailure> {
     let missing = || CallFailure::new(ErrorCode::NotFound, format!("you have no plan {id:?}"));
-    told(&record.ok_or_else(missing)?)
+    kept(record.ok_or_else(missing)?)
 }
 
-fn told(record: &Record) -> Result<Value, CallFailure> {
-    let plan: Plan = body(record)?;
+fn as_it_is(record: &Record) -> Expected {
+    Expected {
+        id: record.id.clone(),
+        version: Some(record.version),
+    }
+}
+
+fn kept(record: &Record) -> Result<Value, CallFailure> {
+    Ok(told(&record.id, &body(record)?, record.due, record.created))
+}
+
+fn told(id: &str, plan: &Plan, due: Option<Time>, created: Time) -> Value {
     let mut told = json!({
-        "id": record.id,
+        "id": id,
         "message": plan.message,
         "status": plan.status,
         "schedule": plan.schedule,
-        "nextAt": record.due,
+        "nextAt": due,
         "runs": plan.runs,
-        "createdAt": record.created,
+        "createdAt": created,
     });
     if let Some(last) = plan.last {
         told["lastAt"] = json!(last);
     }
-    if let Some(reason) = plan.reason {
-        told["reason"] = reason.into();
+    if let Some(reason) = &plan.reason {
+        told["reason"] = reason.clone().into();
     }
-    Ok(told)
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_next_moment_whatever_is_stored() {
+        let next = |seconds, due, now| Schedule::EverySeconds(seconds).next(Time(due), Time(now));
+        assert_eq!(next(60, 0, 150_000), Some(Time(180_000)));
+        assert_eq!(next(0, 0, 0), Some(Time(60_000)));
+        assert_eq!(next(u64::MAX, i64::MAX, i64::MIN), Some(Time(i64::MAX)));
+        assert!(next(60, i64::MIN, i64::MAX).is_some());
+    }
 }

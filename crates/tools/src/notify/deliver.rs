@@ -8,9 +8,12 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::clock::Clock;
-use toolgate_engine::records::{Change, Expected, NewRecord, Owner, Record, Records, Shelf};
+use toolgate_engine::records::{
+    Amendment, Change, Expected, NewRecord, Owner, Receipt, Record, Records, Shelf,
+};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
 use super::webhook::{Webhook, client};
@@ -106,7 +109,7 @@ impl Deliveries {
         }
     }
 
-    /// Queues one; nothing when it is there.
+    /// Queues one; nothing when it was queued before, delivered or not.
     pub(crate) async fn queue(
         &self,
         project: ProjectId,
@@ -124,13 +127,18 @@ impl Deliveries {
             attempts: 0,
             error: None,
         };
-        let new = Expected {
-            id: id.to_owned(),
-            version: None,
+        let queued = Amendment {
+            changes: vec![put(id, &delivery, Some(now))],
+            // The record goes when it is delivered; that it was queued stays.
+            receipt: Some(Receipt {
+                key: format!("delivery {id}"),
+                answer: Json::null(),
+                time: now,
+            }),
+            ..Amendment::default()
         };
-        let changes = vec![put(id, &delivery, Some(now))];
-        match self.records.change_records(shelf, vec![new], changes, now).await {
-            Ok(()) | Err(StoreError::Conflict) => {
+        match self.records.amend_shelf(shelf, queued, now).await {
+            Ok(()) | Err(StoreError::Exists) => {
                 self.queued.notify_one();
                 Ok(())
             }
