@@ -118,7 +118,9 @@ impl Deliveries {
             Channel::Webhook => {
                 let webhook = self.channels.webhook.as_ref().ok_or_else(|| gone("webhook"))?;
                 let body = parcel.payload.to_string();
-                let sent = webhook.send(&self.outside, id, body, self.outbox.clock().now()).await;
+                let sent = webhook
+                    .send(&self.outside, id, body, self.outbox.clock().now())
+                    .await;
                 sent.map_err(Undelivered::Yet)
             }
             Channel::Mail => {
