@@ -32,8 +32,9 @@ pub struct Folder {
     /// Every file as it was when it was last read; none before the first look.
     seen: Option<BTreeMap<String, Stamp>>,
     /// Files that were missing at the last look. Editors take a file away for a moment while they write it, and with an
-    /// agent goes all that it remembers: it is gone when its file is missing twice.
-    missing: BTreeSet<String>,
+    /// agent goes all that it remembers: it is gone when its file is missing twice. None before the first look, when
+    /// what is missing went while nobody looked.
+    missing: Option<BTreeSet<String>>,
 }
 
 /// Tells a changed file from one that stayed.
@@ -65,7 +66,7 @@ impl Folder {
             records,
             project,
             seen: None,
-            missing: BTreeSet::new(),
+            missing: None,
         };
         folder.look().await?;
         Ok(folder)
@@ -90,10 +91,10 @@ impl Folder {
     async fn look(&mut self) -> anyhow::Result<()> {
         let path = self.path.clone();
         let present = tokio::task::spawn_blocking(move || list(&path)).await??;
-        if self.seen.as_ref() == Some(&present) && self.missing.is_empty() {
+        let waits = self.missing.as_ref().is_none_or(|missing| !missing.is_empty());
+        if self.seen.as_ref() == Some(&present) && !waits {
             return Ok(());
         }
-        let is_first = self.seen.is_none();
         let seen = self.seen.take().unwrap_or_default();
         let kept = self.kept().await?;
         let (there, missing): (Vec<_>, Vec<_>) =
@@ -129,8 +130,8 @@ impl Folder {
         }
         let (gone, waits): (Vec<_>, Vec<_>) = missing
             .into_iter()
-            .partition(|(file, _)| is_first || self.missing.contains(*file));
-        self.missing = waits.into_iter().map(|(file, _)| file.clone()).collect();
+            .partition(|(file, _)| self.missing.as_ref().is_none_or(|before| before.contains(*file)));
+        self.missing = Some(waits.into_iter().map(|(file, _)| file.clone()).collect());
         for (file, agent) in &gone {
             self.remove(agent, file, &owners).await?;
             self.keep(file, None).await?;
