@@ -4,10 +4,10 @@ use toolgate_kernel::event::{Budget, Event};
 use toolgate_kernel::id::{ProjectId, RunId};
 
 use crate::Inner;
-use crate::store::{RunFilter, StoreError};
+use crate::store::{RunFilter, RunRecord, StoreError};
 
 /// Children of one run that are looked at.
-pub(crate) const CHILDREN_MAX: usize = 10_000;
+const CHILDREN_MAX: usize = 10_000;
 
 /// What was used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,6 +48,20 @@ impl Spent {
 }
 
 impl Inner {
+    /// The runs that the calls of a run have started.
+    pub(crate) async fn children(
+        &self,
+        project: ProjectId,
+        run: RunId,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let filter = RunFilter {
+            parent: Some(run),
+            limit: CHILDREN_MAX,
+            ..RunFilter::default()
+        };
+        self.store.runs(project, filter).await
+    }
+
     /// What `root` and all below it have used up so far.
     pub(crate) async fn spent(&self, project: ProjectId, root: RunId) -> Result<Spent, StoreError> {
         let mut spent = Spent::default();
@@ -62,12 +76,7 @@ impl Inner {
                     _ => None,
                 });
             spent.tokens += steps.sum::<u64>();
-            let filter = RunFilter {
-                parent: Some(run),
-                limit: CHILDREN_MAX,
-                ..RunFilter::default()
-            };
-            let children = self.store.runs(project, filter).await?;
+            let children = self.children(project, run).await?;
             spent.descendants += children.len() as u32;
             rest.extend(children.into_iter().map(|child| child.id));
         }

@@ -8,6 +8,7 @@ mod deadline;
 mod drain;
 mod every_tool;
 mod examples;
+mod families;
 mod faults;
 mod harness;
 mod hostile;
