@@ -43,6 +43,12 @@ pub(crate) fn document(api: OpenApi) -> String {
         schemas.insert("NewClientTool".into(), client_tool());
         schemas.insert("Problem".into(), schema_of::<ProblemBody>());
         schemas.insert("Fault".into(), schema_of::<FaultBody>());
+        // No tools at all are told alike in everybody's words.
+        if let Some(Value::Object(found)) = schemas.get_mut("FoundTools")
+            && let Some(either) = found.remove("oneOf")
+        {
+            found.insert("anyOf".into(), either);
+        }
     }
     // What axum reads to the end of an address is a parameter like any other to everybody else.
     if let Value::Object(paths) = document["paths"].take() {

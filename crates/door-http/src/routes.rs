@@ -3,6 +3,7 @@
 mod agents;
 mod approvals;
 mod calls;
+mod deliveries;
 mod entities;
 mod feeds;
 mod files;
@@ -39,6 +40,8 @@ pub(crate) fn all() -> OpenApiRouter<Shared> {
         .routes(routes!(files::read, files::write, files::remove))
         .routes(routes!(knowledge::list))
         .routes(routes!(knowledge::put, knowledge::get, knowledge::remove))
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::retry))
         .routes(routes!(entities::put, entities::get))
         .routes(routes!(messages::post))
         .routes(routes!(feeds::space))

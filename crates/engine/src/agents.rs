@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use toolgate_kernel::agent::{self, Agent, Defaults};
+use toolgate_kernel::agent::{self, Agent, Defaults, Provider};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::{AgentName, ToolName};
@@ -277,6 +277,11 @@ impl Engine {
                 .inner
                 .with_defaults(|defaults| tool::check(tools, pointer, &Rules::Trusted(defaults))),
         }
+    }
+
+    /// What a model of this vendor is sent of these tools; none of a vendor that is sent nothing.
+    pub fn definitions(&self, vendor: Provider, tools: &Toolbox) -> Option<Json> {
+        self.inner.model.definitions(vendor, &agent::offered(tools))
     }
 
     /// A compiled configuration: the revision asked for, or the newest.

@@ -9,6 +9,7 @@ pub mod feed;
 pub mod intake;
 pub mod knowledge;
 pub mod model;
+pub mod outbox;
 pub mod records;
 pub mod store;
 pub mod tools;

@@ -135,10 +135,3 @@ pub trait Records: Send + Sync {
     /// When the next record of a kind has to be looked at.
     async fn next_due(&self, kind: &'static str) -> Result<Option<Time>, StoreError>;
 }
-
-/// The words of a text that records are found by: lower case, without accents or marks.
-pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-}

@@ -6,14 +6,14 @@ mod name;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use toolgate_kernel::id::{ProjectId, SpaceId};
+use toolgate_kernel::id::{CallId, ProjectId, SpaceId};
 use toolgate_kernel::time::Time;
 
 use crate::records::{Change, Expected, Listing, NewRecord, Owner, Record, Records, Shelf};
 use crate::store::StoreError;
 
 pub use mime::Mime;
-pub use name::{BadFileName, FileName};
+pub use name::{BadFileName, FileName, is_output};
 
 const KIND: &str = "file";
 /// What the shelf holds besides files begins with a control character, which no name has. Files come after all of it.
@@ -130,6 +130,9 @@ pub enum WorkspaceError {
     /// The space has no room for it.
     #[error("the workspace is full: {0}; delete files first")]
     Full(String),
+    /// The name is the gateway's own.
+    #[error("what is under outputs/ is written by the gateway alone; choose another name")]
+    Reserved,
     /// The file is not as expected.
     #[error("the file is now {}", .0.map_or("gone".to_owned(), |version| format!("at version {version}")))]
     Changed(Option<u64>),
@@ -216,6 +219,31 @@ impl Workspace {
 
     /// Writes a file, whole. What it held before can still be read for some versions.
     pub async fn write(&self, place: Place, new: NewFile, now: Time) -> Result<FileInfo, WorkspaceError> {
+        if is_output(new.name.as_str()) {
+            return Err(WorkspaceError::Reserved);
+        }
+        self.keep(place, new, now).await
+    }
+
+    /// Keeps what a call gave, as a file that nobody else can write.
+    pub async fn keep_output(
+        &self,
+        place: Place,
+        call: CallId,
+        (ending, data): (&str, Vec<u8>),
+        now: Time,
+    ) -> Result<FileInfo, WorkspaceError> {
+        let new = NewFile {
+            name: FileName::of_output(call, ending),
+            mime: None,
+            data,
+            only: Only::Always,
+            key: Some(call.to_string()),
+        };
+        self.keep(place, new, now).await
+    }
+
+    async fn keep(&self, place: Place, new: NewFile, now: Time) -> Result<FileInfo, WorkspaceError> {
         if new.data.len() > self.limits.file_bytes_max {
             return Err(WorkspaceError::TooLarge(self.limits.file_bytes_max));
         }

@@ -17,6 +17,7 @@ use toolgate_door_http::{Auth, DoorSettings, Rate};
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::knowledge::Knowledge;
+use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::Store;
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
@@ -75,8 +76,9 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
     let embeddings = settings.embeddings.model();
     let knowledge = Arc::new(Library::new(store.clone(), embeddings));
-    let webhook = settings.notifications.webhook();
-    let deliveries = Arc::new(Deliveries::new(store.clone(), Arc::new(SystemClock), webhook));
+    let outbox = Arc::new(Outbox::new(store.clone(), Arc::new(SystemClock)));
+    let channels = settings.notifications.channels()?;
+    let deliveries = Arc::new(Deliveries::new(outbox.clone(), Arc::new(SystemClock), channels));
     let tools = Toolkit::standard(toolgate_tools::Parts {
         store: store.clone(),
         records: store.clone(),
@@ -98,7 +100,12 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
         Access::Open => Auth::Open(project),
     };
     let stop = CancellationToken::new();
-    let door_settings = door_settings(settings, auth, workspace, knowledge, telemetry, stop.clone());
+    let kept = Kept {
+        workspace,
+        knowledge,
+        outbox,
+    };
+    let door_settings = door_settings(settings, auth, kept, telemetry, stop.clone());
     let door = toolgate_door_http::router(engine.clone(), door_settings);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, ?access, "ready");
@@ -310,18 +317,25 @@ pub fn default_model(model: &settings::Model) -> ModelSpec {
     }
 }
 
+/// What tools keep and the door shows.
+struct Kept {
+    workspace: Workspace,
+    knowledge: Arc<dyn Knowledge>,
+    outbox: Arc<Outbox>,
+}
+
 fn door_settings(
     settings: &Settings,
     auth: Auth,
-    workspace: Workspace,
-    knowledge: Arc<dyn Knowledge>,
+    kept: Kept,
     telemetry: &Telemetry,
     stop: CancellationToken,
 ) -> DoorSettings {
     DoorSettings {
         auth,
-        workspace,
-        knowledge,
+        workspace: kept.workspace,
+        knowledge: kept.knowledge,
+        outbox: kept.outbox,
         body_bytes_max: settings.http.body_bytes_max,
         heartbeat: settings.http.heartbeat,
         rate: Rate {

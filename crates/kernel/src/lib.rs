@@ -21,3 +21,4 @@ pub mod template;
 pub mod time;
 pub mod tool;
 pub mod view;
+pub mod words;

@@ -5,6 +5,7 @@ mod client;
 mod conflict;
 pub(crate) mod definition;
 mod outside;
+mod query;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub use check::{Checked, Rules, check, check_agent};
 pub use client::{ClientToolLimits, client_tools, compile_client, merge, merge_with};
 pub use conflict::{Conflict, settle_conflicts};
 pub use outside::{HttpCall, ImageCall, Method, ModelChoice, PromptTool, ResultSchema, Wait};
+pub use query::Query;
 
 /// How long a client may take by default.
 pub const CLIENT_DEADLINE: Duration = Duration::from_secs(600);
@@ -223,5 +225,5 @@ impl ClientTool {
     }
 }
 
-/// The tools of a run, by name.
+/// The tools of an agent or a run, by name: the registry. A [`Query`] finds those for a purpose.
 pub type Toolbox = BTreeMap<ToolName, Arc<Tool>>;

@@ -8,12 +8,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolgate_engine::records::{Change, Expected, Listing, NewRecord, Record, Records, words};
+use toolgate_engine::records::{Change, Expected, Listing, NewRecord, Record, Records};
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::tool::Retry;
+use toolgate_kernel::words::words;
 
 use crate::shelf::{body, input, of_agent, store};
 use crate::toolkit::ServerTool;

@@ -1,6 +1,7 @@
-//! Tells people something: in the space, or by a webhook that leads wherever the operator wants.
+//! Tells people something: in the space, by mail, or by a webhook that leads wherever the operator wants.
 
 mod deliver;
+mod mail;
 mod webhook;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use async_trait::async_trait;
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use toolgate_engine::outbox;
 use toolgate_engine::store::{Append, IdempotencyRecord, RunWrite, Store, StoreError};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
@@ -20,7 +22,8 @@ use toolgate_kernel::tool::Retry;
 use crate::shelf::{input, store};
 use crate::toolkit::ServerTool;
 
-pub use deliver::Deliveries;
+pub use deliver::{Channels, Deliveries};
+pub use mail::{BadMail, Mail, MailSettings, Security};
 pub use webhook::Webhook;
 
 const TITLE_CHARS_MAX: usize = 200;
@@ -46,6 +49,18 @@ struct Input {
 enum Channel {
     Space,
     Webhook,
+    Mail,
+}
+
+impl Channel {
+    /// What carries it out of the gateway.
+    fn outside(self) -> Option<outbox::Channel> {
+        match self {
+            Self::Space => None,
+            Self::Webhook => Some(outbox::Channel::Webhook),
+            Self::Mail => Some(outbox::Channel::Mail),
+        }
+    }
 }
 
 fn in_the_space() -> Vec<Channel> {
@@ -60,8 +75,8 @@ impl ServerTool for SendNotification {
     fn action(&self) -> Action {
         Action {
             description:
-                "Notify people: the members of this conversation, or whoever the webhook of this gateway \
-                          reaches."
+                "Notify people: the members of this conversation, or whoever the webhook or the mail of this \
+                          gateway reaches."
                     .into(),
             parameters: json!({
                 "type": "object",
@@ -70,7 +85,7 @@ impl ServerTool for SendNotification {
                     "body": {"type": "string", "maxLength": BODY_CHARS_MAX, "description": "More of it."},
                     "channels": {
                         "type": "array", "minItems": 1, "uniqueItems": true,
-                        "items": {"type": "string", "enum": ["space", "webhook"]},
+                        "items": {"type": "string", "enum": ["space", "webhook", "mail"]},
                         "description": "Where to send it. Default: space.",
                     },
                 },
@@ -83,24 +98,27 @@ impl ServerTool for SendNotification {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let wanted: Input = input(given)?;
-        if wanted.channels.contains(&Channel::Webhook) && !self.deliveries.is_open() {
-            return Err(CallFailure::unavailable(
-                "this gateway has no webhook; nothing was sent, use the channel space",
-            ));
+        for channel in wanted.channels.iter().filter_map(|channel| channel.outside()) {
+            if !self.deliveries.has(channel) {
+                return Err(CallFailure::unavailable(format!(
+                    "this gateway has no {}; nothing was sent, use the channel space",
+                    channel.as_str()
+                )));
+            }
         }
         let (mut sent, mut queued) = (Vec::new(), Vec::new());
         for channel in &wanted.channels {
-            match channel {
-                Channel::Space => {
+            match channel.outside() {
+                None => {
                     self.tell_space(&wanted, context).await?;
                     sent.push("space");
                 }
-                Channel::Webhook => {
-                    let payload = payload(&wanted, context);
-                    let id = context.call.to_string();
-                    let kept = self.deliveries.queue(context.project, &id, payload, context.now);
+                Some(channel) => {
+                    let outbox = self.deliveries.outbox();
+                    let (id, payload) = (id(channel, context), payload(&wanted, context));
+                    let kept = outbox.queue(context.project, id, channel, payload);
                     kept.await.map_err(store)?;
-                    queued.push("webhook");
+                    queued.push(channel.as_str());
                 }
             }
         }
@@ -139,7 +157,15 @@ impl SendNotification {
     }
 }
 
-/// What the webhook is given.
+/// Named by the call, so that sending it again is sending it once.
+fn id(channel: outbox::Channel, context: &CallContext) -> String {
+    match channel {
+        outbox::Channel::Webhook => context.call.to_string(),
+        outbox::Channel::Mail => format!("{}_mail", context.call),
+    }
+}
+
+/// What the webhook is given, and what the mail is made of.
 fn payload(wanted: &Input, context: &CallContext) -> Value {
     json!({
         "type": "notification",

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolgate_engine::tools::CallContext;
-use toolgate_engine::workspace::{NewFile, Only, Workspace};
+use toolgate_engine::workspace::Workspace;
 use toolgate_kernel::json::Json;
 
 use crate::vfs::place;
@@ -24,15 +24,13 @@ pub(crate) async fn bounded(output: Json, workspace: &Workspace, context: &CallC
         Err(_) => (output.as_str().to_owned(), "json"),
     };
     let preview: String = data.chars().take(PREVIEW_CHARS).collect();
-    let name = format!("outputs/{}.{ending}", context.call);
-    let new = NewFile {
-        name: name.parse().expect("a call's id is a plain word"),
-        mime: None,
-        data: data.into_bytes(),
-        only: Only::Always,
-        key: Some(context.call.to_string()),
-    };
-    match workspace.write(place(context), new, context.now).await {
+    let kept = workspace.keep_output(
+        place(context),
+        context.call,
+        (ending, data.into_bytes()),
+        context.now,
+    );
+    match kept.await {
         Ok(file) => json!({
             "truncated": true,
             "file": file,

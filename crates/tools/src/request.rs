@@ -45,7 +45,7 @@ pub(crate) async fn run(
     };
     let result = answer
         .map_err(CallFailure::from)
-        .and_then(|answer| result(call, &answer));
+        .and_then(|answer| result(call, &answer, secrets));
     match result {
         Ok(value) => Ok(secrets.hide_in(value)),
         Err(failure) => Err(hidden(failure, secrets)),
@@ -150,11 +150,14 @@ fn retry_after(answer: &Answer) -> Option<Duration> {
 }
 
 /// What the model is told of an answer: status and body, or the part of the body that the author wants.
-fn result(call: &HttpCall, answer: &Answer) -> Result<Value, CallFailure> {
+fn result(call: &HttpCall, answer: &Answer, secrets: &Secrets) -> Result<Value, CallFailure> {
     let status = answer.status;
     let text = String::from_utf8_lossy(&answer.body);
+    let json: Option<Value> = serde_json::from_slice(&answer.body).ok();
     if status.is_client_error() || status.is_server_error() {
-        let start: String = text.chars().take(ERROR_CHARS_MAX).collect();
+        // Half a secret would not be found any more: it is hidden before the text is cut.
+        let told = json.map_or_else(|| secrets.hide(&text), |json| secrets.hide_in(json).to_string());
+        let start: String = told.chars().take(ERROR_CHARS_MAX).collect();
         let reason = status.canonical_reason().unwrap_or_default();
         let words = format!(
             "the server answered {} {reason}: {}",
@@ -163,7 +166,6 @@ fn result(call: &HttpCall, answer: &Answer) -> Result<Value, CallFailure> {
         );
         return Err(CallFailure::failed(words.trim_end_matches([':', ' '])));
     }
-    let json = serde_json::from_slice(&answer.body).ok();
     match &call.result {
         None => {
             let body = json.unwrap_or_else(|| if text.is_empty() { Value::Null } else { text.into() });

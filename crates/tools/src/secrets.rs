@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 use toolgate_kernel::agent::Secret;
 
@@ -13,7 +14,13 @@ pub const SECRET_CHARS_MIN: usize = 4;
 
 /// The operator's secrets, by name.
 #[derive(Debug, Clone, Default)]
-pub struct Secrets(BTreeMap<String, Secret>);
+pub struct Secrets {
+    kept: BTreeMap<String, Secret>,
+    /// Finds every spelling of every secret; none when there is nothing to find.
+    finder: Option<AhoCorasick>,
+    /// What stands for each spelling.
+    marks: Vec<String>,
+}
 
 /// A secret that cannot be kept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +52,24 @@ impl Secrets {
             }
             kept.insert(name, secret);
         }
-        Ok(Self(kept))
+        let found = kept.iter().flat_map(|(name, secret)| {
+            let mark = format!("[secret {name}]");
+            spellings(secret.expose())
+                .into_iter()
+                .map(move |text| (text, mark.clone()))
+        });
+        let (texts, marks): (Vec<String>, Vec<String>) = found.unzip();
+        // One secret may be a part of another, and `%2f` is `%2F`.
+        let finder = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .ascii_case_insensitive(true)
+            .build(&texts)
+            .expect("a few words fit");
+        Ok(Self {
+            finder: (!texts.is_empty()).then_some(finder),
+            kept,
+            marks,
+        })
     }
 
     /// `text` of a configuration with secrets in their places; `write` says how one stands in it. The name of the first
@@ -60,7 +84,7 @@ impl Secrets {
                 rest = found;
                 continue;
             };
-            let secret = self.0.get(name).ok_or_else(|| name.to_owned())?;
+            let secret = self.kept.get(name).ok_or_else(|| name.to_owned())?;
             out.push_str(&write(secret.expose()));
             rest = after;
         }
@@ -68,18 +92,12 @@ impl Secrets {
         Ok(out)
     }
 
-    /// `text` without any secret in it, as it is and as it stands in an address.
+    /// `text` without any secret in it, however it is spelled.
     pub(crate) fn hide(&self, text: &str) -> String {
-        let mut hidden = text.to_owned();
-        for (name, secret) in self.longest_first() {
-            let mark = format!("[secret {name}]");
-            for spelling in spellings(secret.expose()) {
-                if hidden.contains(&spelling) {
-                    hidden = hidden.replace(&spelling, &mark);
-                }
-            }
+        match &self.finder {
+            Some(finder) => finder.replace_all(text, &self.marks),
+            None => text.to_owned(),
         }
-        hidden
     }
 
     /// `value` without any secret in its texts and names.
@@ -108,24 +126,29 @@ impl Secrets {
             Value::Null | Value::Bool(_) => value,
         }
     }
-
-    /// One secret may be a part of another.
-    fn longest_first(&self) -> Vec<(&String, &Secret)> {
-        let mut secrets: Vec<_> = self.0.iter().collect();
-        secrets.sort_by_key(|(_, secret)| std::cmp::Reverse(secret.expose().len()));
-        secrets
-    }
 }
 
-/// The ways in which a server may repeat a secret.
+/// The ways in which a server may repeat a secret: as it is, in JSON, in an address, in a form.
 fn spellings(secret: &str) -> Vec<String> {
     let quoted = Value::from(secret).to_string();
+    let quoted = &quoted[1..quoted.len() - 1];
+    let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    let codes: String = secret
+        .encode_utf16()
+        .map(|unit| match u8::try_from(unit) {
+            Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+            _ => format!("\\u{unit:04x}"),
+        })
+        .collect();
     let mut spellings = vec![
         secret.to_owned(),
-        quoted[1..quoted.len() - 1].to_owned(),
+        quoted.to_owned(),
+        quoted.replace('/', "\\/"),
+        codes,
         encode(secret),
-        url::form_urlencoded::byte_serialize(secret.as_bytes()).collect(),
+        form,
     ];
+    spellings.sort();
     spellings.dedup();
     spellings
 }
@@ -165,13 +188,15 @@ mod tests {
     fn no_spelling_of_a_secret_is_left() {
         let told = secrets().hide_in(json!({
             "plain": "x s3cret/+longer y s3cret/+",
-            "address": "https://a/?k=s3cret%2F%2B",
+            "address": "https://a/?k=s3cret%2F%2B&l=s3cret%2f%2b",
+            "json": r#"{"k": "s3cret\/+", "l": "s3cret\u002f\u002B"}"#,
             "s3cret/+": 778899,
             "list": ["s3cret/+"],
         }));
         let expected = json!({
             "plain": "x [secret B] y [secret A]",
-            "address": "https://a/?k=[secret A]",
+            "address": "https://a/?k=[secret A]&l=[secret A]",
+            "json": r#"{"k": "[secret A]", "l": "[secret A]"}"#,
             "[secret A]": "[secret PIN]",
             "list": ["[secret A]"],
         });

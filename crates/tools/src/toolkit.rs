@@ -171,6 +171,14 @@ impl Toolkit {
     pub fn unregister(&mut self, name: &str) -> bool {
         self.tools.remove(name).is_some()
     }
+    /// Takes all away.
+    pub fn clear(&mut self) {
+        self.tools.clear();
+    }
+    /// Whether there is one of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.tools.contains_key(name)
+    }
     /// One by name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn ServerTool>> {
         self.tools.get(name)

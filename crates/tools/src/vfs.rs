@@ -247,6 +247,7 @@ pub(crate) fn failure(error: WorkspaceError) -> CallFailure {
         WorkspaceError::TooLarge(_) | WorkspaceError::Full(_) => {
             CallFailure::new(ErrorCode::LimitExceeded, words)
         }
+        WorkspaceError::Reserved => CallFailure::new(ErrorCode::PermissionDenied, words),
         WorkspaceError::Changed(_) => {
             CallFailure::failed(format!("{words}; nothing was changed, read it again"))
         }
@@ -258,7 +259,8 @@ pub(crate) fn failure(error: WorkspaceError) -> CallFailure {
 fn piece(file: &File, offset: usize, length: usize) -> Value {
     let mut told = json!(file.info);
     let rest = file.data.get(offset..).unwrap_or_default();
-    let mut part = &rest[..length.min(rest.len())];
+    // Room for any character, so that who reads on comes to the end.
+    let mut part = &rest[..length.max(4).min(rest.len())];
     if std::str::from_utf8(&file.data).is_ok() && file.data.get(offset).is_none_or(|byte| is_start(*byte)) {
         while part.len() < rest.len() && !is_start(rest[part.len()]) {
             part = &rest[..part.len() - 1];

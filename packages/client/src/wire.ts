@@ -193,6 +193,39 @@ export interface Decided {
 
 export type Definition = unknown;
 
+/** Something that has to be delivered outside. What was taken is gone. */
+export interface Delivery {
+  /** Which; a webhook is given it as `webhook-id`. */
+  id: string;
+  /** How. */
+  channel: DeliveryChannel;
+  /** Where it stands. */
+  state: DeliveryState;
+  /** How often it was tried. */
+  attempts: number;
+  /** Why it was not taken, the last time. */
+  error?: string | null;
+  /** What is delivered. */
+  payload: Record<string, unknown>;
+  /** When it was queued. */
+  createdAt: Time;
+  dueAt?: Time | null;
+}
+
+/** How something is delivered. */
+export type DeliveryChannel = 'webhook' | 'mail';
+
+/** A page of deliveries, by id: those of older runs first. */
+export interface DeliveryList {
+  /** The deliveries. */
+  deliveries: Delivery[];
+  /** What to give as `after` for the next page; null on the last. */
+  nextCursor?: string | null;
+}
+
+/** Where a delivery stands. */
+export type DeliveryState = 'pending' | 'dead';
+
 /** What there is to say of a document. */
 export interface Document {
   /** Unique in its collection: the project's, or an agent's own. */
@@ -294,6 +327,9 @@ export interface FileList {
   /** Bytes that they may take. */
   bytesMax: number;
 }
+
+/** Tools, in our words or in a vendor's. */
+export type FoundTools = ToolList | ToolDefinitions;
 
 /** It is there. */
 export interface Health {
@@ -727,10 +763,22 @@ export interface Tool {
   parameters?: Record<string, unknown> | null;
   /** Where it runs. */
   placement: Placement;
+  /** What it is for. */
+  category?: string | null;
+  /** Words of a person that suggest it. */
+  triggers?: string[];
+  /** What the agent must have been granted; for backends only. */
+  permissions?: string[];
   /** Its author's number for this state of it. */
   version?: string | null;
   /** Set when it should not be used any more: why. */
   deprecated?: string | null;
+}
+
+/** Tools as a vendor's models are told of them. */
+export interface ToolDefinitions {
+  /** What stands under `tools` in a request to that vendor, to the letter. */
+  tools: Any[];
 }
 
 /** Tools. */

@@ -9,9 +9,12 @@ use http::header::{
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use toolgate_engine::records::Listing;
-use toolgate_engine::workspace::{FileInfo, FileName, Mime, NewFile, Only, Place, WorkspaceError};
+use toolgate_engine::workspace::{
+    BadFileName, FileInfo, FileName, Mime, NewFile, Only, Place, WorkspaceError, is_output,
+};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::time::Time;
+use toolgate_kernel::view::Audience;
 use utoipa::ToSchema;
 
 use crate::answer::{Answer, ok};
@@ -115,7 +118,11 @@ pub(crate) async fn list(
     let next_cursor = files.last().filter(|_| files.len() == limit);
     Ok(ok(FileList {
         next_cursor: next_cursor.map(|file| file.path.clone()),
-        files: files.into_iter().map(FileBody::from).collect(),
+        files: files
+            .into_iter()
+            .filter(|file| is_shown(&who, &file.path))
+            .map(FileBody::from)
+            .collect(),
         total_files: used.files,
         total_bytes: used.bytes,
         files_max: limits.files_max,
@@ -145,7 +152,9 @@ pub(crate) async fn read(
     door.reach_space(&who, space).await?;
     let version = query.read("version")?;
     let workspace = &door.settings.workspace;
-    let file = workspace.read(place(&who, space), &name(&path)?, version).await?;
+    let file = workspace
+        .read(place(&who, space), &name(&who, &path)?, version)
+        .await?;
     let media = HeaderValue::try_from(file.info.mime_type.as_str()).expect("a media type is ASCII");
     let mut response = (StatusCode::OK, file.data).into_response();
     let headers = response.headers_mut();
@@ -167,10 +176,10 @@ pub(crate) async fn read(
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("path" = String, Path, description = "Name of the file; may have slashes."),
-        ("if-match" = Option<String>, Header, description = "`etag` of the version to write over."),
-        ("if-none-match" = Option<String>, Header, description = "`*`: there must be none."),
+        ("if-match" = inline(Option<schema::Etag>), Header, description = "`etag` of the version to write over."),
+        ("if-none-match" = inline(Option<schema::AnyEtag>), Header, description = "`*`: there must be none."),
     ),
-    request_body(content = inline(FileBytes), content_type = "*/*", description = "All of it."),
+    request_body(content = inline(Option<FileBytes>), content_type = "*/*", description = "All of it."),
     responses(
         (status = 200, description = "Written.", body = FileBody),
         (status = 201, description = "Made.", body = FileBody),
@@ -187,7 +196,7 @@ pub(crate) async fn write(
     let workspace = &door.settings.workspace;
     let (parts, body) = request.into_parts();
     let new = NewFile {
-        name: name(&path)?,
+        name: name(&who, &path)?,
         mime: media(&parts.headers)?,
         only: only(&parts.headers)?,
         data: collect(&parts.headers, body, workspace.limits().file_bytes_max)
@@ -210,7 +219,7 @@ pub(crate) async fn write(
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("path" = String, Path, description = "Name of the file; may have slashes."),
-        ("if-match" = Option<String>, Header, description = "`etag` of the version to take away."),
+        ("if-match" = inline(Option<schema::Etag>), Header, description = "`etag` of the version to take away."),
     ),
     responses((status = 204, description = "It is gone."), BadQuery, Changed, Missing, Refused),
 )]
@@ -221,7 +230,7 @@ pub(crate) async fn remove(
     headers: HeaderMap,
 ) -> Result<StatusCode, Refusal> {
     door.reach_space(&who, space).await?;
-    let (name, only) = (name(&path)?, only(&headers)?);
+    let (name, only) = (name(&who, &path)?, only(&headers)?);
     let now = door.engine.clock().now();
     let workspace = &door.settings.workspace;
     workspace.delete(place(&who, space), &name, only, now).await?;
@@ -235,6 +244,7 @@ impl From<WorkspaceError> for Refusal {
             WorkspaceError::Missing(_) => Self::missing(words),
             WorkspaceError::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", words),
             WorkspaceError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "LIMIT_EXCEEDED", words),
+            WorkspaceError::Reserved => Self::malformed(words),
             WorkspaceError::Changed(_) => Self::new(StatusCode::PRECONDITION_FAILED, "CHANGED", words),
             WorkspaceError::Store(error) => error.into(),
         }
@@ -248,9 +258,20 @@ fn place(who: &Principal, space: SpaceId) -> Place {
     }
 }
 
-fn name(path: &str) -> Result<FileName, Refusal> {
-    path.parse()
-        .map_err(|error: toolgate_engine::workspace::BadFileName| Refusal::malformed(error.to_string()))
+/// A file that this principal may know of.
+fn name(who: &Principal, path: &str) -> Result<FileName, Refusal> {
+    let name: FileName = path
+        .parse()
+        .map_err(|error: BadFileName| Refusal::malformed(error.to_string()))?;
+    match is_shown(who, name.as_str()) {
+        true => Ok(name),
+        false => Err(WorkspaceError::Missing(name.to_string()).into()),
+    }
+}
+
+/// What a tool gave may be too much for whom it ran.
+fn is_shown(who: &Principal, path: &str) -> bool {
+    who.audience() == Audience::Secret || !is_output(path)
 }
 
 fn media(headers: &HeaderMap) -> Result<Option<Mime>, Refusal> {
@@ -273,20 +294,20 @@ fn etag(version: u64) -> HeaderValue {
 
 /// What the headers say must be there.
 fn only(headers: &HeaderMap) -> Result<Only, Refusal> {
-    if let Some(value) = headers.get(IF_NONE_MATCH) {
-        return match value.as_bytes() {
-            b"*" => Ok(Only::New),
-            _ => Err(Refusal::malformed("if-none-match: only * is understood here")),
-        };
+    match (headers.get(IF_NONE_MATCH), headers.get(IF_MATCH)) {
+        (None, None) => Ok(Only::Always),
+        (Some(value), None) if value == "*" => Ok(Only::New),
+        (Some(_), None) => Err(Refusal::malformed("if-none-match: only * is understood here")),
+        (None, Some(value)) => version(value).map(Only::Version).ok_or_else(|| {
+            Refusal::malformed("if-match: expected the etag of a version, such as \"3\" in quotes")
+        }),
+        (Some(_), Some(_)) => Err(Refusal::malformed(
+            "if-match, if-none-match: a file cannot be new and at a version",
+        )),
     }
-    let Some(value) = headers.get(IF_MATCH) else {
-        return Ok(Only::Always);
-    };
-    let version = value
-        .to_str()
-        .ok()
-        .and_then(|text| text.trim_matches('"').parse().ok());
-    version.map(Only::Version).ok_or_else(|| {
-        Refusal::malformed("if-match: expected the etag of a version, such as \"3\" in quotes")
-    })
+}
+
+fn version(etag: &HeaderValue) -> Option<u64> {
+    let text = etag.to_str().ok()?;
+    text.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }

@@ -3,9 +3,12 @@
 use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
+use toolgate_engine::workspace::Place;
+use toolgate_kernel::id::CallId;
+use toolgate_kernel::time::Time;
 
 use crate::client::{Client, Told};
-use crate::world::{FILE_BYTES_MAX, World};
+use crate::world::{FILE_BYTES_MAX, World, project};
 
 async fn put(client: &Client<'_>, path: &str, data: impl Into<Body>) -> Told {
     client.send(Method::PUT, path, data.into()).await
@@ -94,6 +97,32 @@ async fn files_are_for_members_and_backends_of_the_project() {
         put(&other, &file, "mine").await.expect(404);
     }
     assert_eq!(world.user("ada").get(&file).await.expect(200), "secret");
+}
+
+#[tokio::test]
+async fn what_a_tool_gave_is_for_backends_and_nobody_writes_it() {
+    let world = World::new().await;
+    let files = files_of_ada(&world).await;
+    let (backend, ada) = (world.backend(), world.user("ada"));
+    let call: CallId = "call_01m7har765ebd89j8k9jdvs3t8_1".parse().unwrap();
+    let place = Place {
+        project: project(1),
+        space: files.split('/').nth(3).unwrap().parse().unwrap(),
+    };
+    let output = ("txt", b"private".to_vec());
+    let kept = world.workspace.keep_output(place, call, output, Time(0)).await;
+    let path = format!("{files}/{}", kept.unwrap().path);
+    assert_eq!(backend.get(&path).await.expect(200), "private");
+    assert_eq!(paths(&backend.get(&files).await.expect(200)).len(), 1);
+    assert_eq!(paths(&ada.get(&files).await.expect(200)), [""; 0]);
+    ada.get(&path).await.expect(404);
+    ada.delete(&path).await.expect(404);
+    put(&ada, &path, "forged").await.expect(404);
+    put(&backend, &path, "forged").await.expect(400);
+    put(&backend, &format!("{files}/./outputs/new"), "forged")
+        .await
+        .expect(400);
+    assert_eq!(backend.get(&path).await.expect(200), "private");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ mod bodies;
 mod chat;
 mod client;
 mod contract;
+mod deliveries;
 mod files;
 mod jwks;
 mod knowledge;

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_door_http::{Auth, DoorSettings, Rate, keys, router};
 use toolgate_engine::clock::Clock;
+use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::{KeyKind, ProjectRecord, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
@@ -44,6 +45,8 @@ pub struct World {
     pub store: Arc<dyn Store>,
     pub tools: Arc<FakeTools>,
     pub clock: Arc<HeldClock>,
+    pub workspace: Workspace,
+    pub outbox: Arc<Outbox>,
     pub stop: CancellationToken,
     driving: JoinHandle<()>,
 }
@@ -93,12 +96,15 @@ impl World {
             tools: tools.clone(),
             clock: clock.clone(),
         };
+        let workspace = Workspace::new(records.clone(), limits);
         let engine = Engine::new(parts, engine_settings);
+        let outbox = Arc::new(Outbox::new(records.clone(), clock.clone()));
         let stop = CancellationToken::new();
         let mut settings = DoorSettings {
             auth: Auth::Keys,
-            workspace: Workspace::new(records.clone(), limits),
-            knowledge: Arc::new(Library::new(records, None)),
+            workspace: workspace.clone(),
+            knowledge: Arc::new(Library::new(records.clone(), None)),
+            outbox: outbox.clone(),
             body_bytes_max: BODY_BYTES_MAX,
             heartbeat: HEARTBEAT,
             rate: Rate {
@@ -141,6 +147,8 @@ impl World {
             store,
             tools,
             clock,
+            workspace,
+            outbox,
             stop,
             driving,
         }

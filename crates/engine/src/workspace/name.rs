@@ -3,10 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use toolgate_kernel::id::CallId;
+
 /// Longest name.
 const BYTES_MAX: usize = 512;
 /// Most folders and the file itself.
 const PARTS_MAX: usize = 16;
+/// Folder of outputs that are too large for a conversation.
+const OUTPUTS: &str = "outputs/";
 
 /// A relative name with `/` between its parts: no `..`, nothing that is or looks like a separator elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,12 +29,21 @@ impl FileName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+    /// The name of what a call gave.
+    pub fn of_output(call: CallId, ending: &str) -> Self {
+        Self(format!("{OUTPUTS}{call}.{ending}"))
+    }
     /// What stands behind the last dot, in lower case.
     pub fn extension(&self) -> Option<String> {
         let file = self.0.rsplit('/').next().unwrap_or_default();
         let (stem, extension) = file.rsplit_once('.')?;
         (!stem.is_empty()).then(|| extension.to_ascii_lowercase())
     }
+}
+
+/// Whether it names what a call gave. Only the gateway writes there, and only agents and backends read it.
+pub fn is_output(path: &str) -> bool {
+    path.starts_with(OUTPUTS)
 }
 
 /// Drops `.` and empty parts; refuses what could lead elsewhere.
@@ -93,9 +106,9 @@ fn refused(c: char) -> Option<&'static str> {
         _ if c.is_control() => Some("it has a control character"),
         // Slashes and backslashes of other scripts, and dots that look like two.
         '\u{2044}' | '\u{2215}' | '\u{2216}' | '\u{2571}' | '\u{2572}' | '\u{27cb}' | '\u{27cd}'
-        | '\u{29f5}' | '\u{29f8}' | '\u{29f9}' | '\u{2cc6}' | '\u{3033}' | '\u{30ce}' | '\u{31d3}'
-        | '\u{4e3f}' | '\u{fe68}' | '\u{ff0f}' | '\u{ff3c}' | '\u{1735}' | '\u{2024}' | '\u{2025}'
-        | '\u{2026}' | '\u{fe52}' | '\u{ff0e}' | '\u{a4f8}' | '\u{a60e}' | '\u{0701}' | '\u{0702}' => {
+        | '\u{29f5}' | '\u{29f8}' | '\u{29f9}' | '\u{2cc6}' | '\u{3033}' | '\u{31d3}' | '\u{fe68}'
+        | '\u{ff0f}' | '\u{ff3c}' | '\u{1735}' | '\u{2024}' | '\u{2025}' | '\u{2026}' | '\u{fe52}'
+        | '\u{ff0e}' | '\u{a4f8}' | '\u{a60e}' | '\u{0701}' | '\u{0702}' => {
             Some("it has a character that looks like a separator or a dot")
         }
         // What nobody sees, or what turns the order of letters around.
@@ -142,6 +155,7 @@ mod tests {
             (".env", ".env"),
             ("a..b", "a..b"),
             ("100%.txt", "100%.txt"),
+            ("ノート/計画.md", "ノート/計画.md"),
         ] {
             assert_eq!(name(raw).as_deref(), Ok(kept));
         }

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 use toolgate_engine::clock::SystemClock;
+use toolgate_engine::outbox::Outbox;
 use toolgate_engine::tools::ServerTools;
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::Defaults;
@@ -18,7 +19,7 @@ use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, check, check_agent
 use toolgate_store::MemoryStore;
 use toolgate_tools::Toolkit;
 use toolgate_tools::knowledge::Library;
-use toolgate_tools::notify::Deliveries;
+use toolgate_tools::notify::{Channels, Deliveries};
 
 use crate::output;
 use crate::serve;
@@ -112,7 +113,11 @@ pub(super) fn toolkit(settings: &Settings) -> anyhow::Result<Toolkit> {
         records: store.clone(),
         workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
         knowledge: Arc::new(Library::new(store.clone(), None)),
-        deliveries: Arc::new(Deliveries::new(store, Arc::new(SystemClock), None)),
+        deliveries: Arc::new(Deliveries::new(
+            Arc::new(Outbox::new(store, Arc::new(SystemClock))),
+            Arc::new(SystemClock),
+            Channels::default(),
+        )),
         world: settings.world()?,
     }))
 }

@@ -70,6 +70,42 @@ fn the_environment_wins_over_the_file_and_reads_each_type() {
 }
 
 #[test]
+fn mail_is_set_by_the_environment_and_checked_at_the_start() {
+    const HOST: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_HOST", "mail.example.com");
+    const FROM: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_FROM", "Gate <gate@example.com>");
+    const TO: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_TO", "a@example.com, b@example.com");
+    const USER: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_USER", "gate");
+    const PASSWORD: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_PASSWORD", "hush-hush");
+    const BARE: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_SECURITY", "none");
+    let settings = load("", &[HOST, FROM, TO, USER, PASSWORD]).unwrap();
+    assert_eq!(settings.notifications.smtp.to, ["a@example.com", "b@example.com"]);
+    assert!(settings.notifications.channels().unwrap().mail.is_some());
+    assert!(
+        load("", &[FROM, TO])
+            .unwrap()
+            .notifications
+            .channels()
+            .unwrap()
+            .mail
+            .is_none()
+    );
+    for (env, words) in [
+        (&[HOST, FROM][..], "nobody to write to"),
+        (&[HOST, TO], "no mail address"),
+        (&[HOST, FROM, TO, USER], "user and password go together"),
+        (&[HOST, FROM, TO, USER, PASSWORD, BARE], "needs tls or starttls"),
+    ] {
+        let refused = load("", env).unwrap().notifications.channels().unwrap_err();
+        let told = format!("{refused:#}");
+        assert!(
+            told.contains("[notifications.smtp]") && told.contains(words),
+            "{told}"
+        );
+        assert!(!told.contains("hush-hush"), "{told}");
+    }
+}
+
+#[test]
 fn a_mistake_in_the_file_is_told_with_its_line_and_what_would_be_right() {
     let told = error("listen = \"127.0.0.1:1\"\n\n[http]\nbody_byte_max = 5\n", &[]);
     assert!(told.contains(".toml"), "{told}");

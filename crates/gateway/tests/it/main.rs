@@ -10,6 +10,7 @@ mod every_tool;
 mod examples;
 mod families;
 mod faults;
+mod formats;
 mod harness;
 mod hostile;
 mod injection;

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use toolgate_engine::records::{Change, Expected, Found, Listing, NewRecord, Record, Shelf, words};
+use toolgate_engine::records::{Change, Expected, Found, Listing, NewRecord, Record, Shelf};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::time::Time;
+use toolgate_kernel::words::words;
 
 /// Characters of a text that stand for what was found.
 const SNIPPET_CHARS: usize = 200;
@@ -132,7 +133,7 @@ impl Shelves {
 /// A piece of the text around the first of the words.
 fn snippet(text: &str, wanted: &HashSet<String>) -> String {
     let mut at = 0;
-    for part in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
+    for part in text.split_inclusive(char::is_whitespace) {
         if words(part).any(|word| wanted.contains(&word)) {
             break;
         }

@@ -1,10 +1,11 @@
 //! What the gateway's own tools keep.
 
 use rusqlite::{Connection, Row, params};
-use toolgate_engine::records::{Change, Expected, Found, Listing, NewRecord, Owner, Record, Shelf, words};
+use toolgate_engine::records::{Change, Expected, Found, Listing, NewRecord, Owner, Record, Shelf};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::time::Time;
+use toolgate_kernel::words::words;
 
 use super::column::{bounded, change, first, json, rows};
 use super::fault::Fault;

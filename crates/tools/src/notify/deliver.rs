@@ -1,73 +1,78 @@
-//! What still has to be delivered: kept until the webhook takes it, or until nobody expects that any more.
+//! Delivers what the outbox holds, by whatever channels the operator has set.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::clock::Clock;
-use toolgate_engine::records::{Change, Expected, NewRecord, Owner, Record, Records, Shelf};
+use toolgate_engine::outbox::{Channel, Delivery, Outbox};
 use toolgate_engine::store::StoreError;
-use toolgate_kernel::id::ProjectId;
-use toolgate_kernel::time::Time;
 
+use super::mail::Mail;
 use super::webhook::{Webhook, client};
 
-const KIND: &str = "delivery";
 /// How often one is tried before it is laid aside: over about a day.
 const ATTEMPTS_MAX: u32 = 12;
 /// Pause after the first failure; twice as long after each further one.
 const PAUSE_FIRST: Duration = Duration::from_secs(10);
 const PAUSE_MAX: Duration = Duration::from_secs(6 * 3600);
-/// How long one that is being sent is left alone by others; longer than a request may take.
-const HELD: Duration = Duration::from_secs(60);
 /// Deliveries looked at in one go.
 const BATCH: usize = 20;
 /// How often the store is asked whatever it said before: other nodes queue too, and clocks jump.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Deliveries to the operator's webhook, if there is one.
-pub struct Deliveries {
-    records: Arc<dyn Records>,
-    clock: Arc<dyn Clock>,
-    webhook: Option<Webhook>,
-    client: reqwest::Client,
-    queued: Notify,
+/// Where notifications may go besides the space.
+#[derive(Debug, Default, Clone)]
+pub struct Channels {
+    /// An address that is posted to.
+    pub webhook: Option<Webhook>,
+    /// Addresses that are written to.
+    pub mail: Option<Mail>,
 }
 
-/// A delivery's record. It is due when it has to be tried; one without a moment was laid aside.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Delivery {
-    payload: Value,
-    attempts: u32,
-    /// Why it was not taken, the last time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+/// Deliveries by the operator's channels.
+pub struct Deliveries {
+    outbox: Arc<Outbox>,
+    clock: Arc<dyn Clock>,
+    channels: Channels,
+    client: reqwest::Client,
+}
+
+/// Why something was not taken.
+pub(super) enum Undelivered {
+    /// It may be taken later.
+    Yet(String),
+    /// It will never be.
+    Ever(String),
 }
 
 impl Deliveries {
-    /// Keeps them there. Nothing is sent until [`Deliveries::work`].
-    pub fn new(records: Arc<dyn Records>, clock: Arc<dyn Clock>, webhook: Option<Webhook>) -> Self {
+    /// Out of this box, by these channels. Nothing is sent until [`Deliveries::work`].
+    pub fn new(outbox: Arc<Outbox>, clock: Arc<dyn Clock>, channels: Channels) -> Self {
         Self {
-            records,
+            outbox,
             clock,
-            webhook,
+            channels,
             client: client(),
-            queued: Notify::new(),
         }
     }
 
-    /// Whether there is a webhook.
-    pub fn is_open(&self) -> bool {
-        self.webhook.is_some()
+    /// Whether the operator has set this channel.
+    pub fn has(&self, channel: Channel) -> bool {
+        match channel {
+            Channel::Webhook => self.channels.webhook.is_some(),
+            Channel::Mail => self.channels.mail.is_some(),
+        }
+    }
+
+    /// Where they are queued.
+    pub fn outbox(&self) -> &Outbox {
+        &self.outbox
     }
 
     /// Delivers what is due, until `stop` fires. What is under way then is tried again after the next start.
     pub async fn work(&self, stop: CancellationToken) {
-        if !self.is_open() {
+        if !self.has(Channel::Webhook) && !self.has(Channel::Mail) {
             return stop.cancelled().await;
         }
         loop {
@@ -75,13 +80,13 @@ impl Deliveries {
                 () = stop.cancelled() => return,
                 () = self.work_off() => {}
             }
-            let pause = match self.records.next_due(KIND).await {
+            let pause = match self.outbox.next_due().await {
                 Ok(Some(due)) => due.since(self.clock.now()).min(LOOK_EVERY),
                 Ok(None) | Err(_) => LOOK_EVERY,
             };
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.queued.notified() => {}
+                () = self.outbox.queued() => {}
                 () = tokio::time::sleep(pause.max(Duration::from_millis(1))) => {}
             }
         }
@@ -89,115 +94,67 @@ impl Deliveries {
 
     /// Tries everything that is due now, once.
     pub async fn work_off(&self) {
-        let Some(webhook) = &self.webhook else { return };
         loop {
-            let due = match self.records.due_records(KIND, self.clock.now(), BATCH).await {
+            let due = match self.outbox.due(BATCH).await {
                 Ok(due) => due,
                 Err(error) => return tracing::warn!(%error, "deliveries cannot be read now"),
             };
             if due.is_empty() {
                 return;
             }
-            for (shelf, record) in due {
-                if let Err(error) = self.try_one(webhook, shelf, record).await {
+            for delivery in due {
+                if let Err(error) = self.try_one(delivery).await {
                     return tracing::warn!(%error, "a delivery could not be kept up to date");
                 }
             }
         }
     }
 
-    /// Queues one; nothing when it is there.
-    pub(crate) async fn queue(
-        &self,
-        project: ProjectId,
-        id: &str,
-        payload: Value,
-        now: Time,
-    ) -> Result<(), StoreError> {
-        let shelf = Shelf {
-            project,
-            owner: Owner::Project,
-            kind: KIND,
-        };
-        let delivery = Delivery {
-            payload,
-            attempts: 0,
-            error: None,
-        };
-        let new = Expected {
-            id: id.to_owned(),
-            version: None,
-        };
-        let changes = vec![put(id, &delivery, Some(now))];
-        match self.records.change_records(shelf, vec![new], changes, now).await {
-            Ok(()) | Err(StoreError::Conflict) => {
-                self.queued.notify_one();
-                Ok(())
-            }
-            Err(error) => Err(error),
+    async fn try_one(&self, mut delivery: Delivery) -> Result<(), StoreError> {
+        if !self.outbox.hold(&mut delivery).await? {
+            return Ok(());
         }
+        let attempts = delivery.parcel.attempts;
+        let (why, again) = match self.send(&delivery).await {
+            // Whether somebody took it for lost in the meantime makes no difference: it is delivered.
+            Ok(()) => return self.outbox.done(&delivery).await.map(drop),
+            Err(Undelivered::Yet(why)) => (why, (attempts < ATTEMPTS_MAX).then(|| pause(attempts))),
+            Err(Undelivered::Ever(why)) => (why, None),
+        };
+        tracing::warn!(
+            delivery = delivery.id,
+            attempts,
+            again = again.is_some(),
+            why,
+            "not delivered"
+        );
+        self.outbox.put_back(&mut delivery, why, again).await.map(drop)
     }
 
-    async fn try_one(&self, webhook: &Webhook, shelf: Shelf, record: Record) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        let read = record.body.read::<Delivery>();
-        let mut delivery = read.map_err(|error| StoreError::Corrupt(format!("a delivery: {error}")))?;
-        delivery.attempts += 1;
-        // Held first: of two nodes that see it, one sends it; and a crash counts as an attempt.
-        let held = put(&record.id, &delivery, Some(now.after(HELD)));
-        match self.change(shelf, &record.id, record.version, held).await {
-            Ok(()) => {}
-            Err(StoreError::Conflict) => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        let body = delivery.payload.to_string();
-        let change = match webhook.send(&self.client, &record.id, body, now).await {
-            Ok(()) => Change::Remove(record.id.clone()),
-            Err(why) => {
-                let again = delivery.attempts < ATTEMPTS_MAX;
-                tracing::warn!(
-                    delivery = record.id,
-                    attempts = delivery.attempts,
-                    again,
-                    why,
-                    "not delivered"
-                );
-                let due = again.then(|| self.clock.now().after(pause(delivery.attempts)));
-                delivery.error = Some(why);
-                put(&record.id, &delivery, due)
+    async fn send(&self, delivery: &Delivery) -> Result<(), Undelivered> {
+        let Delivery { id, parcel, .. } = delivery;
+        match parcel.channel {
+            Channel::Webhook => {
+                let webhook = self.channels.webhook.as_ref().ok_or_else(|| gone("webhook"))?;
+                let body = parcel.payload.to_string();
+                let sent = webhook.send(&self.client, id, body, self.clock.now()).await;
+                sent.map_err(Undelivered::Yet)
             }
-        };
-        match self.change(shelf, &record.id, record.version + 1, change).await {
-            // Somebody took it for lost and has it now.
-            Err(StoreError::Conflict) => Ok(()),
-            done => done,
+            Channel::Mail => {
+                let mail = self.channels.mail.as_ref().ok_or_else(|| gone("mail server"))?;
+                mail.send(id, &parcel.payload, delivery.created).await
+            }
         }
     }
+}
 
-    async fn change(&self, shelf: Shelf, id: &str, version: u64, change: Change) -> Result<(), StoreError> {
-        let expected = Expected {
-            id: id.to_owned(),
-            version: Some(version),
-        };
-        let changes = self
-            .records
-            .change_records(shelf, vec![expected], vec![change], self.clock.now());
-        changes.await
-    }
+/// The settings changed since it was queued, and may change again.
+fn gone(what: &str) -> Undelivered {
+    Undelivered::Yet(format!("this gateway has no {what} any more"))
 }
 
 /// How long to wait after so many attempts.
 fn pause(attempts: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(attempts.saturating_sub(1));
     PAUSE_FIRST.saturating_mul(doubled).min(PAUSE_MAX)
-}
-
-fn put(id: &str, delivery: &Delivery, due: Option<Time>) -> Change {
-    Change::Put(NewRecord {
-        id: id.to_owned(),
-        body: serde_json::to_value(delivery).expect("it has text keys").into(),
-        text: None,
-        data: None,
-        due,
-    })
 }

@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::Scope;
 use toolgate_engine::intake::{Answer, Post};
+use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::{ProjectRecord, RunFilter, RunRecord, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Parts, Settings};
@@ -22,7 +23,7 @@ use uuid::Uuid;
 use super::*;
 use crate::Toolkit;
 use crate::knowledge::Library;
-use crate::notify::Deliveries;
+use crate::notify::{Channels, Deliveries};
 
 /// Engines on one store, each with its planner.
 struct World {
@@ -160,7 +161,11 @@ fn node_on(
         records: records.clone(),
         workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
         knowledge: Arc::new(Library::new(records.clone(), None)),
-        deliveries: Arc::new(Deliveries::new(records.clone(), clock.clone(), None)),
+        deliveries: Arc::new(Deliveries::new(
+            Arc::new(Outbox::new(records.clone(), clock.clone())),
+            clock.clone(),
+            Channels::default(),
+        )),
         world: crate::World::default(),
     });
     let model = ScriptedModel::new(|ask| match (last_results(ask), last_words(ask).split_once(' ')) {

@@ -8,6 +8,7 @@ use url::{Url, form_urlencoded};
 use crate::secrets::{Secrets, encode};
 
 const FORM: &str = "application/x-www-form-urlencoded";
+const JSON: &str = "application/json";
 
 /// What a configuration is filled with.
 pub(super) struct Filling<'f> {
@@ -85,13 +86,14 @@ impl Filling<'_> {
                 // Filled as text, a value with a quote in it would write the rest of the document.
                 let parsed: Value = serde_json::from_str(text)
                     .map_err(|_| "a body of JSON has to be written as JSON, not as a text".to_owned())?;
-                return self.body(&parsed, kind);
+                let filled = self.value(&parsed)?;
+                return Ok(filled.map(|filled| (filled.to_string().into(), JSON)));
             }
             let template = Template::new(text.as_str());
             let pieces: Vec<_> = template.pieces(self.input).collect();
             if !matches!(pieces[..], [Piece::Open(_) | Piece::Value(_)]) {
-                let write = |value: &Value| if form { encode(&plain(value)) } else { plain(value) };
-                let text = self.joined(&pieces, write)?;
+                let fixed = pieces.iter().all(|piece| matches!(piece, Piece::Text(_)));
+                let text = self.joined(&pieces, if fixed { plain } else { fence(kind)? })?;
                 return Ok(Some((text.into(), "text/plain; charset=utf-8")));
             }
         }
@@ -103,7 +105,7 @@ impl Filling<'_> {
             pairs.extend_pairs(members.iter().map(|(name, value)| (name, plain(value))));
             return Ok(Some((pairs.finish().into(), FORM)));
         }
-        Ok(Some((filled.to_string().into(), "application/json")))
+        Ok(Some((filled.to_string().into(), JSON)))
     }
 
     /// JSON with its texts filled; a text that is one place alone becomes the value, or goes when there is none.
@@ -156,8 +158,39 @@ impl Filling<'_> {
 /// Whether a text is meant as a JSON document: one place alone is not.
 fn is_json(text: &str, kind: Option<&str>) -> bool {
     let text = text.trim_start();
-    let document = text.starts_with(['{', '[']) && !text.starts_with("{{");
-    document && kind.is_none_or(|kind| kind.to_ascii_lowercase().contains("json"))
+    match kind {
+        None => text.starts_with(['{', '[']) && !text.starts_with("{{"),
+        Some(kind) => kind.to_ascii_lowercase().contains("json") && !text.starts_with("{{"),
+    }
+}
+
+/// How a value stands among the words of a body, so that it cannot write the rest of it.
+fn fence(kind: Option<&str>) -> Result<fn(&Value) -> String, String> {
+    let kind = kind.unwrap_or("text/plain").to_ascii_lowercase();
+    let media = kind.split(';').next().unwrap_or_default().trim();
+    match media {
+        "text/plain" => Ok(plain),
+        FORM => Ok(|value| encode(&plain(value))),
+        _ if media.ends_with("xml") || media == "text/html" => Ok(|value| escaped(&plain(value))),
+        _ => Err(format!(
+            "a value among the words of a body of {media} could write the rest of it; send JSON, a form, XML or plain text"
+        )),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(c),
+        }
+    }
+    out
 }
 
 /// Where in an address a value is about to stand.

@@ -2,12 +2,15 @@
 //! that reach outside against real servers on loopback.
 
 mod apart;
+mod countdown;
 mod goals;
 mod image;
 mod knowledge;
+mod mail;
 mod meaning;
 mod memory;
 mod notify;
+mod one_file;
 mod redirects;
 mod request;
 mod secrets;

@@ -6,21 +6,28 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use toolgate_engine::outbox::Outbox;
 use toolgate_engine::records::{Listing, Owner, Shelf};
 use toolgate_engine::store::LogRange;
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::event::{Event, Seq};
-use toolgate_tools::notify::{Deliveries, Webhook};
+use toolgate_tools::notify::{Channels, Deliveries, Mail, Webhook};
 
 use crate::wire;
 use crate::world::{World, on_every_store, project};
 
 /// Far longer than any pause between attempts.
-const DAY: i64 = 24 * 3600 * 1000;
+pub const DAY: i64 = 24 * 3600 * 1000;
 const SECRET: &str = "what only both sides know";
 
+/// A new process that delivers by these channels.
+pub fn deliveries(world: &World, webhook: Option<Webhook>, mail: Option<Mail>) -> Deliveries {
+    let outbox = Arc::new(Outbox::new(world.records.clone(), world.clock.clone()));
+    Deliveries::new(outbox, world.clock.clone(), Channels { webhook, mail })
+}
+
 /// What is kept of deliveries.
-async fn kept(world: &World) -> Vec<Value> {
+pub async fn kept(world: &World) -> Vec<Value> {
     let shelf = Shelf {
         project: project(),
         owner: Owner::Project,
@@ -48,7 +55,7 @@ async fn worked_off(world: &World, statuses: &[u16]) -> Vec<(String, String)> {
         url,
         secret: Some(Secret::new(SECRET)),
     };
-    let deliveries = Deliveries::new(world.records.clone(), world.clock.clone(), Some(webhook));
+    let deliveries = deliveries(world, Some(webhook), None);
     let answering = async {
         let mut requests = Vec::new();
         for status in statuses {
@@ -120,7 +127,7 @@ on_every_store! {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let webhook = Some(Webhook { url, secret: None });
-        let node = || Arc::new(Deliveries::new(world.records.clone(), world.clock.clone(), webhook.clone()));
+        let node = || Arc::new(deliveries(world, webhook.clone(), None));
         let (one, two) = (node(), node());
         let first = tokio::spawn({ let one = one.clone(); async move { one.work_off().await } });
         let (mut connection, _) = listener.accept().await.unwrap();

@@ -132,6 +132,30 @@ async fn the_body_is_json_whose_places_become_values() {
 }
 
 #[tokio::test]
+async fn a_value_cannot_write_the_rest_of_a_body() {
+    let sent = async |kind: &str, body: &str, x: &str| {
+        let execution = json!({
+            "method": "POST", "url": "http://{server}/", "headers": {"content-type": kind}, "body": body,
+        });
+        sent(execution, json!({ "x": x })).await.map(|asked| asked.body)
+    };
+    let told = sent("text/xml", "<a b='{{x}}'>{{x}}</a>", "'/><c>&").await;
+    let expected = "<a b='&#39;/&gt;&lt;c&gt;&amp;'>&#39;/&gt;&lt;c&gt;&amp;</a>";
+    assert_eq!(told.as_deref(), Ok(expected));
+    let told = sent("application/json", r#""hi {{x}}""#, r#"", "a"#).await;
+    assert_eq!(told.as_deref(), Ok(r#""hi \", \"a""#));
+    let failed = sent(
+        "application/graphql",
+        "{ user(id: {{x}}) { name } }",
+        "1) { secret } }",
+    )
+    .await;
+    assert!(failed.unwrap_err().message.contains("could write the rest"));
+    let told = sent("application/graphql", "{ users { name } }", "").await;
+    assert_eq!(told.as_deref(), Ok("{ users { name } }"));
+}
+
+#[tokio::test]
 async fn a_body_of_text_or_a_form_is_sent_as_such() {
     let body = async |kind: Option<&str>, body: Value, input: Value| {
         let mut execution = json!({"method": "POST", "url": "http://{server}/", "body": body});

@@ -73,6 +73,20 @@ async fn a_secret_is_in_no_error() {
 }
 
 #[tokio::test]
+async fn no_part_of_a_secret_is_left_where_an_error_is_cut() {
+    for padding in 940..1_010 {
+        let server = Server::start(move |_, _| {
+            let start = "x".repeat(padding);
+            typed(400, "text/plain", format!("{start}{TOKEN}"))
+        })
+        .await;
+        let failed = request(&toolkit(&[&server]), call(&server), json!({"given": "x"})).await;
+        let failed = failed.unwrap_err();
+        assert!(!failed.message.contains(&TOKEN[..3]), "{failed}");
+    }
+}
+
+#[tokio::test]
 async fn a_value_that_names_a_secret_is_only_a_value() {
     for given in [
         "${secret.TOKEN}",

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolgate_engine::clock::SystemClock;
+use toolgate_engine::outbox::Outbox;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools as _};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::{Defaults, ModelName, ModelSpec, Provider, Secret};
@@ -21,7 +22,7 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Execution;
 use toolgate_store::MemoryStore;
 use toolgate_tools::knowledge::Library;
-use toolgate_tools::notify::Deliveries;
+use toolgate_tools::notify::{Channels, Deliveries};
 use toolgate_tools::{AllowList, Parts, Secrets, Toolkit, World};
 
 /// Most bytes of a request that a test sends.
@@ -140,7 +141,11 @@ pub fn toolkit_in(world: World) -> Toolkit {
         records: store.clone(),
         workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
         knowledge: Arc::new(Library::new(store.clone(), None)),
-        deliveries: Arc::new(Deliveries::new(store, Arc::new(SystemClock), None)),
+        deliveries: Arc::new(Deliveries::new(
+            Arc::new(Outbox::new(store, Arc::new(SystemClock))),
+            Arc::new(SystemClock),
+            Channels::default(),
+        )),
         world,
     })
 }

@@ -11,12 +11,13 @@ use tokio_util::sync::CancellationToken;
 use toolgate_engine::feed::{End, Scope};
 use toolgate_engine::intake::{Answer, Post};
 use toolgate_engine::model::Ask;
+use toolgate_engine::outbox::Outbox;
 use toolgate_engine::records::Records;
 use toolgate_engine::store::{ProjectRecord, SpaceRecord, Store};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Settings};
-use toolgate_kernel::agent::{Action, ModelName, ModelSpec, Provider};
+use toolgate_kernel::agent::{Action, ModelName, ModelSpec, Provider, Secret};
 use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{MessageId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
@@ -26,7 +27,7 @@ use toolgate_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 use toolgate_tools::knowledge::Library;
-use toolgate_tools::notify::{Deliveries, Webhook};
+use toolgate_tools::notify::{Channels, Deliveries, Mail, MailSettings, Security, Webhook};
 use toolgate_tools::{Parts, ServerTool, Toolkit};
 use uuid::Uuid;
 
@@ -36,6 +37,7 @@ pub struct World {
     pub store: Arc<dyn Store>,
     pub records: Arc<dyn Records>,
     pub clock: Arc<HeldClock>,
+    pub outbox: Arc<Outbox>,
     stop: CancellationToken,
     driving: JoinHandle<()>,
     /// Taken away when the world ends.
@@ -76,8 +78,13 @@ pub(crate) use on_every_store;
 
 impl World {
     pub async fn in_memory() -> Self {
+        Self::in_memory_with(|_| ()).await
+    }
+
+    /// One with other tools besides.
+    pub async fn in_memory_with(more: impl FnOnce(&mut Toolkit)) -> Self {
         let store = Arc::new(MemoryStore::new());
-        Self::on(store.clone(), store, None).await
+        Self::on(store.clone(), store, None, more).await
     }
 
     pub async fn in_sqlite() -> Self {
@@ -85,25 +92,35 @@ impl World {
         std::fs::create_dir_all(&directory).unwrap();
         let opened = SqliteStore::open(&directory.join("test.db"), SqliteOptions::default());
         let store = Arc::new(opened.unwrap());
-        Self::on(store.clone(), store, Some(directory)).await
+        Self::on(store.clone(), store, Some(directory), |_| ()).await
     }
 
-    async fn on(store: Arc<dyn Store>, records: Arc<dyn Records>, directory: Option<PathBuf>) -> Self {
+    async fn on(
+        store: Arc<dyn Store>,
+        records: Arc<dyn Records>,
+        directory: Option<PathBuf>,
+        more: impl FnOnce(&mut Toolkit),
+    ) -> Self {
         let clock = Arc::new(HeldClock::new());
         // Nothing is sent there: what is queued waits for whoever works it off.
-        let hook = Webhook {
-            url: "http://127.0.0.1:1".into(),
-            secret: None,
+        let channels = Channels {
+            webhook: Some(Webhook {
+                url: "http://127.0.0.1:1".into(),
+                secret: None,
+            }),
+            mail: Some(Mail::new(mail(1)).unwrap()),
         };
+        let outbox = Arc::new(Outbox::new(records.clone(), clock.clone()));
         let mut toolkit = Toolkit::standard(Parts {
             store: store.clone(),
             records: records.clone(),
             workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
             knowledge: Arc::new(Library::new(records.clone(), None)),
-            deliveries: Arc::new(Deliveries::new(records.clone(), clock.clone(), Some(hook))),
+            deliveries: Arc::new(Deliveries::new(outbox.clone(), clock.clone(), channels)),
             world: toolgate_tools::World::default(),
         });
         toolkit.register(Shout);
+        more(&mut toolkit);
         let tools: Vec<Value> = toolkit.all().map(|tool| prebuilt(tool.name())).collect();
         let parts = toolgate_engine::Parts {
             store: store.clone(),
@@ -135,6 +152,7 @@ impl World {
             store,
             records,
             clock,
+            outbox,
             stop,
             driving,
             directory,
@@ -187,6 +205,17 @@ impl World {
         agent: &str,
         calls: &[(&str, Value)],
     ) -> Vec<Result<Value, String>> {
+        let run = self.start_in(space, agent, calls).await;
+        self.outcomes(run).await
+    }
+
+    /// A run that makes these calls, in a space of its own.
+    pub async fn start(&self, agent: &str, calls: &[(&str, Value)]) -> RunId {
+        let space = self.space().await;
+        self.start_in(space, agent, calls).await
+    }
+
+    async fn start_in(&self, space: SpaceId, agent: &str, calls: &[(&str, Value)]) -> RunId {
         let words = json!(calls).to_string();
         let project = self.store.space(space).await.unwrap().expect("a space").project;
         let post = Post {
@@ -200,11 +229,11 @@ impl World {
             client_tools: Vec::new(),
             idempotency: None,
         };
-        let run = self.engine.post(post).await.unwrap().run_id.unwrap();
-        self.outcomes(run).await
+        self.engine.post(post).await.unwrap().run_id.unwrap()
     }
 
-    async fn outcomes(&self, run: RunId) -> Vec<Result<Value, String>> {
+    /// What came of a run's calls, once it has ended.
+    pub async fn outcomes(&self, run: RunId) -> Vec<Result<Value, String>> {
         let mut outcomes = Vec::new();
         let mut cursor = Seq(0);
         loop {
@@ -241,6 +270,21 @@ impl Drop for World {
         }
     }
 }
+
+/// A mail server on a port of this machine, which is told a password.
+pub fn mail(port: u16) -> MailSettings {
+    MailSettings {
+        host: "127.0.0.1".into(),
+        port: Some(port),
+        security: Security::None,
+        login: Some(("gate".into(), Secret::new(PASSWORD))),
+        from: "Toolgate <gate@example.com>".into(),
+        to: vec!["ops@example.com".into(), "Zoë <zoe@example.com>".into()],
+    }
+}
+
+/// What nobody but the mail server may learn.
+pub const PASSWORD: &str = "hunter2-hunter2";
 
 /// Gives as many letters as it is asked for.
 struct Shout;
