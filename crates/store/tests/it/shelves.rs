@@ -188,9 +188,11 @@ on_every_store! {
     }
 
     async fn words_are_found_in_other_forms_and_without_accents(records) {
-        let notes = vec![note("shoes", "Running shoes"), note("cafe", "Crème brûlée, Kafe\u{301}")];
+        let notes = vec![note("shoes", "Running shoes"), note("cafe", "Crème brûlée, Kafe\u{301}"),
+            note("korea", "한국어 책"), note("dark", "тёмный лес"), note("book", "किताब")];
         records.change_records(mine(), vec![], notes, Time(1)).await.unwrap();
-        for (words, id) in [("run shoe", "shoes"), ("RUNS", "shoes"), ("creme", "cafe"), ("brulée", "cafe"), ("café kafe", "cafe")] {
+        for (words, id) in [("run shoe", "shoes"), ("RUNS", "shoes"), ("creme", "cafe"), ("brulée", "cafe"), ("café kafe", "cafe"),
+            ("한국어", "korea"), ("ТЁМНЫЙ", "dark"), ("किताब", "book"), ("brûle\u{301}e", "cafe")] {
             let found = records.find_records(mine(), words, 10).await.unwrap();
             assert_eq!(found.iter().map(|f| f.record.id.as_str()).collect::<Vec<_>>(), [id], "{words}");
         }
