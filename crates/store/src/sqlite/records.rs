@@ -8,7 +8,6 @@ use toolgate_engine::records::{
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::time::Time;
-use toolgate_kernel::words::words;
 
 use super::column::{bounded, change, first, json, rows};
 use super::fault::Fault;

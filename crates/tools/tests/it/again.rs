@@ -108,7 +108,10 @@ on_every_store! {
         let cancel = json!({"id": last["id"]});
         let gone = node.call(201, "cancelPlan", cancel.clone()).await.unwrap();
         assert_eq!(node.call(201, "cancelPlan", cancel.clone()).await.unwrap(), gone);
-        assert_eq!(node.call(202, "cancelPlan", cancel).await.unwrap_err().code, ErrorCode::NotFound);
+        // Over is over, whoever says so.
+        assert_eq!(node.call(202, "cancelPlan", cancel).await.unwrap(), gone);
+        let unknown = node.call(203, "cancelPlan", json!({"id": "plan_none"})).await;
+        assert_eq!(unknown.unwrap_err().code, ErrorCode::NotFound);
     }
 
     async fn the_last_memory_that_fits_is_kept_once(world) {
