@@ -324,6 +324,7 @@ async fn plans_are_listed_cancelled_and_nobody_elses() {
     let world = World::with(1).await;
     let input = json!({"message": "report", "cron": "0 9 * * 1-5", "timeZone": "Europe/Berlin"});
     let (plan, space) = world.call("default", "createPlan", input).await;
+    assert_eq!(plan["schedule"]["cron"]["timeZone"], "Europe/Berlin", "{plan}");
     let (of_other, _) = world.call("other", "getPlan", json!({})).await;
     assert_eq!(of_other["totalPlans"], json!(0));
     let (refused, _) = world.call("other", "cancelPlan", json!({"id": plan["id"]})).await;
