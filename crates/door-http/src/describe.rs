@@ -217,6 +217,8 @@ refusals! {
     BadFile = ["400", "408", "413", "415", "507"];
     /// A document that is not right.
     BadDocument = ["400", "408", "413", "415", "422", "507"];
+    /// What others change at the same time.
+    Contended = ["409"];
     /// What others changed before.
     Changed = ["412"];
     /// Not now.

@@ -142,6 +142,19 @@ impl PartialSchema for Etag {
 }
 impl ToSchema for Etag {}
 
+/// The `etag` of one version, or `*` for any.
+pub(crate) struct EtagOrAny;
+
+impl PartialSchema for EtagOrAny {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some(r#"^(\*|"[0-9]{1,16}")$"#))
+            .into()
+    }
+}
+impl ToSchema for EtagOrAny {}
+
 /// Any version: there must be none.
 pub(crate) struct AnyEtag;
 

@@ -11,6 +11,7 @@ pub mod knowledge;
 pub mod model;
 pub mod outbox;
 pub mod records;
+pub mod shelves;
 pub mod store;
 pub mod tools;
 pub mod usage;

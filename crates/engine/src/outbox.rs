@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Notify;
 use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
 use crate::clock::Clock;
-use crate::records::{Change, Expected, Listing, NewRecord, Owner, Record, Records, Shelf};
+use crate::records::{
+    Amendment, Change, Expected, Listing, NewRecord, Owner, Receipt, Record, Records, Shelf,
+};
 use crate::store::StoreError;
 
 const KIND: &str = "delivery";
@@ -137,7 +140,7 @@ impl Outbox {
         self.clock.as_ref()
     }
 
-    /// Queues one; nothing when there is one of this id.
+    /// Queues one; nothing when one of this id was queued before, delivered or not.
     pub async fn queue(
         &self,
         project: ProjectId,
@@ -160,8 +163,18 @@ impl Outbox {
             created: now,
             version: 0,
         };
-        match self.change(&new, None, new.put()).await {
-            Ok(()) | Err(StoreError::Conflict) => {
+        let queued = Amendment {
+            changes: vec![new.put()],
+            // The record goes when it is delivered; that it was queued stays.
+            receipt: Some(Receipt {
+                key: format!("delivery {}", new.id),
+                answer: Json::null(),
+                time: now,
+            }),
+            ..Amendment::default()
+        };
+        match self.records.amend_shelf(shelf(project), queued, now).await {
+            Ok(()) | Err(StoreError::Exists) => {
                 self.queued.notify_one();
                 Ok(())
             }

@@ -1,5 +1,7 @@
 //! The seam to what the gateway's own tools keep: goals, memories, plans, documents, files. One shape for all of
-//! them, so that a new tool needs no new table.
+//! them, so that a new tool needs no new table. [`crate::shelves`] is how they are changed.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
@@ -75,6 +77,33 @@ pub enum Change {
     Clear,
 }
 
+/// What is done to a shelf at once: all of it, or nothing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Amendment {
+    /// What must be so before; otherwise `Conflict`.
+    pub expected: Vec<Expected>,
+    /// Records that the shelf may have after it; with more of them it is a `Conflict`.
+    pub at_most: Option<u64>,
+    /// Made in order.
+    pub changes: Vec<Change>,
+    /// Kept with the changes; `Exists` when it is there already, and then so are they.
+    pub receipt: Option<Receipt>,
+}
+
+/// Says that something was done, and what came of it: whoever does it again after a crash finds this instead.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Receipt {
+    /// Names what was done, in its project: the id of a call.
+    pub key: String,
+    /// What came of it.
+    pub answer: Json,
+    /// When; forgotten after [`RECEIPTS_KEPT`].
+    pub time: Time,
+}
+
+/// How long receipts are kept: longer than a gateway stays down before its runs go on.
+pub const RECEIPTS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// What must be so for changes to be made; otherwise `Conflict`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
@@ -115,6 +144,10 @@ pub trait Records: Send + Sync {
     async fn list_records(&self, shelf: Shelf, listing: Listing) -> Result<Vec<Record>, StoreError>;
     /// How many records a shelf has, and the bytes of their bodies and data.
     async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError>;
+    /// The bytes of records, by id; those without any are left out.
+    async fn list_data(&self, shelf: Shelf, listing: Listing) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
+    /// Changes a shelf, all or nothing.
+    async fn amend_shelf(&self, shelf: Shelf, amendment: Amendment, now: Time) -> Result<(), StoreError>;
     /// Makes the changes in order, all or none; `Conflict` when something is not as expected.
     async fn change_records(
         &self,
@@ -122,8 +155,18 @@ pub trait Records: Send + Sync {
         expected: Vec<Expected>,
         changes: Vec<Change>,
         now: Time,
-    ) -> Result<(), StoreError>;
-    /// Records whose text has any of the words, best first.
+    ) -> Result<(), StoreError> {
+        let amendment = Amendment {
+            expected,
+            changes,
+            ..Amendment::default()
+        };
+        self.amend_shelf(shelf, amendment, now).await
+    }
+    /// What came of something that was done before.
+    async fn receipt(&self, project: ProjectId, key: &str) -> Result<Option<Json>, StoreError>;
+    /// Records whose text has any of the words, best first. Case and accents do not matter, nor the usual endings of
+    /// English words.
     async fn find_records(&self, shelf: Shelf, words: &str, limit: usize) -> Result<Vec<Found>, StoreError>;
     /// Records of a kind that have to be looked at by `now`, of all projects, most urgent first.
     async fn due_records(

@@ -12,6 +12,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
+use crate::records::Receipt;
 use crate::usage::{Day, ToolUse, UsageRecord};
 
 /// Why the store did not do it.
@@ -331,12 +332,14 @@ pub trait Store: Send + Sync {
         before: Option<SpaceId>,
         limit: usize,
     ) -> Result<Vec<SpaceRecord>, StoreError>;
-    /// Gives a space another title and metadata; `Conflict` when these are no longer as in `before`.
+    /// Gives a space another title and metadata; `Conflict` when these are no longer as in `before`. A receipt is kept
+    /// with the change; `Exists` when it is there already, and then so is the change.
     async fn amend_space(
         &self,
         before: SpaceRecord,
         title: Option<String>,
         metadata: Option<Json>,
+        receipt: Option<Receipt>,
     ) -> Result<(), StoreError>;
     /// Adds a member; nothing when it is one.
     async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError>;
@@ -366,7 +369,8 @@ pub trait Store: Send + Sync {
     ) -> Result<Option<AgentRecord>, StoreError>;
     /// The newest revision of every agent, by name.
     async fn agents(&self, project: ProjectId) -> Result<Vec<AgentRecord>, StoreError>;
-    /// Removes an agent; runs under way keep their revision. False when there is none.
+    /// Removes an agent, with all records that its entity owns; runs under way keep their revision. False when there is
+    /// none.
     async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError>;
     /// Makes a project or changes its secret and JWKS address.
     async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError>;

@@ -13,7 +13,8 @@ use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Execution;
 
-use crate::store::EntityRecord;
+use crate::records::Receipt;
+use crate::store::{EntityRecord, StoreError};
 
 /// The action by which a run tells the one above something before its end: the engine brings its outputs up.
 pub const SIGNAL_PARENT: &str = "signal_parent";
@@ -59,6 +60,15 @@ impl CallContext {
     pub fn tell(&self, words: &str) {
         (self.progress)(serde_json::json!({ "status": words }).into());
     }
+    /// Says that the call was made, with this answer: stored with what it changed, it is given when the call is made
+    /// again after a crash.
+    pub fn receipt(&self, answer: Json) -> Receipt {
+        Receipt {
+            key: self.call.to_string(),
+            answer,
+            time: self.now,
+        }
+    }
 }
 
 /// Why a tool gave no output, in words that the model can act on.
@@ -85,6 +95,21 @@ impl CallFailure {
         Self {
             code,
             message: message.into(),
+        }
+    }
+}
+
+/// A store that failed; what it says of itself is for the log.
+impl From<StoreError> for CallFailure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict => {
+                Self::unavailable("others are changing this at the same time; nothing was changed, try again")
+            }
+            error => {
+                tracing::warn!(%error, "a tool could not reach the store");
+                Self::unavailable("the gateway's store cannot be reached now; try again later")
+            }
         }
     }
 }

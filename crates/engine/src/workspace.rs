@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 use toolgate_kernel::id::{CallId, ProjectId, SpaceId};
 use toolgate_kernel::time::Time;
 
-use crate::records::{Change, Expected, Listing, NewRecord, Owner, Record, Records, Shelf};
+use crate::records::{
+    Amendment, Change, Expected, Listing, NewRecord, Owner, Receipt, Record, Records, Shelf,
+};
+use crate::shelves::Shelves;
 use crate::store::StoreError;
 
 pub use mime::Mime;
@@ -18,9 +21,9 @@ pub use name::{BadFileName, FileName, is_output};
 const KIND: &str = "file";
 /// What the shelf holds besides files begins with a control character, which no name has. Files come after all of it.
 const LEDGER: &str = "\u{1}";
+/// Earlier versions of files.
+const EARLIER: &str = "\u{2}";
 const BEFORE_FILES: &str = "\u{1f}";
-/// How often a change is made again that another one came between.
-const ATTEMPTS: u32 = 20;
 
 /// How much a space may keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +68,7 @@ pub struct FileInfo {
     pub mime_type: Mime,
     /// How much.
     pub bytes: u64,
-    /// Counts its changes, from 1.
+    /// Higher with each change, and never the same again: a file that is deleted and made anew goes on behind it.
     pub version: u64,
     /// When it was first written.
     pub created_at: Time,
@@ -93,8 +96,15 @@ pub struct NewFile {
     pub data: Vec<u8>,
     /// What must be there for it to be written.
     pub only: Only,
-    /// Names the write: the same one again changes nothing.
-    pub key: Option<String>,
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Written {
+    /// What there is to say of it.
+    pub file: FileInfo,
+    /// Whether there was none of its name.
+    pub is_new: bool,
 }
 
 /// What must be there for a change to be made.
@@ -105,6 +115,8 @@ pub enum Only {
     Always,
     /// No file of this name.
     New,
+    /// A file of this name, whatever its version.
+    Existing,
     /// This version.
     Version(u64),
 }
@@ -128,7 +140,7 @@ pub enum WorkspaceError {
     #[error("a file may have {0} bytes at most")]
     TooLarge(usize),
     /// The space has no room for it.
-    #[error("the workspace is full: {0}; delete files first")]
+    #[error("the workspace is full: {0}, and no earlier versions are left to give way; delete files first")]
     Full(String),
     /// The name is the gateway's own.
     #[error("what is under outputs/ is written by the gateway alone; choose another name")]
@@ -144,8 +156,19 @@ pub enum WorkspaceError {
 /// The files of all spaces.
 #[derive(Clone)]
 pub struct Workspace {
-    records: Arc<dyn Records>,
+    shelves: Shelves,
     limits: WorkspaceLimits,
+}
+
+/// What the space keeps in all.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct Ledger {
+    #[serde(flatten)]
+    used: Used,
+    /// The highest version that a deleted file had. New files begin behind it, so that no version of a name ever comes
+    /// back.
+    #[serde(default)]
+    deleted: u64,
 }
 
 /// A file's record.
@@ -155,8 +178,6 @@ struct Stored {
     mime: Mime,
     bytes: u64,
     version: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
     /// For an earlier version: when the file was first written, and this version of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     times: Option<(Time, Time)>,
@@ -165,7 +186,10 @@ struct Stored {
 impl Workspace {
     /// Keeps files there.
     pub fn new(records: Arc<dyn Records>, limits: WorkspaceLimits) -> Self {
-        Self { records, limits }
+        Self {
+            shelves: Shelves::new(records),
+            limits,
+        }
     }
     /// How much a space may keep.
     pub fn limits(&self) -> WorkspaceLimits {
@@ -180,12 +204,15 @@ impl Workspace {
         version: Option<u64>,
     ) -> Result<File, WorkspaceError> {
         let missing = || WorkspaceError::Missing(name.to_string());
-        let newest = self.records.record(shelf(place), name.as_str()).await?;
+        let newest = self.records().record(shelf(place), name.as_str()).await?;
         let newest = newest.ok_or_else(missing)?;
         let stored = stored(&newest)?;
         let (record, stored) = match version {
             Some(version) if version != stored.version => {
-                let earlier = self.records.record(shelf(place), &earlier(name, version)).await?;
+                let earlier = self
+                    .records()
+                    .record(shelf(place), &earlier(name, version))
+                    .await?;
                 let record = earlier.ok_or_else(missing)?;
                 let stored = self::stored(&record)?;
                 (record, stored)
@@ -206,7 +233,7 @@ impl Workspace {
             ..listing
         };
         let mut files = Vec::new();
-        for record in self.records.list_records(shelf(place), listing).await? {
+        for record in self.records().list_records(shelf(place), listing).await? {
             files.push(info(record.id.clone(), &record, &stored(&record)?));
         }
         Ok(files)
@@ -214,151 +241,143 @@ impl Workspace {
 
     /// How much a space keeps.
     pub async fn used(&self, place: Place) -> Result<Used, WorkspaceError> {
-        Ok(self.ledger(place).await?.0)
+        let ledger = self.records().record(shelf(place), LEDGER).await?;
+        Ok(ledger_of(ledger.as_ref())?.used)
     }
 
-    /// Writes a file, whole. What it held before can still be read for some versions.
-    pub async fn write(&self, place: Place, new: NewFile, now: Time) -> Result<FileInfo, WorkspaceError> {
-        if is_output(new.name.as_str()) {
-            return Err(WorkspaceError::Reserved);
-        }
-        self.keep(place, new, now).await
+    /// Writes a file, whole. What it held before can still be read for some versions, as long as there is room.
+    pub async fn write(&self, place: Place, new: NewFile, now: Time) -> Result<Written, WorkspaceError> {
+        allowed(&new.name)?;
+        self.write_with(place, new, now, |_| None).await
     }
 
-    /// Keeps what a call gave, as a file that nobody else can write.
+    /// Writes a file and keeps a receipt that says so; [`StoreError::Exists`] when that is there already.
+    pub async fn write_once(
+        &self,
+        place: Place,
+        new: NewFile,
+        now: Time,
+        receipt: impl Fn(&FileInfo) -> Receipt,
+    ) -> Result<FileInfo, WorkspaceError> {
+        allowed(&new.name)?;
+        let written = self.write_with(place, new, now, |file| Some(receipt(file)));
+        Ok(written.await?.file)
+    }
+
+    /// Keeps what a call gave, as a file that nobody else can write, with a receipt that says so.
     pub async fn keep_output(
         &self,
         place: Place,
         call: CallId,
         (ending, data): (&str, Vec<u8>),
         now: Time,
+        receipt: impl Fn(&FileInfo) -> Receipt,
     ) -> Result<FileInfo, WorkspaceError> {
         let new = NewFile {
             name: FileName::of_output(call, ending),
             mime: None,
             data,
             only: Only::Always,
-            key: Some(call.to_string()),
         };
-        self.keep(place, new, now).await
+        let written = self.write_with(place, new, now, |file| Some(receipt(file)));
+        Ok(written.await?.file)
     }
 
-    async fn keep(&self, place: Place, new: NewFile, now: Time) -> Result<FileInfo, WorkspaceError> {
+    async fn write_with(
+        &self,
+        place: Place,
+        new: NewFile,
+        now: Time,
+        receipt: impl Fn(&FileInfo) -> Option<Receipt>,
+    ) -> Result<Written, WorkspaceError> {
         if new.data.len() > self.limits.file_bytes_max {
             return Err(WorkspaceError::TooLarge(self.limits.file_bytes_max));
         }
         let mime = new.mime.clone();
         let mime = mime.unwrap_or_else(|| Mime::guess(&new.name, &new.data));
-        for _ in 0..ATTEMPTS {
-            match self.try_write(place, &new, &mime, now).await {
-                Err(WorkspaceError::Store(StoreError::Conflict)) => {}
-                done => return done,
-            }
-        }
-        Err(StoreError::Conflict.into())
+        let decide = |seen: Seen| -> Result<(Amendment, Written), WorkspaceError> {
+            check(new.only, seen.file.as_ref())?;
+            let version = match &seen.file {
+                Some((_, before)) => before.version + 1,
+                None => seen.ledger.deleted + 1,
+            };
+            let stored = Stored {
+                mime: mime.clone(),
+                bytes: new.data.len() as u64,
+                version,
+                times: None,
+            };
+            let written = Written {
+                file: FileInfo {
+                    path: new.name.to_string(),
+                    mime_type: mime.clone(),
+                    bytes: stored.bytes,
+                    version,
+                    created_at: seen.file.as_ref().map_or(now, |(record, _)| record.created),
+                    updated_at: now,
+                },
+                is_new: seen.file.is_none(),
+            };
+            let mut amendment = self.replace(&new.name, &stored, seen)?;
+            amendment
+                .changes
+                .push(put(new.name.as_str(), &stored, Some(new.data.clone())));
+            amendment.receipt = receipt(&written.file);
+            Ok((amendment, written))
+        };
+        let look = || self.look(place, &new.name, new.data.len() as u64);
+        self.shelves.update(shelf(place), now, look, decide).await
     }
 
-    async fn try_write(
-        &self,
-        place: Place,
-        new: &NewFile,
-        mime: &Mime,
-        now: Time,
-    ) -> Result<FileInfo, WorkspaceError> {
-        let (mut used, ledger) = self.ledger(place).await?;
-        let old = self.records.record(shelf(place), new.name.as_str()).await?;
-        let before = old.as_ref().map(stored).transpose()?;
-        if let (Some(record), Some(before)) = (&old, &before)
-            && new.key.is_some()
-            && before.key == new.key
-        {
-            return Ok(info(new.name.to_string(), record, before));
-        }
-        check(new.only, before.as_ref())?;
-        let file = Stored {
-            mime: mime.clone(),
-            bytes: new.data.len() as u64,
-            version: before.as_ref().map_or(0, |before| before.version) + 1,
-            key: new.key.clone(),
-            times: None,
-        };
-        used.files += u64::from(old.is_none());
-        used.bytes += file.bytes;
-        let mut changes = self
-            .make_room(place, &new.name, &mut used, before.as_ref())
-            .await?;
-        let expected = vec![
-            as_it_is(LEDGER, ledger),
-            as_it_is(new.name.as_str(), old.as_ref().map(|old| old.version)),
-        ];
-        let created_at = old.as_ref().map_or(now, |old| old.created);
-        if let (Some(record), Some(before)) = (old, before)
-            && changes.keeps_old
-        {
-            changes.list.push(put_earlier(&new.name, record, before));
-        }
-        let info = FileInfo {
-            path: new.name.to_string(),
-            mime_type: file.mime.clone(),
-            bytes: file.bytes,
-            version: file.version,
-            created_at,
-            updated_at: now,
-        };
-        changes
-            .list
-            .push(put(new.name.as_str(), &file, Some(new.data.clone())));
-        changes.list.push(put(LEDGER, &used, None));
-        self.records
-            .change_records(shelf(place), expected, changes.list, now)
-            .await?;
-        Ok(info)
-    }
-
-    /// What goes so that the space stays within its limits; `used` is what it keeps then. Refused when that is not
-    /// enough.
-    async fn make_room(
-        &self,
-        place: Place,
-        name: &FileName,
-        used: &mut Used,
-        before: Option<&Stored>,
-    ) -> Result<Room, WorkspaceError> {
+    /// What has to change besides so that `new` can stand in the place of what was seen: the ledger, and the earlier
+    /// versions that give way.
+    fn replace(&self, name: &FileName, new: &Stored, seen: Seen) -> Result<Amendment, WorkspaceError> {
         let WorkspaceLimits {
             files_max,
             space_bytes_max,
             versions_max,
             ..
         } = self.limits;
+        let expected = seen.expected(name);
+        let mut ledger = seen.ledger;
+        let used = &mut ledger.used;
+        used.files += u64::from(seen.file.is_none());
+        used.bytes += new.bytes;
         if used.files > files_max {
             return Err(WorkspaceError::Full(format!("it may have {files_max} files")));
         }
-        let mut room = Room {
-            list: Vec::new(),
-            keeps_old: versions_max > 0,
-        };
-        let Some(before) = before else {
-            return match used.bytes <= space_bytes_max {
-                true => Ok(room),
-                false => Err(full(space_bytes_max)),
-            };
-        };
-        // Earlier versions of the file give way first, the oldest before the others, then the one that it has now.
-        let mut kept = self.history(place, name).await?;
-        kept.reverse();
-        while kept.len() as u64 >= versions_max.max(1) || used.bytes > space_bytes_max {
-            let Some((id, bytes)) = kept.pop() else { break };
-            room.list.push(Change::Remove(id));
-            used.bytes = used.bytes.saturating_sub(bytes);
+        // The oldest go first: of the file when it has too many, of all files when there is no room.
+        let own = earlier_of(name);
+        let mut of_file = seen.earlier.iter().filter(|old| old.id.starts_with(&own)).count() as u64;
+        let keeps = u64::from(seen.file.is_some());
+        let mut changes = Vec::new();
+        for old in seen.earlier {
+            let is_own = old.id.starts_with(&own);
+            let too_many = is_own && of_file + keeps > versions_max;
+            if too_many || used.bytes > space_bytes_max {
+                of_file -= u64::from(is_own);
+                used.bytes = used.bytes.saturating_sub(old.bytes);
+                changes.push(Change::Remove(old.id));
+            }
         }
-        if used.bytes > space_bytes_max || !room.keeps_old {
-            room.keeps_old = false;
-            used.bytes = used.bytes.saturating_sub(before.bytes);
+        if let Some((record, before)) = seen.file {
+            // At last the version that it has now.
+            if versions_max == 0 || used.bytes > space_bytes_max {
+                used.bytes = used.bytes.saturating_sub(before.bytes);
+            } else {
+                changes.push(put_earlier(name, record, before));
+            }
         }
-        match used.bytes <= space_bytes_max {
-            true => Ok(room),
-            false => Err(full(space_bytes_max)),
+        if used.bytes > space_bytes_max {
+            let words = format!("it may have {space_bytes_max} bytes");
+            return Err(WorkspaceError::Full(words));
         }
+        changes.push(put(LEDGER, &ledger, None));
+        Ok(Amendment {
+            expected,
+            changes,
+            ..Amendment::default()
+        })
     }
 
     /// Takes a file away, with everything that it held.
@@ -368,80 +387,124 @@ impl Workspace {
         name: &FileName,
         only: Only,
         now: Time,
+        receipt: Option<Receipt>,
     ) -> Result<(), WorkspaceError> {
-        for _ in 0..ATTEMPTS {
-            match self.try_delete(place, name, only, now).await {
-                Err(WorkspaceError::Store(StoreError::Conflict)) => {}
-                done => return done,
+        let decide = |seen: Seen| -> Result<(Amendment, ()), WorkspaceError> {
+            let expected = seen.expected(name);
+            let missing = || WorkspaceError::Missing(name.to_string());
+            let file = seen.file.ok_or_else(missing)?;
+            check(only, Some(&file))?;
+            let (_, before) = file;
+            let mut ledger = seen.ledger;
+            ledger.deleted = ledger.deleted.max(before.version);
+            ledger.used.files = ledger.used.files.saturating_sub(1);
+            let mut bytes = before.bytes;
+            let mut changes = vec![Change::Remove(name.to_string())];
+            for old in seen.earlier {
+                bytes += old.bytes;
+                changes.push(Change::Remove(old.id));
             }
-        }
-        Err(StoreError::Conflict.into())
-    }
-
-    async fn try_delete(
-        &self,
-        place: Place,
-        name: &FileName,
-        only: Only,
-        now: Time,
-    ) -> Result<(), WorkspaceError> {
-        let (mut used, ledger) = self.ledger(place).await?;
-        let missing = || WorkspaceError::Missing(name.to_string());
-        let old = self.records.record(shelf(place), name.as_str()).await?;
-        let old = old.ok_or_else(missing)?;
-        let before = stored(&old)?;
-        check(only, Some(&before))?;
-        used.files = used.files.saturating_sub(1);
-        used.bytes = used.bytes.saturating_sub(before.bytes);
-        let mut changes = vec![Change::Remove(name.to_string())];
-        for (id, bytes) in self.history(place, name).await? {
-            used.bytes = used.bytes.saturating_sub(bytes);
-            changes.push(Change::Remove(id));
-        }
-        changes.push(put(LEDGER, &used, None));
-        let expected = vec![
-            as_it_is(LEDGER, ledger),
-            as_it_is(name.as_str(), Some(old.version)),
-        ];
-        let done = self.records.change_records(shelf(place), expected, changes, now);
-        Ok(done.await?)
-    }
-
-    /// What the space keeps, and the version of the record that says so.
-    async fn ledger(&self, place: Place) -> Result<(Used, Option<u64>), WorkspaceError> {
-        match self.records.record(shelf(place), LEDGER).await? {
-            None => Ok((Used::default(), None)),
-            Some(record) => Ok((record.body.read().map_err(corrupt)?, Some(record.version))),
-        }
-    }
-
-    /// Earlier versions of a file, oldest first: the ids of their records, and their bytes.
-    async fn history(&self, place: Place, name: &FileName) -> Result<Vec<(String, u64)>, WorkspaceError> {
-        let listing = Listing {
-            prefix: format!("\u{2}{name}\u{1}"),
-            after: None,
-            limit: self.limits.versions_max as usize + 1,
+            ledger.used.bytes = ledger.used.bytes.saturating_sub(bytes);
+            changes.push(put(LEDGER, &ledger, None));
+            let receipt = receipt.clone();
+            let amendment = Amendment {
+                expected,
+                changes,
+                receipt,
+                ..Amendment::default()
+            };
+            Ok((amendment, ()))
         };
-        let mut versions = Vec::new();
-        for record in self.records.list_records(shelf(place), listing).await? {
-            let bytes = stored(&record)?.bytes;
-            versions.push((record.id, bytes));
+        let look = || self.look(place, name, 0);
+        self.shelves.update(shelf(place), now, look, decide).await
+    }
+
+    /// What a change of a file by so many bytes has to know.
+    async fn look(&self, place: Place, name: &FileName, bytes: u64) -> Result<Seen, StoreError> {
+        let shelf = shelf(place);
+        let record = self.records().record(shelf, LEDGER).await?;
+        let ledger = ledger_of(record.as_ref())?;
+        let file = match self.records().record(shelf, name.as_str()).await? {
+            None => None,
+            Some(record) => {
+                let stored = stored(&record)?;
+                Some((record, stored))
+            }
+        };
+        let crowded = bytes > 0 && ledger.used.bytes + bytes > self.limits.space_bytes_max;
+        let listing = Listing {
+            prefix: match crowded {
+                true => EARLIER.to_owned(),
+                false => earlier_of(name),
+            },
+            after: None,
+            limit: usize::MAX,
+        };
+        let mut earlier = Vec::new();
+        for record in self.records().list_records(shelf, listing).await? {
+            earlier.push(Earlier {
+                bytes: stored(&record)?.bytes,
+                since: record.updated,
+                id: record.id,
+            });
         }
-        Ok(versions)
+        earlier.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
+        Ok(Seen {
+            ledger,
+            ledger_version: record.map(|record| record.version),
+            file,
+            earlier,
+        })
+    }
+
+    fn records(&self) -> &Arc<dyn Records> {
+        self.shelves.records()
     }
 }
 
-/// What a write takes away, and whether what the file held before is kept.
-struct Room {
-    list: Vec<Change>,
-    keeps_old: bool,
+/// What a change of a file goes by.
+struct Seen {
+    ledger: Ledger,
+    /// Of the ledger's record.
+    ledger_version: Option<u64>,
+    file: Option<(Record, Stored)>,
+    /// Earlier versions of the file, or of all files when there is no room for it; the oldest first.
+    earlier: Vec<Earlier>,
 }
 
-fn check(only: Only, before: Option<&Stored>) -> Result<(), WorkspaceError> {
-    let version = before.map(|before| before.version);
+/// An earlier version of a file.
+struct Earlier {
+    id: String,
+    bytes: u64,
+    /// When another took its place.
+    since: Time,
+}
+
+impl Seen {
+    /// That it is still so.
+    fn expected(&self, name: &FileName) -> Vec<Expected> {
+        let file = self.file.as_ref().map(|(record, _)| record.version);
+        vec![
+            as_it_is(LEDGER, self.ledger_version),
+            as_it_is(name.as_str(), file),
+        ]
+    }
+}
+
+/// The gateway's own names are for nobody else.
+fn allowed(name: &FileName) -> Result<(), WorkspaceError> {
+    match is_output(name.as_str()) {
+        true => Err(WorkspaceError::Reserved),
+        false => Ok(()),
+    }
+}
+
+fn check(only: Only, file: Option<&(Record, Stored)>) -> Result<(), WorkspaceError> {
+    let version = file.map(|(_, stored)| stored.version);
     let fits = match only {
         Only::Always => true,
         Only::New => version.is_none(),
+        Only::Existing => version.is_some(),
         Only::Version(wanted) => version == Some(wanted),
     };
     if fits {
@@ -459,9 +522,14 @@ fn shelf(place: Place) -> Shelf {
     }
 }
 
+/// What the ids of a file's earlier versions begin with.
+fn earlier_of(name: &FileName) -> String {
+    format!("{EARLIER}{name}\u{1}")
+}
+
 /// The id of an earlier version's record.
 fn earlier(name: &FileName, version: u64) -> String {
-    format!("\u{2}{name}\u{1}{version:012}")
+    format!("{}{version:012}", earlier_of(name))
 }
 
 fn put_earlier(name: &FileName, record: Record, before: Stored) -> Change {
@@ -480,8 +548,13 @@ fn put(id: &str, body: &impl Serialize, data: Option<Vec<u8>>) -> Change {
     })
 }
 
-fn stored(record: &Record) -> Result<Stored, WorkspaceError> {
+fn stored(record: &Record) -> Result<Stored, StoreError> {
     record.body.read().map_err(corrupt)
+}
+
+fn ledger_of(record: Option<&Record>) -> Result<Ledger, StoreError> {
+    let ledger = record.map(|record| record.body.read()).transpose();
+    Ok(ledger.map_err(corrupt)?.unwrap_or_default())
 }
 
 fn info(path: String, record: &Record, stored: &Stored) -> FileInfo {
@@ -503,10 +576,6 @@ fn as_it_is(id: &str, version: Option<u64>) -> Expected {
     }
 }
 
-fn full(bytes: u64) -> WorkspaceError {
-    WorkspaceError::Full(format!("it may have {bytes} bytes"))
-}
-
-fn corrupt(error: serde_json::Error) -> WorkspaceError {
-    StoreError::Corrupt(format!("a file's record: {error}")).into()
+fn corrupt(error: serde_json::Error) -> StoreError {
+    StoreError::Corrupt(format!("a file's record: {error}"))
 }

@@ -15,6 +15,7 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 
 use std::time::Duration;
 
+use toolgate_engine::records::RECEIPTS_KEPT;
 use toolgate_engine::store::{Append, RunWrite};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::time::Time;
@@ -37,6 +38,11 @@ fn tokens(append: &Append) -> u64 {
         _ => None,
     });
     steps.fold(0, u64::saturating_add).min(TOKENS_MAX)
+}
+
+/// Receipts older than this are forgotten at `now`.
+fn receipts_kept_since(now: Time) -> Time {
+    Time(now.0.saturating_sub(RECEIPTS_KEPT.as_millis() as i64))
 }
 
 /// Panics over an append that contradicts itself: that is a bug of the caller.

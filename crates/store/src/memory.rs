@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use toolgate_engine::records::{Change, Expected, Found, Listing, Record, Records, Shelf};
+use toolgate_engine::records::{Amendment, Found, Listing, Owner, Receipt, Record, Records, Shelf};
 use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, EntityRecord, Family, IdempotencyRecord, KeyRecord, LogRange,
     ProjectRecord, RunFilter, RunRecord, SpaceRecord, Store, StoreError,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
+use toolgate_kernel::agent::entity_of;
 use toolgate_kernel::event::Entry;
 use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -148,13 +149,16 @@ impl Store for MemoryStore {
         before: SpaceRecord,
         title: Option<String>,
         metadata: Option<Json>,
+        receipt: Option<Receipt>,
     ) -> Result<(), StoreError> {
         let mut state = self.state();
+        state.records.check_receipt(before.project, receipt.as_ref())?;
         let same =
             |space: &&mut SpaceRecord| space.title == before.title && space.metadata == before.metadata;
         let space = state.spaces.get_mut(&before.id).filter(same);
         let space = space.ok_or(StoreError::Conflict)?;
         (space.title, space.metadata) = (title, metadata);
+        state.records.keep_receipt(before.project, receipt);
         Ok(())
     }
     async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
@@ -224,7 +228,12 @@ impl Store for MemoryStore {
     async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
         let mut state = self.state();
         let agent = state.agents.get_mut(&(project, name.clone()));
-        Ok(agent.is_some_and(|agent| !std::mem::replace(&mut agent.removed, true)))
+        let removed = agent.is_some_and(|agent| !std::mem::replace(&mut agent.removed, true));
+        if removed {
+            let owner = Owner::Entity(entity_of(project, name));
+            state.records.remove_owned(project, owner);
+        }
+        Ok(removed)
     }
 
     async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError> {
@@ -313,14 +322,14 @@ impl Records for MemoryStore {
     async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError> {
         Ok(self.state().records.size(shelf))
     }
-    async fn change_records(
-        &self,
-        shelf: Shelf,
-        expected: Vec<Expected>,
-        changes: Vec<Change>,
-        now: Time,
-    ) -> Result<(), StoreError> {
-        self.state().records.change(shelf, &expected, changes, now)
+    async fn list_data(&self, shelf: Shelf, listing: Listing) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        Ok(self.state().records.list_data(shelf, &listing))
+    }
+    async fn amend_shelf(&self, shelf: Shelf, amendment: Amendment, now: Time) -> Result<(), StoreError> {
+        self.state().records.amend(shelf, amendment, now)
+    }
+    async fn receipt(&self, project: ProjectId, key: &str) -> Result<Option<Json>, StoreError> {
+        Ok(self.state().records.receipt(project, key))
     }
     async fn find_records(&self, shelf: Shelf, words: &str, limit: usize) -> Result<Vec<Found>, StoreError> {
         Ok(self.state().records.find(shelf, words, limit))

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, EntityRecord, Family, IdempotencyRecord, KeyRecord, LogRange,
     ProjectRecord, RunFilter, RunRecord, SpaceRecord, Store, StoreError,
@@ -141,7 +142,13 @@ pass_on! {
         before: Option<SpaceId>,
         limit: usize
     ) -> Vec<SpaceRecord>;
-    fn amend_space(&self, before: SpaceRecord, title: Option<String>, metadata: Option<Json>) -> ();
+    fn amend_space(
+        &self,
+        before: SpaceRecord,
+        title: Option<String>,
+        metadata: Option<Json>,
+        receipt: Option<Receipt>
+    ) -> ();
     fn add_member(&self, space: SpaceId, member: EntityId) -> ();
     fn remove_member(&self, space: SpaceId, member: EntityId) -> ();
     fn put_entity(&self, entity: EntityRecord) -> EntityRecord;

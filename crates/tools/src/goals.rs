@@ -1,12 +1,12 @@
 //! What an agent works toward. Goals belong to the agent, in every run and space.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};
-use toolgate_engine::records::{Change, Expected, Listing, NewRecord, Record, Records};
+use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Record};
+use toolgate_engine::shelves::Shelves;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
@@ -14,20 +14,18 @@ use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
 
-use crate::shelf::{body, input, of_agent, store};
+use crate::shelf::{body, input, of_agent};
 use crate::toolkit::ServerTool;
 
 const KIND: &str = "goal";
-/// Goals that one agent may have.
+/// Goals that one agent may have, those that are done among them.
 const GOALS_MAX: usize = 200;
-/// How often a change is made again that another run came between.
-const ATTEMPTS: u32 = 5;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Creates, changes and clears goals: all that is asked for, or nothing.
-pub(crate) struct SetGoals(pub Arc<dyn Records>);
+pub(crate) struct SetGoals(pub Shelves);
 /// Reads them.
-pub(crate) struct GetGoals(pub Arc<dyn Records>);
+pub(crate) struct GetGoals(pub Shelves);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,6 +33,8 @@ struct SetInput {
     goals: Vec<GoalInput>,
     #[serde(default)]
     clear_existing: bool,
+    #[serde(default)]
+    clear_completed: bool,
 }
 
 #[derive(Deserialize)]
@@ -47,13 +47,24 @@ struct GoalInput {
     is_completed: Option<bool>,
 }
 
-#[derive(Serialize, Deserialize, Clone)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Goal {
     description: String,
     priority: Number,
     is_long_term: bool,
     is_completed: bool,
+}
+
+impl Default for Goal {
+    fn default() -> Self {
+        Self {
+            description: String::new(),
+            priority: 0.into(),
+            is_long_term: false,
+            is_completed: false,
+        }
+    }
 }
 
 #[async_trait]
@@ -85,35 +96,21 @@ impl ServerTool for SetGoals {
                         },
                     },
                     "clearExisting": {"type": "boolean", "description": "Remove all existing goals first. Default: false."},
+                    "clearCompleted": {"type": "boolean", "description": "Remove the goals that are done first. Default: false."},
                 },
                 "required": ["goals"],
             }),
             timeout: TIMEOUT,
-            // New goals are named by the call: doing it again is doing it once.
+            // What was set is stored with the call's receipt: doing it again is doing it once.
             retry: Retry::Safe,
         }
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let wanted: SetInput = input(given)?;
-        for _ in 0..ATTEMPTS {
-            let existing = goals(&self.0, context).await?;
-            let (expected, changes, modified) = plan(&wanted, &existing, context)?;
-            let shelf = of_agent(context, KIND);
-            match self.0.change_records(shelf, expected, changes, context.now).await {
-                Ok(()) => {
-                    let current = goals(&self.0, context).await?;
-                    let mut told = told(&current)?;
-                    told["success"] = true.into();
-                    told["goalsModified"] = modified.into();
-                    return Ok(told);
-                }
-                Err(StoreError::Conflict) => {}
-                Err(error) => return Err(store(error)),
-            }
-        }
-        Err(CallFailure::unavailable(
-            "the goals are being changed by another run; try again",
-        ))
+        let read = || listed(&self.0, context);
+        let decide = |records: Vec<Record>| decide(&wanted, goals(&records)?, context);
+        let shelf = of_agent(context, KIND);
+        self.0.update(shelf, context.now, read, decide).await
     }
 }
 
@@ -137,107 +134,140 @@ impl ServerTool for GetGoals {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let all = given["includeCompleted"].as_bool().unwrap_or(true);
-        let mut kept = Vec::new();
-        for record in goals(&self.0, context).await? {
-            if all || !body::<Goal>(&record)?.is_completed {
-                kept.push(record);
-            }
-        }
-        told(&kept)
+        let mut goals = goals(&listed(&self.0, context).await?)?;
+        goals.retain(|held| all || !held.goal.is_completed);
+        Ok(told(&mut goals))
     }
 }
 
-/// What has to change, what must not have changed meanwhile, and what the agent is told of it.
-type Planned = (Vec<Expected>, Vec<Change>, Vec<Value>);
+/// A goal and where it stands.
+struct Held {
+    id: String,
+    created: Time,
+    version: u64,
+    goal: Goal,
+}
 
-fn plan(wanted: &SetInput, existing: &[Record], context: &CallContext) -> Result<Planned, CallFailure> {
-    let mut expected: Vec<Expected> = Vec::new();
-    let mut changes: Vec<Change> = wanted
-        .clear_existing
-        .then_some(Change::Clear)
-        .into_iter()
-        .collect();
+/// What changes, and what the agent is told of it.
+fn decide(
+    wanted: &SetInput,
+    mut goals: Vec<Held>,
+    context: &CallContext,
+) -> Result<(Amendment, Value), CallFailure> {
+    let mut expected = Vec::new();
+    let mut changes = Vec::new();
     let mut modified = Vec::new();
-    let kept = if wanted.clear_existing { 0 } else { existing.len() };
-    let created = wanted.goals.iter().filter(|goal| goal.id.is_none()).count();
-    if kept + created > GOALS_MAX {
-        let words = format!("you may have {GOALS_MAX} goals; complete or clear some first");
-        return Err(CallFailure::new(ErrorCode::LimitExceeded, words));
+    if wanted.clear_existing {
+        changes.push(Change::Clear);
+        goals.clear();
     }
-    for (index, goal) in wanted.goals.iter().enumerate() {
-        let (id, before, action) = match &goal.id {
-            None => (format!("goal_{}_{index:03}", context.call), None, "created"),
-            Some(id) => {
-                let record = existing
-                    .iter()
-                    .find(|record| record.id == *id && !wanted.clear_existing);
-                let record = record.ok_or_else(|| {
-                    CallFailure::new(
-                        ErrorCode::NotFound,
-                        format!("you have no goal {id:?}; nothing was changed"),
-                    )
-                })?;
-                expected.push(Expected {
-                    id: id.clone(),
-                    version: Some(record.version),
+    if wanted.clear_completed {
+        let done = goals.extract_if(.., |held| held.goal.is_completed);
+        changes.extend(done.map(|held| Change::Remove(held.id)));
+    }
+    for (index, input) in wanted.goals.iter().enumerate() {
+        let (place, action) = match &input.id {
+            None => {
+                goals.push(Held {
+                    id: format!("goal_{}_{index:03}", context.call),
+                    created: context.now,
+                    version: 0,
+                    goal: Goal::default(),
                 });
-                (id.clone(), Some(body::<Goal>(record)?), "updated")
+                (goals.len() - 1, "created")
+            }
+            Some(id) => {
+                let missing = || {
+                    let words = format!("you have no goal {id:?}; nothing was changed");
+                    CallFailure::new(ErrorCode::NotFound, words)
+                };
+                let place = goals.iter().position(|held| held.id == *id).ok_or_else(missing)?;
+                (place, "updated")
             }
         };
-        let now = Goal {
-            description: goal.description.clone(),
-            priority: goal
-                .priority
-                .clone()
-                .or(before.as_ref().map(|goal| goal.priority.clone()))
-                .unwrap_or_else(|| 0.into()),
-            is_long_term: goal
-                .is_long_term
-                .or(before.as_ref().map(|goal| goal.is_long_term))
-                .unwrap_or(false),
-            is_completed: goal
-                .is_completed
-                .or(before.as_ref().map(|goal| goal.is_completed))
-                .unwrap_or(false),
-        };
-        modified.push(json!({"action": action, "id": id, "description": now.description}));
+        let held = &mut goals[place];
+        if held.version > 0 {
+            expected.push(Expected {
+                id: held.id.clone(),
+                version: Some(held.version),
+            });
+        }
+        held.goal.change(input);
+        modified.push(json!({"action": action, "id": held.id, "description": held.goal.description}));
         changes.push(Change::Put(NewRecord {
-            id,
-            body: serde_json::to_value(now).expect("a goal is JSON").into(),
+            id: held.id.clone(),
+            body: serde_json::to_value(&held.goal).expect("a goal is JSON").into(),
             text: None,
             data: None,
             due: None,
         }));
     }
-    Ok((expected, changes, modified))
+    if goals.len() > GOALS_MAX {
+        let words = format!(
+            "you may have {GOALS_MAX} goals, those that are done among them; nothing was changed. Remove those \
+             that are done with clearCompleted, or all with clearExisting"
+        );
+        return Err(CallFailure::new(ErrorCode::LimitExceeded, words));
+    }
+    let mut told = told(&mut goals);
+    told["success"] = true.into();
+    told["goalsModified"] = modified.into();
+    let amendment = Amendment {
+        expected,
+        at_most: Some(GOALS_MAX as u64),
+        changes,
+        receipt: Some(context.receipt(told.clone().into())),
+    };
+    Ok((amendment, told))
 }
 
-/// The agent's goals: by priority, then by age.
-async fn goals(records: &Arc<dyn Records>, context: &CallContext) -> Result<Vec<Record>, CallFailure> {
+impl Goal {
+    /// What is not said stays.
+    fn change(&mut self, input: &GoalInput) {
+        self.description.clone_from(&input.description);
+        if let Some(priority) = &input.priority {
+            self.priority = priority.clone();
+        }
+        self.is_long_term = input.is_long_term.unwrap_or(self.is_long_term);
+        self.is_completed = input.is_completed.unwrap_or(self.is_completed);
+    }
+}
+
+async fn listed(shelves: &Shelves, context: &CallContext) -> Result<Vec<Record>, StoreError> {
     let listing = Listing {
         limit: GOALS_MAX,
         ..Listing::default()
     };
-    let listed = records
-        .list_records(of_agent(context, KIND), listing)
-        .await
-        .map_err(store)?;
-    let mut ranked = Vec::with_capacity(listed.len());
-    for record in listed {
-        ranked.push((body::<Goal>(&record)?.priority.as_f64().unwrap_or(0.0), record));
-    }
-    let age = |record: &Record| (record.created, record.id.clone());
-    ranked.sort_by(|(p, a), (q, b)| q.total_cmp(p).then_with(|| age(a).cmp(&age(b))));
-    Ok(ranked.into_iter().map(|(_, record)| record).collect())
+    let shelf = of_agent(context, KIND);
+    shelves.records().list_records(shelf, listing).await
 }
 
-fn told(records: &[Record]) -> Result<Value, CallFailure> {
-    let mut goals = Vec::with_capacity(records.len());
-    for record in records {
-        let mut goal = serde_json::to_value(body::<Goal>(record)?).expect("a goal is JSON");
-        goal["id"] = record.id.clone().into();
-        goal["createdAt"] = Time::to_string(&record.created).into();
-        goals.push(goal);
-    }
-    Ok(json!({"currentGoals": goals, "totalGoals": goals.len()}))
+fn goals(records: &[Record]) -> Result<Vec<Held>, CallFailure> {
+    let held = |record: &Record| {
+        Ok(Held {
+            id: record.id.clone(),
+            created: record.created,
+            version: record.version,
+            goal: body(record)?,
+        })
+    };
+    records.iter().map(held).collect()
+}
+
+/// Goals by priority, then by age.
+fn told(goals: &mut [Held]) -> Value {
+    let priority = |held: &Held| held.goal.priority.as_f64().unwrap_or(0.0);
+    let age = |held: &Held| (held.created, held.id.clone());
+    goals.sort_by(|a, b| {
+        let by_priority = priority(b).total_cmp(&priority(a));
+        by_priority.then_with(|| age(a).cmp(&age(b)))
+    });
+    let told = |held: &Held| {
+        let mut told = serde_json::to_value(&held.goal).expect("a goal is JSON");
+        told["id"] = held.id.clone().into();
+        told["createdAt"] = held.created.to_string().into();
+        told
+    };
+    let current: Vec<Value> = goals.iter().map(told).collect();
+    json!({"totalGoals": current.len(), "currentGoals": current})
 }

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolgate_engine::tools::{CallContext, CallFailure};
-use toolgate_engine::workspace::{NewFile, Only, Workspace};
+use toolgate_engine::workspace::{FileInfo, NewFile, Only, Workspace};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::tool::ImageCall;
@@ -98,14 +98,16 @@ impl Painter {
             mime: Some(mime.parse().expect("a media type")),
             data,
             only: Only::Always,
-            key: Some(context.call.to_string()),
         };
-        let file = workspace
-            .write(place(context), new, context.now)
-            .await
-            .map_err(failure)?;
-        let url = format!("/v1/spaces/{}/files/{}", context.space, file.path);
-        Ok(json!({"url": url, "path": file.path, "mediaType": mime}))
+        let told = |file: &FileInfo| {
+            let url = format!("/v1/spaces/{}/files/{}", context.space, file.path);
+            json!({"url": url, "path": file.path, "mediaType": mime})
+        };
+        let receipt = |file: &FileInfo| context.receipt(told(file).into());
+        let written = workspace
+            .write_once(place(context), new, context.now, receipt)
+            .await;
+        Ok(told(&written.map_err(failure)?))
     }
 
     /// The gateway's key goes to the gateway's server only.

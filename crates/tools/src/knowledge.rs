@@ -2,6 +2,7 @@
 
 mod chunk;
 mod embed;
+mod passages;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,7 +13,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolgate_engine::knowledge::{Collection, DocumentInfo, Knowledge, KnowledgeError, NewDocument, Passage};
-use toolgate_engine::records::{Change, Expected, Listing, NewRecord, Owner, Record, Records, Shelf};
+use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Owner, Records, Shelf};
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::Mime;
@@ -22,16 +23,16 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
 
 use crate::readable::{PDF_BYTES_MAX, Reader, Source, TEXT_BYTES_MAX, Unreadable, Wanted};
-use crate::shelf::{input, store};
+use crate::shelf::input;
 use crate::toolkit::ServerTool;
 use embed::{Direction, Embedder};
+use passages::Passages;
 
 pub use embed::EmbeddingModel;
 
 const KIND: &str = "knowledge";
-/// Records of documents and of their passages stand on one shelf, so that they change together.
+/// What the ids of documents begin with. Their passages stand on the same shelf.
 const DOCUMENT: &str = "d/";
-const PASSAGE: &str = "c/";
 /// What documents may be.
 const KINDS: [&str; 5] = [
     "text/plain",
@@ -45,8 +46,8 @@ const ID_CHARS_MAX: usize = 128;
 const PASSAGES_MAX: u64 = 50_000;
 /// Passages of each way to find that are joined.
 const CANDIDATES: usize = 50;
-/// Passages that are compared by meaning at a time.
-const PAGE: usize = 500;
+/// How long a search waits to learn what its question means; then words alone answer.
+const QUERY_WAIT: Duration = Duration::from_secs(5);
 /// How much the first ranks are worth more than the later ones, as is usual for joined rankings.
 const RANK_SOFTENER: f64 = 60.0;
 const FOUND_DEFAULT: usize = 5;
@@ -69,17 +70,26 @@ struct SearchInput {
     limit: Option<usize>,
 }
 
-/// A passage's record.
+/// A document's record.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Kept {
+    #[serde(flatten)]
+    info: DocumentInfo,
+    /// Which of the passages that are there are its own. Others are being written, or are left of an earlier edition.
+    edition: String,
+}
+
+/// A passage's record. Where it points stands in its bytes.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Stored {
     document: String,
+    edition: String,
     title: String,
     source: Option<String>,
     number: u64,
     text: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    direction: Option<String>,
 }
 
 #[async_trait]
@@ -114,7 +124,7 @@ impl ServerTool for SearchKnowledge {
         let limit = wanted.limit.unwrap_or(FOUND_DEFAULT);
         match self.0.search(&of, &wanted.query, limit).await {
             Ok(found) => Ok(json!({"results": found, "totalResults": found.len()})),
-            Err(KnowledgeError::Store(error)) => Err(store(error)),
+            Err(KnowledgeError::Store(error)) => Err(error.into()),
             Err(error) => Err(CallFailure::new(ErrorCode::ExecutionFailed, error.to_string())),
         }
     }
@@ -163,41 +173,81 @@ impl Library {
             .ok()
     }
 
-    async fn passages_of(&self, shelf: Shelf, id: &str) -> Result<Vec<Record>, StoreError> {
-        let listing = Listing {
-            prefix: format!("{PASSAGE}{id}/"),
-            after: None,
-            limit: PASSAGES_MAX as usize,
-        };
-        self.records.list_records(shelf, listing).await
+    /// Where a question points, if that can be told soon.
+    async fn direction(&self, query: &str) -> Option<Direction> {
+        let asked = [query.to_owned()];
+        let told = tokio::time::timeout(QUERY_WAIT, self.directions(&asked)).await;
+        if told.is_err() {
+            tracing::warn!("the embedding server takes too long; words alone answer");
+        }
+        told.ok()??.pop()
     }
 
-    /// The passages of a shelf that are closest in meaning, best first.
-    async fn alike(&self, shelf: Shelf, wanted: &Direction) -> Result<Vec<(f64, Record)>, StoreError> {
-        let mut best: Vec<(f64, Record)> = Vec::new();
-        let mut after = None;
-        loop {
-            let listing = Listing {
-                prefix: PASSAGE.into(),
-                after,
-                limit: PAGE,
-            };
-            let page = self.records.list_records(shelf, listing).await?;
-            after = page.last().map(|record| record.id.clone());
-            let full = page.len() == PAGE;
-            for record in page {
-                let stored: Stored = record.body.read().map_err(corrupt)?;
-                let direction = stored.direction.as_deref().and_then(Direction::from_text);
-                if let Some(direction) = direction {
-                    best.push((wanted.likeness(&direction), record));
-                }
-            }
-            best.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-            best.truncate(CANDIDATES);
-            if !full {
-                return Ok(best);
+    fn passages(&self, shelf: Shelf) -> Passages<'_> {
+        Passages {
+            records: &*self.records,
+            shelf,
+        }
+    }
+
+    /// A document without its text, and the version of its record.
+    async fn document(&self, shelf: Shelf, id: &str) -> Result<Option<(Kept, u64)>, StoreError> {
+        let id = format!("{DOCUMENT}{id}");
+        let listing = Listing {
+            prefix: id.clone(),
+            after: None,
+            // Of all that begin so it is the first.
+            limit: 1,
+        };
+        let listed = self.records.list_records(shelf, listing).await?;
+        let Some(record) = listed.into_iter().find(|record| record.id == id) else {
+            return Ok(None);
+        };
+        Ok(Some((record.body.read().map_err(corrupt)?, record.version)))
+    }
+
+    /// What words and meaning find on a shelf, a ranking each.
+    async fn found(
+        &self,
+        shelf: Shelf,
+        query: &str,
+        direction: Option<&Direction>,
+    ) -> Result<[Vec<Hit>; 2], StoreError> {
+        let (mut by_words, mut by_meaning) = (Vec::new(), Vec::new());
+        for found in self.records.find_records(shelf, query, CANDIDATES).await? {
+            by_words.push(Hit {
+                score: found.score,
+                snippet: Some(found.snippet),
+                owner: shelf.owner,
+                passage: found.record.body.read().map_err(corrupt)?,
+            });
+        }
+        if let Some(direction) = direction {
+            let alike = self.passages(shelf).alike(direction, CANDIDATES).await?;
+            for (score, id) in alike {
+                // One that is gone by now is not found.
+                let Some(record) = self.records.record(shelf, &id).await? else {
+                    continue;
+                };
+                by_meaning.push(Hit {
+                    score,
+                    snippet: None,
+                    owner: shelf.owner,
+                    passage: record.body.read().map_err(corrupt)?,
+                });
             }
         }
+        let mut editions: HashMap<String, Option<String>> = HashMap::new();
+        for hit in by_words.iter().chain(&by_meaning) {
+            if let Entry::Vacant(place) = editions.entry(hit.passage.document.clone()) {
+                let document = self.document(shelf, &hit.passage.document).await?;
+                place.insert(document.map(|(kept, _)| kept.edition));
+            }
+        }
+        let is_own = |hit: &Hit| editions[&hit.passage.document].as_ref() == Some(&hit.passage.edition);
+        by_words.retain(is_own);
+        by_meaning.retain(is_own);
+        Ok([by_words, by_meaning])
     }
 }
 
@@ -218,48 +268,52 @@ impl Knowledge for Library {
             return Err(KnowledgeError::Unfit("the document has no text".into()));
         }
         let directions = self.directions(&chunks).await;
-        let id = format!("{DOCUMENT}{}", document.id);
-        let before = self.records.record(shelf, &id).await?;
-        let old = self.passages_of(shelf, &document.id).await?;
+        let before = self.document(shelf, &document.id).await?;
+        let passages = self.passages(shelf);
+        let old = passages.of(&document.id).await?;
         let (kept, _) = self.records.shelf_size(shelf).await?;
         if kept.saturating_sub(old.len() as u64) + chunks.len() as u64 > PASSAGES_MAX {
-            let words = format!("a collection may have {PASSAGES_MAX} passages; remove documents first");
-            return Err(KnowledgeError::Full(words));
+            return Err(full());
         }
         let info = DocumentInfo {
             id: document.id.clone(),
-            title: title.clone(),
-            source: document.source.clone(),
+            title,
+            source: document.source,
             mime_type: document.mime,
             characters: text.chars().count() as u64,
             passages: chunks.len() as u64,
             embedded: directions.is_some(),
-            created_at: before.as_ref().map_or(now, |before| before.created),
+            created_at: before.as_ref().map_or(now, |(before, _)| before.info.created_at),
             updated_at: now,
         };
-        let mut changes: Vec<Change> = old.into_iter().map(|record| Change::Remove(record.id)).collect();
-        for (number, chunk) in chunks.into_iter().enumerate() {
-            let direction = directions.as_ref().map(|directions| directions[number].to_text());
-            let stored = Stored {
-                document: document.id.clone(),
-                title: title.clone(),
-                source: document.source.clone(),
-                number: number as u64,
-                direction,
-                text: chunk.clone(),
-            };
-            let id = format!("{PASSAGE}{}/{number:06}", document.id);
-            changes.push(put(id, &stored, Some(format!("{title}\n{chunk}")), None));
-        }
-        let expected = Expected {
-            id: id.clone(),
-            version: before.map(|before| before.version),
+        let edition = passages::edition();
+        let changes = passages::changes(&info, &edition, chunks, directions);
+        let added: Vec<String> = changes.iter().map(|record| record.id.clone()).collect();
+        // None of the passages is found until the document names their edition, and then none of the old ones is.
+        let most = PASSAGES_MAX + old.len() as u64;
+        let document = Amendment {
+            expected: vec![as_it_is(&info.id, before.as_ref().map(|(_, version)| *version))],
+            changes: vec![put(&info, edition, text)],
+            ..Amendment::default()
         };
-        changes.push(put(id, &info, None, Some(text.into_bytes())));
-        self.records
-            .change_records(shelf, vec![expected], changes, now)
-            .await?;
-        Ok(info)
+        let switched = match passages.add(changes, most, now).await {
+            Ok(()) => self.records.amend_shelf(shelf, document, now).await,
+            Err(error) => Err(error),
+        };
+        match switched {
+            Ok(()) => {
+                passages.forget(old, now).await;
+                Ok(info)
+            }
+            Err(error) => {
+                passages.forget(added, now).await;
+                let (kept, _) = self.records.shelf_size(shelf).await?;
+                match kept >= PASSAGES_MAX {
+                    true => Err(full()),
+                    false => Err(error.into()),
+                }
+            }
+        }
     }
 
     async fn list(
@@ -274,37 +328,35 @@ impl Knowledge for Library {
             limit,
         };
         let records = self.records.list_records(shelf(of), listing).await?;
-        let infos: Result<_, _> = records.iter().map(|record| record.body.read()).collect();
-        Ok(infos.map_err(corrupt)?)
+        let mut infos = Vec::with_capacity(records.len());
+        for record in records {
+            infos.push(record.body.read::<Kept>().map_err(corrupt)?.info);
+        }
+        Ok(infos)
     }
 
     async fn get(&self, of: &Collection, id: &str) -> Result<Option<(DocumentInfo, String)>, KnowledgeError> {
         let record = self.records.record(shelf(of), &format!("{DOCUMENT}{id}")).await?;
         let Some(record) = record else { return Ok(None) };
-        let info = record.body.read().map_err(corrupt)?;
+        let kept: Kept = record.body.read().map_err(corrupt)?;
         let text = String::from_utf8_lossy(&record.data.unwrap_or_default()).into_owned();
-        Ok(Some((info, text)))
+        Ok(Some((kept.info, text)))
     }
 
     async fn remove(&self, of: &Collection, id: &str, now: Time) -> Result<bool, KnowledgeError> {
         let shelf = shelf(of);
-        let name = format!("{DOCUMENT}{id}");
-        let Some(record) = self.records.record(shelf, &name).await? else {
+        let Some((_, version)) = self.document(shelf, id).await? else {
             return Ok(false);
         };
-        let passages = self.passages_of(shelf, id).await?;
-        let mut changes: Vec<Change> = passages
-            .into_iter()
-            .map(|record| Change::Remove(record.id))
-            .collect();
-        changes.push(Change::Remove(name.clone()));
-        let expected = Expected {
-            id: name,
-            version: Some(record.version),
+        let passages = self.passages(shelf);
+        let old = passages.of(id).await?;
+        let gone = Amendment {
+            expected: vec![as_it_is(id, Some(version))],
+            changes: vec![Change::Remove(format!("{DOCUMENT}{id}"))],
+            ..Amendment::default()
         };
-        self.records
-            .change_records(shelf, vec![expected], changes, now)
-            .await?;
+        self.records.amend_shelf(shelf, gone, now).await?;
+        passages.forget(old, now).await;
         Ok(true)
     }
 
@@ -320,27 +372,12 @@ impl Knowledge for Library {
         };
         let mut shelves = vec![shelf(&everybodys)];
         shelves.extend(of.agent.is_some().then(|| shelf(of)));
-        let (mut by_words, mut by_meaning) = (Vec::new(), Vec::new());
-        let directions = self.directions(&[query.to_owned()]).await;
-        let direction = directions.and_then(|mut directions| directions.pop());
+        let direction = self.direction(query).await;
+        let [mut by_words, mut by_meaning] = [Vec::new(), Vec::new()];
         for shelf in shelves {
-            for found in self.records.find_records(shelf, query, CANDIDATES).await? {
-                by_words.push(Hit {
-                    score: found.score,
-                    snippet: Some(found.snippet),
-                    owner: shelf.owner,
-                    record: found.record,
-                });
-            }
-            if let Some(direction) = &direction {
-                let alike = self.alike(shelf, direction).await?;
-                by_meaning.extend(alike.into_iter().map(|(score, record)| Hit {
-                    score,
-                    snippet: None,
-                    owner: shelf.owner,
-                    record,
-                }));
-            }
+            let [words, meaning] = self.found(shelf, query, direction.as_ref()).await?;
+            by_words.extend(words);
+            by_meaning.extend(meaning);
         }
         let mut found = match direction {
             Some(_) => joined([by_words, by_meaning]),
@@ -348,11 +385,10 @@ impl Knowledge for Library {
         };
         found.sort_by(|a, b| {
             let by_score = b.score.total_cmp(&a.score);
-            by_score.then_with(|| a.record.id.cmp(&b.record.id))
+            by_score.then_with(|| a.place().cmp(&b.place()))
         });
         found.truncate(limit);
-        let passages: Result<_, _> = found.into_iter().map(passage).collect();
-        Ok(passages.map_err(corrupt)?)
+        Ok(found.into_iter().map(told).collect())
     }
 }
 
@@ -362,17 +398,25 @@ struct Hit {
     /// A piece of it around the words, when it was found by them.
     snippet: Option<String>,
     owner: Owner,
-    record: Record,
+    passage: Stored,
+}
+
+impl Hit {
+    /// Which passage it is.
+    fn place(&self) -> (Owner, &str, u64) {
+        (self.owner, &self.passage.document, self.passage.number)
+    }
 }
 
 /// Rankings of the same things as one: what stands high in either stands high, whatever the scores mean there.
 fn joined(rankings: [Vec<Hit>; 2]) -> Vec<Hit> {
-    let mut all: HashMap<(Owner, String), Hit> = HashMap::new();
+    let mut all: HashMap<(Owner, String, u64), Hit> = HashMap::new();
     for mut ranking in rankings {
         ranking.sort_by(|a, b| b.score.total_cmp(&a.score));
         for (rank, mut hit) in ranking.into_iter().enumerate() {
             hit.score = 1.0 / (RANK_SOFTENER + 1.0 + rank as f64);
-            match all.entry((hit.owner, hit.record.id.clone())) {
+            let (owner, document, number) = hit.place();
+            match all.entry((owner, document.to_owned(), number)) {
                 Entry::Vacant(place) => _ = place.insert(hit),
                 Entry::Occupied(mut known) => known.get_mut().score += hit.score,
             }
@@ -403,20 +447,31 @@ fn shelf(of: &Collection) -> Shelf {
     }
 }
 
-fn put(id: String, body: &impl Serialize, text: Option<String>, data: Option<Vec<u8>>) -> Change {
+fn put(info: &DocumentInfo, edition: String, text: String) -> Change {
+    let kept = Kept {
+        info: info.clone(),
+        edition,
+    };
     Change::Put(NewRecord {
-        id,
-        body: serde_json::to_value(body).expect("it has text keys").into(),
-        text,
-        data,
+        id: format!("{DOCUMENT}{}", info.id),
+        body: serde_json::to_value(kept).expect("it has text keys").into(),
+        text: None,
+        data: Some(text.into_bytes()),
         due: None,
     })
 }
 
-fn passage(hit: Hit) -> Result<Passage, serde_json::Error> {
+fn as_it_is(document: &str, version: Option<u64>) -> Expected {
+    Expected {
+        id: format!("{DOCUMENT}{document}"),
+        version,
+    }
+}
+
+fn told(hit: Hit) -> Passage {
     const SNIPPET_CHARS: usize = 200;
-    let stored: Stored = hit.record.body.read()?;
-    Ok(Passage {
+    let stored = hit.passage;
+    Passage {
         document_id: stored.document,
         title: stored.title,
         source: stored.source,
@@ -426,7 +481,13 @@ fn passage(hit: Hit) -> Result<Passage, serde_json::Error> {
             .unwrap_or_else(|| stored.text.chars().take(SNIPPET_CHARS).collect()),
         text: stored.text,
         score: hit.score,
-    })
+    }
+}
+
+fn full() -> KnowledgeError {
+    KnowledgeError::Full(format!(
+        "a collection may have {PASSAGES_MAX} passages; remove documents first"
+    ))
 }
 
 fn corrupt(error: serde_json::Error) -> StoreError {

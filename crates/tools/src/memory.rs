@@ -2,13 +2,13 @@
 //! words.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolgate_engine::records::{Change, Expected, Listing, NewRecord, Record, Records};
+use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Record};
+use toolgate_engine::shelves::Shelves;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
@@ -16,7 +16,7 @@ use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::tool::Retry;
 use toolgate_kernel::words::words;
 
-use crate::shelf::{body, input, of_agent, store};
+use crate::shelf::{body, input, of_agent};
 use crate::toolkit::ServerTool;
 
 const KIND: &str = "memory";
@@ -30,9 +30,9 @@ const TOLD_MAX: usize = 100;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Remembers, changes and forgets.
-pub(crate) struct SetMemory(pub Arc<dyn Records>);
+pub(crate) struct SetMemory(pub Shelves);
 /// Recalls.
-pub(crate) struct GetMemory(pub Arc<dyn Records>);
+pub(crate) struct GetMemory(pub Shelves);
 
 #[derive(Deserialize)]
 struct SetInput {
@@ -74,7 +74,7 @@ impl ServerTool for SetMemory {
                 "required": ["topic"],
             }),
             timeout: TIMEOUT,
-            // A new memory is named by the call: doing it again is doing it once.
+            // What was remembered is stored with the call's receipt: doing it again is doing it once.
             retry: Retry::Safe,
         }
     }
@@ -102,30 +102,43 @@ impl SetMemory {
         context: &CallContext,
     ) -> Result<Value, CallFailure> {
         let shelf = of_agent(context, KIND);
-        let (id, expected, action) = match id {
-            Some(id) => {
-                let record = self.known(&memory.topic, id, context).await?;
-                (id.to_owned(), vec![as_it_is(&record)], "updated")
-            }
-            None => {
-                let (count, _) = self.0.shelf_size(shelf).await.map_err(store)?;
-                if count as usize >= MEMORIES_MAX {
+        let read = || async {
+            let known = match id {
+                Some(id) => self.known(&memory.topic, id, context).await?,
+                None => None,
+            };
+            Ok((known, self.0.records().shelf_size(shelf).await?.0))
+        };
+        let decide = |(known, count): (Option<Record>, u64)| {
+            let (id, action) = match id {
+                Some(id) if known.is_some() => (id.to_owned(), "updated"),
+                Some(id) => return Err(missing(&memory.topic, id)),
+                None if count >= MEMORIES_MAX as u64 => {
                     let words = format!("you may have {MEMORIES_MAX} memories; forget some first");
                     return Err(CallFailure::new(ErrorCode::LimitExceeded, words));
                 }
-                let id = format!("{}mem_{}", prefix(&memory.topic), context.call);
-                (id, Vec::new(), "created")
-            }
+                None => (
+                    format!("{}mem_{}", prefix(&memory.topic), context.call),
+                    "created",
+                ),
+            };
+            let told = json!({"success": true, "action": action, "id": id, "topic": memory.topic});
+            let put = Change::Put(NewRecord {
+                id,
+                text: Some(format!("{}\n{}", memory.topic, memory.content)),
+                body: serde_json::to_value(&memory).expect("a memory is JSON").into(),
+                data: None,
+                due: None,
+            });
+            let amendment = Amendment {
+                expected: known.iter().map(as_it_is).collect(),
+                at_most: Some(MEMORIES_MAX as u64),
+                changes: vec![put],
+                receipt: Some(context.receipt(told.clone().into())),
+            };
+            Ok((amendment, told))
         };
-        let put = Change::Put(NewRecord {
-            id: id.clone(),
-            text: Some(format!("{}\n{}", memory.topic, memory.content)),
-            body: serde_json::to_value(&memory).expect("a memory is JSON").into(),
-            data: None,
-            due: None,
-        });
-        self.change(expected, vec![put], context).await?;
-        Ok(json!({"success": true, "action": action, "id": id, "topic": memory.topic}))
+        self.0.update(shelf, context.now, read, decide).await
     }
 
     async fn forget(
@@ -134,43 +147,47 @@ impl SetMemory {
         id: Option<&str>,
         context: &CallContext,
     ) -> Result<Value, CallFailure> {
-        let gone = match id {
-            Some(id) => vec![self.known(topic, id, context).await?],
-            None => under(&self.0, prefix(topic), context).await?,
-        };
-        let expected = gone.iter().map(as_it_is).collect();
-        let changes = gone.iter().map(|record| Change::Remove(record.id.clone()));
-        self.change(expected, changes.collect(), context).await?;
-        Ok(json!({"success": true, "action": "forgotten", "count": gone.len(), "topic": topic}))
-    }
-
-    async fn known(&self, topic: &str, id: &str, context: &CallContext) -> Result<Record, CallFailure> {
-        let missing = || {
-            let words = format!("you have no memory {id:?} under {topic:?}; nothing was changed");
-            CallFailure::new(ErrorCode::NotFound, words)
-        };
-        if !id.starts_with(&prefix(topic)) {
-            return Err(missing());
-        }
-        let found = self.0.record(of_agent(context, KIND), id).await.map_err(store)?;
-        found.ok_or_else(missing)
-    }
-
-    async fn change(
-        &self,
-        expected: Vec<Expected>,
-        changes: Vec<Change>,
-        context: &CallContext,
-    ) -> Result<(), CallFailure> {
-        let shelf = of_agent(context, KIND);
-        let changed = self.0.change_records(shelf, expected, changes, context.now).await;
-        changed.map_err(|error| match error {
-            StoreError::Conflict => {
-                CallFailure::unavailable("another run changed this just now; read it again, then try again")
+        let read = || async {
+            match id {
+                Some(id) => Ok(self.known(topic, id, context).await?.into_iter().collect()),
+                None => under(&self.0, prefix(topic), context).await,
             }
-            error => store(error),
-        })
+        };
+        let decide = |gone: Vec<Record>| {
+            if let (Some(id), []) = (id, gone.as_slice()) {
+                return Err(missing(topic, id));
+            }
+            let told = json!({"success": true, "action": "forgotten", "count": gone.len(), "topic": topic});
+            let amendment = Amendment {
+                expected: gone.iter().map(as_it_is).collect(),
+                changes: gone.into_iter().map(|record| Change::Remove(record.id)).collect(),
+                receipt: Some(context.receipt(told.clone().into())),
+                ..Amendment::default()
+            };
+            Ok((amendment, told))
+        };
+        let shelf = of_agent(context, KIND);
+        self.0.update(shelf, context.now, read, decide).await
     }
+
+    /// The memory of this id, if it stands under the topic.
+    async fn known(
+        &self,
+        topic: &str,
+        id: &str,
+        context: &CallContext,
+    ) -> Result<Option<Record>, StoreError> {
+        if !id.starts_with(&prefix(topic)) {
+            return Ok(None);
+        }
+        let shelf = of_agent(context, KIND);
+        self.0.records().record(shelf, id).await
+    }
+}
+
+fn missing(topic: &str, id: &str) -> CallFailure {
+    let words = format!("you have no memory {id:?} under {topic:?}; nothing was changed");
+    CallFailure::new(ErrorCode::NotFound, words)
 }
 
 #[async_trait]
@@ -215,11 +232,8 @@ impl GetMemory {
         context: &CallContext,
     ) -> Result<Value, CallFailure> {
         let shelf = of_agent(context, KIND);
-        let found = self
-            .0
-            .find_records(shelf, query, MEMORIES_MAX)
-            .await
-            .map_err(store)?;
+        let records = self.0.records();
+        let found = records.find_records(shelf, query, MEMORIES_MAX).await?;
         let mut memories = Vec::new();
         let fitting = found.iter().filter(|found| found.record.id.starts_with(prefix));
         for found in fitting.take(limit) {
@@ -247,19 +261,14 @@ impl GetMemory {
     }
 }
 
-async fn under(
-    records: &Arc<dyn Records>,
-    prefix: String,
-    context: &CallContext,
-) -> Result<Vec<Record>, CallFailure> {
+async fn under(shelves: &Shelves, prefix: String, context: &CallContext) -> Result<Vec<Record>, StoreError> {
     let listing = Listing {
         prefix,
-        // A few more than there may be: calls at once can pass the limit together.
-        limit: 2 * MEMORIES_MAX,
+        limit: MEMORIES_MAX,
         after: None,
     };
-    let listed = records.list_records(of_agent(context, KIND), listing).await;
-    listed.map_err(store)
+    let shelf = of_agent(context, KIND);
+    shelves.records().list_records(shelf, listing).await
 }
 
 /// What the ids of a topic's memories begin with: its words, so that spelling and case do not matter.

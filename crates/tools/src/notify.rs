@@ -19,7 +19,7 @@ use toolgate_kernel::event::Notification;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Retry;
 
-use crate::shelf::{input, store};
+use crate::shelf::input;
 use crate::toolkit::ServerTool;
 
 pub use deliver::{Channels, Deliveries};
@@ -117,7 +117,7 @@ impl ServerTool for SendNotification {
                     let outbox = self.deliveries.outbox();
                     let (id, payload) = (id(channel, context), payload(&wanted, context));
                     let kept = outbox.queue(context.project, id, channel, payload);
-                    kept.await.map_err(store)?;
+                    kept.await?;
                     queued.push(channel.as_str());
                 }
             }
@@ -152,7 +152,7 @@ impl SendNotification {
         match self.store.append(append).await {
             // It was told before a crash.
             Ok(_) | Err(StoreError::Exists) => Ok(()),
-            Err(error) => Err(store(error)),
+            Err(error) => Err(error.into()),
         }
     }
 }

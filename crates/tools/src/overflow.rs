@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolgate_engine::tools::CallContext;
-use toolgate_engine::workspace::Workspace;
+use toolgate_engine::workspace::{FileInfo, Workspace};
 use toolgate_kernel::json::Json;
 
 use crate::vfs::place;
@@ -24,19 +24,19 @@ pub(crate) async fn bounded(output: Json, workspace: &Workspace, context: &CallC
         Err(_) => (output.as_str().to_owned(), "json"),
     };
     let preview: String = data.chars().take(PREVIEW_CHARS).collect();
-    let kept = workspace.keep_output(
-        place(context),
-        context.call,
-        (ending, data.into_bytes()),
-        context.now,
-    );
-    match kept.await {
-        Ok(file) => json!({
+    let told = |file: &FileInfo| {
+        json!({
             "truncated": true,
             "file": file,
             "preview": preview,
             "note": "The output is too large to be given here. It is a file of the workspace: read it in pieces with vfs_read.",
-        }),
+        })
+    };
+    let receipt = |file: &FileInfo| context.receipt(told(file).into());
+    let output = (ending, data.into_bytes());
+    let kept = workspace.keep_output(place(context), context.call, output, context.now, receipt);
+    match kept.await {
+        Ok(file) => told(&file),
         Err(error) => {
             tracing::warn!(%error, call = %context.call, bytes, "a large output could not be kept");
             json!({

@@ -1,13 +1,13 @@
 //! What an agent will do later. Plans belong to the agent; when one is due, the agent runs in the plan's space.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolgate_engine::records::{Change, Expected, Listing, NewRecord, Record, Records};
+use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Record};
+use toolgate_engine::shelves::Shelves;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
@@ -18,7 +18,7 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
 
 use crate::cron::Cron;
-use crate::shelf::{body, input, of_agent, store};
+use crate::shelf::{body, input, of_agent};
 use crate::toolkit::ServerTool;
 
 pub(crate) const KIND: &str = "plan";
@@ -29,8 +29,6 @@ const EVERY_SECONDS_MIN: u64 = 60;
 const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
 const MESSAGE_CHARS_MAX: usize = 10_000;
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a change is tried while others change the same plan.
-const ATTEMPTS: usize = 4;
 
 /// What plans may do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,13 +50,13 @@ impl Default for PlanLimits {
 
 /// Makes one.
 pub(crate) struct CreatePlan {
-    pub records: Arc<dyn Records>,
+    pub shelves: Shelves,
     pub limits: PlanLimits,
 }
 /// Reads one, or all.
-pub(crate) struct GetPlan(pub Arc<dyn Records>);
+pub(crate) struct GetPlan(pub Shelves);
 /// Ends one.
-pub(crate) struct CancelPlan(pub Arc<dyn Records>);
+pub(crate) struct CancelPlan(pub Shelves);
 
 /// A plan as it is kept. When it is due stands at its record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -116,9 +114,11 @@ impl Schedule {
         match self {
             Self::At(_) => None,
             Self::EverySeconds(seconds) => {
-                let step = Duration::from_secs(*seconds).as_millis() as i64;
-                let missed = (now.0 - due.0).max(0) / step;
-                Some(Time(due.0 + (missed + 1) * step))
+                // Whatever is stored: a step is never nothing, and never leads past the end of time.
+                let step = (*seconds).clamp(EVERY_SECONDS_MIN, EVERY_SECONDS_MAX) as i64 * 1000;
+                let missed = now.0.saturating_sub(due.0).max(0) / step;
+                let ahead = missed.saturating_add(1).saturating_mul(step);
+                Some(Time(due.0.saturating_add(ahead)))
             }
             Self::Cron {
                 expression,
@@ -199,7 +199,7 @@ impl ServerTool for CreatePlan {
                 "required": ["message"],
             }),
             timeout: TIMEOUT,
-            // A plan is named by its call: making it again is making it once.
+            // A plan is stored with its call's receipt: making it again is making it once.
             retry: Retry::Safe,
         }
     }
@@ -207,10 +207,6 @@ impl ServerTool for CreatePlan {
         let wanted: CreateInput = input(given)?;
         let id = format!("plan_{}", context.call);
         let shelf = of_agent(context, KIND);
-        if let Some(made) = self.records.record(shelf, &id).await.map_err(store)? {
-            // Made before the crash that made the call run again; its moment may be over by now.
-            return told(&made);
-        }
         let schedule = wanted.schedule(context.now, self.limits);
         let (schedule, due) =
             schedule.map_err(|words| CallFailure::new(ErrorCode::ValidationFailed, words))?;
@@ -225,20 +221,20 @@ impl ServerTool for CreatePlan {
             runs: 0,
             reason: None,
         };
-        let mut changes = room(&plans(&self.records, context).await?)?;
-        changes.push(Change::Put(put(id.clone(), &plan, Some(due))));
-        let new = Expected {
-            id: id.clone(),
-            version: None,
+        let read = || plans(&self.shelves, context);
+        let decide = |records: Vec<Record>| {
+            let mut changes = room(&records)?;
+            changes.push(Change::Put(put(id.clone(), &plan, Some(due))));
+            let told = told(&id, &plan, Some(due), context.now);
+            let amendment = Amendment {
+                expected: Vec::new(),
+                at_most: Some(PLANS_MAX as u64),
+                changes,
+                receipt: Some(context.receipt(told.clone().into())),
+            };
+            Ok((amendment, told))
         };
-        match self
-            .records
-            .change_records(shelf, vec![new], changes, context.now)
-            .await
-        {
-            Ok(()) | Err(StoreError::Conflict) => one(&self.records, context, &id).await,
-            Err(error) => Err(store(error)),
-        }
+        self.shelves.update(shelf, context.now, read, decide).await
     }
 }
 
@@ -262,13 +258,13 @@ impl ServerTool for GetPlan {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         if let Some(id) = given["id"].as_str() {
-            return one(&self.0, context, id).await;
+            return kept(one(known(&self.0, context, id).await?.as_ref(), id)?);
         }
         let mut records = plans(&self.0, context).await?;
         // Those that are over last.
         records.sort_by_key(|record| (record.due.is_none(), record.due, record.created));
         // One that cannot be read hides no other.
-        let told: Vec<Value> = records.iter().filter_map(|record| told(record).ok()).collect();
+        let told: Vec<Value> = records.iter().filter_map(|record| kept(record).ok()).collect();
         Ok(json!({ "totalPlans": told.len(), "plans": told }))
     }
 }
@@ -292,30 +288,29 @@ impl ServerTool for CancelPlan {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let id = given["id"].as_str().unwrap_or_default();
-        for _ in 0..ATTEMPTS {
-            let record = find(&self.0, context, id).await?;
-            let mut plan: Plan = body(&record)?;
-            if plan.status != PlanStatus::Active {
-                // Over, perhaps by this very call before a crash.
-                return Ok(json!({ "cancelled": told(&record)? }));
-            }
-            plan.status = PlanStatus::Cancelled;
-            let unchanged = Expected {
-                id: id.into(),
-                version: Some(record.version),
+        let read = || known(&self.0, context, id);
+        let decide = |record: Option<Record>| {
+            let mut plan: Plan = body(one(record.as_ref(), id)?)?;
+            let due = match plan.status {
+                PlanStatus::Active => {
+                    plan.status = PlanStatus::Cancelled;
+                    None
+                }
+                // It was over already, and stays as it is.
+                _ => record.as_ref().and_then(|record| record.due),
             };
-            let change = Change::Put(put(id.into(), &plan, None));
-            let shelf = of_agent(context, KIND);
-            let changed = self
-                .0
-                .change_records(shelf, vec![unchanged], vec![change], context.now);
-            match changed.await {
-                // It is over now, or it ran meanwhile: looked at again.
-                Ok(()) | Err(StoreError::Conflict) => {}
-                Err(error) => return Err(store(error)),
-            }
-        }
-        Err(CallFailure::unavailable("the plan is busy; try again"))
+            let created = record.as_ref().map_or(context.now, |record| record.created);
+            let told = json!({ "cancelled": told(id, &plan, due, created) });
+            let amendment = Amendment {
+                expected: record.iter().map(as_it_is).collect(),
+                changes: vec![Change::Put(put(id.into(), &plan, due))],
+                receipt: Some(context.receipt(told.clone().into())),
+                ..Amendment::default()
+            };
+            Ok((amendment, told))
+        };
+        let shelf = of_agent(context, KIND);
+        self.0.update(shelf, context.now, read, decide).await
     }
 }
 
@@ -343,42 +338,65 @@ fn room(records: &[Record]) -> Result<Vec<Change>, CallFailure> {
     Ok(vec![Change::Remove(oldest.id.clone())])
 }
 
-async fn plans(records: &Arc<dyn Records>, context: &CallContext) -> Result<Vec<Record>, CallFailure> {
+async fn plans(shelves: &Shelves, context: &CallContext) -> Result<Vec<Record>, StoreError> {
     let listing = Listing {
         limit: PLANS_MAX,
         ..Listing::default()
     };
-    records
-        .list_records(of_agent(context, KIND), listing)
-        .await
-        .map_err(store)
+    let shelf = of_agent(context, KIND);
+    shelves.records().list_records(shelf, listing).await
 }
 
-async fn one(records: &Arc<dyn Records>, context: &CallContext, id: &str) -> Result<Value, CallFailure> {
-    told(&find(records, context, id).await?)
+async fn known(shelves: &Shelves, context: &CallContext, id: &str) -> Result<Option<Record>, StoreError> {
+    let shelf = of_agent(context, KIND);
+    shelves.records().record(shelf, id).await
 }
 
-async fn find(records: &Arc<dyn Records>, context: &CallContext, id: &str) -> Result<Record, CallFailure> {
-    let record = records.record(of_agent(context, KIND), id).await.map_err(store)?;
+/// A plan that must be there.
+fn one<'r>(record: Option<&'r Record>, id: &str) -> Result<&'r Record, CallFailure> {
     record.ok_or_else(|| CallFailure::new(ErrorCode::NotFound, format!("you have no plan {id:?}")))
 }
 
-fn told(record: &Record) -> Result<Value, CallFailure> {
-    let plan: Plan = body(record)?;
+fn as_it_is(record: &Record) -> Expected {
+    Expected {
+        id: record.id.clone(),
+        version: Some(record.version),
+    }
+}
+
+fn kept(record: &Record) -> Result<Value, CallFailure> {
+    Ok(told(&record.id, &body(record)?, record.due, record.created))
+}
+
+fn told(id: &str, plan: &Plan, due: Option<Time>, created: Time) -> Value {
     let mut told = json!({
-        "id": record.id,
+        "id": id,
         "message": plan.message,
         "status": plan.status,
         "schedule": plan.schedule,
-        "nextAt": record.due,
+        "nextAt": due,
         "runs": plan.runs,
-        "createdAt": record.created,
+        "createdAt": created,
     });
     if let Some(last) = plan.last {
         told["lastAt"] = json!(last);
     }
-    if let Some(reason) = plan.reason {
-        told["reason"] = reason.into();
+    if let Some(reason) = &plan.reason {
+        told["reason"] = reason.clone().into();
     }
-    Ok(told)
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_next_moment_whatever_is_stored() {
+        let next = |seconds, due, now| Schedule::EverySeconds(seconds).next(Time(due), Time(now));
+        assert_eq!(next(60, 0, 150_000), Some(Time(180_000)));
+        assert_eq!(next(0, 0, 0), Some(Time(60_000)));
+        assert_eq!(next(u64::MAX, i64::MAX, i64::MIN), Some(Time(i64::MAX)));
+        assert!(next(60, i64::MIN, i64::MAX).is_some());
+    }
 }

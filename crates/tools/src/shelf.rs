@@ -3,7 +3,6 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolgate_engine::records::{Owner, Record, Shelf};
-use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::call::ErrorCode;
 
@@ -33,10 +32,4 @@ pub(crate) fn input<T: DeserializeOwned>(input: Value) -> Result<T, CallFailure>
             format!("the input cannot be read: {error}"),
         )
     })
-}
-
-/// A store that failed; what it says of itself is for the log.
-pub(crate) fn store(error: StoreError) -> CallFailure {
-    tracing::warn!(%error, "a tool could not reach the store");
-    CallFailure::unavailable("the gateway's store cannot be reached now; try again later")
 }

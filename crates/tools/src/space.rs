@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toolgate_engine::store::{LogRange, RunFilter, SpaceRecord, Store, StoreError};
+use toolgate_engine::records::{Owner, Shelf};
+use toolgate_engine::shelves::Shelves;
+use toolgate_engine::store::{LogRange, RunFilter, SpaceRecord, Store};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
@@ -17,7 +19,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Part;
 use toolgate_kernel::tool::Retry;
 
-use crate::shelf::{input, store};
+use crate::shelf::input;
 use crate::toolkit::ServerTool;
 
 /// Messages that are told when nobody says how many.
@@ -33,14 +35,17 @@ const PAGE: usize = 500;
 /// Most that the metadata of a space may come to.
 const METADATA_BYTES_MAX: usize = 32 * 1024;
 const TITLE_CHARS_MAX: usize = 200;
-/// How often a change is made again that another one came between.
-const ATTEMPTS: u32 = 5;
+/// Changes of a space's own row take turns as if it stood on a shelf of this kind.
+const KIND: &str = "space";
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reads it.
 pub(crate) struct GetSpaceContext(pub Arc<dyn Store>);
 /// Changes its title and metadata.
-pub(crate) struct UpdateSpaceMetadata(pub Arc<dyn Store>);
+pub(crate) struct UpdateSpaceMetadata {
+    pub store: Arc<dyn Store>,
+    pub shelves: Shelves,
+}
 
 #[derive(Deserialize)]
 struct GetInput {
@@ -77,10 +82,10 @@ impl ServerTool for GetSpaceContext {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let wanted: GetInput = input(given)?;
-        let space = space(&self.0, context).await?;
+        let space = own(self.0.space(context.space).await?, context)?;
         let mut members = Vec::new();
         for &id in space.members.iter().take(MEMBERS_MAX) {
-            let entity = self.0.entity(id).await.map_err(store)?;
+            let entity = self.0.entity(id).await?;
             members.push(match entity {
                 Some(entity) => {
                     json!({"id": id, "subject": entity.subject, "kind": entity.kind, "name": entity.name})
@@ -107,7 +112,7 @@ impl GetSpaceContext {
             limit: 1,
             ..RunFilter::default()
         };
-        let runs = self.0.runs(context.project, newest).await.map_err(store)?;
+        let runs = self.0.runs(context.project, newest).await?;
         let place = runs.first().map_or(0, |run| run.version.0);
         let mut after = Seq(place.saturating_sub(WINDOW * Seq::STRIDE));
         let mut agents: HashMap<RunId, Value> = HashMap::new();
@@ -118,7 +123,7 @@ impl GetSpaceContext {
                 before: None,
                 limit: PAGE,
             };
-            let page = self.0.space_log(context.space, range).await.map_err(store)?;
+            let page = self.0.space_log(context.space, range).await?;
             let Some(last) = page.last() else { break };
             after = last.last();
             for entry in &page {
@@ -144,7 +149,7 @@ impl GetSpaceContext {
         if let Some(agent) = known.get(&run) {
             return Ok(agent.clone());
         }
-        let record = self.0.run(run).await.map_err(store)?;
+        let record = self.0.run(run).await?;
         let agent = json!({"agent": record.map(|record| record.agent.to_string())});
         known.insert(run, agent.clone());
         Ok(agent)
@@ -170,43 +175,54 @@ impl ServerTool for UpdateSpaceMetadata {
                 },
             }),
             timeout: TIMEOUT,
-            // Merging the same again changes nothing.
+            // What was merged is stored with the call's receipt: merging it again is merging it once.
             retry: Retry::Safe,
         }
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let wanted: UpdateInput = input(given)?;
-        for _ in 0..ATTEMPTS {
-            let before = space(&self.0, context).await?;
-            let mut after = before.clone();
-            after.title = wanted.title.clone().or(after.title);
-            if !wanted.metadata.is_empty() {
-                let old = before.metadata.as_ref().map_or(Value::Null, Json::to_value);
-                after.metadata = Some(merged(old, wanted.metadata.clone().into()).into());
-            }
-            if after
-                .metadata
-                .as_ref()
-                .is_some_and(|it| it.as_str().len() > METADATA_BYTES_MAX)
-            {
-                let words = format!("the metadata may have {METADATA_BYTES_MAX} bytes; nothing was changed");
-                return Err(CallFailure::new(ErrorCode::LimitExceeded, words));
-            }
+        let shelf = Shelf {
+            project: context.project,
+            owner: Owner::Space(context.space),
+            kind: KIND,
+        };
+        let attempt = || async {
+            let found = self.store.space(context.space).await?;
+            let (before, after) = match own(found, context).and_then(|before| wanted.change(before)) {
+                Ok(changed) => changed,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
             let told = told(&after);
-            match self.0.amend_space(before, after.title, after.metadata).await {
-                Ok(()) => return Ok(told),
-                Err(StoreError::Conflict) => {}
-                Err(error) => return Err(store(error)),
-            }
-        }
-        Err(CallFailure::unavailable(
-            "the space is being changed by others; try again",
-        ))
+            let receipt = context.receipt(told.clone().into());
+            let amended = self
+                .store
+                .amend_space(before, after.title, after.metadata, Some(receipt));
+            amended.await?;
+            Ok(Ok(told))
+        };
+        self.shelves.in_turn(shelf, attempt).await?
     }
 }
 
-async fn space(from: &Arc<dyn Store>, context: &CallContext) -> Result<SpaceRecord, CallFailure> {
-    let found = from.space(context.space).await.map_err(store)?;
+impl UpdateInput {
+    /// The space as it was, and as it shall be.
+    fn change(&self, before: SpaceRecord) -> Result<(SpaceRecord, SpaceRecord), CallFailure> {
+        let mut after = before.clone();
+        after.title = self.title.clone().or(after.title);
+        if !self.metadata.is_empty() {
+            let old = before.metadata.as_ref().map_or(Value::Null, Json::to_value);
+            after.metadata = Some(merged(old, self.metadata.clone().into()).into());
+        }
+        let bytes = after.metadata.as_ref().map_or(0, |it| it.as_str().len());
+        if bytes > METADATA_BYTES_MAX {
+            let words = format!("the metadata may have {METADATA_BYTES_MAX} bytes; nothing was changed");
+            return Err(CallFailure::new(ErrorCode::LimitExceeded, words));
+        }
+        Ok((before, after))
+    }
+}
+
+fn own(found: Option<SpaceRecord>, context: &CallContext) -> Result<SpaceRecord, CallFailure> {
     let own = found.filter(|space| space.project == context.project);
     own.ok_or_else(|| CallFailure::new(ErrorCode::NotFound, "this run stands in no space of its own"))
 }

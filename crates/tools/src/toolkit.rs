@@ -7,12 +7,14 @@ use async_trait::async_trait;
 use serde_json::Value;
 use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::records::Records;
+use toolgate_engine::shelves::Shelves;
 use toolgate_engine::store::Store;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
 use toolgate_engine::workspace::Workspace;
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::json::Json;
+use toolgate_kernel::schema::{Profile, Validator};
 use toolgate_kernel::tool::Execution;
 
 use crate::guard::AllowList;
@@ -122,12 +124,20 @@ pub struct World {
 
 /// The gateway's own tools, by name.
 pub struct Toolkit {
-    tools: BTreeMap<&'static str, Arc<dyn ServerTool>>,
+    tools: BTreeMap<&'static str, Registered>,
+    /// Where receipts are of what was done before.
+    records: Arc<dyn Records>,
     /// Where outputs go that are too large to be given.
     workspace: Workspace,
     outside: Arc<Outside>,
     secrets: Secrets,
     painter: Painter,
+}
+
+/// A tool, and what its own schema says of an input.
+struct Registered {
+    tool: Arc<dyn ServerTool>,
+    input: Validator,
 }
 
 impl Toolkit {
@@ -144,8 +154,10 @@ impl Toolkit {
             world,
         } = parts;
         let outside = Arc::new(Outside::new(world.allow));
+        let shelves = Shelves::new(records.clone());
         let mut toolkit = Self {
             tools: BTreeMap::new(),
+            records,
             workspace: workspace.clone(),
             outside: outside.clone(),
             secrets: world.secrets,
@@ -153,12 +165,15 @@ impl Toolkit {
         };
         toolkit.register(WebFetch::new(outside, world.manners, reader));
         toolkit.register(WebSearch::new(world.search));
-        toolkit.register(goals::SetGoals(records.clone()));
-        toolkit.register(goals::GetGoals(records.clone()));
-        toolkit.register(memory::SetMemory(records.clone()));
-        toolkit.register(memory::GetMemory(records.clone()));
+        toolkit.register(goals::SetGoals(shelves.clone()));
+        toolkit.register(goals::GetGoals(shelves.clone()));
+        toolkit.register(memory::SetMemory(shelves.clone()));
+        toolkit.register(memory::GetMemory(shelves.clone()));
         toolkit.register(space::GetSpaceContext(store.clone()));
-        toolkit.register(space::UpdateSpaceMetadata(store.clone()));
+        toolkit.register(space::UpdateSpaceMetadata {
+            store: store.clone(),
+            shelves: shelves.clone(),
+        });
         toolkit.register(vfs::Read(workspace.clone()));
         toolkit.register(vfs::Write(workspace.clone()));
         toolkit.register(vfs::List(workspace.clone()));
@@ -166,17 +181,23 @@ impl Toolkit {
         toolkit.register(knowledge::SearchKnowledge(knowledge));
         toolkit.register(SendNotification { store, deliveries });
         toolkit.register(plans::CreatePlan {
-            records: records.clone(),
+            shelves: shelves.clone(),
             limits,
         });
-        toolkit.register(plans::GetPlan(records.clone()));
-        toolkit.register(plans::CancelPlan(records));
+        toolkit.register(plans::GetPlan(shelves.clone()));
+        toolkit.register(plans::CancelPlan(shelves));
         toolkit.register(signal_parent::SignalParent);
         toolkit
     }
-    /// Adds one, in place of the one with its name.
+    /// Adds one, in place of the one with its name. Panics when its schema is none.
     pub fn register(&mut self, tool: impl ServerTool + 'static) {
-        self.tools.insert(tool.name(), Arc::new(tool));
+        let schema = tool.action().parameters.into();
+        let input = Validator::compile(&schema, Profile::Trusted, "/parameters");
+        let registered = Registered {
+            input: input.expect("the schema of a tool of our own is one"),
+            tool: Arc::new(tool),
+        };
+        self.tools.insert(registered.tool.name(), registered);
     }
     /// Takes one away; false when there is none.
     pub fn unregister(&mut self, name: &str) -> bool {
@@ -192,11 +213,11 @@ impl Toolkit {
     }
     /// One by name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn ServerTool>> {
-        self.tools.get(name)
+        self.tools.get(name).map(|registered| &registered.tool)
     }
     /// All of them, by name.
     pub fn all(&self) -> impl Iterator<Item = &Arc<dyn ServerTool>> {
-        self.tools.values()
+        self.tools.values().map(|registered| &registered.tool)
     }
 }
 
@@ -211,8 +232,14 @@ impl ServerTools for Toolkit {
         input: &Json,
         context: &CallContext,
     ) -> Result<Json, CallFailure> {
-        let output = self.execute(execution, input, context).await?;
-        Ok(self.bounded(output, context).await)
+        if let Some(answer) = self.receipt(context).await? {
+            return Ok(answer);
+        }
+        match self.execute(execution, input, context).await {
+            Ok(output) => Ok(self.bounded(output, context).await),
+            // It may be done all the same: by whoever made the call before, or by a store that did not say so in time.
+            Err(failure) => self.receipt(context).await?.ok_or(failure),
+        }
     }
     async fn bounded(&self, output: Json, context: &CallContext) -> Json {
         overflow::bounded(output, &self.workspace, context).await
@@ -220,6 +247,12 @@ impl ServerTools for Toolkit {
 }
 
 impl Toolkit {
+    /// What came of the call when it was made before.
+    async fn receipt(&self, context: &CallContext) -> Result<Option<Json>, CallFailure> {
+        let key = context.call.to_string();
+        Ok(self.records.receipt(context.project, &key).await?)
+    }
+
     async fn execute(
         &self,
         execution: &Execution,
@@ -230,8 +263,16 @@ impl Toolkit {
             Execution::Prebuilt { action } => {
                 let missing =
                     || CallFailure::new(ErrorCode::NotFound, format!("there is no action {action:?}"));
-                let tool = self.get(action).ok_or_else(missing)?;
-                Ok(tool.call(input.to_value(), context).await?.into())
+                let Registered { tool, input: schema } =
+                    self.tools.get(action.as_str()).ok_or_else(missing)?;
+                let input = input.to_value();
+                // The author of an agent may have written another schema, which the engine went by.
+                let problems = schema.check(&input);
+                if !problems.is_empty() {
+                    let words: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+                    return Err(CallFailure::new(ErrorCode::ValidationFailed, words.join("; ")));
+                }
+                Ok(tool.call(input, context).await?.into())
             }
             Execution::Request(call) => {
                 let input = input.to_value();

@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toolgate_engine::records::Listing;
 use toolgate_engine::tools::{CallContext, CallFailure};
-use toolgate_engine::workspace::{File, FileName, NewFile, Only, Place, Workspace, WorkspaceError};
+use toolgate_engine::workspace::{File, FileInfo, FileName, NewFile, Only, Place, Workspace, WorkspaceError};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::tool::Retry;
 
-use crate::shelf::{input, store};
+use crate::shelf::input;
 use crate::toolkit::ServerTool;
 
 /// Bytes of a file that are given at once.
@@ -133,7 +133,7 @@ impl ServerTool for Write {
                 "required": ["path", "content"],
             }),
             timeout: TIMEOUT,
-            // The write is named by the call: doing it again is doing it once.
+            // What was written is stored with the call's receipt: doing it again is doing it once.
             retry: Retry::Safe,
         }
     }
@@ -151,9 +151,9 @@ impl ServerTool for Write {
             mime: mime.map_err(|error| invalid(format!("mimeType: {error}")))?,
             data,
             only: only(wanted.expected_version),
-            key: Some(context.call.to_string()),
         };
-        let written = self.0.write(place(context), new, context.now).await;
+        let receipt = |file: &FileInfo| context.receipt(json!(file).into());
+        let written = self.0.write_once(place(context), new, context.now, receipt).await;
         Ok(json!(written.map_err(failure)?))
     }
 }
@@ -215,7 +215,7 @@ impl ServerTool for Delete {
                 "required": ["path"],
             }),
             timeout: TIMEOUT,
-            // A file that is gone already is what was wanted.
+            // As with a write.
             retry: Retry::Safe,
         }
     }
@@ -223,8 +223,13 @@ impl ServerTool for Delete {
         let wanted: DeleteInput = input(given)?;
         let name = name(&wanted.path)?;
         let only = only(wanted.expected_version);
-        match self.0.delete(place(context), &name, only, context.now).await {
-            Ok(()) => Ok(json!({"path": name.as_str(), "deleted": true})),
+        let gone = json!({"path": name.as_str(), "deleted": true});
+        let receipt = context.receipt(gone.clone().into());
+        let deleted = self
+            .0
+            .delete(place(context), &name, only, context.now, Some(receipt));
+        match deleted.await {
+            Ok(()) => Ok(gone),
             Err(WorkspaceError::Missing(_)) => Ok(json!({"path": name.as_str(), "deleted": false})),
             Err(error) => Err(failure(error)),
         }
@@ -251,7 +256,7 @@ pub(crate) fn failure(error: WorkspaceError) -> CallFailure {
         WorkspaceError::Changed(_) => {
             CallFailure::failed(format!("{words}; nothing was changed, read it again"))
         }
-        WorkspaceError::Store(error) => store(error),
+        WorkspaceError::Store(error) => error.into(),
     }
 }
 

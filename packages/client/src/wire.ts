@@ -304,7 +304,7 @@ export interface File {
   mimeType: string;
   /** How much. */
   bytes: number;
-  /** Counts its changes, from 1. */
+  /** Higher with each change; no version of a name ever comes back. */
   version: number;
   /** When it was first written. */
   createdAt: Time;

@@ -9,6 +9,7 @@ use http::header::{
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use toolgate_engine::records::Listing;
+use toolgate_engine::store::StoreError;
 use toolgate_engine::workspace::{
     BadFileName, FileInfo, FileName, Mime, NewFile, Only, Place, WorkspaceError, is_output,
 };
@@ -20,12 +21,12 @@ use utoipa::ToSchema;
 use crate::answer::{Answer, ok};
 use crate::auth::Principal;
 use crate::body::collect;
-use crate::describe::{BadFile, BadQuery, Changed, Missing, Refused};
+use crate::describe::{BadFile, BadQuery, Changed, Contended, Missing, Refused};
 use crate::problem::Refusal;
 use crate::query::{At, Query};
 use crate::{Shared, schema};
 
-/// Counts the changes of a file.
+/// The version of a file.
 const FILE_VERSION: HeaderName = HeaderName::from_static("toolgate-file-version");
 
 /// What a file holds, as it is.
@@ -45,7 +46,7 @@ pub(crate) struct FileBody {
     mime_type: String,
     /// How much.
     bytes: u64,
-    /// Counts its changes, from 1.
+    /// Higher with each change; no version of a name ever comes back.
     version: u64,
     /// When it was first written.
     #[schema(value_type = schema::Time)]
@@ -130,16 +131,19 @@ pub(crate) async fn list(
     }))
 }
 
-/// What a file holds. `etag` and `toolgate-file-version` name its version.
+/// What a file holds. `etag` and `toolgate-file-version` name its version; `if-none-match` with that `etag` asks for it
+/// only when it changed.
 #[utoipa::path(
     get, path = "/v1/spaces/{space}/files/{*path}", operation_id = "read_file", tag = "files",
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("path" = String, Path, description = "Name of the file; may have slashes."),
         ("version" = Option<u64>, Query, minimum = 1, description = "An earlier version; some are kept."),
+        ("if-none-match" = inline(Option<schema::Etag>), Header, description = "`etag` of the version that is known."),
     ),
     responses(
         (status = 200, description = "All of it, with its own media type.", body = inline(FileBytes), content_type = "*/*"),
+        (status = 304, description = "It is at the version that is known."),
         BadQuery, Missing, Refused,
     ),
 )]
@@ -148,6 +152,7 @@ pub(crate) async fn read(
     who: Principal,
     At((space, path)): At<(SpaceId, String)>,
     query: Query,
+    asked: HeaderMap,
 ) -> Result<Response, Refusal> {
     door.reach_space(&who, space).await?;
     let version = query.read("version")?;
@@ -155,6 +160,10 @@ pub(crate) async fn read(
     let file = workspace
         .read(place(&who, space), &name(&who, &path)?, version)
         .await?;
+    let tag = etag(file.info.version);
+    if knows(&asked, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
+    }
     let media = HeaderValue::try_from(file.info.mime_type.as_str()).expect("a media type is ASCII");
     let mut response = (StatusCode::OK, file.data).into_response();
     let headers = response.headers_mut();
@@ -166,24 +175,25 @@ pub(crate) async fn read(
         HeaderValue::from_static("default-src 'none'; sandbox"),
     );
     headers.insert(FILE_VERSION, HeaderValue::from(file.info.version));
-    headers.insert(ETAG, etag(file.info.version));
+    headers.insert(ETAG, tag);
     Ok(response)
 }
 
-/// Writes a file, whole. `if-none-match: *` writes only a new one, `if-match` only over this version.
+/// Writes a file, whole. `if-none-match: *` writes only a new one, `if-match` only over this version, or with `*` only
+/// over one that is there. `etag` names the version that was written.
 #[utoipa::path(
     put, path = "/v1/spaces/{space}/files/{*path}", operation_id = "write_file", tag = "files",
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("path" = String, Path, description = "Name of the file; may have slashes."),
-        ("if-match" = inline(Option<schema::Etag>), Header, description = "`etag` of the version to write over."),
+        ("if-match" = inline(Option<schema::EtagOrAny>), Header, description = "`etag` of the version to write over; `*`: whichever there is."),
         ("if-none-match" = inline(Option<schema::AnyEtag>), Header, description = "`*`: there must be none."),
     ),
     request_body(content = inline(Option<FileBytes>), content_type = "*/*", description = "All of it."),
     responses(
         (status = 200, description = "Written.", body = FileBody),
         (status = 201, description = "Made.", body = FileBody),
-        BadFile, Changed, Missing, Refused,
+        BadFile, Contended, Changed, Missing, Refused,
     ),
 )]
 pub(crate) async fn write(
@@ -191,7 +201,7 @@ pub(crate) async fn write(
     who: Principal,
     At((space, path)): At<(SpaceId, String)>,
     request: Request,
-) -> Result<Answer<FileBody>, Refusal> {
+) -> Result<Response, Refusal> {
     door.reach_space(&who, space).await?;
     let workspace = &door.settings.workspace;
     let (parts, body) = request.into_parts();
@@ -202,15 +212,16 @@ pub(crate) async fn write(
         data: collect(&parts.headers, body, workspace.limits().file_bytes_max)
             .await?
             .to_vec(),
-        key: None,
     };
     let now = door.engine.clock().now();
-    let file = workspace.write(place(&who, space), new, now).await?;
-    let status = match file.version {
-        1 => StatusCode::CREATED,
-        _ => StatusCode::OK,
+    let written = workspace.write(place(&who, space), new, now).await?;
+    let status = match written.is_new {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
     };
-    Ok(Answer(status, file.into()))
+    let tag = etag(written.file.version);
+    let body = Answer(status, FileBody::from(written.file));
+    Ok(([(ETAG, tag)], body).into_response())
 }
 
 /// Takes a file away, with its earlier versions.
@@ -219,9 +230,9 @@ pub(crate) async fn write(
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("path" = String, Path, description = "Name of the file; may have slashes."),
-        ("if-match" = inline(Option<schema::Etag>), Header, description = "`etag` of the version to take away."),
+        ("if-match" = inline(Option<schema::EtagOrAny>), Header, description = "`etag` of the version to take away; `*`: whichever there is."),
     ),
-    responses((status = 204, description = "It is gone."), BadQuery, Changed, Missing, Refused),
+    responses((status = 204, description = "It is gone."), BadQuery, Contended, Changed, Missing, Refused),
 )]
 pub(crate) async fn remove(
     State(door): State<Shared>,
@@ -233,7 +244,9 @@ pub(crate) async fn remove(
     let (name, only) = (name(&who, &path)?, only(&headers)?);
     let now = door.engine.clock().now();
     let workspace = &door.settings.workspace;
-    workspace.delete(place(&who, space), &name, only, now).await?;
+    workspace
+        .delete(place(&who, space), &name, only, now, None)
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -246,6 +259,7 @@ impl From<WorkspaceError> for Refusal {
             WorkspaceError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "LIMIT_EXCEEDED", words),
             WorkspaceError::Reserved => Self::malformed(words),
             WorkspaceError::Changed(_) => Self::new(StatusCode::PRECONDITION_FAILED, "CHANGED", words),
+            WorkspaceError::Store(StoreError::Conflict) => Self::contended(),
             WorkspaceError::Store(error) => error.into(),
         }
     }
@@ -292,14 +306,26 @@ fn etag(version: u64) -> HeaderValue {
     HeaderValue::try_from(format!("\"{version}\"")).expect("a number is ASCII")
 }
 
+/// Whether the headers say that this version is known.
+fn knows(headers: &HeaderMap, tag: &HeaderValue) -> bool {
+    let values = headers.get_all(IF_NONE_MATCH).iter();
+    let mut tags = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    tags.any(|known| {
+        let known = known.trim_ascii();
+        // A cache on the way may have made it a weak one.
+        known == b"*" || known.strip_prefix(b"W/").unwrap_or(known) == tag.as_bytes()
+    })
+}
+
 /// What the headers say must be there.
 fn only(headers: &HeaderMap) -> Result<Only, Refusal> {
     match (headers.get(IF_NONE_MATCH), headers.get(IF_MATCH)) {
         (None, None) => Ok(Only::Always),
         (Some(value), None) if value == "*" => Ok(Only::New),
         (Some(_), None) => Err(Refusal::malformed("if-none-match: only * is understood here")),
+        (None, Some(value)) if value == "*" => Ok(Only::Existing),
         (None, Some(value)) => version(value).map(Only::Version).ok_or_else(|| {
-            Refusal::malformed("if-match: expected the etag of a version, such as \"3\" in quotes")
+            Refusal::malformed("if-match: expected * or the etag of a version, such as \"3\" in quotes")
         }),
         (Some(_), Some(_)) => Err(Refusal::malformed(
             "if-match, if-none-match: a file cannot be new and at a version",

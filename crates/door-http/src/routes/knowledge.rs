@@ -5,6 +5,7 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use toolgate_engine::knowledge::{Collection, DocumentInfo, KnowledgeError, NewDocument};
+use toolgate_engine::store::StoreError;
 use toolgate_engine::workspace::Mime;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::name::AgentName;
@@ -14,7 +15,7 @@ use utoipa::ToSchema;
 use crate::answer::{Answer, ok};
 use crate::auth::Backend;
 use crate::body::collect;
-use crate::describe::{BackendOnly, BadDocument, BadQuery, Missing, Refused};
+use crate::describe::{BackendOnly, BadDocument, BadQuery, Contended, Missing, Refused};
 use crate::problem::Refusal;
 use crate::query::{At, Query};
 use crate::{Shared, schema};
@@ -116,7 +117,7 @@ pub(crate) async fn list(
         ("source" = Option<String>, Query, max_length = 500, description = "Where it comes from, for those who want to look."),
     ),
     request_body(content = String, content_type = "text/markdown", description = "All of it, texts in UTF-8."),
-    responses((status = 200, description = "Kept.", body = DocumentBody), BadDocument, Missing, BackendOnly, Refused),
+    responses((status = 200, description = "Kept.", body = DocumentBody), BadDocument, Contended, Missing, BackendOnly, Refused),
 )]
 pub(crate) async fn put(
     State(door): State<Shared>,
@@ -177,7 +178,7 @@ pub(crate) async fn get(
         ("document" = String, Path),
         ("agent" = inline(Option<schema::AgentName>), Query, description = "Of this agent; of the project without."),
     ),
-    responses((status = 204, description = "It is gone."), BadQuery, Missing, BackendOnly, Refused),
+    responses((status = 204, description = "It is gone."), BadQuery, Contended, Missing, BackendOnly, Refused),
 )]
 pub(crate) async fn remove(
     State(door): State<Shared>,
@@ -202,6 +203,7 @@ impl From<KnowledgeError> for Refusal {
             }
             KnowledgeError::UnknownKind(_) => unsupported(words),
             KnowledgeError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "LIMIT_EXCEEDED", words),
+            KnowledgeError::Store(StoreError::Conflict) => Self::contended(),
             KnowledgeError::Store(error) => error.into(),
         }
     }

@@ -3,7 +3,8 @@
 use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
-use toolgate_engine::workspace::Place;
+use toolgate_engine::records::Receipt;
+use toolgate_engine::workspace::{FileInfo, Place};
 use toolgate_kernel::id::CallId;
 use toolgate_kernel::time::Time;
 
@@ -110,7 +111,15 @@ async fn what_a_tool_gave_is_for_backends_and_nobody_writes_it() {
         space: files.split('/').nth(3).unwrap().parse().unwrap(),
     };
     let output = ("txt", b"private".to_vec());
-    let kept = world.workspace.keep_output(place, call, output, Time(0)).await;
+    let receipt = |_: &FileInfo| Receipt {
+        key: call.to_string(),
+        answer: json!(null).into(),
+        time: Time(0),
+    };
+    let kept = world
+        .workspace
+        .keep_output(place, call, output, Time(0), receipt)
+        .await;
     let path = format!("{files}/{}", kept.unwrap().path);
     assert_eq!(backend.get(&path).await.expect(200), "private");
     assert_eq!(paths(&backend.get(&files).await.expect(200)).len(), 1);
@@ -190,4 +199,34 @@ async fn a_stale_write_and_one_without_room_are_refused() {
         put(&backend, &format!("{files}/f"), "x").await.code(507),
         "LIMIT_EXCEEDED"
     );
+}
+
+#[tokio::test]
+async fn an_etag_names_one_version_for_good() {
+    let world = World::new().await;
+    let files = files_of_ada(&world).await;
+    let backend = world.backend();
+    let file = format!("{files}/a");
+    let any = backend.with("if-match", "*");
+    assert_eq!(put(&any, &file, "0").await.code(412), "CHANGED");
+    let made = put(&backend, &file, "1").await;
+    let tag = made.header("etag").to_owned();
+    made.expect(201);
+    let knows = backend.with("if-none-match", &tag);
+    let same = knows.get(&file).await;
+    assert_eq!(same.header("etag"), tag);
+    same.expect(304);
+    let weak = format!("\"77\", W/{tag}");
+    backend.with("if-none-match", &weak).get(&file).await.expect(304);
+    put(&any, &file, "2").await.expect(200);
+    assert_eq!(knows.get(&file).await.expect(200), "2");
+    backend.delete(&file).await.expect(204);
+    let anew = put(&backend, &file, "3").await;
+    assert_ne!(anew.header("etag"), tag);
+    anew.expect(201);
+    assert_eq!(
+        put(&backend.with("if-match", &tag), &file, "4").await.code(412),
+        "CHANGED"
+    );
+    assert_eq!(knows.get(&file).await.expect(200), "3");
 }

@@ -1,6 +1,6 @@
 //! A folder of agents: what its files say is what the project has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -31,6 +31,10 @@ pub struct Folder {
     project: ProjectId,
     /// Every file as it was when it was last read; none before the first look.
     seen: Option<BTreeMap<String, Stamp>>,
+    /// Files that were missing at the last look. Editors take a file away for a moment while they write it, and with an
+    /// agent goes all that it remembers: it is gone when its file is missing twice. None before the first look, when
+    /// what is missing went while nobody looked.
+    missing: Option<BTreeSet<String>>,
 }
 
 /// Tells a changed file from one that stayed.
@@ -62,6 +66,7 @@ impl Folder {
             records,
             project,
             seen: None,
+            missing: None,
         };
         folder.look().await?;
         Ok(folder)
@@ -86,14 +91,19 @@ impl Folder {
     async fn look(&mut self) -> anyhow::Result<()> {
         let path = self.path.clone();
         let present = tokio::task::spawn_blocking(move || list(&path)).await??;
-        if self.seen.as_ref() == Some(&present) {
+        let waits = self.missing.as_ref().is_none_or(|missing| !missing.is_empty());
+        if self.seen.as_ref() == Some(&present) && !waits {
             return Ok(());
         }
         let seen = self.seen.take().unwrap_or_default();
         let kept = self.kept().await?;
-        let mut owners: BTreeMap<AgentName, String> = kept
+        let (there, missing): (Vec<_>, Vec<_>) =
+            kept.iter().partition(|(file, _)| present.contains_key(*file));
+        // Of two files with one agent it is in the one that is there.
+        let mut owners: BTreeMap<AgentName, String> = missing
             .iter()
-            .map(|(file, agent)| (agent.clone(), file.clone()))
+            .chain(&there)
+            .map(|(file, agent)| ((*agent).clone(), (*file).clone()))
             .collect();
         for file in present
             .keys()
@@ -118,10 +128,10 @@ impl Folder {
                 }
             }
         }
-        let gone: Vec<_> = kept
-            .iter()
-            .filter(|(file, _)| !present.contains_key(*file))
-            .collect();
+        let (gone, waits): (Vec<_>, Vec<_>) = missing
+            .into_iter()
+            .partition(|(file, _)| self.missing.as_ref().is_none_or(|before| before.contains(*file)));
+        self.missing = Some(waits.into_iter().map(|(file, _)| file.clone()).collect());
         for (file, agent) in &gone {
             self.remove(agent, file, &owners).await?;
             self.keep(file, None).await?;

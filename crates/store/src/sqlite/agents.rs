@@ -1,7 +1,9 @@
 //! Agents' configurations, every revision of them.
 
 use rusqlite::{Connection, Row, params};
+use toolgate_engine::records::Owner;
 use toolgate_engine::store::AgentRecord;
+use toolgate_kernel::agent::entity_of;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
@@ -9,6 +11,7 @@ use toolgate_kernel::time::Time;
 
 use super::column::{agent_name, change, first, json, rows};
 use super::fault::Fault;
+use super::records;
 
 const NEWEST: &str = "
     SELECT project, name, revision, config, created, removed FROM agents
@@ -56,7 +59,12 @@ const REMOVE: &str = "
       AND revision = (SELECT max(revision) FROM agents WHERE project = ?1 AND name = ?2)";
 
 pub(crate) fn remove(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<bool, Fault> {
-    Ok(change(connection, REMOVE, params![project.to_bytes(), name.as_str()])? > 0)
+    let removed = change(connection, REMOVE, params![project.to_bytes(), name.as_str()])? > 0;
+    if removed {
+        let owner = Owner::Entity(entity_of(project, name));
+        records::remove_owned(connection, project, owner)?;
+    }
+    Ok(removed)
 }
 
 const REVISION: &str = "

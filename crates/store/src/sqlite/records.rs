@@ -1,7 +1,10 @@
 //! What the gateway's own tools keep.
 
+use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params};
-use toolgate_engine::records::{Change, Expected, Found, Listing, NewRecord, Owner, Record, Shelf};
+use toolgate_engine::records::{
+    Amendment, Change, Expected, Found, Listing, NewRecord, Owner, Record, Shelf,
+};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::time::Time;
@@ -9,38 +12,100 @@ use toolgate_kernel::words::words;
 
 use super::column::{bounded, change, first, json, rows};
 use super::fault::Fault;
+use super::receipts;
 
 /// Words of a search that are looked for.
 const SEARCH_WORDS_MAX: usize = 32;
 
-const GET: &str = "
-    SELECT id, body, due, created, updated, version, data FROM records
-    WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id = ?4";
+/// A record whose bytes may have been left where they are.
+pub(crate) struct Got {
+    pub(crate) record: Record,
+    /// Whether it has more bytes than were asked for, and so came without.
+    pub(crate) cut: bool,
+}
 
-pub(crate) fn get(connection: &Connection, shelf: Shelf, id: &str) -> Result<Option<Record>, Fault> {
-    let key = params![shelf.project.to_bytes(), owner(shelf.owner), shelf.kind, id];
+const GET: &str = "
+    SELECT id, body, due, created, updated, version,
+        CASE WHEN length(data) <= ?5 THEN data END, coalesce(length(data) > ?5, 0)
+    FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id = ?4";
+
+/// A record, with its bytes when these are no more than `bytes_max`.
+pub(crate) fn get(
+    connection: &Connection,
+    shelf: Shelf,
+    id: &str,
+    bytes_max: usize,
+) -> Result<Option<Got>, Fault> {
+    let key = params![
+        shelf.project.to_bytes(),
+        owner(shelf.owner),
+        shelf.kind,
+        id,
+        bounded(bytes_max)
+    ];
     first(connection, GET, key, |row| {
         let data = row.get(6)?;
-        Ok(Record { data, ..record(row)? })
+        let record = Record { data, ..record(row)? };
+        let cut = row.get(7)?;
+        Ok(Got { record, cut })
     })
 }
 
 const LIST: &str = "
     SELECT id, body, due, created, updated, version FROM records
-    WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id > ?4 AND substr(id, 1, length(?5)) = ?5
+    WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id >= ?4 AND id < ?5
     ORDER BY id LIMIT ?6";
 
 pub(crate) fn list(connection: &Connection, shelf: Shelf, listing: &Listing) -> Result<Vec<Record>, Fault> {
-    let after = listing.after.as_deref().unwrap_or_default();
+    let (from, to) = range(listing);
     let key = params![
         shelf.project.to_bytes(),
         owner(shelf.owner),
         shelf.kind,
-        after,
-        listing.prefix,
+        from,
+        to,
         bounded(listing.limit),
     ];
     rows(connection, LIST, key, record)
+}
+
+const LIST_DATA: &str = "
+    SELECT id, data FROM records
+    WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id >= ?4 AND id < ?5 AND data IS NOT NULL
+    ORDER BY id LIMIT ?6";
+
+pub(crate) fn list_data(
+    connection: &Connection,
+    shelf: Shelf,
+    listing: &Listing,
+) -> Result<Vec<(String, Vec<u8>)>, Fault> {
+    let (from, to) = range(listing);
+    let key = params![
+        shelf.project.to_bytes(),
+        owner(shelf.owner),
+        shelf.kind,
+        from,
+        to,
+        bounded(listing.limit),
+    ];
+    rows(connection, LIST_DATA, key, |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// The first id that is listed, and the one before which the list ends.
+fn range(listing: &Listing) -> (String, Value) {
+    // Nothing stands between an id and the same with a zero behind it.
+    let behind = listing.after.as_ref().map(|after| format!("{after}\0"));
+    let from = behind.unwrap_or_default().max(listing.prefix.clone());
+    let mut rest = listing.prefix.clone();
+    while let Some(last) = rest.pop() {
+        let next = (last..=char::MAX).nth(1);
+        if let Some(next) = next {
+            rest.push(next);
+            return (from, rest.into());
+        }
+    }
+    // To SQLite every text is less than any bytes.
+    (from, Value::Blob(Vec::new()))
 }
 
 const SIZE: &str = "
@@ -55,15 +120,29 @@ pub(crate) fn size(connection: &Connection, shelf: Shelf) -> Result<(u64, u64), 
     Ok(size.unwrap_or_default())
 }
 
-pub(crate) fn apply(
+const VERSION: &str = "
+    SELECT version FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id = ?4";
+const COUNT: &str = "SELECT count(*) FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3";
+
+pub(crate) fn amend(
     connection: &Connection,
     shelf: Shelf,
-    expected: &[Expected],
-    changes: &[Change],
+    amendment: &Amendment,
     now: Time,
 ) -> Result<(), Fault> {
+    let Amendment {
+        expected,
+        at_most,
+        changes,
+        receipt,
+    } = amendment;
+    let (project, owner) = (shelf.project.to_bytes(), owner(shelf.owner));
+    if let Some(receipt) = receipt {
+        receipts::check(connection, shelf.project, receipt)?;
+    }
     for Expected { id, version } in expected {
-        let found = get(connection, shelf, id)?.map(|record| record.version);
+        let key = params![project, owner, shelf.kind, id];
+        let found = first(connection, VERSION, key, |row| Ok(row.get::<_, i64>(0)? as u64))?;
         if found != *version {
             return Err(StoreError::Conflict.into());
         }
@@ -75,7 +154,18 @@ pub(crate) fn apply(
             Change::Clear => clear(connection, shelf)?,
         }
     }
-    Ok(())
+    if let Some(most) = at_most {
+        let count = first(connection, COUNT, params![project, owner, shelf.kind], |row| {
+            Ok(row.get::<_, i64>(0)?)
+        })?;
+        if count > Some(bounded(*most)) {
+            return Err(StoreError::Conflict.into());
+        }
+    }
+    match receipt {
+        Some(receipt) => receipts::keep(connection, shelf.project, receipt),
+        None => Ok(()),
+    }
 }
 
 const PUT: &str = "
@@ -86,7 +176,7 @@ const PUT: &str = "
         version = version + 1
     RETURNING number";
 const FORGET_TEXT: &str = "DELETE FROM record_text WHERE rowid = ?1";
-const PUT_TEXT: &str = "INSERT INTO record_text (rowid, text) VALUES (?1, ?2)";
+const PUT_TEXT: &str = "INSERT INTO record_text (rowid, shelf, text) VALUES (?1, ?2, ?3)";
 
 fn put(connection: &Connection, shelf: Shelf, new: &NewRecord, now: Time) -> Result<(), Fault> {
     let row = params![
@@ -102,7 +192,7 @@ fn put(connection: &Connection, shelf: Shelf, new: &NewRecord, now: Time) -> Res
     let number = first(connection, PUT, row, |row| Ok(row.get::<_, i64>(0)?))?;
     change(connection, FORGET_TEXT, [number])?;
     if let Some(text) = &new.text {
-        change(connection, PUT_TEXT, params![number, text])?;
+        change(connection, PUT_TEXT, params![number, word_of(shelf), text])?;
     }
     Ok(())
 }
@@ -125,6 +215,15 @@ fn clear(connection: &Connection, shelf: Shelf) -> Result<(), Fault> {
     forget_text(connection, &numbers)
 }
 
+const REMOVE_OWNED: &str = "DELETE FROM records WHERE project = ?1 AND owner = ?2 RETURNING number";
+
+/// Takes away all that somebody owns.
+pub(crate) fn remove_owned(connection: &Connection, project: ProjectId, of: Owner) -> Result<(), Fault> {
+    let key = params![project.to_bytes(), owner(of)];
+    let numbers = rows(connection, REMOVE_OWNED, key, |row| Ok(row.get::<_, i64>(0)?))?;
+    forget_text(connection, &numbers)
+}
+
 fn forget_text(connection: &Connection, numbers: &[i64]) -> Result<(), Fault> {
     for number in numbers {
         change(connection, FORGET_TEXT, [number])?;
@@ -132,12 +231,13 @@ fn forget_text(connection: &Connection, numbers: &[i64]) -> Result<(), Fault> {
     Ok(())
 }
 
+// The word of the shelf narrows the search, and says nothing of how well a text fits.
 const FIND: &str = "
     SELECT id, body, due, created, updated, version,
-        -bm25(record_text), snippet(record_text, 0, '', '', '…', 32)
+        -bm25(record_text, 0.0, 1.0), snippet(record_text, 1, '', '', '…', 32)
     FROM record_text JOIN records ON records.number = record_text.rowid
     WHERE record_text MATCH ?4 AND project = ?1 AND owner = ?2 AND kind = ?3
-    ORDER BY bm25(record_text), id LIMIT ?5";
+    ORDER BY bm25(record_text, 0.0, 1.0), id LIMIT ?5";
 
 pub(crate) fn find(
     connection: &Connection,
@@ -153,11 +253,12 @@ pub(crate) fn find(
     if quoted.is_empty() {
         return Ok(Vec::new());
     }
+    let asked = format!("shelf : {} AND text : ({})", word_of(shelf), quoted.join(" OR "));
     let key = params![
         shelf.project.to_bytes(),
         owner(shelf.owner),
         shelf.kind,
-        quoted.join(" OR "),
+        asked,
         bounded(limit),
     ];
     rows(connection, FIND, key, |row| {
@@ -205,6 +306,13 @@ fn record(row: &Row<'_>) -> Result<Record, Fault> {
         updated: Time(row.get(4)?),
         version: row.get::<_, i64>(5)? as u64,
     })
+}
+
+/// One word for the shelf, of letters and digits alone.
+fn word_of(shelf: Shelf) -> String {
+    let bytes = [shelf.project.to_bytes().as_slice(), &owner(shelf.owner)].concat();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}{hex}", shelf.kind)
 }
 
 fn owner(owner: Owner) -> Vec<u8> {

@@ -1,6 +1,7 @@
 //! Spaces and their members.
 
 use rusqlite::{Connection, Row, params};
+use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{SpaceRecord, StoreError};
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -8,6 +9,7 @@ use toolgate_kernel::time::Time;
 
 use super::column::{bounded, change, first, insert, optional_agent_name, optional_json, rows};
 use super::fault::Fault;
+use super::receipts;
 
 const CREATE: &str = "
     INSERT INTO spaces (id, project, title, agent, metadata, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -37,7 +39,11 @@ pub(crate) fn amend(
     before: &SpaceRecord,
     title: Option<&str>,
     metadata: Option<&Json>,
+    receipt: Option<&Receipt>,
 ) -> Result<(), Fault> {
+    if let Some(receipt) = receipt {
+        receipts::check(connection, before.project, receipt)?;
+    }
     let row = params![
         title,
         metadata.map(Json::as_str),
@@ -45,9 +51,12 @@ pub(crate) fn amend(
         before.title,
         before.metadata.as_ref().map(Json::as_str),
     ];
-    match change(connection, AMEND, row)? {
-        0 => Err(StoreError::Conflict.into()),
-        _ => Ok(()),
+    if change(connection, AMEND, row)? == 0 {
+        return Err(StoreError::Conflict.into());
+    }
+    match receipt {
+        Some(receipt) => receipts::keep(connection, before.project, receipt),
+        None => Ok(()),
     }
 }
 

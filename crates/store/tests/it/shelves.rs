@@ -1,8 +1,11 @@
 //! What the gateway's own tools keep, the same in every store.
 
 use serde_json::json;
-use toolgate_engine::records::{Change, Expected, Listing, NewRecord, Owner, Records, Shelf};
-use toolgate_engine::store::StoreError;
+use toolgate_engine::records::{
+    Amendment, Change, Expected, Listing, NewRecord, Owner, RECEIPTS_KEPT, Receipt, Records, Shelf,
+};
+use toolgate_engine::store::{Store, StoreError};
+use toolgate_kernel::agent::entity_of;
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::time::Time;
 use toolgate_store::MemoryStore;
@@ -141,5 +144,83 @@ on_every_store! {
         assert_eq!(records.next_due("other").await.unwrap(), None);
         assert_eq!(records.shelf_size(mine()).await.unwrap(), (3, 12));
         assert_eq!(records.record(mine(), "soon").await.unwrap().unwrap().data, Some(vec![1, 2]));
+    }
+
+    async fn a_shelf_never_has_more_than_a_change_allows(records) {
+        let amend = async |changes| {
+            let amendment = Amendment { at_most: Some(2), changes, ..Amendment::default() };
+            records.amend_shelf(mine(), amendment, Time(1)).await
+        };
+        amend(vec![note("a", "one"), note("b", "two")]).await.unwrap();
+        let refused = amend(vec![note("c", "three")]).await;
+        assert!(matches!(refused, Err(StoreError::Conflict)), "{refused:?}");
+        amend(vec![Change::Remove("a".into()), note("c", "three"), note("b", "again")]).await.unwrap();
+        amend(vec![Change::Clear, note("d", "four")]).await.unwrap();
+        assert_eq!(ids(records, mine()).await, ["d"]);
+    }
+
+    async fn a_receipt_is_kept_with_its_changes_and_for_its_time(records) {
+        let amend = async |id: &str, key: &str, now: Time| {
+            let receipt = Receipt { key: key.into(), answer: json!({"made": id}).into(), time: now };
+            let amendment = Amendment { changes: vec![note(id, id)], receipt: Some(receipt), ..Amendment::default() };
+            records.amend_shelf(mine(), amendment, now).await
+        };
+        amend("a", "call", Time(1)).await.unwrap();
+        let refused = amend("b", "call", Time(2)).await;
+        assert!(matches!(refused, Err(StoreError::Exists)), "{refused:?}");
+        assert_eq!(ids(records, mine()).await, ["a"]);
+        let told = async |project, key: &str| records.receipt(project, key).await.unwrap().map(|told| told.to_value());
+        assert_eq!(told(mine().project, "call").await, Some(json!({"made": "a"})));
+        assert_eq!(told(mine().project, "other").await, None);
+        assert_eq!(told(ProjectId::from_bytes([9; 16]), "call").await, None);
+        amend("c", "later", Time(2).after(RECEIPTS_KEPT)).await.unwrap();
+        assert_eq!(told(mine().project, "call").await, None);
+        assert!(told(mine().project, "later").await.is_some());
+    }
+
+    async fn a_prefix_is_a_prefix_to_the_last_character(records) {
+        let odd = ["a", "a\u{10ffff}", "a\u{10ffff}b", "ab", "b", "\u{10ffff}", "\u{10ffff}z", "\u{d7ff}x", "\u{e000}"];
+        records.change_records(mine(), vec![], odd.map(|id| note(id, id)).into(), Time(1)).await.unwrap();
+        for (prefix, count) in [("a", 4), ("a\u{10ffff}", 2), ("\u{10ffff}", 2), ("\u{d7ff}", 1), ("", 9), ("z", 0)] {
+            let listing = Listing { prefix: prefix.into(), after: None, limit: 100 };
+            assert_eq!(records.list_records(mine(), listing).await.unwrap().len(), count, "{prefix:?}");
+        }
+    }
+
+    async fn words_are_found_in_other_forms_and_without_accents(records) {
+        let notes = vec![note("shoes", "Running shoes"), note("cafe", "Crème brûlée, Kafe\u{301}")];
+        records.change_records(mine(), vec![], notes, Time(1)).await.unwrap();
+        for (words, id) in [("run shoe", "shoes"), ("RUNS", "shoes"), ("creme", "cafe"), ("brulée", "cafe"), ("café kafe", "cafe")] {
+            let found = records.find_records(mine(), words, 10).await.unwrap();
+            assert_eq!(found.iter().map(|f| f.record.id.as_str()).collect::<Vec<_>>(), [id], "{words}");
+        }
+    }
+
+    async fn bytes_come_whole_and_by_themselves(records) {
+        let put = |id: &str, data: Option<Vec<u8>>| Change::Put(NewRecord {
+            id: id.into(), body: json!({}).into(), text: None, data, due: None,
+        });
+        let large = vec![7; 1 << 20];
+        let changes = vec![put("a", Some(large.clone())), put("b", None), put("c", Some(vec![]))];
+        records.change_records(mine(), vec![], changes, Time(1)).await.unwrap();
+        assert_eq!(records.record(mine(), "a").await.unwrap().unwrap().data, Some(large.clone()));
+        assert_eq!(records.record(mine(), "b").await.unwrap().unwrap().data, None);
+        let listing = Listing { limit: 10, ..Listing::default() };
+        let data = records.list_data(mine(), listing).await.unwrap();
+        assert_eq!(data, [("a".to_owned(), large), ("c".to_owned(), vec![])]);
+    }
+
+    async fn what_an_agent_keeps_goes_with_it(records) {
+        let (project, cook) = (mine().project, "cook".parse().unwrap());
+        let own = shelf(1, Owner::Entity(entity_of(project, &cook)));
+        records.put_agent(project, &cook, json!({}).into(), Time(1)).await.unwrap();
+        for shelf in [own, mine(), Shelf { kind: "other", ..own }] {
+            records.change_records(shelf, vec![], vec![note("a", "secret")], Time(1)).await.unwrap();
+        }
+        assert!(records.remove_agent(project, &cook).await.unwrap());
+        assert_eq!(ids(records, own).await, [""; 0]);
+        assert_eq!(records.find_records(own, "secret", 10).await.unwrap(), []);
+        assert_eq!(ids(records, Shelf { kind: "other", ..own }).await, [""; 0]);
+        assert_eq!(ids(records, mine()).await, ["a"]);
     }
 }

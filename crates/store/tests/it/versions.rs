@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use toolgate_engine::records::{Change, NewRecord, Owner, Records, Shelf};
+use toolgate_engine::records::{Amendment, Change, NewRecord, Owner, Receipt, Records, Shelf};
 use toolgate_engine::store::{LeaseWrite, RunWrite, SpaceRecord, Store, StoreError};
 use toolgate_engine::usage::{Day, Latency, ToolUse};
 use toolgate_kernel::call::ErrorCode;
@@ -82,7 +82,16 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
         data: Some(vec![0, 255]),
         due: Some(Time(70)),
     });
-    store.change_records(shelf(), vec![], vec![kept], Time(3)).await
+    let amendment = Amendment {
+        changes: vec![kept],
+        receipt: Some(Receipt {
+            key: "call".into(),
+            answer: serde_json::json!({"kept": 1}).into(),
+            time: Time(3),
+        }),
+        ..Amendment::default()
+    };
+    store.amend_shelf(shelf(), amendment, Time(3)).await
 }
 
 fn shelf() -> Shelf {
@@ -145,6 +154,8 @@ async fn verify(store: &SqliteStore, version: usize) -> Result<(), StoreError> {
     );
     let found = store.find_records(shelf(), "wolken", 9).await?;
     assert_eq!(found.len(), usize::from(version >= 3));
+    let receipt = store.receipt(project(1), "call").await?;
+    assert_eq!(receipt.is_some(), version >= 3);
     store.ready().await
 }
 

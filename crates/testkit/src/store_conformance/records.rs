@@ -64,7 +64,7 @@ async fn a_space_is_amended_only_as_it_was_read(store: Arc<dyn Store>) {
     let read = space_record(space(1));
     store.create_space(read.clone()).await.stored();
     let amend = async |before: &SpaceRecord, title: &str, metadata: Option<Json>| {
-        let amended = store.amend_space(before.clone(), Some(title.into()), metadata);
+        let amended = store.amend_space(before.clone(), Some(title.into()), metadata, None);
         amended.await
     };
     amend(&read, "new", Some(json!({"a": 1}).into())).await.stored();

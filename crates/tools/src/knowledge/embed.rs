@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use aws_lc_rs::digest::{SHA256, digest};
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::json;
@@ -33,6 +32,7 @@ pub struct EmbeddingModel {
 /// Asks it.
 pub(crate) struct Embedder {
     model: EmbeddingModel,
+    mark: Mark,
     outside: Outside,
 }
 
@@ -50,7 +50,9 @@ struct Item {
 impl Embedder {
     pub fn new(model: EmbeddingModel) -> Self {
         let outside = Outside::new(AllowList::only(&model.base_url));
-        Self { model, outside }
+        let hash = digest(&SHA256, model.name.as_bytes());
+        let mark = hash.as_ref()[..MARK_BYTES].try_into().expect("a hash is longer");
+        Self { model, mark, outside }
     }
 
     /// A direction for each text; an error is for the log.
@@ -82,7 +84,7 @@ impl Embedder {
         Ok(answer
             .data
             .iter()
-            .map(|item| Direction::of(&item.embedding))
+            .map(|item| Direction::of(self.mark, &item.embedding))
             .collect())
     }
 }
@@ -110,38 +112,51 @@ impl Embedder {
     }
 }
 
-/// Where a vector points, a byte per dimension: how long it is says nothing here.
+/// Bytes that tell models apart.
+const MARK_BYTES: usize = 8;
+type Mark = [u8; MARK_BYTES];
+
+/// Where a vector points, a byte per dimension: how long it is says nothing here. Directions of different models have
+/// nothing to do with each other.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Direction(Vec<i8>);
+pub(crate) struct Direction {
+    model: Mark,
+    parts: Vec<i8>,
+}
 
 impl Direction {
-    fn of(vector: &[f32]) -> Self {
+    fn of(model: Mark, vector: &[f32]) -> Self {
         let longest = vector.iter().fold(0_f32, |longest, part| longest.max(part.abs()));
         let scale = if longest > 0.0 { 127.0 / longest } else { 0.0 };
-        Self(vector.iter().map(|part| (part * scale).round() as i8).collect())
+        let parts = vector.iter().map(|part| (part * scale).round() as i8).collect();
+        Self { model, parts }
     }
-    pub fn to_text(&self) -> String {
-        let bytes: Vec<u8> = self.0.iter().map(|part| part.cast_unsigned()).collect();
-        BASE64.encode(bytes)
+
+    /// As it is kept.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let parts = self.parts.iter().map(|part| part.cast_unsigned());
+        self.model.iter().copied().chain(parts).collect()
     }
-    pub fn from_text(text: &str) -> Option<Self> {
-        let bytes = BASE64.decode(text).ok()?;
-        Some(Self(bytes.into_iter().map(u8::cast_signed).collect()))
-    }
-    /// From -1 to 1; 0 for one of another model.
-    pub fn likeness(&self, other: &Self) -> f64 {
-        if self.0.len() != other.0.len() {
-            return 0.0;
+
+    /// How close it is to one that was kept, from -1 to 1; none when that is of another model.
+    pub fn likeness(&self, kept: &[u8]) -> Option<f64> {
+        let parts = kept.strip_prefix(&self.model)?;
+        if parts.len() != self.parts.len() {
+            return None;
         }
-        let product = |a: &[i8], b: &[i8]| -> i64 {
-            let pairs = a.iter().zip(b);
-            pairs.map(|(a, b)| i64::from(*a) * i64::from(*b)).sum()
-        };
-        let lengths = (product(&self.0, &self.0) as f64 * product(&other.0, &other.0) as f64).sqrt();
-        match lengths > 0.0 {
-            true => product(&self.0, &other.0) as f64 / lengths,
-            false => 0.0,
+        let (mut product, mut own, mut other) = (0_i64, 0_i64, 0_i64);
+        for (a, b) in self.parts.iter().zip(parts) {
+            let (a, b) = (i64::from(*a), i64::from(b.cast_signed()));
+            product += a * b;
+            own += a * a;
+            other += b * b;
         }
+        let lengths = (own as f64 * other as f64).sqrt();
+        Some(if lengths > 0.0 {
+            product as f64 / lengths
+        } else {
+            0.0
+        })
     }
 }
 
@@ -150,16 +165,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directions_that_are_alike_are_close_and_keep_through_text() {
-        let direction = |vector: &[f32]| Direction::of(vector);
+    fn directions_that_are_alike_are_close_and_other_models_are_left_out() {
+        let direction = |vector: &[f32]| Direction::of([1; MARK_BYTES], vector);
+        let likeness = |a: &Direction, b: &Direction| a.likeness(&b.to_bytes());
         let (a, b, c) = (
             direction(&[1.0, 2.0, 0.1]),
             direction(&[10.0, 21.0, 1.0]),
             direction(&[-3.0, 0.1, 9.0]),
         );
-        assert!(a.likeness(&b) > 0.99 && a.likeness(&c) < 0.2);
-        assert_eq!(Direction::from_text(&a.to_text()), Some(a.clone()));
-        assert_eq!(a.likeness(&direction(&[1.0])), 0.0);
-        assert_eq!(direction(&[0.0, f32::NAN]).likeness(&direction(&[0.0, 0.0])), 0.0);
+        assert!(likeness(&a, &b) > Some(0.99) && likeness(&a, &c) < Some(0.2));
+        assert_eq!(likeness(&a, &direction(&[1.0])), None);
+        assert_eq!(
+            likeness(&a, &Direction::of([2; MARK_BYTES], &[1.0, 2.0, 0.1])),
+            None
+        );
+        assert_eq!(
+            likeness(&direction(&[0.0, f32::NAN]), &direction(&[0.0, 0.0])),
+            Some(0.0)
+        );
     }
 }

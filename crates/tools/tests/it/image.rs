@@ -71,9 +71,19 @@ async fn an_image_is_kept_and_can_be_read() {
         assert_eq!(asked.header("authorization"), "Bearer the-operators-key");
         let expected = json!({"model": "painter", "prompt": prompt, "n": 1, "size": "512x512"});
         assert_eq!(serde_json::from_str::<Value>(&asked.body).unwrap(), expected);
+        // Made again, the call is answered without another image.
+        let again = parse(&toolkit, "image-generator", json!({"size": "512x512"}));
+        let again = toolkit
+            .run(&again, &json!({ "prompt": prompt }).into(), &context())
+            .await;
+        assert_eq!(again.unwrap().to_value(), told);
+        let generated = server.asked().into_iter().filter(|asked| asked.method == "POST");
+        assert_eq!(generated.count(), 1);
         let read = parse(&toolkit, "prebuilt", json!({"action": "vfs_read"}));
+        let mut another = context();
+        another.call.number += 1;
         let file = toolkit
-            .run(&read, &json!({ "path": path }).into(), &context())
+            .run(&read, &json!({ "path": path }).into(), &another)
             .await
             .unwrap()
             .to_value();

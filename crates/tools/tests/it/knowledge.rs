@@ -1,9 +1,13 @@
 //! Documents that agents search.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
 use toolgate_engine::knowledge::{Collection, Knowledge, NewDocument};
+use toolgate_engine::records::{Change, NewRecord, Owner, Shelf};
 use toolgate_kernel::time::Time;
 use toolgate_store::MemoryStore;
 use toolgate_tools::knowledge::{EmbeddingModel, Library};
@@ -60,16 +64,83 @@ on_every_store! {
         let told = world.call("bob", "searchKnowledge", json!({"query": "lighthouse"})).await.unwrap();
         assert_eq!(told, json!({"results": [], "totalResults": 0}));
     }
+
+    async fn passages_are_found_when_their_document_says_so(world) {
+        let library = Library::new(world.records.clone(), reader(), None);
+        let shelf = Shelf { project: project(), owner: Owner::Project, kind: "knowledge" };
+        let left = |document: &str| Change::Put(NewRecord {
+            id: format!("c/{document}/0123456789abcdef/000000"),
+            body: json!({"document": document, "edition": "0123456789abcdef", "title": "t", "source": null, "number": 0, "text": "unfinished lighthouse"}).into(),
+            text: Some("unfinished lighthouse".into()),
+            data: None,
+            due: None,
+        });
+        // A crash in the middle of writing leaves some.
+        library.put(&of(None), document("known", "A lighthouse."), Time(1)).await.unwrap();
+        world.records.change_records(shelf, vec![], vec![left("new"), left("known")], Time(1)).await.unwrap();
+        let found = library.search(&of(None), "unfinished lighthouse", 9).await.unwrap();
+        assert_eq!(found.iter().map(|hit| hit.text.as_str()).collect::<Vec<_>>(), ["A lighthouse."]);
+        // Writing it again takes them away. More passages than one write may have are all there.
+        let long = "The lighthouse keeper counts ships. ".repeat(4000);
+        for id in ["new", "known"] {
+            let info = library.put(&of(None), document(id, &long), Time(2)).await.unwrap();
+            assert!(info.passages > 100);
+        }
+        let info = library.get(&of(None), "known").await.unwrap().unwrap().0;
+        assert_eq!((info.created_at, info.updated_at), (Time(1), Time(2)));
+        assert_eq!(world.records.shelf_size(shelf).await.unwrap().0, 2 * (info.passages + 1));
+        library.remove(&of(None), "new", Time(3)).await.unwrap();
+        assert_eq!(world.records.shelf_size(shelf).await.unwrap().0, info.passages + 1);
+    }
+}
+
+/// A model of this name.
+fn model(name: &str, base_url: String) -> EmbeddingModel {
+    EmbeddingModel {
+        base_url: base_url.parse().unwrap(),
+        name: name.into(),
+        api_key: None,
+    }
+}
+
+#[tokio::test]
+async fn what_another_model_meant_says_nothing() {
+    let server = MeaningServer::start().await;
+    let records = Arc::new(MemoryStore::new());
+    let library = |name| Library::new(records.clone(), reader(), Some(model(name, server.base_url())));
+    let cat = document("cat", "feline");
+    library("one").put(&of(None), cat, Time(1)).await.unwrap();
+    assert_eq!(
+        library("one").search(&of(None), "kitten", 3).await.unwrap().len(),
+        1
+    );
+    assert_eq!(library("two").search(&of(None), "kitten", 3).await.unwrap(), []);
+    assert_eq!(
+        library("two").search(&of(None), "feline", 3).await.unwrap().len(),
+        1
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_alone_answer_when_nobody_says_what_they_mean() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}/v1", silent.local_addr().unwrap());
+    let records = Arc::new(MemoryStore::new());
+    let put = Library::new(records.clone(), reader(), None);
+    put.put(&of(None), document("cat", "feline"), Time(1))
+        .await
+        .unwrap();
+    let asked = Instant::now();
+    let library = Library::new(records, reader(), Some(model("silent", base_url)));
+    assert_eq!(library.search(&of(None), "feline", 3).await.unwrap().len(), 1);
+    // By the clock of the test, which stands still but for what is waited for.
+    assert!(asked.elapsed() < Duration::from_secs(6), "{:?}", asked.elapsed());
 }
 
 #[tokio::test]
 async fn with_a_model_of_meaning_other_words_find_it_too() {
     let server = MeaningServer::start().await;
-    let model = EmbeddingModel {
-        base_url: server.base_url().parse().unwrap(),
-        name: "meaning".into(),
-        api_key: None,
-    };
+    let model = model("meaning", server.base_url());
     let library = Library::new(Arc::new(MemoryStore::new()), reader(), Some(model));
     for (id, text) in [
         ("cat", "feline on the sofa"),

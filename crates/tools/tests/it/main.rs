@@ -1,6 +1,7 @@
 //! The gateway's own tools: those that keep something through a real run of an agent whose model follows a script, those
 //! that reach outside against real servers on loopback.
 
+mod again;
 mod apart;
 mod countdown;
 mod goals;

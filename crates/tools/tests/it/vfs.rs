@@ -133,7 +133,6 @@ fn file(name: &str, bytes: usize) -> NewFile {
         mime: None,
         data: vec![b'x'; bytes],
         only: Only::Always,
-        key: None,
     }
 }
 
@@ -146,7 +145,7 @@ async fn quotas_hold_and_deleting_gives_room_back() {
     write("b", 8).await.unwrap();
     assert!(matches!(write("c", 1).await, Err(WorkspaceError::Full(_))));
     files
-        .delete(place, &"b".parse().unwrap(), Only::Always, Time(1))
+        .delete(place, &"b".parse().unwrap(), Only::Always, Time(1), None)
         .await
         .unwrap();
     assert_eq!(files.used(place).await.unwrap().bytes, 10);
@@ -168,7 +167,10 @@ async fn earlier_versions_give_way_to_the_newest() {
     // Room is made for the newest by dropping the oldest.
     files.write(place, file("a", 10), Time(1)).await.unwrap();
     assert_eq!(files.used(place).await.unwrap().bytes, 6 + 10);
-    files.delete(place, &name, Only::Always, Time(1)).await.unwrap();
+    files
+        .delete(place, &name, Only::Always, Time(1), None)
+        .await
+        .unwrap();
     let used = files.used(place).await.unwrap();
     assert_eq!((used.files, used.bytes), (0, 0));
     let listing = Listing {
@@ -179,13 +181,50 @@ async fn earlier_versions_give_way_to_the_newest() {
 }
 
 #[tokio::test]
-async fn the_same_write_again_changes_nothing() {
+async fn earlier_versions_of_any_file_give_way_when_there_is_no_room() {
     let (files, place) = small();
-    let keyed = |bytes| NewFile {
-        key: Some("call".into()),
-        only: Only::New,
-        ..file("a", bytes)
+    let (a, b) = ("a".parse().unwrap(), "b".parse().unwrap());
+    for (now, name, bytes) in [(1, "b", 2), (2, "b", 2), (3, "a", 8), (4, "a", 8)] {
+        files.write(place, file(name, bytes), Time(now)).await.unwrap();
+    }
+    // Twenty bytes, four of them with b. The oldest earlier version is b's, then a's.
+    files.write(place, file("b", 2), Time(5)).await.unwrap();
+    assert!(files.read(place, &b, Some(1)).await.is_err());
+    assert!(files.read(place, &a, Some(1)).await.is_ok());
+    files.write(place, file("b", 10), Time(6)).await.unwrap();
+    assert!(files.read(place, &a, Some(1)).await.is_err());
+    assert_eq!(files.read(place, &a, None).await.unwrap().data.len(), 8);
+    assert_eq!(files.used(place).await.unwrap().bytes, 8 + 10 + 2);
+}
+
+#[tokio::test]
+async fn a_file_that_is_made_anew_has_a_version_of_its_own() {
+    let (files, place) = small();
+    let name = "a".parse().unwrap();
+    let first = files.write(place, file("a", 1), Time(1)).await.unwrap();
+    files
+        .delete(place, &name, Only::Version(1), Time(1), None)
+        .await
+        .unwrap();
+    let second = files.write(place, file("a", 1), Time(1)).await.unwrap();
+    assert!(first.is_new && second.is_new && second.file.version > first.file.version);
+    let stale = NewFile {
+        only: Only::Version(first.file.version),
+        ..file("a", 2)
     };
-    let first = files.write(place, keyed(3), Time(1)).await.unwrap();
-    assert_eq!(files.write(place, keyed(3), Time(2)).await.unwrap(), first);
+    let refused = files.write(place, stale, Time(1)).await;
+    assert!(
+        matches!(refused, Err(WorkspaceError::Changed(Some(2)))),
+        "{refused:?}"
+    );
+    let existing = |name| NewFile {
+        only: Only::Existing,
+        ..file(name, 2)
+    };
+    files.write(place, existing("a"), Time(1)).await.unwrap();
+    let refused = files.write(place, existing("b"), Time(1)).await;
+    assert!(
+        matches!(refused, Err(WorkspaceError::Changed(None))),
+        "{refused:?}"
+    );
 }
