@@ -9,10 +9,10 @@ use toolgate_kernel::name::AgentName;
 
 use crate::Inner;
 use crate::start::{Kinship, NewRun};
-use crate::store::{Family, SpaceRecord, StoreError};
+use crate::store::{Family, RunFilter, RunRecord, SpaceRecord, StoreError};
 
 /// Children of one run that are looked at.
-pub(crate) const CHILDREN_MAX: usize = 10_000;
+const CHILDREN_MAX: usize = 10_000;
 /// Names of agents that are told to a model that asked for one that is not there.
 const NAMES_TOLD_MAX: usize = 20;
 
@@ -40,6 +40,20 @@ pub(crate) enum Birth {
 }
 
 impl Inner {
+    /// The runs that the calls of a run have started.
+    pub(crate) async fn children(
+        &self,
+        project: ProjectId,
+        run: RunId,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let filter = RunFilter {
+            parent: Some(run),
+            limit: CHILDREN_MAX,
+            ..RunFilter::default()
+        };
+        self.store.runs(project, filter).await
+    }
+
     /// Starts a run for a call of another, unless it is there.
     pub(crate) async fn start_child(self: &Arc<Self>, child: ChildStart) -> Result<Birth, StoreError> {
         let ChildStart {

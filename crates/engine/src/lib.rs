@@ -49,7 +49,7 @@ use deliver::Active;
 use feed::{Feed, Scope, Subscription};
 use intake::{By, Claimed, Decided, Decision, IntakeError, Receipt, Submission};
 use model::Model;
-use store::{RunFilter, Store, StoreError};
+use store::{Store, StoreError};
 use tools::ServerTools;
 
 pub use agents::AgentError;
@@ -318,12 +318,7 @@ impl Inner {
         let Some(record) = self.store.run(run).await? else {
             return Ok(());
         };
-        let filter = RunFilter {
-            parent: Some(run),
-            limit: family::CHILDREN_MAX,
-            ..RunFilter::default()
-        };
-        for child in self.store.runs(record.project, filter).await? {
+        for child in self.children(record.project, run).await? {
             if !child.status.is_final() {
                 Box::pin(self.cancel(child.id)).await?;
             }

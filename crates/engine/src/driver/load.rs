@@ -214,7 +214,7 @@ async fn tail(inner: &Inner, space: SpaceId, mut last: Seq) -> Result<Seq, Store
     }
 }
 
-async fn claim_and_read(inner: &Inner, record: RunRecord) -> Result<(Loaded, Vec<Pending>), Why> {
+async fn claim_and_read(inner: &Arc<Inner>, record: RunRecord) -> Result<(Loaded, Vec<Pending>), Why> {
     let id = record.id;
     let loaded = patient(|| read(inner, record.clone())).await?;
     let now = inner.clock.now();
@@ -239,9 +239,22 @@ async fn claim_and_read(inner: &Inner, record: RunRecord) -> Result<(Loaded, Vec
     let loaded = patient(|| read(inner, claimed.clone())).await?;
     match loaded.run.status() {
         Status::Queued => arrivals.insert(0, Arrival::Begin),
-        _ => arrivals.insert(0, Arrival::Recovered),
+        _ => {
+            arrivals.insert(0, Arrival::Recovered);
+            if loaded.run.is_of_family() {
+                summon_children(inner, &claimed).await?;
+            }
+        }
     }
     Ok((loaded, arrivals.into_iter().map(Pending::own).collect()))
+}
+
+/// Those below look by themselves whether anybody still waits for them: a crash may have come before they were told.
+async fn summon_children(inner: &Arc<Inner>, record: &RunRecord) -> Result<(), StoreError> {
+    let children = patient(|| inner.children(record.project, record.id)).await?;
+    let alive = children.into_iter().filter(|child| !child.status.is_final());
+    alive.for_each(|child| inner.summon(child.id));
+    Ok(())
 }
 
 /// Whether nobody waits for the run any more that some call started, which may have happened while nobody looked.

@@ -3,7 +3,8 @@
 use serde_json::json;
 use toolgate_engine::intake::Answer;
 use toolgate_engine::store::{Append, LeaseWrite, RunWrite};
-use toolgate_kernel::event::{EndReason, Event, RunFinish, Status, Usage};
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::event::{EndReason, Event, RunFinish, Status, StepStart, ToolOutputError, Usage};
 use toolgate_kernel::id::RunId;
 
 use crate::families::{SPAWN_WAITING, ask_boss, children, outcomes, restarted, runs, world};
@@ -86,33 +87,52 @@ async fn cancelling_again_ends_what_a_crash_left_below() {
     let root = ask_boss(&world, SPAWN_WAITING).await;
     let child = children(&world, root, 1).await[0];
     world.until_status(child, Status::WaitingTime).await;
-    cancelled_alone(&world, root).await;
-    let world = restarted(world).await;
-    assert_eq!(world.engine.cancel(root).await.unwrap(), Status::Cancelled);
-    none_is_left(&world).await;
-}
-
-/// The store as a crash leaves it that came before the runs below were cancelled too.
-async fn cancelled_alone(world: &World, run: RunId) {
-    let record = world.store.run(run).await.unwrap().unwrap();
     let end = RunFinish {
         status: Status::Cancelled,
         reason: EndReason::Cancelled,
         usage: Usage::default(),
         error: None,
     };
+    leave_behind(&world, root, Status::Cancelled, vec![end.into()]).await;
+    let world = restarted(world).await;
+    assert_eq!(world.engine.cancel(root).await.unwrap(), Status::Cancelled);
+    none_is_left(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_ends_what_was_superseded_just_before_a_crash() {
+    let world = world(by_words, json!({})).await;
+    let root = ask_boss(&world, SPAWN_WAITING).await;
+    let child = children(&world, root, 1).await[0];
+    world.until_status(child, Status::WaitingTime).await;
+    let log = world.log(root).await;
+    let call = log.iter().find_map(|(_, event)| match event {
+        Event::ToolInputAvailable(e) => Some(e.tool()),
+        _ => None,
+    });
+    let superseded = ToolOutputError::of(&call.unwrap(), Some(ErrorCode::Superseded), None);
+    let events = vec![superseded.into(), StepStart { step: 2 }.into()];
+    leave_behind(&world, root, Status::Running, events).await;
+    let world = restarted(world).await;
+    assert_eq!(world.finish(child).await.status, Status::Cancelled);
+    assert_eq!(world.finish(root).await.status, Status::Completed);
+}
+
+/// The store as a crash leaves it that came before the runs below were told.
+async fn leave_behind(world: &World, run: RunId, status: Status, events: Vec<Event>) {
+    let record = world.store.run(run).await.unwrap().unwrap();
     let write = RunWrite::Extend {
         id: run,
         version: record.version,
         epoch: record.epoch,
-        status: Status::Cancelled,
+        status,
         wake_at: None,
         lease: LeaseWrite::Release,
     };
     let append = Append {
         space: record.space,
         run: write,
-        events: vec![end.into()],
+        events,
         usage: Vec::new(),
         time: record.updated,
         idempotency: None,

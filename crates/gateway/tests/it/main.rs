@@ -9,6 +9,7 @@ mod documents;
 mod drain;
 mod every_tool;
 mod examples;
+mod families;
 mod faults;
 mod formats;
 mod harness;

@@ -7,7 +7,7 @@ use super::rows::{Row, agent, outside};
 use super::{World, settled};
 use crate::harness::put_agent;
 
-/// Starts a run of each tool that asks somebody outside, and waits until all of them do.
+/// Starts a run of each tool that asks somebody outside.
 async fn asking(world: &World, change: impl Fn(&mut Value)) -> Vec<(Row, String)> {
     let rows = outside(&world.server).into_iter().enumerate();
     let begun = rows.map(async |(number, row)| {
@@ -20,15 +20,14 @@ async fn asking(world: &World, change: impl Fn(&mut Value)) -> Vec<(Row, String)
         let started = world.api().post("/v1/runs", &body).await;
         (row, started.text("runId"))
     });
-    let begun = join_all(begun).await;
-    world.server.held(begun.len()).await;
-    begun
+    join_all(begun).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_lets_go_of_whoever_was_asked() {
     let world = World::start().await;
     let asking = asking(&world, |_| ()).await;
+    world.server.held(asking.len()).await;
     for (row, run) in &asking {
         let cancelled = world
             .api()
@@ -36,7 +35,7 @@ async fn a_cancel_lets_go_of_whoever_was_asked() {
             .await;
         assert!(cancelled.is_success(), "{}: {cancelled:?}", row.tool);
     }
-    world.server.let_go(asking.len()).await;
+    world.server.let_go().await;
     for (row, run) in &asking {
         let events = world.api().finished(run).await;
         assert_eq!(
@@ -56,17 +55,17 @@ async fn a_deadline_lets_go_of_whoever_was_asked_and_the_run_goes_on() {
         for tool in config["tools"].as_array_mut().expect("tools") {
             // A wait for a moment or a signal has its own.
             if tool["executionType"] != "waiting" {
-                tool["timeout"] = "2s".into();
+                tool["timeout"] = "1s".into();
             }
         }
     };
     let asking = asking(&world, hasty).await;
-    world.server.let_go(asking.len()).await;
     for (row, run) in &asking {
         let events = world.api().finished(run).await;
         assert_eq!(settled(&events, row.tool).data["code"], "TIMEOUT", "{}", row.tool);
         assert_eq!(events.last().expect("an end").data["status"], "completed");
     }
+    world.server.let_go().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

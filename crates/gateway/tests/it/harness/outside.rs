@@ -101,12 +101,10 @@ impl Outside {
             .await;
     }
 
-    /// Waits until so many held requests were given up by whoever made them.
-    pub async fn let_go(&self, count: usize) {
-        self.until(&format!("the end of {count} requests"), |state| {
-            state.let_go >= count
-        })
-        .await;
+    /// Waits until every held request was given up by whoever made it.
+    pub async fn let_go(&self) {
+        self.until("the end of all requests", |state| state.let_go == state.held)
+            .await;
     }
 
     async fn until(&self, what: &str, wanted: impl FnMut(&Holding) -> bool) {
