@@ -428,7 +428,20 @@ async fn a_plan_whose_agent_is_away_goes_on_when_it_is_back() {
     let (plan, space) = world.call("other", "createPlan", input).await;
     let (engine, name) = (&world.nodes[0].0, "other".parse().unwrap());
     let config = world.store.agent(world.project, &name, None).await.unwrap();
+    let due = world.store.due_records(KIND, Time(i64::MAX), 1).await.unwrap();
+    let (shelf, kept) = due.into_iter().next().expect("a plan");
     engine.remove_agent(world.project, &name).await.unwrap();
+    // An agent that is removed takes its plans along. This one was seen by another node just before.
+    let kept = NewRecord {
+        id: kept.id,
+        body: kept.body,
+        text: None,
+        data: None,
+        due: kept.due,
+    };
+    let change = vec![Change::Put(kept)];
+    let put = world.store.change_records(shelf, vec![], change, Time(1));
+    put.await.unwrap();
     world.wait(Duration::from_secs(61));
     world.look().await;
     assert!(world.planned(space).await.is_empty());
