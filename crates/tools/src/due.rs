@@ -9,7 +9,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
-use toolgate_engine::clock::Clock;
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::time::Time;
 
@@ -32,6 +31,8 @@ pub(crate) trait DueWork: Send + Sync {
     /// Longest time between two looks: other nodes make work too.
     const LOOK_EVERY: Duration;
 
+    /// What time it is.
+    fn now(&self) -> Time;
     /// What is due now, most urgent first.
     async fn due(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError>;
     /// When something is due next.
@@ -47,10 +48,7 @@ pub(crate) trait DueWork: Send + Sync {
 }
 
 /// Does work as it falls due.
-pub(crate) struct DueLoop<'a, W> {
-    pub work: &'a W,
-    pub clock: &'a dyn Clock,
-}
+pub(crate) struct DueLoop<'a, W>(pub &'a W);
 
 impl<W: DueWork> DueLoop<'_, W> {
     /// Does what is due until `stop` fires. What is under way then is dropped.
@@ -66,7 +64,7 @@ impl<W: DueWork> DueLoop<'_, W> {
                         let sleep = tokio::time::sleep(self.until_next().await);
                         tokio::select! {
                             () = sleep => {}
-                            () = self.work.woken() => {}
+                            () = self.0.woken() => {}
                         }
                     }
                 }
@@ -80,7 +78,7 @@ impl<W: DueWork> DueLoop<'_, W> {
     /// Does everything that is due now, once; stops at the first failure of the store.
     pub async fn work_off(&self) -> Result<(), StoreError> {
         for _ in 0..BATCHES_MAX {
-            let items = self.work.due(BATCH).await?;
+            let items = self.0.due(BATCH).await?;
             for item in &items {
                 self.perform(item).await?;
             }
@@ -92,14 +90,14 @@ impl<W: DueWork> DueLoop<'_, W> {
     }
 
     async fn perform(&self, item: &W::Item) -> Result<(), StoreError> {
-        let done = AssertUnwindSafe(self.work.perform(item)).catch_unwind().await;
+        let done = AssertUnwindSafe(self.0.perform(item)).catch_unwind().await;
         let why = match done {
             Ok(Err(StoreError::Corrupt(why))) => why,
             Ok(done) => return done,
             Err(_) => "it broke down".to_owned(),
         };
         tracing::error!(why, "a {} is laid aside", W::NAME);
-        match self.work.lay_aside(item).await {
+        match self.0.lay_aside(item).await {
             // Somebody else saw to it.
             Err(StoreError::Conflict) => Ok(()),
             done => done,
@@ -107,8 +105,8 @@ impl<W: DueWork> DueLoop<'_, W> {
     }
 
     async fn until_next(&self) -> Duration {
-        match self.work.next_due().await {
-            Ok(Some(due)) => due.since(self.clock.now()).clamp(PAUSE_MIN, W::LOOK_EVERY),
+        match self.0.next_due().await {
+            Ok(Some(due)) => due.since(self.0.now()).clamp(PAUSE_MIN, W::LOOK_EVERY),
             Ok(None) | Err(_) => W::LOOK_EVERY,
         }
     }
@@ -117,8 +115,6 @@ impl<W: DueWork> DueLoop<'_, W> {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-
-    use toolgate_testkit::held_clock::HeldClock;
 
     use super::*;
 
@@ -142,6 +138,9 @@ mod tests {
         const NAME: &'static str = "word";
         const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+        fn now(&self) -> Time {
+            Time(1)
+        }
         async fn due(&self, limit: usize) -> Result<Vec<&'static str>, StoreError> {
             Ok(self.due.lock().unwrap().iter().copied().take(limit).collect())
         }
@@ -173,11 +172,7 @@ mod tests {
             due: Mutex::new(due.to_vec()),
             ..Words::default()
         };
-        let clock = HeldClock::new();
-        let due_loop = DueLoop {
-            work: &words,
-            clock: &clock,
-        };
+        let due_loop = DueLoop(&words);
         let watching = due_loop.watch(CancellationToken::new());
         // It pauses between looks, so held time shows how often it looked.
         let looked = tokio::time::timeout(PAUSE_AFTER_ERROR * 2 - PAUSE_MIN, watching).await;

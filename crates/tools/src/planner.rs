@@ -44,19 +44,12 @@ impl Planner {
 
     /// Starts what is due until `stop` fires.
     pub async fn watch(self, stop: CancellationToken) {
-        self.due_loop().watch(stop).await;
+        DueLoop(&self).watch(stop).await;
     }
 
     /// Starts the runs of all plans that are due now.
     pub async fn start_due(&self) -> Result<(), StoreError> {
-        self.due_loop().work_off().await
-    }
-
-    fn due_loop(&self) -> DueLoop<'_, Self> {
-        DueLoop {
-            work: self,
-            clock: self.engine.clock().as_ref(),
-        }
+        DueLoop(self).work_off().await
     }
 }
 
@@ -66,9 +59,11 @@ impl DueWork for Planner {
     const NAME: &'static str = "plan";
     const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+    fn now(&self) -> Time {
+        self.engine.clock().now()
+    }
     async fn due(&self, limit: usize) -> Result<Vec<(Shelf, Record)>, StoreError> {
-        let now = self.engine.clock().now();
-        self.records.due_records(KIND, now, limit).await
+        self.records.due_records(KIND, self.now(), limit).await
     }
     async fn next_due(&self) -> Result<Option<Time>, StoreError> {
         self.records.next_due(KIND).await
@@ -104,7 +99,7 @@ enum Outcome {
 
 impl Planner {
     async fn start(&self, shelf: Shelf, record: &Record, plan: Plan) -> Result<(), StoreError> {
-        let now = self.engine.clock().now();
+        let now = self.now();
         // One that had to wait is still for the moment at which it was due.
         let due = plan.waits_since.or(record.due).unwrap_or(now);
         let outcome = self.tell(shelf, record, &plan, due, now).await?;
@@ -181,7 +176,7 @@ impl Planner {
             id: record.id.clone(),
             version: Some(record.version),
         };
-        let now = self.engine.clock().now();
+        let now = self.now();
         let changed = self
             .records
             .change_records(shelf, vec![unchanged], vec![Change::Put(plan)], now);

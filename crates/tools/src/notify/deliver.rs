@@ -74,20 +74,13 @@ impl Deliveries {
         if !self.has(Channel::Webhook) && !self.has(Channel::Mail) {
             return stop.cancelled().await;
         }
-        self.due_loop().watch(stop).await;
+        DueLoop(self).watch(stop).await;
     }
 
     /// Tries everything that is due now, once.
     pub async fn work_off(&self) {
-        if let Err(error) = self.due_loop().work_off().await {
+        if let Err(error) = DueLoop(self).work_off().await {
             tracing::warn!(%error, "deliveries cannot be kept up to date now");
-        }
-    }
-
-    fn due_loop(&self) -> DueLoop<'_, Self> {
-        DueLoop {
-            work: self,
-            clock: self.outbox.clock(),
         }
     }
 
@@ -141,6 +134,9 @@ impl DueWork for Deliveries {
     const NAME: &'static str = "delivery";
     const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+    fn now(&self) -> Time {
+        self.outbox.clock().now()
+    }
     async fn due(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
         self.outbox.due(limit).await
     }

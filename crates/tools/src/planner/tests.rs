@@ -324,6 +324,7 @@ async fn plans_are_listed_cancelled_and_nobody_elses() {
     let world = World::with(1).await;
     let input = json!({"message": "report", "cron": "0 9 * * 1-5", "timeZone": "Europe/Berlin"});
     let (plan, space) = world.call("default", "createPlan", input).await;
+    assert_eq!(plan["schedule"]["cron"]["timeZone"], "Europe/Berlin", "{plan}");
     let (of_other, _) = world.call("other", "getPlan", json!({})).await;
     assert_eq!(of_other["totalPlans"], json!(0));
     let (refused, _) = world.call("other", "cancelPlan", json!({"id": plan["id"]})).await;
@@ -427,6 +428,8 @@ async fn the_plans_of_an_agent_go_with_it() {
     let (_, space) = world.call("other", "createPlan", input).await;
     let (engine, name) = (&world.nodes[0].0, "other".parse().unwrap());
     let config = world.store.agent(world.project, &name, None).await.unwrap();
+    let due = world.store.due_records(KIND, Time(i64::MAX), 1).await.unwrap();
+    let (shelf, kept) = due.into_iter().next().expect("a plan");
     engine.remove_agent(world.project, &name).await.unwrap();
     let config = config.expect("it was there").config;
     engine.put_agent(world.project, &name, config).await.unwrap();
