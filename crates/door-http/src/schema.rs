@@ -129,19 +129,6 @@ impl PartialSchema for ChatPlace {
 }
 impl ToSchema for ChatPlace {}
 
-/// The `etag` of one version.
-pub(crate) struct Etag;
-
-impl PartialSchema for Etag {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .pattern(Some(r#"^"[0-9]{1,16}"$"#))
-            .into()
-    }
-}
-impl ToSchema for Etag {}
-
 /// The `etag` of one version, or `*` for any.
 pub(crate) struct EtagOrAny;
 

@@ -23,7 +23,7 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
 
 use crate::readable::{PDF_BYTES_MAX, Reader, Source, TEXT_BYTES_MAX, Unreadable, Wanted};
-use crate::shelf::input;
+use crate::shelf::{input, share};
 use crate::toolkit::ServerTool;
 use embed::{Direction, Embedder};
 use passages::Passages;
@@ -388,6 +388,10 @@ impl Knowledge for Library {
             by_score.then_with(|| a.place().cmp(&b.place()))
         });
         found.truncate(limit);
+        let best = found.first().map_or(1.0, |hit| hit.score);
+        found
+            .iter_mut()
+            .for_each(|hit| hit.score = share(hit.score, best));
         Ok(found.into_iter().map(told).collect())
     }
 }

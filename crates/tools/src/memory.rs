@@ -16,7 +16,7 @@ use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::tool::Retry;
 use toolgate_kernel::words::words;
 
-use crate::shelf::{body, input, of_agent};
+use crate::shelf::{body, input, of_agent, share};
 use crate::toolkit::ServerTool;
 
 const KIND: &str = "memory";
@@ -234,11 +234,12 @@ impl GetMemory {
         let shelf = of_agent(context, KIND);
         let records = self.0.records();
         let found = records.find_records(shelf, query, MEMORIES_MAX).await?;
+        let best = found.first().map_or(1.0, |found| found.score);
         let mut memories = Vec::new();
         let fitting = found.iter().filter(|found| found.record.id.starts_with(prefix));
         for found in fitting.take(limit) {
             let mut memory = told(&found.record)?;
-            memory["score"] = found.score.into();
+            memory["score"] = share(found.score, best).into();
             memories.push(memory);
         }
         Ok(json!({ "memories": memories }))

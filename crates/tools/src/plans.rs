@@ -190,7 +190,7 @@ impl ServerTool for CreatePlan {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "message": {"type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS_MAX, "description": "What you will be told when it is due."},
+                    "message": {"type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS_MAX, "description": "What you will be told when it is due. Members of the space read it then."},
                     "at": {"type": "string", "format": "date-time", "description": "Once, at this moment, a minute ahead or more, as in 2027-01-31T09:00:00Z."},
                     "everySeconds": {"type": "integer", "minimum": EVERY_SECONDS_MIN, "maximum": EVERY_SECONDS_MAX, "description": "Again and again, with so many seconds between."},
                     "cron": {"type": "string", "description": "Again and again, by a cron expression: minute, hour, day of the month, month, day of the week. \"0 9 * * 1-5\" is every weekday at nine."},

@@ -33,3 +33,9 @@ pub(crate) fn input<T: DeserializeOwned>(input: Value) -> Result<T, CallFailure>
         )
     })
 }
+
+/// How well something fits, beside the best of its search. The figure itself would tell how rare the words are in what
+/// others keep.
+pub(crate) fn share(score: f64, best: f64) -> f64 {
+    if best > 0.0 { score / best } else { 1.0 }
+}

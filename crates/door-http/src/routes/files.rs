@@ -139,7 +139,7 @@ pub(crate) async fn list(
         ("space" = inline(schema::SpaceId), Path),
         ("path" = String, Path, description = "Name of the file; may have slashes."),
         ("version" = Option<u64>, Query, minimum = 1, description = "An earlier version; some are kept."),
-        ("if-none-match" = inline(Option<schema::Etag>), Header, description = "`etag` of the version that is known."),
+        ("if-none-match" = Option<String>, Header, description = "`etag` of the version that is known."),
     ),
     responses(
         (status = 200, description = "All of it, with its own media type.", body = inline(FileBytes), content_type = "*/*"),

@@ -14,6 +14,8 @@ const AGENT: &str = "toolgate";
 /// How much of a file counts, and how many sites are remembered for how long.
 const FILE_BYTES_MAX: usize = 512 << 10;
 const SITES_MAX: usize = 256;
+/// Rules of a site that count.
+const RULES_MAX: usize = 2_000;
 const KEPT: Duration = Duration::from_secs(3600);
 
 /// What sites ask for, as far as it is known.
@@ -72,7 +74,8 @@ impl Rules {
     /// The groups that name us, or else those for everybody.
     fn read(file: &str) -> Self {
         let (mut ours, mut everybodys) = (None, Vec::new());
-        let (mut names, mut open): (Vec<String>, bool) = (Vec::new(), false);
+        // Whom the group speaks to, and whether it still says so.
+        let (mut to_us, mut to_everybody, mut open) = (false, false, false);
         for line in file.trim_start_matches('\u{feff}').lines() {
             let line = line.split('#').next().unwrap_or_default();
             let Some((key, value)) = line.split_once(':') else {
@@ -82,11 +85,12 @@ impl Rules {
             match key.as_str() {
                 "user-agent" => {
                     if !open {
-                        names.clear();
+                        (to_us, to_everybody) = (false, false);
                     }
                     open = true;
-                    names.push(value.to_ascii_lowercase());
-                    if is_ours(names.last().expect("just pushed")) {
+                    to_everybody |= value == "*";
+                    if is_ours(value) {
+                        to_us = true;
                         ours.get_or_insert_with(Vec::new);
                     }
                 }
@@ -95,18 +99,20 @@ impl Rules {
                     if value.is_empty() {
                         continue;
                     }
-                    let rule = (value.to_owned(), key == "allow");
-                    if names.iter().any(|name| is_ours(name)) {
-                        ours.get_or_insert_with(Vec::new).push(rule.clone());
+                    let rule = || (value.to_owned(), key == "allow");
+                    if to_us {
+                        ours.get_or_insert_with(Vec::new).push(rule());
                     }
-                    if names.iter().any(|name| name == "*") {
-                        everybodys.push(rule);
+                    if to_everybody {
+                        everybodys.push(rule());
                     }
                 }
                 _ => {}
             }
         }
-        Self(ours.unwrap_or(everybodys))
+        let mut rules = ours.unwrap_or(everybodys);
+        rules.truncate(RULES_MAX);
+        Self(rules)
     }
 
     /// The longest pattern that fits decides; of two as long the kinder one.
@@ -119,7 +125,9 @@ impl Rules {
 }
 
 fn is_ours(name: &str) -> bool {
-    name.split('/').next() == Some(AGENT)
+    name.split('/')
+        .next()
+        .is_some_and(|name| name.eq_ignore_ascii_case(AGENT))
 }
 
 /// `*` is anything, `$` at the end is the end; otherwise a beginning is enough. Takes the earliest place of each piece,
