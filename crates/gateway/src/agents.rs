@@ -8,5 +8,5 @@ mod markdown;
 mod place;
 mod written;
 
-pub use folder::{Folder, text};
+pub use folder::{Folder, is_about_the_folder, text};
 pub use written::{FILE_BYTES_MAX, Fault, Written};

@@ -199,7 +199,14 @@ impl Store for MemoryStore {
     ) -> Result<u32, StoreError> {
         let mut state = self.state();
         let agent = state.agents.entry((project, name.clone())).or_default();
-        Ok(agent.put(project, name, config, now))
+        let was_removed = agent.removed;
+        let revision = agent.put(project, name, config, now);
+        if was_removed {
+            // A run that outlived the agent may have kept something meanwhile.
+            let owner = Owner::Entity(entity_of(project, name));
+            state.records.remove_owned(project, owner);
+        }
+        Ok(revision)
     }
     async fn agent(
         &self,

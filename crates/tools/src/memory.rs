@@ -253,10 +253,13 @@ impl GetMemory {
     ) -> Result<Value, CallFailure> {
         let mut records = under(&self.0, prefix, context).await?;
         records.sort_by(|a, b| (b.updated, &a.id).cmp(&(a.updated, &b.id)));
-        let mut topics: BTreeMap<String, usize> = BTreeMap::new();
+        // As it was written last, however it was written before.
+        let mut counts: BTreeMap<String, (String, usize)> = BTreeMap::new();
         for record in &records {
-            *topics.entry(body::<Memory>(record)?.topic).or_default() += 1;
+            let topic = body::<Memory>(record)?.topic;
+            counts.entry(self::prefix(&topic)).or_insert((topic, 0)).1 += 1;
         }
+        let topics: BTreeMap<String, usize> = counts.into_values().collect();
         let memories: Result<Vec<Value>, CallFailure> = records.iter().take(limit).map(told).collect();
         Ok(json!({"memories": memories?, "totalMemories": records.len(), "topics": topics}))
     }

@@ -155,7 +155,10 @@ impl Source {
             Form::Pdf => pdf::read(&self.data),
             Form::Html => {
                 let (page, cut, damaged) = self.decoded();
-                let (title, text) = html::read(&page, self.url.as_deref(), self.wanted);
+                let (title, mut text) = html::read(&page, self.url.as_deref(), self.wanted);
+                // Markdown of deep lists is far longer than their markup.
+                let cut = cut || text.len() > TEXT_BYTES_MAX;
+                text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
                 Ok(Readable {
                     title,
                     text,

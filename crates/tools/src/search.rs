@@ -20,7 +20,7 @@ use crate::shelf::input;
 use crate::toolkit::ServerTool;
 
 /// Results unless the model asks for another number.
-const RESULTS: usize = 8;
+const RESULTS: usize = 5;
 const RESULTS_MAX: usize = 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Most bytes of an answer.

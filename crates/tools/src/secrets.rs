@@ -128,24 +128,30 @@ impl Secrets {
     }
 }
 
-/// The ways in which a server may repeat a secret: as it is, in JSON, in an address, in a form.
+/// The ways in which servers repeat a secret: as it is, in JSON (also twice over), in an address (also twice over), in a
+/// form, in a page, in a script. One that a server rewrites in its own way is not found.
 fn spellings(secret: &str) -> Vec<String> {
     let quoted = Value::from(secret).to_string();
     let quoted = &quoted[1..quoted.len() - 1];
     let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-    let codes: String = secret
-        .encode_utf16()
-        .map(|unit| match u8::try_from(unit) {
+    let coded = |code: fn(u16) -> String| -> String {
+        let units = secret.encode_utf16().map(|unit| match u8::try_from(unit) {
             Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
-            _ => format!("\\u{unit:04x}"),
-        })
-        .collect();
+            _ => code(unit),
+        });
+        units.collect()
+    };
     let mut spellings = vec![
         secret.to_owned(),
         quoted.to_owned(),
         quoted.replace('/', "\\/"),
-        codes,
+        quoted.replace('\\', "\\\\").replace('/', "\\\\/"),
+        coded(|unit| format!("\\u{unit:04x}")),
+        coded(|unit| format!("\\x{unit:02x}")),
+        coded(|unit| format!("&#x{unit:x};")),
+        coded(|unit| format!("&#{unit};")),
         encode(secret),
+        encode(&encode(secret)),
         form,
     ];
     spellings.sort();
@@ -190,6 +196,8 @@ mod tests {
             "plain": "x s3cret/+longer y s3cret/+",
             "address": "https://a/?k=s3cret%2F%2B&l=s3cret%2f%2b",
             "json": r#"{"k": "s3cret\/+", "l": "s3cret\u002f\u002B"}"#,
+            "page": "s3cret&#x2F;&#x2b; s3cret&#47;&#43; s3cret%252F%252B",
+            "script": r"s3cret\x2f\x2B s3cret\\/+",
             "s3cret/+": 778899,
             "list": ["s3cret/+"],
         }));
@@ -197,6 +205,8 @@ mod tests {
             "plain": "x [secret B] y [secret A]",
             "address": "https://a/?k=[secret A]&l=[secret A]",
             "json": r#"{"k": "[secret A]", "l": "[secret A]"}"#,
+            "page": "[secret A] [secret A] [secret A]",
+            "script": "[secret A] [secret A]",
             "[secret A]": "[secret PIN]",
             "list": ["[secret A]"],
         });

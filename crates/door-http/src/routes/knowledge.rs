@@ -131,16 +131,21 @@ pub(crate) async fn put(
         door.has_agent(project, agent).await?;
     }
     let (parts, body) = request.into_parts();
+    let data = collect(&parts.headers, body, door.settings.body_bytes_max).await?;
     let named = parts.headers.get(CONTENT_TYPE).map(|value| value.to_str());
-    let mime: Result<Mime, _> = named.unwrap_or(Ok("text/plain")).unwrap_or_default().parse();
+    // `curl -T` says nothing.
+    let guess = if data.starts_with(b"%PDF-") {
+        "application/pdf"
+    } else {
+        "text/plain"
+    };
+    let mime: Result<Mime, _> = named.unwrap_or(Ok(guess)).unwrap_or_default().parse();
     let document = NewDocument {
         id,
         title: text(&query, "title")?,
         source: text(&query, "source")?,
         mime: mime.map_err(|error| unsupported(format!("content-type: {error}")))?,
-        data: collect(&parts.headers, body, door.settings.body_bytes_max)
-            .await?
-            .to_vec(),
+        data: data.to_vec(),
     };
     let now = door.engine.clock().now();
     let kept = door.settings.knowledge.put(&of, document, now).await?;

@@ -90,6 +90,9 @@ fn read(raw: &str) -> Result<String, &'static str> {
     if parts.len() > PARTS_MAX {
         return Err("it has more than 16 parts");
     }
+    if parts.contains(&"..") {
+        return Err("it leads up, out of its folder");
+    }
     for part in &parts {
         // Some systems drop dots and spaces at the end, so that `.. ` is `..` there.
         if part.ends_with(['.', ' ']) || part.starts_with(' ') {

@@ -254,6 +254,16 @@ impl Folder {
     }
 }
 
+fn is_agent(name: &str) -> bool {
+    let is_written = name.ends_with(".md") || name.ends_with(".json");
+    is_written && !name.starts_with('.') && !is_about_the_folder(name)
+}
+
+/// A file that people read about the agents beside it.
+pub fn is_about_the_folder(name: &str) -> bool {
+    name.eq_ignore_ascii_case("readme.md")
+}
+
 /// The files of a folder that may be agents.
 fn list(folder: &Path) -> anyhow::Result<BTreeMap<String, Stamp>> {
     let mut files = BTreeMap::new();
@@ -264,9 +274,7 @@ fn list(folder: &Path) -> anyhow::Result<BTreeMap<String, Stamp>> {
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
-        let is_about_the_folder = name.eq_ignore_ascii_case("readme.md");
-        let is_agent = (name.ends_with(".md") || name.ends_with(".json")) && !is_about_the_folder;
-        if name.starts_with('.') || !is_agent {
+        if !is_agent(&name) {
             continue;
         }
         // A file that goes away meanwhile is gone; a link counts as what it leads to.

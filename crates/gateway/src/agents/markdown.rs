@@ -111,8 +111,28 @@ fn parse(matter: &str) -> Result<Node, Fault> {
     }
     serde_saphyr::from_str_with_options(matter, options).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line() as usize);
-        Fault::at(line + 1, format!("is not YAML: {error}"))
+        Fault::at(line + 1, words(&error))
     })
+}
+
+/// What is wrong, without the place: the library counts lines from the front matter on.
+fn words(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error;
+    match error {
+        Error::Budget { .. } => {
+            "uses anchors or aliases, or is deeper or larger than front matter may be; write it out".into()
+        }
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("has the key {key:?} twice"),
+        Error::DuplicateMappingKey { .. } => "has a key twice".into(),
+        Error::MergeKeyNotAllowed { .. } => "has a merge key (<<), which is not taken; write it out".into(),
+        _ => {
+            let text = error.to_string();
+            let text = text
+                .rsplit_once(" at line ")
+                .map_or(text.as_str(), |(words, _)| words);
+            format!("is not YAML: {text}")
+        }
+    }
 }
 
 /// A tool of front matter as a configuration has it: a name alone is one of the gateway's own, one with a

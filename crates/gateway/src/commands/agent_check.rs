@@ -10,7 +10,8 @@ use toolgate_engine::tools::ServerTools;
 use toolgate_kernel::agent::{self, Defaults};
 
 use super::tool_check::toolkit;
-use crate::agents::{Fault, Written, text};
+use crate::agents::{Fault, Written, is_about_the_folder, text};
+use crate::output;
 use crate::serve;
 use crate::settings::Settings;
 
@@ -36,12 +37,18 @@ impl Check {
             model: serve::default_model(&settings.model),
             actions: &|action| tools.action(action),
         };
-        let reports: Vec<Report> = self.files.iter().map(|file| check(file, &defaults)).collect();
-        if self.json {
-            println!("{}", serde_json::to_string_pretty(&reports)?);
-        } else {
-            reports.iter().for_each(|report| print!("{report}"));
-        }
+        // What the gateway would leave alone in a folder is no agent here either.
+        let is_left_alone = |file: &Path| {
+            let name = file.file_name().and_then(|name| name.to_str());
+            name.is_some_and(is_about_the_folder)
+        };
+        let files = self.files.iter().filter(|file| !is_left_alone(file));
+        let reports: Vec<Report> = files.map(|file| check(file, &defaults)).collect();
+        let text = match self.json {
+            true => serde_json::to_string_pretty(&reports)? + "\n",
+            false => reports.iter().map(Report::to_string).collect(),
+        };
+        output::print(&text)?;
         match reports.iter().all(|report| report.valid) {
             true => Ok(ExitCode::SUCCESS),
             false => Ok(ExitCode::FAILURE),

@@ -109,7 +109,7 @@ fn everything_wrong_is_told_with_its_line() {
         "page.md:13: error: /tools/2/parameters/text/type: ",
         "page.md: 3 problems",
         "config.json:5: error: /tools/0/name: \"1st\" is not a name",
-        "broken.md:3: error: is not YAML: ",
+        "broken.md:3: error: has the key \"name\" twice",
         "bare.md:1: error: expected front matter",
         "half.json:2: error: is not JSON: ",
     ] {
@@ -139,11 +139,15 @@ fn front_matter_cannot_grow_or_say_no_by_accident() {
     let files = folder(&[("bomb.md", bomb), ("norway.md", norway)]);
     let (code, told) = check(files.path(), &["bomb.md"]);
     assert!(
-        code == 1 && told.contains("bomb.md:2: error: is not YAML"),
+        code == 1 && told.contains("bomb.md:2: error: uses anchors"),
         "{told}"
     );
     let (code, told) = check(files.path(), &["norway.md"]);
     assert_eq!(code, 0, "{told}");
+    let twice = folder(&[("twice.md", "---\ndescription: a\ndescription: b\n---\n")]);
+    let (_, told) = check(twice.path(), &["twice.md"]);
+    let line = "twice.md:3: error: has the key \"description\" twice\n";
+    assert!(told.starts_with(line), "{told}");
 }
 
 async fn agent(api: &Api, name: &str) -> Option<Value> {

@@ -196,8 +196,8 @@ fn waiting_parameters(wait: Wait) -> Value {
         Wait::For(_) | Wait::Until(_) | Wait::Signal => json!({ "type": "object" }),
         Wait::Input => json!({ "type": "object", "properties": {
             "seconds": { "type": "number", "minimum": 0, "maximum": TIMEOUT_MAX.as_secs(), "description": "How long." },
-            "until": { "type": "string", "format": "date-time", "description": "Until when." },
-        } }),
+            "until": { "type": "string", "format": "date-time", "description": "Until when. Without either: until a signal comes." },
+        }, "additionalProperties": false }),
     }
 }
 

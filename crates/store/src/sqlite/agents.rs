@@ -39,7 +39,13 @@ pub(crate) fn put(
 ) -> Result<u32, Fault> {
     let revision = match newest(connection, project, name)? {
         Some((newest, false)) if newest.config == *config => return Ok(newest.revision),
-        Some((newest, _)) => newest.revision + 1,
+        Some((newest, removed)) => {
+            if removed {
+                // A run that outlived the agent may have kept something meanwhile.
+                forget(connection, project, name)?;
+            }
+            newest.revision + 1
+        }
         None => 1,
     };
     let row = params![
@@ -61,10 +67,14 @@ const REMOVE: &str = "
 pub(crate) fn remove(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<bool, Fault> {
     let removed = change(connection, REMOVE, params![project.to_bytes(), name.as_str()])? > 0;
     if removed {
-        let owner = Owner::Entity(entity_of(project, name));
-        records::remove_owned(connection, project, owner)?;
+        forget(connection, project, name)?;
     }
     Ok(removed)
+}
+
+/// Takes away what the agent kept.
+fn forget(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<(), Fault> {
+    records::remove_owned(connection, project, Owner::Entity(entity_of(project, name)))
 }
 
 const REVISION: &str = "

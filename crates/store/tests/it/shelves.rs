@@ -224,5 +224,12 @@ on_every_store! {
         assert_eq!(records.find_records(own, "secret", 10).await.unwrap(), []);
         assert_eq!(ids(records, Shelf { kind: "other", ..own }).await, [""; 0]);
         assert_eq!(ids(records, mine()).await, ["a"]);
+        // What a run keeps that outlived it is not for the next of its name.
+        records.change_records(own, vec![], vec![note("a", "late")], Time(2)).await.unwrap();
+        records.put_agent(project, &cook, json!({}).into(), Time(3)).await.unwrap();
+        assert_eq!(ids(records, own).await, [""; 0]);
+        records.change_records(own, vec![], vec![note("a", "new")], Time(4)).await.unwrap();
+        records.put_agent(project, &cook, json!({"n": 1}).into(), Time(5)).await.unwrap();
+        assert_eq!(ids(records, own).await, ["a"]);
     }
 }

@@ -76,6 +76,8 @@ async fn ask(program: &Path, source: &Source) -> io::Result<Vec<u8>> {
     // One that ends early has not taken everything; its answer tells why, or that there is none.
     let (_, heard) = tokio::join!(send, from.read_to_end(&mut answer));
     heard?;
+    // One that has more to say is not heard out.
+    drop(from);
     process.wait().await?;
     Ok(answer)
 }

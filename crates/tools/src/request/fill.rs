@@ -93,7 +93,7 @@ impl Filling<'_> {
             let pieces: Vec<_> = template.pieces(self.input).collect();
             if !matches!(pieces[..], [Piece::Open(_) | Piece::Value(_)]) {
                 let fixed = pieces.iter().all(|piece| matches!(piece, Piece::Text(_)));
-                let text = self.joined(&pieces, if fixed { plain } else { fence(kind)? })?;
+                let text = self.joined(&pieces, if fixed { plain } else { fence(text, kind)? })?;
                 return Ok(Some((text.into(), "text/plain; charset=utf-8")));
             }
         }
@@ -157,7 +157,7 @@ impl Filling<'_> {
 
 /// Whether a text is meant as a JSON document: one place alone is not.
 fn is_json(text: &str, kind: Option<&str>) -> bool {
-    let text = text.trim_start();
+    let text = text.trim_start_matches('\u{feff}').trim_start();
     match kind {
         None => text.starts_with(['{', '[']) && !text.starts_with("{{"),
         Some(kind) => kind.to_ascii_lowercase().contains("json") && !text.starts_with("{{"),
@@ -165,8 +165,10 @@ fn is_json(text: &str, kind: Option<&str>) -> bool {
 }
 
 /// How a value stands among the words of a body, so that it cannot write the rest of it.
-fn fence(kind: Option<&str>) -> Result<fn(&Value) -> String, String> {
-    let kind = kind.unwrap_or("text/plain").to_ascii_lowercase();
+fn fence(text: &str, kind: Option<&str>) -> Result<fn(&Value) -> String, String> {
+    let is_markup = text.trim_start_matches('\u{feff}').trim_start().starts_with('<');
+    let guess = if is_markup { "text/xml" } else { "text/plain" };
+    let kind = kind.unwrap_or(guess).to_ascii_lowercase();
     let media = kind.split(';').next().unwrap_or_default().trim();
     match media {
         "text/plain" => Ok(plain),

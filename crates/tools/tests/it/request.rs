@@ -144,6 +144,12 @@ async fn a_value_cannot_write_the_rest_of_a_body() {
     assert_eq!(told.as_deref(), Ok(expected));
     let told = sent("application/json", r#""hi {{x}}""#, r#"", "a"#).await;
     assert_eq!(told.as_deref(), Ok(r#""hi \", \"a""#));
+    let execution = json!({"method": "POST", "url": "http://{server}/", "body": "<a>{{x}}</a>"});
+    let told = self::sent(execution, json!({"x": "</a><b/>"}))
+        .await
+        .unwrap()
+        .body;
+    assert_eq!(told, "<a>&lt;/a&gt;&lt;b/&gt;</a>");
     let failed = sent(
         "application/graphql",
         "{ user(id: {{x}}) { name } }",
