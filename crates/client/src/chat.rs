@@ -134,7 +134,7 @@ pub enum Chunk {
     /// the step begins anew.
     Text(String),
     /// Something happened in the run.
-    Event(Event),
+    Event(Box<Event>),
     /// A tool begins to run here.
     ToolStart(ToolCall),
     /// It has run; its result is on its way.
@@ -312,7 +312,7 @@ impl Following<'_> {
         if let Some(new) = event.body.as_ref().and_then(|body| self.words.new_in(body)) {
             say(self.out, Chunk::Text(new)).await;
         }
-        say(self.out, Chunk::Event(event)).await;
+        say(self.out, Chunk::Event(Box::new(event))).await;
         match sign {
             Some(Sign::Settled(call)) => {
                 self.pending.remove(&call);

@@ -13,7 +13,7 @@ use crate::error::{Error, PluginError};
 use crate::http::{Http, bearer, sensitive};
 use crate::plugin::{BoxError, Plugin};
 use crate::registry::Registry;
-use crate::resources::{Agents, Approvals, RunRequest, Runs, Spaces, Tools};
+use crate::resources::{Agents, Approvals, Calls, Files, Knowledge, RunRequest, Runs, Spaces, Tools};
 use crate::serve::Serve;
 use crate::tool::{Definition, Tool, ToolCall, ToolError};
 
@@ -202,6 +202,21 @@ impl Client {
     /// Tools of client tools: results, claims, progress.
     pub fn tools(&self) -> Tools<'_> {
         Tools { client: self }
+    }
+    /// Calls that wait for something outside.
+    pub fn calls(&self) -> Calls<'_> {
+        Calls { client: self }
+    }
+    /// The files of a space.
+    pub fn files(&self, space: SpaceId) -> Files<'_> {
+        Files { client: self, space }
+    }
+    /// The documents that agents search: the project's.
+    pub fn knowledge(&self) -> Knowledge<'_> {
+        Knowledge {
+            client: self,
+            agent: None,
+        }
     }
     /// Questions to a person.
     pub fn approvals(&self) -> Approvals<'_> {

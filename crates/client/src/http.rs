@@ -110,14 +110,24 @@ impl Http {
         self.client.request(method, url)
     }
 
+    /// A request to a path of whatever parts, none of them `.` or `..`, with a query.
+    pub fn request_segments(
+        &self,
+        method: Method,
+        segments: &[String],
+        query: &[(&str, String)],
+    ) -> RequestBuilder {
+        let mut url = self.base.clone();
+        url.path_segments_mut()
+            .expect("http has a path")
+            .pop_if_empty()
+            .extend(segments);
+        self.client.request(method, with_query(url, query))
+    }
+
     pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Error> {
-        let mut request = self.request(Method::GET, path);
-        if !query.is_empty() {
-            let mut url = self.base.join(path).expect("ids and names are fit for a path");
-            url.query_pairs_mut()
-                .extend_pairs(query.iter().map(|(name, value)| (name, value.as_str())));
-            request = self.client.get(url);
-        }
+        let url = self.base.join(path).expect("ids and names are fit for a path");
+        let request = self.client.get(with_query(url, query));
         self.read(request, Patience::Brief).await
     }
 
@@ -182,6 +192,14 @@ impl Http {
             cause: cause.without_url().into(),
         }
     }
+}
+
+fn with_query(mut url: Url, query: &[(&str, String)]) -> Url {
+    if !query.is_empty() {
+        url.query_pairs_mut()
+            .extend_pairs(query.iter().map(|(name, value)| (name, value.as_str())));
+    }
+    url
 }
 
 /// The header that carries a key or a token.

@@ -33,8 +33,9 @@ pub use error::{Error, Fault, PluginError, Problem};
 pub use event::Event;
 pub use plugin::{BoxError, Hooks, Plugin};
 pub use resources::{
-    Agents, Approvals, Asked, Claimed, Decided, Decision, EventPage, NewSpace, OpenCall, Pending, Posted,
-    Receipt, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Space, Spaces, Tools, Usage,
+    Agents, Approvals, Asked, Calls, Claimed, Decided, Decision, Document, DocumentPage, EventPage, File,
+    FileContent, FilePage, Files, Knowledge, NewDocument, NewSpace, Only, OpenCall, Pending, Posted, Receipt,
+    Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Space, Spaces, Tools, Usage,
 };
 pub use serve::{Serve, ToolServer};
 pub use stream::EventStream;

@@ -2,12 +2,18 @@
 
 mod agents;
 mod approvals;
+mod calls;
+mod files;
+mod knowledge;
 mod runs;
 mod spaces;
 mod tools;
 
 pub use agents::Agents;
 pub use approvals::{Approvals, Decided, Decision};
+pub use calls::Calls;
+pub use files::{File, FileContent, FilePage, Files, Only};
+pub use knowledge::{Document, DocumentPage, Knowledge, NewDocument};
 pub use runs::{
     Asked, OpenCall, Pending, Posted, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Usage,
 };

@@ -131,7 +131,11 @@ fn wrong_type(seen: &str) -> Refusal {
     )
 }
 
-async fn collect(headers: &HeaderMap, body: axum::body::Body, max: usize) -> Result<Bytes, Refusal> {
+pub(crate) async fn collect(
+    headers: &HeaderMap,
+    body: axum::body::Body,
+    max: usize,
+) -> Result<Bytes, Refusal> {
     let length = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());

@@ -43,6 +43,19 @@ pub(crate) fn document(api: OpenApi) -> String {
         schemas.insert("NewClientTool".into(), client_tool());
         schemas.insert("Problem".into(), schema_of::<ProblemBody>());
         schemas.insert("Fault".into(), schema_of::<FaultBody>());
+        // No tools at all are told alike in everybody's words.
+        if let Some(Value::Object(found)) = schemas.get_mut("FoundTools")
+            && let Some(either) = found.remove("oneOf")
+        {
+            found.insert("anyOf".into(), either);
+        }
+    }
+    // What axum reads to the end of an address is a parameter like any other to everybody else.
+    if let Value::Object(paths) = document["paths"].take() {
+        let named = paths
+            .into_iter()
+            .map(|(path, item)| (path.replace("{*", "{"), item));
+        document["paths"] = Value::Object(named.collect());
     }
     for operation in document["paths"]
         .as_object_mut()
@@ -158,6 +171,7 @@ const REFUSALS: &[(&str, &str)] = &[
         "It was settled otherwise before, or somebody else holds it; `winner` or `claim` tells who.",
     ),
     ("410", "It was given up before this came; `code` tells why."),
+    ("412", "It is not, or no longer, as the headers say it must be."),
     ("413", "The body is too large."),
     ("415", "The body is not JSON."),
     (
@@ -165,6 +179,7 @@ const REFUSALS: &[(&str, &str)] = &[
         "It can be read, but is wrong; `errors` tells everything that is.",
     ),
     ("429", "Too many requests; see `retry-after`."),
+    ("507", "There is no room for it."),
     ("503", "Not now; nothing was done. See `retry-after`."),
 ];
 
@@ -198,6 +213,14 @@ refusals! {
     BackendOnly = ["403"];
     /// What was settled before.
     Settled = ["409", "410"];
+    /// A file that is not right.
+    BadFile = ["400", "408", "413", "415", "507"];
+    /// A document that is not right.
+    BadDocument = ["400", "408", "413", "415", "422", "507"];
+    /// What others change at the same time.
+    Contended = ["409"];
+    /// What others changed before.
+    Changed = ["412"];
     /// Not now.
     Busy = ["503"];
 }

@@ -31,6 +31,9 @@ use std::time::Duration;
 use axum::Router;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::Engine;
+use toolgate_engine::knowledge::Knowledge;
+use toolgate_engine::outbox::Outbox;
+use toolgate_engine::workspace::Workspace;
 use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
 
 use cache::Cache;
@@ -40,6 +43,12 @@ use cache::Cache;
 pub struct DoorSettings {
     /// Who may come in.
     pub auth: Auth,
+    /// The files of spaces.
+    pub workspace: Workspace,
+    /// What projects know.
+    pub knowledge: Arc<dyn Knowledge>,
+    /// What has to be delivered outside.
+    pub outbox: Arc<Outbox>,
     /// Largest request body.
     pub body_bytes_max: usize,
     /// How often a silent stream says that it lives.

@@ -226,6 +226,7 @@ impl From<StoreError> for Refusal {
                 Self::unavailable("the store is not available; nothing was lost, try again")
             }
             StoreError::Exists => Self::conflict("EXISTS", "it exists already"),
+            StoreError::Full => Self::conflict("FULL", "the family of runs is full"),
             StoreError::Corrupt(_) => {
                 tracing::error!(%error, "stored data cannot be read");
                 Self::new(
@@ -239,6 +240,14 @@ impl From<StoreError> for Refusal {
 }
 
 impl Refusal {
+    /// Others changed the same so often meanwhile that nothing came of it.
+    pub(crate) fn contended() -> Self {
+        Self::conflict(
+            "CONFLICT",
+            "others are changing this at the same time; nothing was changed, try again",
+        )
+    }
+
     fn winner(mut self, winner: &impl Serialize) -> Self {
         self.0.body.winner = serde_json::to_value(winner).ok();
         self

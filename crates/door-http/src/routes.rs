@@ -3,10 +3,13 @@
 mod agents;
 mod approvals;
 mod calls;
+mod deliveries;
 mod entities;
 mod feeds;
+mod files;
 mod health;
 mod keys;
+mod knowledge;
 mod message;
 mod messages;
 mod results;
@@ -33,6 +36,12 @@ pub(crate) fn all() -> OpenApiRouter<Shared> {
         .routes(routes!(spaces::create, spaces::list))
         .routes(routes!(spaces::get))
         .routes(routes!(spaces::add_member, spaces::remove_member))
+        .routes(routes!(files::list))
+        .routes(routes!(files::read, files::write, files::remove))
+        .routes(routes!(knowledge::list))
+        .routes(routes!(knowledge::put, knowledge::get, knowledge::remove))
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::retry))
         .routes(routes!(entities::put, entities::get))
         .routes(routes!(messages::post))
         .routes(routes!(feeds::space))
@@ -46,6 +55,7 @@ pub(crate) fn all() -> OpenApiRouter<Shared> {
         .routes(routes!(calls::claim))
         .routes(routes!(calls::release))
         .routes(routes!(calls::progress))
+        .routes(routes!(calls::signal))
         .routes(routes!(approvals::decide))
         .routes(routes!(tools::list))
         .routes(routes!(tool_check::validate))

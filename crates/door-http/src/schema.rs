@@ -129,6 +129,32 @@ impl PartialSchema for ChatPlace {
 }
 impl ToSchema for ChatPlace {}
 
+/// The `etag` of one version, or `*` for any.
+pub(crate) struct EtagOrAny;
+
+impl PartialSchema for EtagOrAny {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some(r#"^(\*|"[0-9]{1,16}")$"#))
+            .into()
+    }
+}
+impl ToSchema for EtagOrAny {}
+
+/// Any version: there must be none.
+pub(crate) struct AnyEtag;
+
+impl PartialSchema for AnyEtag {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(["*"]))
+            .into()
+    }
+}
+impl ToSchema for AnyEtag {}
+
 /// Any JSON value.
 pub(crate) struct Any;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use toolgate_kernel::agent::{self, Agent, Defaults};
+use toolgate_kernel::agent::{self, Agent, Defaults, Provider};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::{AgentName, ToolName};
@@ -44,6 +44,16 @@ pub(crate) struct Compiled {
     pub revision: u32,
     pub agent: Arc<Agent>,
     pub tools: Arc<Kit>,
+}
+
+impl Compiled {
+    /// The agent that answers a tool made of words, or this one itself. None when there is no such tool.
+    pub fn behind(self, tool: Option<&ToolName>) -> Option<Self> {
+        match tool {
+            None => Some(self),
+            Some(tool) => Some(compiled(self.revision, self.agent.behind(tool)?)),
+        }
+    }
 }
 
 /// Tools of a run: the agent's, or the agent's and a caller's.
@@ -130,7 +140,7 @@ impl Inner {
     }
 
     fn with_defaults<T>(&self, read: impl FnOnce(&Defaults<'_>) -> T) -> T {
-        let actions = |action: &str| self.tools.has(action);
+        let actions = |action: &str| self.tools.action(action);
         read(&Defaults {
             model: self.settings.default_model.clone(),
             actions: &actions,
@@ -237,6 +247,16 @@ impl Engine {
         Ok(revision)
     }
 
+    /// What is wrong with a configuration; nothing is stored.
+    pub fn check_agent(&self, name: &AgentName, config: &Json) -> Vec<Problem> {
+        self.inner.parse(name, config).err().unwrap_or_default()
+    }
+
+    /// Whether the gateway has an action of this name.
+    pub fn has_action(&self, name: &str) -> bool {
+        self.inner.tools.action(name).is_some()
+    }
+
     /// Removes an agent; runs under way keep their revision. False when there is none.
     pub async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
         let removed = self.inner.store.remove_agent(project, name).await?;
@@ -257,6 +277,11 @@ impl Engine {
                 .inner
                 .with_defaults(|defaults| tool::check(tools, pointer, &Rules::Trusted(defaults))),
         }
+    }
+
+    /// What a model of this vendor is sent of these tools; none of a vendor that is sent nothing.
+    pub fn definitions(&self, vendor: Provider, tools: &Toolbox) -> Option<Json> {
+        self.inner.model.definitions(vendor, &agent::offered(tools))
     }
 
     /// A compiled configuration: the revision asked for, or the newest.

@@ -219,6 +219,7 @@ impl Subject {
             Arrival::Started { call, .. }
             | Arrival::Output { call, .. }
             | Arrival::Result { call, .. }
+            | Arrival::Signal { call, .. }
             | Arrival::Claim { call, .. }
             | Arrival::Release { call, .. } => Self::Call(*call),
             Arrival::Decide { approval, .. } => Self::Approval(*approval),
@@ -226,6 +227,7 @@ impl Subject {
             | Arrival::Message(_)
             | Arrival::Reply(_)
             | Arrival::Broke { .. }
+            | Arrival::Exhausted(_)
             | Arrival::Tick
             | Arrival::Cancel
             | Arrival::Recovered => Self::Run,

@@ -1,15 +1,16 @@
 //! One task per run that has work: takes what arrives, stores it, and does what is due. A run that only waits
 //! leaves memory; its next letter brings it back from the log.
 
+mod child;
 mod load;
 mod perform;
 mod settle;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{AbortHandle, BoxFuture, abortable};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
@@ -35,6 +36,8 @@ pub(crate) struct Driver {
     id: RunId,
     project: ProjectId,
     space: SpaceId,
+    /// The space of the run at the top: where the tools of all below it work too.
+    home: SpaceId,
     root: RunId,
     run: Run,
     kit: Arc<Kit>,
@@ -55,9 +58,10 @@ pub(crate) struct Driver {
     history: Option<Arc<[Arc<Turn>]>>,
     /// Whether the model is being asked.
     asking: bool,
-    /// Calls that run here now.
-    running: HashSet<CallId>,
-    under_way: FuturesUnordered<BoxFuture<'static, Done>>,
+    /// Calls that run here now, and what stops them.
+    running: HashMap<CallId, AbortHandle>,
+    /// Nothing comes of what was stopped.
+    under_way: FuturesUnordered<BoxFuture<'static, Option<Done>>>,
     seat: Seat,
 }
 
@@ -65,6 +69,7 @@ pub(crate) struct Driver {
 pub(crate) struct Begun {
     pub project: ProjectId,
     pub space: SpaceId,
+    pub home: SpaceId,
     pub root: RunId,
     pub run: Run,
     pub kit: Arc<Kit>,
@@ -103,6 +108,8 @@ pub(crate) enum Done {
         parts: Vec<ReplyPart>,
         ending: Result<Ending, ModelError>,
     },
+    /// Nothing: the run and its family have used up what they may.
+    Exhausted(String),
     /// A call on the gateway's side.
     Called { call: CallId, outcome: Outcome },
 }
@@ -116,6 +123,7 @@ impl Driver {
         let Begun {
             project,
             space,
+            home,
             root,
             run,
             kit,
@@ -131,6 +139,7 @@ impl Driver {
             id: run.id(),
             project,
             space,
+            home,
             root,
             run,
             kit,
@@ -144,7 +153,7 @@ impl Driver {
             driving: Arc::new(driving),
             history,
             asking: false,
-            running: HashSet::new(),
+            running: HashMap::new(),
             under_way: FuturesUnordered::new(),
             seat,
         };
@@ -199,7 +208,9 @@ impl Driver {
                 biased;
                 () = halt.cancelled() => return self.depart().await,
                 Some(letter) = self.letters.recv() => pending = self.open(letter),
-                Some(done) = self.under_way.next() => pending = vec![Pending::own(self.arrival_of(done))],
+                Some(done) = self.under_way.next() => {
+                    pending = done.map(|done| Pending::own(self.arrival_of(done))).into_iter().collect();
+                }
                 () = deadline => pending = vec![Pending::own(Arrival::Tick)],
             }
         }
@@ -262,6 +273,10 @@ impl Driver {
                     },
                 }
             }
+            Done::Exhausted(words) => {
+                self.asking = false;
+                Arrival::Exhausted(words)
+            }
             Done::Called { call, outcome } => {
                 self.running.remove(&call);
                 Arrival::Output { call, outcome }
@@ -291,7 +306,7 @@ impl Driver {
                     failures,
                     not_before,
                 } if !self.asking => ask = Some((step, failures, not_before)),
-                Due::Call(call) if !self.running.contains(&call.tool.call) => {
+                Due::Call(call) if !self.running.contains_key(&call.tool.call) => {
                     if self.running.len() + calls.len() < self.inner.settings.parallel_calls {
                         calls.push(call.clone());
                     }
@@ -300,15 +315,31 @@ impl Driver {
             }
         }
         if let Some((step, failures, not_before)) = ask {
-            let history = self.history().await?;
             self.asking = true;
-            self.under_way.push(self.ask(step, failures, not_before, history));
+            let asking = match self.exhausted().await? {
+                Some(words) => std::future::ready(Done::Exhausted(words)).boxed(),
+                None => {
+                    let history = self.history().await?;
+                    self.ask(step, failures, not_before, history)
+                }
+            };
+            self.undertake(asking);
         }
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let history = self.history().await?;
         for call in calls {
-            self.running.insert(call.tool.call);
-            self.under_way.push(self.call(&call));
+            let handle = self.undertake(self.call(&call, &history));
+            self.running.insert(call.tool.call, handle);
         }
         Ok(())
+    }
+
+    fn undertake(&mut self, work: BoxFuture<'static, Done>) -> AbortHandle {
+        let (work, handle) = abortable(work);
+        self.under_way.push(work.map(Result::ok).boxed());
+        handle
     }
 
     /// Ends when something of the run is past its deadline; never, when nothing is to expire.

@@ -7,17 +7,24 @@
 pub mod clock;
 pub mod feed;
 pub mod intake;
+pub mod knowledge;
 pub mod model;
+pub mod outbox;
+pub mod records;
+pub mod shelves;
 pub mod store;
 pub mod tools;
 pub mod usage;
+pub mod workspace;
 
 mod agents;
 mod deliver;
 mod driver;
-
+mod family;
+mod occasion;
 mod post;
 mod reply;
+mod start;
 mod timekeeper;
 
 use std::sync::atomic::{AtomicBool, AtomicI64};
@@ -46,6 +53,7 @@ use store::{Store, StoreError};
 use tools::ServerTools;
 
 pub use agents::AgentError;
+pub use occasion::Occasion;
 pub use post::default_agent;
 
 /// What may be set.
@@ -201,6 +209,15 @@ impl Engine {
         self.inner.tell_progress(call, progress).await
     }
 
+    /// Gives a signal to a call that waits for one.
+    pub async fn signal_call(&self, call: CallId, value: Json) -> Result<Receipt, IntakeError> {
+        self.inner
+            .deliver(call.run, Arrival::Signal { call, value }, move |run| {
+                receipt(run, call)
+            })
+            .await
+    }
+
     /// Claims an open client call, or keeps a claim alive.
     pub async fn claim_call(
         &self,
@@ -286,9 +303,27 @@ impl Inner {
 
     async fn cancel(self: &Arc<Self>, run: RunId) -> Result<Status, IntakeError> {
         match self.deliver(run, Arrival::Cancel, |run| Some(run.status())).await {
-            Err(IntakeError::Ended(status)) => Ok(status),
+            Err(IntakeError::Ended(status)) => {
+                if status == Status::Cancelled {
+                    self.cancel_children(run).await?;
+                }
+                Ok(status)
+            }
             other => other,
         }
+    }
+
+    /// Ends what a crash left below a run that was cancelled.
+    async fn cancel_children(self: &Arc<Self>, run: RunId) -> Result<(), IntakeError> {
+        let Some(record) = self.store.run(run).await? else {
+            return Ok(());
+        };
+        for child in self.children(record.project, run).await? {
+            if !child.status.is_final() {
+                Box::pin(self.cancel(child.id)).await?;
+            }
+        }
+        Ok(())
     }
 }
 

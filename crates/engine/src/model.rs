@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use toolgate_kernel::agent::ModelSpec;
+use toolgate_kernel::agent::{ModelSpec, Provider};
 use toolgate_kernel::event::{FinishReason, Usage};
+use toolgate_kernel::json::Json;
 use toolgate_kernel::prompt::{OfferedTool, ToolChoice, Turn};
 
 /// One request to a model.
@@ -101,4 +102,6 @@ pub trait Model: Send + Sync {
     /// Asks, and gives the pieces to `sink` as they arrive. Dropping the future closes the connection.
     /// Retries by itself only while nothing has been given to `sink`.
     async fn reply(&self, ask: &Ask, sink: &mut dyn ReplySink) -> Result<Ending, ModelError>;
+    /// What this vendor is sent of these tools, as it stands in a request; none of a vendor that is sent nothing.
+    fn definitions(&self, vendor: Provider, tools: &[OfferedTool]) -> Option<Json>;
 }

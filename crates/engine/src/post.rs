@@ -4,26 +4,22 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use toolgate_kernel::agent::History;
-use toolgate_kernel::event::{Entry, Event, RunStart, Said, Seq};
-use toolgate_kernel::history::Earlier;
-use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::message::Message;
+use toolgate_kernel::event::{Entry, Event, Said, Seq};
+use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
-use toolgate_kernel::run::{Arrival, Run};
-use toolgate_kernel::tool::{ClientTool, settle_conflicts};
+use toolgate_kernel::run::Arrival;
+use toolgate_kernel::tool::settle_conflicts;
 use uuid::Uuid;
 
 use crate::agents::{Compiled, Kit};
-use crate::driver::{Begun, Driver, Seat};
 use crate::feed::Subscription;
 use crate::intake::{Answer, IntakeError, Post, PostError, Posted};
+use crate::start::NewRun;
 use crate::store::{Append, IdempotencyRecord, RunFilter, RunRecord, RunWrite, SpaceRecord, StoreError};
 use crate::{Engine, Inner};
 
 /// Newest runs of a space among which the one under way is looked for.
 const RECENT_RUNS: usize = 8;
-/// How often a write that nobody answered is tried.
-const WRITE_ATTEMPTS: u32 = 5;
 /// Locks that keep two messages to one space from starting two runs.
 const SPACE_LOCKS: usize = 64;
 
@@ -42,36 +38,6 @@ impl SpaceLocks {
         space.hash(&mut hasher);
         self.0[hasher.finish() as usize % SPACE_LOCKS].lock().await
     }
-}
-
-/// A run to be started by a call of another.
-pub(crate) struct ChildStart {
-    pub id: RunId,
-    pub project: ProjectId,
-    pub root: RunId,
-    pub parent: CallId,
-    pub depth: u32,
-    pub agent: AgentName,
-    pub message: Message,
-}
-
-/// Everything a new run begins with.
-struct NewRun {
-    id: RunId,
-    project: ProjectId,
-    space: SpaceId,
-    /// The space's row, when that is new too.
-    new_space: Option<SpaceRecord>,
-    root: RunId,
-    parent: Option<CallId>,
-    depth: u32,
-    agent: Compiled,
-    kit: Arc<Kit>,
-    client_tools: Vec<ClientTool>,
-    categories: Option<Vec<String>>,
-    history: Vec<Earlier>,
-    message: Message,
-    idempotency: Option<IdempotencyRecord>,
 }
 
 impl Engine {
@@ -100,7 +66,7 @@ impl Engine {
 }
 
 impl Inner {
-    async fn post(self: &Arc<Self>, space: SpaceId, mut post: Post) -> Result<Posted, PostError> {
+    pub(crate) async fn post(self: &Arc<Self>, space: SpaceId, mut post: Post) -> Result<Posted, PostError> {
         if self.is_stopping() {
             return Err(PostError::Busy(
                 "the gateway is going down; try again in a moment".into(),
@@ -184,20 +150,13 @@ impl Inner {
         let fresh_space = new_space.is_some();
         let started = self
             .start(NewRun {
-                id,
-                project: post.project,
-                space,
-                new_space,
-                root: id,
-                parent: None,
-                depth: 0,
-                agent,
                 kit,
                 client_tools: post.client_tools.clone(),
                 categories: post.categories.clone(),
                 history: post.history.clone(),
-                message: post.message.clone(),
+                new_space,
                 idempotency,
+                ..NewRun::new(id, post.project, space, agent, post.message.clone())
             })
             .await;
         match started {
@@ -319,169 +278,6 @@ impl Inner {
             seq,
             repeated: false,
         })
-    }
-
-    /// Starts a run for a call of another, unless it is there. False when there is no such agent.
-    pub(crate) async fn start_child(self: &Arc<Self>, child: ChildStart) -> Result<bool, StoreError> {
-        let ChildStart {
-            id,
-            project,
-            root,
-            parent,
-            depth,
-            agent,
-            message,
-        } = child;
-        if self.store.run(id).await?.is_some() {
-            self.summon(id);
-            return Ok(true);
-        }
-        let Some(agent) = self.compiled(project, &agent, None).await? else {
-            return Ok(false);
-        };
-        let space = SpaceId::from_bytes(id.to_bytes());
-        let new_space = SpaceRecord {
-            id: space,
-            project,
-            title: None,
-            agent: Some(agent.agent.name.clone()),
-            metadata: None,
-            members: Vec::new(),
-            created: self.clock.now(),
-        };
-        let kit = agent.tools.clone();
-        let started = self.start(NewRun {
-            id,
-            project,
-            space,
-            new_space: Some(new_space),
-            root,
-            parent: Some(parent),
-            depth,
-            agent,
-            kit,
-            client_tools: Vec::new(),
-            categories: None,
-            history: Vec::new(),
-            message,
-            idempotency: None,
-        });
-        match started.await {
-            Ok(_) | Err(StoreError::Exists) => Ok(true),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Stores a new run and, if there is room, drives it.
-    async fn start(self: &Arc<Self>, new: NewRun) -> Result<Arc<Entry>, StoreError> {
-        let NewRun {
-            id,
-            project,
-            space,
-            new_space,
-            root,
-            parent,
-            depth,
-            agent,
-            kit,
-            client_tools,
-            categories,
-            history,
-            message,
-            idempotency,
-        } = new;
-        let now = self.clock.now();
-        let start = RunStart {
-            agent: agent.agent.name.clone(),
-            revision: agent.revision,
-            model: agent.agent.model.name.clone(),
-            entity: None,
-            parent,
-            depth,
-            client_tools,
-            categories,
-            history,
-            tools: kit.pins.clone(),
-            tool_versions: kit.versions.clone(),
-        };
-        let mut run = Run::new(id, agent.agent.clone(), kit.toolbox.clone());
-        let mut events = run.start(start, message, now);
-        // A child never waits for room that its own parent takes.
-        let room = parent.is_some() || self.active.count() < self.settings.runs_active_max;
-        if room {
-            events.extend(run.take(Arrival::Begin, now).expect("a new run can begin"));
-        }
-        let record = RunRecord {
-            id,
-            project,
-            space,
-            agent: agent.agent.name.clone(),
-            revision: agent.revision,
-            parent,
-            root,
-            status: run.status(),
-            created: now,
-            updated: now,
-            version: Seq(0),
-            wake_at: None,
-            node: room.then_some(self.settings.node),
-            epoch: room.into(),
-        };
-        // Whoever follows the space sees the run from its first event.
-        let driving = self.feed.drive(space);
-        // Given up when this future is: what the store does all the same is found later.
-        let place = room.then(|| (self.active.admit(id), Seat::new(self.clone(), id)));
-        let history = new_space.is_some().then(|| Vec::new().into());
-        let write = RunWrite::Create {
-            record: Box::new(record),
-            space: new_space.map(Box::new),
-        };
-        let append = Append {
-            space,
-            run: write,
-            events,
-            usage: Vec::new(),
-            time: now,
-            idempotency,
-        };
-        let entry = self.create(append, id).await?;
-        self.count(&entry);
-        let Some((letters, seat)) = place else {
-            self.wait_for_room();
-            return Ok(entry);
-        };
-        let (first, version) = (entry.first, entry.last());
-        let begun = Begun {
-            project,
-            space,
-            root,
-            run,
-            kit,
-            first,
-            version,
-            letters,
-            driving,
-            history,
-            seat,
-        };
-        self.tasks.spawn(Driver::begin(self.clone(), begun));
-        Ok(entry)
-    }
-
-    /// Creates a run; when nobody knows whether it worked, looks, and tries again.
-    async fn create(&self, append: Append, id: RunId) -> Result<Arc<Entry>, StoreError> {
-        let mut attempt = 1;
-        loop {
-            match self.store.append(append.clone()).await {
-                Err(StoreError::Timeout) if attempt < WRITE_ATTEMPTS => attempt += 1,
-                // Ours, from an attempt that was thought lost.
-                Err(StoreError::Exists) if attempt > 1 => {
-                    let log = self.store.run_log(id).await?;
-                    return log.into_iter().next().map(Arc::new).ok_or(StoreError::Exists);
-                }
-                other => return other,
-            }
-        }
     }
 
     fn remember(&self, post: &Post, space: SpaceId, run: Option<RunId>) -> Option<IdempotencyRecord> {

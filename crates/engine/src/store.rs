@@ -12,6 +12,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
+use crate::records::Receipt;
 use crate::usage::{Day, ToolUse, UsageRecord};
 
 /// Why the store did not do it.
@@ -29,6 +30,9 @@ pub enum StoreError {
     /// It exists already.
     #[error("it exists already")]
     Exists,
+    /// The family of runs has as many as it may.
+    #[error("the family of runs is full")]
+    Full,
     /// What is stored cannot be read: a bug, or a damaged file.
     #[error("stored data cannot be read: {0}")]
     Corrupt(String),
@@ -67,6 +71,15 @@ pub struct RunRecord {
     pub epoch: u64,
 }
 
+/// A run at the top and all below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Family {
+    /// Runs below the one at the top.
+    pub descendants: u32,
+    /// Tokens that all of them have used.
+    pub tokens: u64,
+}
+
 /// One atomic write to a space's log and to the row of the run it concerns.
 #[derive(Debug, Clone)]
 pub struct Append {
@@ -96,6 +109,8 @@ pub enum RunWrite {
         record: Box<RunRecord>,
         /// Its space, when that is new too.
         space: Option<Box<SpaceRecord>>,
+        /// Refused with `Full` when so many runs stand below its root already.
+        family_max: Option<u32>,
     },
     /// More events of a run; refused with `Conflict` unless its version and epoch are those given.
     Extend {
@@ -288,6 +303,9 @@ pub trait Store: Send + Sync {
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError>;
     /// Rows of a project's runs, newest first.
     async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError>;
+    /// What the run at the top of a tree and all below it come to: what `step-finish` tells of tokens is counted
+    /// by the write that stores it. Nothing for a run that is not there.
+    async fn family(&self, root: RunId) -> Result<Family, StoreError>;
     /// Runs that are not final and that nobody drives but somebody should: driven by a node whose heartbeat
     /// ended before `now`, or undriven and `queued`, `running`, or with `wake_at` at or before `now`.
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError>;
@@ -314,6 +332,15 @@ pub trait Store: Send + Sync {
         before: Option<SpaceId>,
         limit: usize,
     ) -> Result<Vec<SpaceRecord>, StoreError>;
+    /// Gives a space another title and metadata; `Conflict` when these are no longer as in `before`. A receipt is kept
+    /// with the change; `Exists` when it is there already, and then so is the change.
+    async fn amend_space(
+        &self,
+        before: SpaceRecord,
+        title: Option<String>,
+        metadata: Option<Json>,
+        receipt: Option<Receipt>,
+    ) -> Result<(), StoreError>;
     /// Adds a member; nothing when it is one.
     async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError>;
     /// Takes a member out; nothing when it is none.
@@ -342,7 +369,8 @@ pub trait Store: Send + Sync {
     ) -> Result<Option<AgentRecord>, StoreError>;
     /// The newest revision of every agent, by name.
     async fn agents(&self, project: ProjectId) -> Result<Vec<AgentRecord>, StoreError>;
-    /// Removes an agent; runs under way keep their revision. False when there is none.
+    /// Removes an agent, with all records that its entity owns; runs under way keep their revision. False when there is
+    /// none.
     async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError>;
     /// Makes a project or changes its secret and JWKS address.
     async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError>;

@@ -1,12 +1,15 @@
 //! What can be typed after `toolgate`.
 
+mod agent_check;
 mod tool_check;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
+use toolgate_tools::readable;
 
 use crate::chat;
 use crate::output;
@@ -31,9 +34,21 @@ enum Command {
     Settings,
     /// Prints the HTTP door's OpenAPI document.
     Openapi,
+    /// Looks at agents.
+    #[command(subcommand)]
+    Agent(Agent),
     /// Looks at tools.
     #[command(subcommand)]
     Tool(Tool),
+    /// Reads the document on the standard input; the gateway starts itself so, once for each document.
+    #[command(name = readable::ARGUMENT, hide = true)]
+    ReadDocument,
+}
+
+#[derive(Debug, Subcommand)]
+enum Agent {
+    /// Checks files with agents, and tells everything that is wrong with them.
+    Check(agent_check::Check),
 }
 
 #[derive(Debug, Subcommand)]
@@ -53,6 +68,9 @@ struct Serve {
     /// A settings file; `toolgate settings` prints one
     #[arg(long, value_name = "FILE", env = "TOOLGATE_CONFIG")]
     config: Option<PathBuf>,
+    /// A folder with agents as files, read at the start and whenever they change
+    #[arg(long, value_name = "DIR", env = "TOOLGATE_AGENTS")]
+    agents: Option<PathBuf>,
     /// Let everybody in with all rights, for trying out; on loopback only
     #[arg(long, env = "TOOLGATE_NO_AUTH", value_parser = BoolishValueParser::new())]
     no_auth: bool,
@@ -63,8 +81,12 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
     match typed.command {
         Command::Serve(flags) => {
             let mut settings = Settings::load(flags.config.as_deref(), |name| std::env::var(name).ok())?;
+            let readable =
+                |(name, text): (OsString, OsString)| name.into_string().ok().zip(text.into_string().ok());
+            settings.add_secrets(std::env::vars_os().filter_map(readable));
             settings.listen = flags.listen.unwrap_or(settings.listen);
             settings.data = flags.data.unwrap_or(settings.data);
+            settings.agents = flags.agents.or(settings.agents);
             let access = match flags.no_auth {
                 true => serve::Access::Open,
                 false => serve::Access::Keys,
@@ -78,7 +100,9 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         Command::Openapi => {
             output::print(&format!("{}\n", toolgate_door_http::openapi()))?;
         }
+        Command::Agent(Agent::Check(check)) => return check.run(),
         Command::Tool(Tool::Check(check)) => return check.run(),
+        Command::ReadDocument => readable::work()?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,6 @@
 //! The binary `toolgate`: settings, wiring, commands, shutdown.
 
+mod agents;
 mod chat;
 mod commands;
 mod data;
@@ -8,7 +9,6 @@ mod project;
 mod serve;
 mod settings;
 mod telemetry;
-mod tools;
 mod welcome;
 
 use std::process::ExitCode;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use axum::Router;
 use axum::serve::ListenerExt as _;
+use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -15,17 +16,24 @@ use tokio_util::task::AbortOnDropHandle;
 use toolgate_door_http::{Auth, DoorSettings, Rate};
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
+use toolgate_engine::knowledge::Knowledge;
+use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::Store;
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
 use toolgate_store::{SqliteOptions, SqliteStore};
+use toolgate_tools::knowledge::Library;
+use toolgate_tools::notify::Deliveries;
+use toolgate_tools::readable::Reader;
+use toolgate_tools::{Planner, Toolkit};
 
+use crate::agents::Folder;
 use crate::data::DataDir;
 use crate::project;
 use crate::settings::{self, Settings};
 use crate::telemetry::Telemetry;
-use crate::tools::NoActions;
 use crate::welcome::Welcome;
 
 /// How much longer than the engine everything together may take to drain.
@@ -64,27 +72,55 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
         );
     }
     let data = DataDir::open(&settings.data)?;
-    let store: Arc<dyn Store> = Arc::new(open_store(&data)?);
+    let store = Arc::new(open_store(&data)?);
     data.sign();
-    let engine = engine(store.clone(), data.node()?, settings)?;
+    let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
+    let embeddings = settings.embeddings.model()?;
+    let program = std::env::current_exe().context("the gateway's own program, which reads documents")?;
+    let reader = Arc::new(Reader::apart(program));
+    let knowledge = Arc::new(Library::new(store.clone(), reader.clone(), embeddings));
+    let outbox = Arc::new(Outbox::new(store.clone(), Arc::new(SystemClock)));
+    let channels = settings.notifications.channels()?;
+    let deliveries = Arc::new(Deliveries::new(outbox.clone(), channels));
+    let tools = Toolkit::standard(toolgate_tools::Parts {
+        store: store.clone(),
+        records: store.clone(),
+        plans: settings.plans.limits(),
+        world: settings.world()?,
+        workspace: workspace.clone(),
+        knowledge: knowledge.clone(),
+        deliveries: deliveries.clone(),
+        reader,
+    });
+    let engine = engine(store.clone(), tools, data.node()?, settings)?;
     let project = greet(&engine, settings, address).await?;
+
+    let agents = match &settings.agents {
+        Some(folder) => Some(Folder::open(folder, engine.clone(), store.clone(), project).await?),
+        None => None,
+    };
 
     let auth = match access {
         Access::Keys => Auth::Keys,
         Access::Open => Auth::Open(project),
     };
     let stop = CancellationToken::new();
-    let door_settings = door_settings(settings, auth, telemetry, stop.clone());
+    let kept = Kept {
+        workspace,
+        knowledge,
+        outbox,
+    };
+    let door_settings = door_settings(settings, auth, kept, telemetry, stop.clone());
     let door = toolgate_door_http::router(engine.clone(), door_settings);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, ?access, "ready");
-    until_signalled(
-        parts(listener, door, engine, &stop),
-        stop,
-        signals,
-        settings.drain,
-    )
-    .await?;
+    let planner = Planner::new(engine.clone(), store.clone(), settings.plans.limits());
+    let mut parts = parts(listener, door, engine, deliveries, &stop);
+    parts.spawn(planner.watch(stop.clone()).map(Ok));
+    if let Some(agents) = agents {
+        parts.spawn(agents.watch(stop.clone()).map(Ok));
+    }
+    until_signalled(parts, stop, signals, settings.drain).await?;
 
     drop(upkeep);
     if tokio::time::timeout(STORE_CLOSE, store.close()).await.is_err() {
@@ -112,7 +148,13 @@ async fn greet(engine: &Engine, settings: &Settings, address: SocketAddr) -> any
 type Parts = JoinSet<anyhow::Result<()>>;
 
 /// Starts what runs until `stop` fires.
-fn parts(listener: TcpListener, door: Router, engine: Engine, stop: &CancellationToken) -> Parts {
+fn parts(
+    listener: TcpListener,
+    door: Router,
+    engine: Engine,
+    deliveries: Arc<Deliveries>,
+    stop: &CancellationToken,
+) -> Parts {
     let listener = listener.tap_io(|connection| {
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "a connection stays slow");
@@ -127,6 +169,11 @@ fn parts(listener: TcpListener, door: Router, engine: Engine, stop: &Cancellatio
     let stopped = stop.clone();
     parts.spawn(async move {
         engine.drive(stopped).await;
+        Ok(())
+    });
+    let stopped = stop.clone();
+    parts.spawn(async move {
+        deliveries.work(stopped).await;
         Ok(())
     });
     parts
@@ -213,7 +260,12 @@ fn open_store(data: &DataDir) -> anyhow::Result<SqliteStore> {
     })
 }
 
-fn engine(store: Arc<dyn Store>, node: NodeId, settings: &Settings) -> anyhow::Result<Engine> {
+fn engine(
+    store: Arc<dyn Store>,
+    tools: Toolkit,
+    node: NodeId,
+    settings: &Settings,
+) -> anyhow::Result<Engine> {
     let vendors = &settings.vendors;
     let models = Models::new(ModelSettings {
         openai_key: vendors.openai_key.clone(),
@@ -228,7 +280,7 @@ fn engine(store: Arc<dyn Store>, node: NodeId, settings: &Settings) -> anyhow::R
     let parts = toolgate_engine::Parts {
         store,
         model: Arc::new(models),
-        tools: Arc::new(NoActions),
+        tools: Arc::new(tools),
         clock: Arc::new(SystemClock),
     };
     let settings = toolgate_engine::Settings {
@@ -270,14 +322,25 @@ pub fn default_model(model: &settings::Model) -> ModelSpec {
     }
 }
 
+/// What tools keep and the door shows.
+struct Kept {
+    workspace: Workspace,
+    knowledge: Arc<dyn Knowledge>,
+    outbox: Arc<Outbox>,
+}
+
 fn door_settings(
     settings: &Settings,
     auth: Auth,
+    kept: Kept,
     telemetry: &Telemetry,
     stop: CancellationToken,
 ) -> DoorSettings {
     DoorSettings {
         auth,
+        workspace: kept.workspace,
+        knowledge: kept.knowledge,
+        outbox: kept.outbox,
         body_bytes_max: settings.http.body_bytes_max,
         heartbeat: settings.http.heartbeat,
         rate: Rate {

@@ -4,9 +4,14 @@
 //! of a setting in the environment follows from its place in that file.
 
 mod client_tools;
+mod embeddings;
 mod environment;
+mod notifications;
+mod plans;
 mod text;
+mod world;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +21,10 @@ use toolgate_engine::store::NODE_LEASE;
 use toolgate_kernel::agent::Secret;
 
 pub use client_tools::ClientTools;
+pub use embeddings::Embeddings;
+pub use notifications::Notifications;
+pub use plans::Plans;
+pub use world::{Images, Outside, Search};
 
 /// Every setting with its default, written for people.
 pub const SAMPLE: &str = include_str!("../assets/toolgate.toml");
@@ -28,6 +37,9 @@ pub struct Settings {
     pub listen: String,
     /// Where to keep everything.
     pub data: PathBuf,
+    /// A folder with the default project's agents as files.
+    #[serde(deserialize_with = "text::path")]
+    pub agents: Option<PathBuf>,
     /// The default project's secret key.
     #[serde(deserialize_with = "text::secret")]
     pub secret_key: Option<Secret>,
@@ -46,8 +58,23 @@ pub struct Settings {
     pub engine: Engine,
     /// Tools that requests bring.
     pub client_tools: ClientTools,
+    /// Where tools may go.
+    pub outside: Outside,
+    /// What `request` tools may send by name.
+    #[serde(deserialize_with = "text::secrets")]
+    pub secrets: BTreeMap<String, Secret>,
+    /// Who searches the web.
+    pub search: Search,
+    /// Who makes images.
+    pub images: Images,
     /// The model of agents that name none.
     pub model: Model,
+    /// The model that tells what documents mean.
+    pub embeddings: Embeddings,
+    /// Where notifications go besides the space.
+    pub notifications: Notifications,
+    /// What agents may plan.
+    pub plans: Plans,
     /// The vendors of models.
     pub vendors: Vendors,
     /// Logs.
@@ -61,6 +88,7 @@ impl Default for Settings {
         Self {
             listen: "127.0.0.1:8787".into(),
             data: "./toolgate-data".into(),
+            agents: None,
             secret_key: None,
             public_key: None,
             jwt_secret: None,
@@ -68,7 +96,14 @@ impl Default for Settings {
             http: Http::default(),
             engine: Engine::default(),
             client_tools: ClientTools::default(),
+            outside: Outside::default(),
+            secrets: BTreeMap::new(),
+            search: Search::default(),
+            images: Images::default(),
             model: Model::default(),
+            embeddings: Embeddings::default(),
+            notifications: Notifications::default(),
+            plans: Plans::default(),
             vendors: Vendors::default(),
             log: Log::default(),
             telemetry: Telemetry::default(),

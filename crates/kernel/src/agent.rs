@@ -8,15 +8,18 @@ mod tools;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
+use crate::id::{EntityId, ProjectId};
 use crate::json::Json;
-use crate::name::AgentName;
+use crate::name::{AgentName, ToolName};
 use crate::problem::{Problem, Problems};
 use crate::prompt::{OfferedTool, ToolChoice};
-use crate::tool::{Tool, Toolbox};
+use crate::tool::{Execution, ModelChoice, ResultSchema, Retry, Tool, Toolbox};
 
 /// Most model replies in one run that a configuration may ask for.
 pub const STEPS_MAX: u32 = 1_000;
@@ -99,6 +102,32 @@ pub struct ModelSpec {
     pub reasoning_tokens: Option<u32>,
 }
 
+/// How the names of well-known models begin.
+const VENDORS: [(&str, Provider); 4] = [
+    ("gpt-", Provider::Openai),
+    ("chatgpt-", Provider::Openai),
+    ("claude-", Provider::Anthropic),
+    ("gemini-", Provider::Google),
+];
+
+impl ModelSpec {
+    /// Another model of the same vendor, asked in the same way. The demo has no other models, so there the name
+    /// itself tells the vendor where it can.
+    pub fn named(&self, name: &str) -> Self {
+        let own = self.name.provider;
+        let by_name = || VENDORS.iter().find(|(start, _)| name.starts_with(start));
+        let provider = match own {
+            Provider::Demo => by_name().map_or(own, |(_, vendor)| *vendor),
+            Provider::Openai | Provider::Anthropic | Provider::Google => own,
+        };
+        let name = ModelName {
+            provider,
+            name: name.to_owned(),
+        };
+        Self { name, ..self.clone() }
+    }
+}
+
 /// What a run may use up. Each has a default; a configuration may set its own up to the ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -112,6 +141,10 @@ pub struct Limits {
     pub tokens: u64,
     /// Runs above a run.
     pub depth: u32,
+    /// Runs that one step may start.
+    pub fanout: u32,
+    /// Runs below the one at the top, all together.
+    pub descendants: u32,
     /// How often one step is tried when the model breaks midway.
     pub attempts: u32,
 }
@@ -124,6 +157,8 @@ impl Default for Limits {
             calls_per_step: 64,
             tokens: 2_000_000,
             depth: 4,
+            fanout: 8,
+            descendants: 50,
             attempts: 3,
         }
     }
@@ -160,14 +195,76 @@ pub struct Agent {
     pub tools: Toolbox,
     /// Whose account of a conversation counts in its chats.
     pub history: History,
+    /// What its answer must be; one that is not is asked for once more.
+    pub result: Option<ResultSchema>,
+}
+
+impl Agent {
+    /// The agent that answers a tool which this one's author made of words: no tools, and perhaps another model.
+    pub fn behind(&self, tool: &ToolName) -> Option<Self> {
+        let Execution::Prompt(prompt) = &self.tools.get(tool)?.execution else {
+            return None;
+        };
+        let mut instructions = self.tools[tool].description.clone();
+        if let Some(result) = &prompt.result {
+            let schema = result.schema.as_str();
+            instructions.push_str(&format!(
+                "\nAnswer with JSON alone that fits this schema: {schema}"
+            ));
+        }
+        Some(Self {
+            name: self.name.clone(),
+            description: None,
+            instructions,
+            model: match &prompt.model {
+                None => self.model.clone(),
+                Some(ModelChoice::Own(model)) => model.clone(),
+                Some(ModelChoice::Named(name)) => self.model.named(name),
+            },
+            tool_choice: ToolChoice::None,
+            limits: self.limits,
+            grants: Vec::new(),
+            tools: Toolbox::new(),
+            history: History::Server,
+            result: prompt.result.clone(),
+        })
+    }
+
+    /// The agent as a participant: what it keeps is tied to this, in every revision.
+    pub fn entity(&self, project: ProjectId) -> EntityId {
+        entity_of(project, &self.name)
+    }
+}
+
+/// The agent of this name as a participant.
+pub fn entity_of(project: ProjectId, agent: &AgentName) -> EntityId {
+    let hash = Sha256::new()
+        .chain_update(b"agent\0")
+        .chain_update(project.to_bytes())
+        .chain_update(agent.as_str())
+        .finalize();
+    EntityId::from_bytes(hash[..16].try_into().expect("a hash has 32 bytes"))
+}
+
+/// What the gateway says of one of its actions. The author of a `prebuilt` tool need not repeat it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Action {
+    /// What the model is told.
+    pub description: String,
+    /// JSON Schema of the input.
+    pub parameters: Value,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// What a crash in mid-execution means.
+    pub retry: Retry,
 }
 
 /// What the author of a configuration need not say.
 pub struct Defaults<'a> {
     /// What an agent without a `model` asks.
     pub model: ModelSpec,
-    /// Whether the gateway has an action of this name, for `prebuilt` tools.
-    pub actions: &'a dyn Fn(&str) -> bool,
+    /// The gateway's action of this name, for `prebuilt` tools.
+    pub actions: &'a dyn Fn(&str) -> Option<Action>,
 }
 
 /// Reads a configuration (the long form with `agent`, or a short one with `instructions` at the top) and reports everything

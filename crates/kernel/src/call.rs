@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Claim, Seq, ToolRef};
+use crate::event::{Claim, Pause, Seq, ToolRef};
 use crate::id::{ApprovalId, RunId};
 use crate::json::Json;
 use crate::time::Time;
@@ -144,6 +144,8 @@ pub enum CallState {
         /// The run that executes it, for a call that starts another agent.
         child: Option<RunId>,
     },
+    /// On the gateway's side, waiting for a moment or a signal.
+    Paused(Pause),
     /// On the client's side, offered or held.
     Open {
         /// When it is given up; none until the offer is stored.

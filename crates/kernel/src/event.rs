@@ -295,6 +295,15 @@ impl Event {
             | Self::Notification(_) => true,
         }
     }
+    /// The call that it settles.
+    pub fn settles(&self) -> Option<CallId> {
+        match self {
+            Self::ToolOutputAvailable(e) => Some(e.tool_call_id),
+            Self::ToolOutputError(e) => Some(e.tool_call_id),
+            Self::ToolOutputDenied(e) => Some(e.tool_call_id),
+            _ => None,
+        }
+    }
 }
 
 macro_rules! body {
@@ -361,6 +370,15 @@ macro_rules! tool_body {
     };
 }
 
+/// What a run at the top and all below it may use up together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Budget {
+    /// Tokens, read and written.
+    pub tokens: u64,
+    /// Runs below the one at the top.
+    pub descendants: u32,
+}
 body! {
     /// A run began.
     RunStart {
@@ -379,6 +397,12 @@ body! {
         /// How many runs stand above it.
         #[serde(default)]
         depth: u32,
+        /// The tool of the agent that it answers, for one that the agent's author made of words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        behind: Option<ToolName>,
+        /// What the run at the top may use up: its tokens, and the runs below it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<Budget>,
         /// Tools that the caller brought.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         client_tools: Vec<ClientTool>,
@@ -546,6 +570,16 @@ pub struct Claim {
     /// When the call is offered again.
     pub until: Time,
 }
+/// What a durable pause waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pause {
+    /// When it ends whatever happens.
+    pub until: Time,
+    /// A signal from outside ends it; that none comes is an error.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub signal: bool,
+}
 tool_body! {
     /// The call is under way.
     ToolExecuting {
@@ -555,6 +589,9 @@ tool_body! {
         /// The run that executes it, for a call that starts another agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunId>,
+        /// What it waits for, for a durable pause.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pause: Option<Pause>,
     }
 }
 tool_body! {
@@ -633,6 +670,8 @@ pub enum EndReason {
     Limit,
     /// The model could not be asked.
     ModelError,
+    /// The answer does not have the form that it must have.
+    InvalidOutput,
     /// Somebody asked for it.
     Cancelled,
 }

@@ -17,6 +17,8 @@ pub mod problem;
 pub mod prompt;
 pub mod run;
 pub mod schema;
+pub mod template;
 pub mod time;
 pub mod tool;
 pub mod view;
+pub mod words;

@@ -2,11 +2,14 @@
 //! events rebuilds the same state; [`Run::due`] says what must be under way now. What is due is a function of
 //! the state, so going on after a crash is the same as going on.
 
+mod answer;
 mod approve;
+mod pause;
 mod pipeline;
 mod replay;
 mod take;
 
+pub use answer::json_in;
 pub use replay::tool_ref;
 
 use std::sync::Arc;
@@ -14,7 +17,7 @@ use std::time::Duration;
 
 use crate::agent::Agent;
 use crate::call::{Call, CallState, ErrorCode, Outcome};
-use crate::event::{Claim, FinishReason, Seq, Status, Usage};
+use crate::event::{Budget, Claim, FinishReason, Seq, Status, Usage};
 use crate::history::Transcript;
 use crate::id::{ApprovalId, CallId, EntityId, MessageId, RunId};
 use crate::json::Json;
@@ -36,6 +39,10 @@ pub struct Run {
     agent: Arc<Agent>,
     tools: Arc<Toolbox>,
     depth: u32,
+    /// Of the agent.
+    revision: u32,
+    /// What the run at the top and all below it may use up.
+    budget: Budget,
     phase: Phase,
     /// The status that the log tells.
     told: Status,
@@ -46,6 +53,7 @@ pub struct Run {
     calls: Vec<Call>,
     decisions: Vec<DecisionRecord>,
     messages: Vec<MessageId>,
+    speaker: Option<EntityId>,
     transcript: Transcript,
     /// What the client says was said before, when the agent takes its word.
     told_before: Option<Arc<[Arc<Turn>]>>,
@@ -119,6 +127,15 @@ pub enum Arrival {
         /// The vendor asked to wait so long.
         retry_after: Option<Duration>,
     },
+    /// A signal from outside for a call that waits for one.
+    Signal {
+        /// Which.
+        call: CallId,
+        /// What it says.
+        value: Json,
+    },
+    /// The run at the top and all below it have used up what they may.
+    Exhausted(String),
     /// A call on the gateway's side starts; stored first, so that a crash is not silent.
     Started {
         /// Which.
@@ -275,6 +292,27 @@ impl Run {
     pub fn tools(&self) -> &Arc<Toolbox> {
         &self.tools
     }
+    /// Which revision of the agent it follows.
+    pub fn revision(&self) -> u32 {
+        self.revision
+    }
+    /// What the run at the top and all below it may use up.
+    pub fn budget(&self) -> Budget {
+        self.budget
+    }
+    /// Whether others stand above or below it.
+    pub fn is_of_family(&self) -> bool {
+        let child = |call: &Call| {
+            call.definition
+                .as_ref()
+                .is_some_and(|tool| tool.execution.is_run())
+        };
+        self.depth > 0 || self.calls.iter().any(child)
+    }
+    /// Whom it works for: the person who spoke last, here or above.
+    pub fn speaker(&self) -> Option<EntityId> {
+        self.speaker
+    }
     /// How many runs stand above it.
     pub fn depth(&self) -> u32 {
         self.depth
@@ -324,12 +362,16 @@ impl Run {
             Phase::Asking { .. } => Status::Running,
             Phase::Ended(status) => *status,
             Phase::Calling { first } => {
-                let mut status = Status::WaitingTool;
+                // Whoever has something to do is told first: people, then clients; time takes care of itself.
+                let mut status = Status::WaitingTime;
                 for call in &self.calls[*first as usize..] {
                     match &call.state {
                         CallState::Ready | CallState::Executing { .. } => return Status::Running,
                         CallState::AwaitsApproval { .. } => status = Status::WaitingApproval,
-                        CallState::Open { .. } | CallState::Settled(_) => {}
+                        CallState::Open { .. } if status == Status::WaitingTime => {
+                            status = Status::WaitingTool
+                        }
+                        CallState::Open { .. } | CallState::Paused(_) | CallState::Settled(_) => {}
                     }
                 }
                 status
@@ -361,21 +403,26 @@ impl Run {
         let Phase::Calling { first } = &self.phase else {
             return None;
         };
-        self.calls[*first as usize..]
-            .iter()
-            .filter_map(|call| wake_of(&call.state))
-            .min()
+        self.calls[*first as usize..].iter().filter_map(wake_of).min()
     }
 }
 
-fn wake_of(state: &CallState) -> Option<Time> {
-    match state {
+fn wake_of(call: &Call) -> Option<Time> {
+    match &call.state {
         CallState::AwaitsApproval { expires_at, .. } => Some(*expires_at),
         CallState::Open { deadline, claim } => Some(
             claim
                 .as_ref()
                 .map_or(*deadline, |claim| claim.until.min(*deadline)),
         ),
-        CallState::Ready | CallState::Executing { .. } | CallState::Settled(_) => None,
+        CallState::Paused(pause) => Some(pause.until),
+        CallState::Executing { child: Some(_) } => child_deadline(call),
+        CallState::Ready | CallState::Executing { child: None } | CallState::Settled(_) => None,
     }
+}
+
+/// When a run that executes a call is given up. Whatever else runs on the gateway's side, the engine watches.
+fn child_deadline(call: &Call) -> Option<Time> {
+    let timeout = call.definition.as_ref()?.timeout;
+    Some(call.since.after(timeout))
 }

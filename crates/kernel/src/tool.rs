@@ -4,6 +4,8 @@ mod check;
 mod client;
 mod conflict;
 pub(crate) mod definition;
+mod outside;
+mod query;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,11 +21,15 @@ use crate::schema::Validator;
 pub use check::{Checked, Rules, check, check_agent};
 pub use client::{ClientToolLimits, client_tools, compile_client, merge, merge_with};
 pub use conflict::{Conflict, settle_conflicts};
+pub use outside::{HttpCall, ImageCall, Method, ModelChoice, PromptTool, ResultSchema, Wait};
+pub use query::Query;
 
 /// How long a client may take by default.
 pub const CLIENT_DEADLINE: Duration = Duration::from_secs(600);
 /// How long a tool on the gateway's side may take by default.
 pub const EXECUTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a run of its own may take, all that it waits for included, when nobody says.
+pub const CHILD_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Longest time-out a definition may ask for.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -88,6 +94,11 @@ impl Tool {
             Execution::Static(_)
             | Execution::PassThrough
             | Execution::Agent { .. }
+            | Execution::Spawn
+            | Execution::Prompt(_)
+            | Execution::Request(_)
+            | Execution::Image(_)
+            | Execution::Waiting(_)
             | Execution::Prebuilt { .. } => Placement::Server,
         }
     }
@@ -107,11 +118,37 @@ pub enum Execution {
         /// Which.
         agent: AgentName,
     },
+    /// A child run of the agent that the input names.
+    Spawn,
+    /// A child run that answers a prompt.
+    Prompt(Arc<PromptTool>),
+    /// An HTTP call.
+    Request(Arc<HttpCall>),
+    /// An image from a model.
+    Image(Arc<ImageCall>),
+    /// A durable pause.
+    Waiting(Wait),
     /// A named action of the gateway.
     Prebuilt {
         /// Its name in the registry.
         action: String,
     },
+}
+
+impl Execution {
+    /// Whether a call of it is a run of its own.
+    pub fn is_run(&self) -> bool {
+        match self {
+            Self::Agent { .. } | Self::Spawn | Self::Prompt(_) => true,
+            Self::Client
+            | Self::Static(_)
+            | Self::PassThrough
+            | Self::Request(_)
+            | Self::Image(_)
+            | Self::Waiting(_)
+            | Self::Prebuilt { .. } => false,
+        }
+    }
 }
 
 /// Who may see a tool's input and output besides secret principals. Client tools are always seen by members.
@@ -190,5 +227,5 @@ impl ClientTool {
     }
 }
 
-/// The tools of a run, by name.
+/// The tools of an agent or a run, by name: the registry. A [`Query`] finds those for a purpose.
 pub type Toolbox = BTreeMap<ToolName, Arc<Tool>>;

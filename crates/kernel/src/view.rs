@@ -61,7 +61,7 @@ fn public(event: &Event) -> Option<Cow<'_, Event>> {
         )
         .into(),
         Event::ToolExecuting(e) if hidden(e.placement, e.shown) => {
-            ToolExecuting::of(&e.tool(), None, None).into()
+            ToolExecuting::of(&e.tool(), None, None, None).into()
         }
         Event::ToolOutputAvailable(e) if hidden(e.placement, e.shown) => {
             ToolOutputAvailable::of(&e.tool(), None, None).into()

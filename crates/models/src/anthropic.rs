@@ -14,6 +14,8 @@ use crate::stream::Dialect;
 
 mod request;
 
+pub(crate) use request::tools;
+
 /// The version of the API that this adapter speaks.
 const VERSION: &str = "2023-06-01";
 /// Marks what this adapter wants back.

@@ -15,6 +15,8 @@ use crate::stream::Dialect;
 mod request;
 mod schema;
 
+pub(crate) use request::tools;
+
 /// Marks what this adapter wants back.
 const TAG: &str = "google:";
 

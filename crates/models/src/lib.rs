@@ -25,6 +25,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use toolgate_engine::model::{Ask, Ending, Model, ModelError, ReplySink};
 use toolgate_kernel::agent::{Provider, Secret};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::prompt::OfferedTool;
 
 use crate::failure::{permanent, presentable};
 use crate::http::{Client, Outgoing};
@@ -100,6 +102,18 @@ impl Model for Models {
             Provider::Google => self.ask(google::VENDOR, &settings.google_key, ask, sink).await,
             Provider::Demo => Ok(demo::reply(ask, sink).await),
         }
+    }
+    fn definitions(&self, vendor: Provider, tools: &[OfferedTool]) -> Option<Json> {
+        let text = match vendor {
+            // A request without tools says nothing of them.
+            Provider::Openai | Provider::Anthropic | Provider::Google if tools.is_empty() => Ok("[]".into()),
+            Provider::Openai => serde_json::to_string(&openai::tools(tools)),
+            Provider::Anthropic => serde_json::to_string(&anthropic::tools(tools)),
+            Provider::Google => serde_json::to_string(&google::tools(tools)),
+            Provider::Demo => return None,
+        };
+        let text = text.expect("a definition has only string keys");
+        Some(Json::parse(text).expect("what was written is JSON"))
     }
 }
 

@@ -15,6 +15,8 @@ use crate::stream::Dialect;
 
 mod request;
 
+pub(crate) use request::tools;
+
 /// The vendor's own address.
 const ADDRESS: &str = "https://api.openai.com/v1";
 /// Marks what this adapter wants back.

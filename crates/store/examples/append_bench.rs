@@ -169,6 +169,7 @@ fn begin(id: [u8; 16]) -> Append {
         run: RunWrite::Create {
             record: Box::new(record),
             space: Some(Box::new(row)),
+            family_max: None,
         },
         events: vec![
             Said { message }.into(),

@@ -15,6 +15,7 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 
 use std::time::Duration;
 
+use toolgate_engine::records::RECEIPTS_KEPT;
 use toolgate_engine::store::{Append, RunWrite};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::time::Time;
@@ -27,6 +28,23 @@ fn forgotten_before(now: Time) -> Time {
     Time(now.0.saturating_sub(ANSWER_KEPT.as_millis() as i64))
 }
 
+/// Most tokens that one append adds to a run: whatever a vendor claims, sums stay numbers.
+const TOKENS_MAX: u64 = 1 << 40;
+
+/// What an append adds to the tokens of its run.
+fn tokens(append: &Append) -> u64 {
+    let steps = append.events.iter().filter_map(|event| match event {
+        Event::StepFinish(step) => Some(step.usage.total()),
+        _ => None,
+    });
+    steps.fold(0, u64::saturating_add).min(TOKENS_MAX)
+}
+
+/// Receipts older than this are forgotten at `now`.
+fn receipts_kept_since(now: Time) -> Time {
+    Time(now.0.saturating_sub(RECEIPTS_KEPT.as_millis() as i64))
+}
+
 /// Panics over an append that contradicts itself: that is a bug of the caller.
 fn check(append: &Append) {
     assert!(!append.events.is_empty(), "an append has at least one event");
@@ -34,7 +52,7 @@ fn check(append: &Append) {
         append.events.iter().all(Event::is_durable),
         "only durable events are stored"
     );
-    if let RunWrite::Create { record, space } = &append.run {
+    if let RunWrite::Create { record, space, .. } = &append.run {
         let one_space =
             record.space == append.space && space.as_ref().is_none_or(|new| new.id == append.space);
         assert!(one_space, "a run begins in the space it is appended to");

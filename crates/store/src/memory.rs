@@ -1,17 +1,20 @@
 //! The store in plain maps behind one lock: what the seam means, without a database in the way.
 
 mod leases;
+mod records;
 mod state;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use toolgate_engine::records::{Amendment, Found, Listing, Owner, Receipt, Record, Records, Shelf};
 use toolgate_engine::store::{
-    AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
-    RunFilter, RunRecord, SpaceRecord, Store, StoreError,
+    AgentRecord, Append, CommitListener, EntityRecord, Family, IdempotencyRecord, KeyRecord, LogRange,
+    ProjectRecord, RunFilter, RunRecord, SpaceRecord, Store, StoreError,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
+use toolgate_kernel::agent::entity_of;
 use toolgate_kernel::event::Entry;
 use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -90,6 +93,9 @@ impl Store for MemoryStore {
         let runs = state.runs.values().rev();
         Ok(runs.filter(fits).take(filter.limit).cloned().collect())
     }
+    async fn family(&self, root: RunId) -> Result<Family, StoreError> {
+        Ok(self.state().family(root))
+    }
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError> {
         Ok(self.state().claimable(now, limit))
     }
@@ -138,6 +144,23 @@ impl Store for MemoryStore {
             .cloned()
             .collect())
     }
+    async fn amend_space(
+        &self,
+        before: SpaceRecord,
+        title: Option<String>,
+        metadata: Option<Json>,
+        receipt: Option<Receipt>,
+    ) -> Result<(), StoreError> {
+        let mut state = self.state();
+        state.records.check_receipt(before.project, receipt.as_ref())?;
+        let same =
+            |space: &&mut SpaceRecord| space.title == before.title && space.metadata == before.metadata;
+        let space = state.spaces.get_mut(&before.id).filter(same);
+        let space = space.ok_or(StoreError::Conflict)?;
+        (space.title, space.metadata) = (title, metadata);
+        state.records.keep_receipt(before.project, receipt);
+        Ok(())
+    }
     async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
         if let Some(space) = self.state().spaces.get_mut(&space)
             && !space.members.contains(&member)
@@ -176,7 +199,14 @@ impl Store for MemoryStore {
     ) -> Result<u32, StoreError> {
         let mut state = self.state();
         let agent = state.agents.entry((project, name.clone())).or_default();
-        Ok(agent.put(project, name, config, now))
+        let was_removed = agent.removed;
+        let revision = agent.put(project, name, config, now);
+        if was_removed {
+            // A run that outlived the agent may have kept something meanwhile.
+            let owner = Owner::Entity(entity_of(project, name));
+            state.records.remove_owned(project, owner);
+        }
+        Ok(revision)
     }
     async fn agent(
         &self,
@@ -205,7 +235,12 @@ impl Store for MemoryStore {
     async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
         let mut state = self.state();
         let agent = state.agents.get_mut(&(project, name.clone()));
-        Ok(agent.is_some_and(|agent| !std::mem::replace(&mut agent.removed, true)))
+        let removed = agent.is_some_and(|agent| !std::mem::replace(&mut agent.removed, true));
+        if removed {
+            let owner = Owner::Entity(entity_of(project, name));
+            state.records.remove_owned(project, owner);
+        }
+        Ok(removed)
     }
 
     async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError> {
@@ -281,4 +316,40 @@ impl Store for MemoryStore {
         Ok(())
     }
     async fn close(&self) {}
+}
+
+#[async_trait]
+impl Records for MemoryStore {
+    async fn record(&self, shelf: Shelf, id: &str) -> Result<Option<Record>, StoreError> {
+        Ok(self.state().records.get(shelf, id))
+    }
+    async fn list_records(&self, shelf: Shelf, listing: Listing) -> Result<Vec<Record>, StoreError> {
+        Ok(self.state().records.list(shelf, &listing))
+    }
+    async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError> {
+        Ok(self.state().records.size(shelf))
+    }
+    async fn list_data(&self, shelf: Shelf, listing: Listing) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        Ok(self.state().records.list_data(shelf, &listing))
+    }
+    async fn amend_shelf(&self, shelf: Shelf, amendment: Amendment, now: Time) -> Result<(), StoreError> {
+        self.state().records.amend(shelf, amendment, now)
+    }
+    async fn receipt(&self, project: ProjectId, key: &str) -> Result<Option<Json>, StoreError> {
+        Ok(self.state().records.receipt(project, key))
+    }
+    async fn find_records(&self, shelf: Shelf, words: &str, limit: usize) -> Result<Vec<Found>, StoreError> {
+        Ok(self.state().records.find(shelf, words, limit))
+    }
+    async fn due_records(
+        &self,
+        kind: &'static str,
+        now: Time,
+        limit: usize,
+    ) -> Result<Vec<(Shelf, Record)>, StoreError> {
+        Ok(self.state().records.due(kind, now, limit))
+    }
+    async fn next_due(&self, kind: &'static str) -> Result<Option<Time>, StoreError> {
+        Ok(self.state().records.next_due(kind))
+    }
 }

@@ -4,18 +4,27 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
-use toolgate_kernel::call::ErrorCode;
-use toolgate_kernel::id::CallId;
+use toolgate_kernel::agent::Action;
+use toolgate_kernel::id::{CallId, SpaceId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::message::Part;
+use toolgate_kernel::prompt::{Said, Turn};
+use toolgate_kernel::tool::{EXECUTION_TIMEOUT, Execution, Retry};
 
-/// Actions: `echo` gives its input back; `fail` fails; `panic` panics; `slow` waits for a permit of `gate` and
-/// gives its input back; `hang` never ends.
+/// Larger outputs of runs below become `"too large"`.
+pub const FAKE_OUTPUT_BYTES_MAX: usize = 10_000;
+
+/// Actions: `echo` gives its input back; `context` gives what it sees around it; `fail` fails; `panic` panics; `slow`
+/// waits for a permit of `gate` and gives its input back; `hang` never ends.
 pub struct FakeTools {
     /// What `slow` waits for.
     pub gate: Arc<Semaphore>,
-    calls: Mutex<Vec<CallId>>,
+    calls: Mutex<Vec<(CallId, SpaceId)>>,
+    cancels: Mutex<Vec<CancellationToken>>,
 }
 
 impl Default for FakeTools {
@@ -23,6 +32,7 @@ impl Default for FakeTools {
         Self {
             gate: Arc::new(Semaphore::new(0)),
             calls: Mutex::default(),
+            cancels: Mutex::default(),
         }
     }
 }
@@ -30,26 +40,61 @@ impl Default for FakeTools {
 impl FakeTools {
     /// Every call so far, also the same one again.
     pub fn calls(&self) -> Vec<CallId> {
-        self.calls.lock().expect("no panic holds the list").clone()
+        let calls = self.calls.lock().expect("no panic holds the list");
+        calls.iter().map(|(call, _)| *call).collect()
+    }
+    /// Where each of them was to work.
+    pub fn spaces(&self) -> Vec<SpaceId> {
+        let calls = self.calls.lock().expect("no panic holds the list");
+        calls.iter().map(|(_, space)| *space).collect()
+    }
+    /// What fires when nobody wants the result of a call any more, for every call so far.
+    pub fn cancels(&self) -> Vec<CancellationToken> {
+        self.cancels.lock().expect("no panic holds the list").clone()
     }
 }
 
 #[async_trait]
 impl ServerTools for FakeTools {
-    fn has(&self, action: &str) -> bool {
-        ["echo", "fail", "panic", "slow", "hang"].contains(&action)
+    fn action(&self, name: &str) -> Option<Action> {
+        let known = [
+            "echo",
+            "context",
+            "fail",
+            "panic",
+            "slow",
+            "hang",
+            "signal_parent",
+        ]
+        .contains(&name);
+        known.then(|| Action {
+            description: format!("Does {name}."),
+            parameters: json!({"type": "object"}),
+            timeout: EXECUTION_TIMEOUT,
+            retry: Retry::Never,
+        })
     }
-    async fn call(&self, action: &str, input: &Json, context: &CallContext) -> Result<Json, CallFailure> {
+    async fn run(
+        &self,
+        execution: &Execution,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure> {
+        let Execution::Prebuilt { action } = execution else {
+            return Err(CallFailure::failed("only actions are faked"));
+        };
         self.calls
             .lock()
             .expect("no panic holds the list")
-            .push(context.call);
+            .push((context.call, context.space));
+        self.cancels
+            .lock()
+            .expect("no panic holds the list")
+            .push(context.cancel.clone());
         (context.progress)(input.clone());
-        match action {
-            "fail" => Err(CallFailure {
-                code: ErrorCode::ExecutionFailed,
-                message: format!("no luck with {input:?}"),
-            }),
+        match action.as_str() {
+            "context" => Ok(seen(context).into()),
+            "fail" => Err(CallFailure::failed(format!("no luck with {input:?}"))),
             "panic" => panic!("as the test wants"),
             "hang" => std::future::pending().await,
             "slow" => {
@@ -58,5 +103,52 @@ impl ServerTools for FakeTools {
             }
             _ => Ok(input.clone()),
         }
+    }
+    async fn bounded(&self, output: Json, _: &CallContext) -> Json {
+        match output.as_str().len() > FAKE_OUTPUT_BYTES_MAX {
+            true => Json::string("too large"),
+            false => output,
+        }
+    }
+}
+
+/// What a call sees around it.
+fn seen(context: &CallContext) -> Value {
+    let profile = context.profile.as_ref();
+    json!({
+        "history": context.turns.iter().map(|turn| words(turn)).collect::<Vec<_>>(),
+        "profile": profile.map(|who| json!({"subject": who.subject, "name": who.name, "metadata": who.metadata})),
+        "tools": context.tools,
+        "grants": context.grants,
+        "agent": context.agent,
+        "entity": context.entity,
+        "space": context.space,
+        "depth": context.depth,
+        "seconds": context.deadline.since(context.now).as_secs(),
+        "cancelled": context.cancel.is_cancelled(),
+    })
+}
+
+/// Who spoke in a turn, and the words.
+fn words(turn: &Turn) -> String {
+    let (who, words): (&str, String) = match turn {
+        Turn::User(parts) => ("user", parts.iter().filter_map(text).collect()),
+        Turn::Assistant(said) => ("agent", said.iter().filter_map(said_text).collect()),
+        Turn::Results(_) => ("results", String::new()),
+    };
+    format!("{who}: {words}")
+}
+
+fn text(part: &Part) -> Option<&str> {
+    match part {
+        Part::Text { text } => Some(text),
+        Part::Image { .. } => None,
+    }
+}
+
+fn said_text(said: &Said) -> Option<&str> {
+    match said {
+        Said::Text(text) => Some(text),
+        Said::Reasoning { .. } | Said::Call { .. } => None,
     }
 }

@@ -1,12 +1,13 @@
 //! A store that fails on purpose, the same way for the same seed.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
-    AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
-    RunFilter, RunRecord, SpaceRecord, Store, StoreError,
+    AgentRecord, Append, CommitListener, EntityRecord, Family, IdempotencyRecord, KeyRecord, LogRange,
+    ProjectRecord, RunFilter, RunRecord, SpaceRecord, Store, StoreError,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::Entry;
@@ -24,6 +25,7 @@ pub struct FaultyStore {
     per_mille: u64,
     calls: AtomicU64,
     calm: AtomicBool,
+    refused: Mutex<Option<&'static str>>,
 }
 
 /// What becomes of a call.
@@ -44,7 +46,13 @@ impl FaultyStore {
             per_mille: per_mille.into(),
             calls: AtomicU64::new(0),
             calm: AtomicBool::new(false),
+            refused: Mutex::default(),
         }
+    }
+
+    /// From now on the method of this name is `Unavailable`, or none is.
+    pub fn refuse(&self, method: Option<&'static str>) {
+        *self.refused.lock().expect("no panic holds the name") = method;
     }
 
     /// From now on every call goes through.
@@ -66,7 +74,14 @@ impl FaultyStore {
         }
     }
 
-    async fn through<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    async fn through<T>(
+        &self,
+        method: &'static str,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        if *self.refused.lock().expect("no panic holds the name") == Some(method) {
+            return Err(StoreError::Unavailable("on purpose".into()));
+        }
         match self.fate() {
             Fate::Done => call.await,
             Fate::Unavailable => Err(StoreError::Unavailable("on purpose".into())),
@@ -100,7 +115,7 @@ macro_rules! pass_on {
                 self.inner.close().await;
             }
             $(async fn $name(&self $(, $argument: $type)*) -> Result<$answer, StoreError> {
-                self.through(self.inner.$name($($argument),*)).await
+                self.through(stringify!($name), self.inner.$name($($argument),*)).await
             })*
         }
     };
@@ -112,6 +127,7 @@ pass_on! {
     fn space_log(&self, space: SpaceId, range: LogRange) -> Vec<Entry>;
     fn run(&self, run: RunId) -> Option<RunRecord>;
     fn runs(&self, project: ProjectId, filter: RunFilter) -> Vec<RunRecord>;
+    fn family(&self, root: RunId) -> Family;
     fn claimable(&self, now: Time, limit: usize) -> Vec<RunId>;
     fn claim(&self, run: RunId, node: NodeId, now: Time) -> Option<RunRecord>;
     fn release(&self, run: RunId, epoch: u64) -> ();
@@ -126,6 +142,13 @@ pass_on! {
         before: Option<SpaceId>,
         limit: usize
     ) -> Vec<SpaceRecord>;
+    fn amend_space(
+        &self,
+        before: SpaceRecord,
+        title: Option<String>,
+        metadata: Option<Json>,
+        receipt: Option<Receipt>
+    ) -> ();
     fn add_member(&self, space: SpaceId, member: EntityId) -> ();
     fn remove_member(&self, space: SpaceId, member: EntityId) -> ();
     fn put_entity(&self, entity: EntityRecord) -> EntityRecord;

@@ -3,6 +3,7 @@
 pub mod fake_tools;
 pub mod faulty_store;
 pub mod held_clock;
+pub mod mail_server;
 pub mod model_script;
 pub mod model_server;
 pub mod scripted_model;

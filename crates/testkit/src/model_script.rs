@@ -18,6 +18,7 @@ const INPUT_FRAGMENT_BYTES: usize = 12;
 /// | `input:JSON` | the input of the call before it, without spaces |
 /// | `tools:K` | ask for the calls K times, each time after the results of the last (1) |
 /// | `text:N` | then answer with N words (5) |
+/// | `say:TEXT` | then answer with this, without spaces, instead |
 /// | `delay:MS` | wait between two frames |
 /// | `hold:N` | stop after N frames until the test releases the server |
 /// | `cut:N` | break the connection after N frames, the first time this is asked |
@@ -28,6 +29,7 @@ pub struct Script {
     calls: Vec<(String, String)>,
     rounds: usize,
     text: usize,
+    said: Option<String>,
     /// Between two frames.
     pub delay: Duration,
     /// Stop after so many frames until released.
@@ -54,6 +56,7 @@ impl Script {
             calls: Vec::new(),
             rounds: 1,
             text: TEXT_WORDS,
+            said: None,
             delay: Duration::ZERO,
             hold: None,
             fault: None,
@@ -67,6 +70,7 @@ impl Script {
                 "input" => script.calls.last_mut().expect("a call stands before its input").1 = value.into(),
                 "tools" => script.rounds = number(value),
                 "text" => script.text = number(value),
+                "say" => script.said = Some(value.into()),
                 "delay" => script.delay = Duration::from_millis(number(value)),
                 "hold" => script.hold = Some(number(value)),
                 "cut" => script.fault = Some(Fault::Cut(number(value))),
@@ -89,6 +93,9 @@ impl Script {
                     .flat_map(|(at, call)| call_frames(at, results, call)),
             );
             "tool_calls"
+        } else if let Some(said) = &self.said {
+            frames.push(frame(json!({"content": said}), None));
+            "stop"
         } else {
             frames.extend((0..self.text).map(|at| frame(json!({"content": format!("w{at} ")}), None)));
             "stop"

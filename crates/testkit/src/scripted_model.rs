@@ -3,11 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use serde_json::json;
 use tokio::sync::Semaphore;
 use toolgate_engine::model::{Ask, Delta, Ending, Model, ModelError, ModelErrorKind, ReplySink};
+use toolgate_kernel::agent::Provider;
 use toolgate_kernel::event::{FinishReason, Usage};
+use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Part;
-use toolgate_kernel::prompt::{CallResult, Turn};
+use toolgate_kernel::prompt::{CallResult, OfferedTool, Turn};
 
 /// One piece of a scripted reply.
 #[derive(Clone)]
@@ -101,6 +104,11 @@ impl Model for ScriptedModel {
                 ..Usage::default()
             },
         })
+    }
+    /// The names, under the vendor's.
+    fn definitions(&self, vendor: Provider, tools: &[OfferedTool]) -> Option<Json> {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        Some(json!([{ "vendor": vendor, "names": names }]).into())
     }
 }
 

@@ -1,10 +1,13 @@
+import { Calls } from './calls.js';
 import { chat } from './chat.js';
 import type { ChatOptions, ChatResult, Chunk, ToolEnd } from './chunk.js';
 import { Connection, type ConnectionOptions } from './connection.js';
 import { Conversations } from './conversations.js';
 import { CODES, PluginError } from './error.js';
+import { Files } from './files.js';
 import { freshKey } from './fresh-key.js';
 import type { ToolParameters } from './json-schema.js';
+import { Knowledge } from './knowledge.js';
 import type { ToolgatePlugin } from './plugin.js';
 import { PluginRegistry } from './plugin-registry.js';
 import { Agents, Approvals, Runs, Spaces } from './resources.js';
@@ -54,6 +57,9 @@ export class ToolgateClient {
   readonly agents: Agents;
   readonly approvals: Approvals;
   readonly tools: Tools;
+  readonly calls: Calls;
+  readonly files: Files;
+  readonly knowledge: Knowledge;
   readonly #connection: Connection;
   readonly #registry: PluginRegistry;
   readonly #log: (line: string) => void;
@@ -79,6 +85,9 @@ export class ToolgateClient {
     this.spaces = new Spaces(connection);
     this.agents = new Agents(connection);
     this.approvals = new Approvals(connection);
+    this.calls = new Calls(connection);
+    this.files = new Files(connection);
+    this.knowledge = new Knowledge(connection);
     this.tools = new Tools(connection, this.clientId, (spaceId, serving) => {
       const server = new ToolServer(
         { ...this.#host(), runs: this.runs, spaces: this.spaces, clientId: this.clientId },

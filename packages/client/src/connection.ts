@@ -22,7 +22,10 @@ export interface ConnectionOptions {
 export interface RequestOptions {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   query?: Record<string, string | number | undefined>;
+  /** Sent as JSON. */
   body?: unknown;
+  /** Sent as they are, instead of `body`. */
+  bytes?: Uint8Array<ArrayBuffer>;
   headers?: Record<string, string>;
   signal?: AbortSignal;
   /**
@@ -76,7 +79,7 @@ export class Connection {
 
   async #once(
     path: string,
-    { method = 'GET', query, body, headers, signal, keepalive }: RequestOptions,
+    { method = 'GET', query, body, bytes, headers, signal, keepalive }: RequestOptions,
   ): Promise<Response> {
     if (signal?.aborted) throw aborted(signal);
     const url = this.#base + path + queryText(query);
@@ -88,6 +91,7 @@ export class Connection {
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(bytes === undefined ? {} : { body: bytes }),
       ...(signal ? { signal } : {}),
       ...(keepalive ? { keepalive } : {}),
     };

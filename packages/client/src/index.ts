@@ -1,7 +1,9 @@
 export { type CallJob, CallRunner, type Fate } from './call-runner.js';
+export type { Calls } from './calls.js';
 export * from './chunk.js';
 export { type ClientEvents, ToolgateClient, type ToolgateClientOptions } from './client.js';
 export type { ConnectionOptions } from './connection.js';
+export type { Content } from './content.js';
 export { safeValidateToolDefinitions, type Validation, validateToolDefinitions } from './definition-rules.js';
 export {
   AbortedError,
@@ -27,12 +29,23 @@ export {
   type StreamNotes,
   type SubscribeOptions,
 } from './event-stream.js';
+export type { DeleteOptions, FileContent, Files, Only, WriteOptions } from './files.js';
 export type * from './json-schema.js';
+export type { DocumentQuery, Knowledge, PutDocument } from './knowledge.js';
 export type * from './plugin.js';
 export type { Agents, Approvals, CallOptions, RunQuery, Runs, Spaces } from './resources.js';
 export { defineTool } from './runnable.js';
 export type * from './standard-schema.js';
 export type * from './tool.js';
 export { type ServeOptions, ToolServer } from './tool-server.js';
-export type { ClaimOptions, ReleaseOptions, RunResult, SpaceResult, ToolOutcome, Tools } from './tools.js';
+export type {
+  ClaimOptions,
+  ReleaseOptions,
+  RunResult,
+  SpaceResult,
+  ToolFormat,
+  ToolOutcome,
+  ToolQuery,
+  Tools,
+} from './tools.js';
 export type * as wire from './wire.js';

@@ -2,7 +2,7 @@ import type { Connection } from './connection.js';
 import type { CallOptions } from './resources.js';
 import type { ClientToolDefinition } from './tool.js';
 import type { ServeOptions, ToolServer } from './tool-server.js';
-import type { Claimed, Receipt, Tool, ToolList, Validated } from './wire.js';
+import type { Claimed, Receipt, Tool, ToolDefinitions, ToolList, Validated } from './wire.js';
 
 /** What a call gave, in the gateway's words. */
 export type ToolOutcome =
@@ -24,6 +24,19 @@ export type RunResult = ToolOutcome & {
   source?: string;
   clientId?: string;
 };
+
+/** Which tools to find; what is left out does not matter. */
+export interface ToolQuery {
+  agent?: string;
+  /** Words in a row in one of its triggers; case and accents do not matter. */
+  trigger?: string;
+  category?: string;
+  /** For backends only. */
+  permission?: string;
+}
+
+/** Whose words for tools. */
+export type ToolFormat = 'openai' | 'anthropic' | 'google';
 
 /** Calls of tools that run on clients, and what is known of tools. */
 export class Tools {
@@ -81,9 +94,22 @@ export class Tools {
     await this.#post(`/v1/calls/${encodeURIComponent(callId)}/progress`, { progress }, options);
   }
 
-  /** The tools of the project's agents. */
-  async list(query: { agent?: string } = {}, options: CallOptions = {}): Promise<Tool[]> {
-    return (await this.#connection.json<ToolList>('/v1/tools', { ...options, query })).tools;
+  /** The tools of the project's agents that fit all of the query. */
+  async list(query: ToolQuery = {}, options: CallOptions = {}): Promise<Tool[]> {
+    return (await this.#connection.json<ToolList>('/v1/tools', { ...options, query: { ...query } })).tools;
+  }
+
+  /** The same, exactly as models of this vendor are told of them; for backends only. */
+  async definitions(
+    format: ToolFormat,
+    query: ToolQuery = {},
+    options: CallOptions = {},
+  ): Promise<unknown[]> {
+    const found = this.#connection.json<ToolDefinitions>('/v1/tools', {
+      ...options,
+      query: { ...query, format },
+    });
+    return (await found).tools;
   }
 
   /** What the gateway has to say about definitions, all of it at once. */

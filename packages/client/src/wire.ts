@@ -193,6 +193,71 @@ export interface Decided {
 
 export type Definition = unknown;
 
+/** Something that has to be delivered outside. What was taken is gone. */
+export interface Delivery {
+  /** Which; a webhook is given it as `webhook-id`. */
+  id: string;
+  /** How. */
+  channel: DeliveryChannel;
+  /** Where it stands. */
+  state: DeliveryState;
+  /** How often it was tried. */
+  attempts: number;
+  /** Why it was not taken, the last time. */
+  error?: string | null;
+  /** What is delivered. */
+  payload: Record<string, unknown>;
+  /** When it was queued. */
+  createdAt: Time;
+  dueAt?: Time | null;
+}
+
+/** How something is delivered. */
+export type DeliveryChannel = 'webhook' | 'mail';
+
+/** A page of deliveries, by id: those of older runs first. */
+export interface DeliveryList {
+  /** The deliveries. */
+  deliveries: Delivery[];
+  /** What to give as `after` for the next page; null on the last. */
+  nextCursor?: string | null;
+}
+
+/** Where a delivery stands. */
+export type DeliveryState = 'pending' | 'dead';
+
+/** What there is to say of a document. */
+export interface Document {
+  /** Unique in its collection: the project's, or an agent's own. */
+  id: string;
+  /** Its name for people. */
+  title: string;
+  /** Where it comes from. */
+  source?: string | null;
+  /** How it was written. */
+  mimeType: string;
+  /** Characters of its text. */
+  characters: number;
+  /** Pieces that it is found by. */
+  passages: number;
+  /** Whether it is also found by meaning, not only by its words. */
+  embedded: boolean;
+  /** When it was first kept. */
+  createdAt: Time;
+  /** When it was last changed. */
+  updatedAt: Time;
+  /** All of its text, where one document is asked for. */
+  text?: string | null;
+}
+
+/** A page of documents, by id. */
+export interface DocumentList {
+  /** The documents. */
+  documents: Document[];
+  /** What to give as `after` for the next page; null on the last. */
+  nextCursor?: string | null;
+}
+
 /** A lasting participant. */
 export interface Entity {
   /** Which. */
@@ -230,6 +295,41 @@ export interface Fault {
   /** What was seen and what would have been right. */
   message: string;
 }
+
+/** What there is to say of a file. */
+export interface File {
+  /** Unique in its space. */
+  path: string;
+  /** What it holds. */
+  mimeType: string;
+  /** How much. */
+  bytes: number;
+  /** Higher with each change; no version of a name ever comes back. */
+  version: number;
+  /** When it was first written. */
+  createdAt: Time;
+  /** When this version was written. */
+  updatedAt: Time;
+}
+
+/** A page of files, by name. */
+export interface FileList {
+  /** The files. */
+  files: File[];
+  /** What to give as `after` for the next page; null on the last. */
+  nextCursor?: string | null;
+  /** Files that the space has. */
+  totalFiles: number;
+  /** Bytes that they take, earlier versions included. */
+  totalBytes: number;
+  /** Files that it may have. */
+  filesMax: number;
+  /** Bytes that they may take. */
+  bytesMax: number;
+}
+
+/** Tools, in our words or in a vendor's. */
+export type FoundTools = ToolList | ToolDefinitions;
 
 /** It is there. */
 export interface Health {
@@ -560,6 +660,12 @@ export interface RunSummary {
   seq: number;
 }
 
+/** Something happened that a call waits for. */
+export interface SignalCall {
+  /** What the call gives for it: any JSON. */
+  value: unknown;
+}
+
 /** A tool as it is understood. */
 export interface SoundTool {
   /** What the model calls it. */
@@ -657,10 +763,22 @@ export interface Tool {
   parameters?: Record<string, unknown> | null;
   /** Where it runs. */
   placement: Placement;
+  /** What it is for. */
+  category?: string | null;
+  /** Words of a person that suggest it. */
+  triggers?: string[];
+  /** What the agent must have been granted; for backends only. */
+  permissions?: string[];
   /** Its author's number for this state of it. */
   version?: string | null;
   /** Set when it should not be used any more: why. */
   deprecated?: string | null;
+}
+
+/** Tools as a vendor's models are told of them. */
+export interface ToolDefinitions {
+  /** What stands under `tools` in a request to that vendor, to the letter. */
+  tools: Any[];
 }
 
 /** Tools. */
@@ -727,6 +845,8 @@ export interface RunStartEvent {
   parent?: CallId;
   depth: number;
   clientTools?: ClientTool[];
+  behind?: string;
+  budget?: unknown;
   categories?: unknown;
   history?: unknown;
   tools: unknown;
@@ -908,6 +1028,7 @@ export interface ToolExecutingEvent {
   shown?: boolean;
   claim?: Claim;
   child?: RunId;
+  pause?: unknown;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -1003,7 +1124,7 @@ export interface RunStatusEvent {
 export interface RunFinishEvent {
   type: 'run-finish';
   status: Status;
-  reason: 'stop' | 'length' | 'content-filter' | 'max-steps' | 'limit' | 'model-error' | 'cancelled';
+  reason: 'stop' | 'length' | 'content-filter' | 'max-steps' | 'limit' | 'model-error' | 'invalid-output' | 'cancelled';
   usage: Usage;
   error?: string;
   seq: number;

@@ -630,7 +630,7 @@ fn reason(reason: EndReason) -> &'static str {
         EndReason::Stop => "stop",
         EndReason::Length => "length",
         EndReason::ContentFilter => "content-filter",
-        EndReason::ModelError => "error",
+        EndReason::ModelError | EndReason::InvalidOutput => "error",
         EndReason::MaxSteps | EndReason::Limit | EndReason::Cancelled => "other",
     }
 }

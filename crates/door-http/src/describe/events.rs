@@ -48,6 +48,7 @@ const END: Holds = Words(&[
     "max-steps",
     "limit",
     "model-error",
+    "invalid-output",
     "cancelled",
 ]);
 const CODE: Holds = Words(&[
@@ -79,6 +80,8 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("parent", A("CallId"), MAYBE),
             ("depth", Whole, ALWAYS),
             ("clientTools", Several("ClientTool"), MAYBE),
+            ("behind", Text, MAYBE),
+            ("budget", Any, MAYBE),
             ("categories", Any, MAYBE),
             ("history", Any, MAYBE),
             ("tools", Any, ALWAYS),
@@ -155,7 +158,11 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
     (
         "tool-executing",
         true,
-        &[("claim", A("Claim"), MAYBE), ("child", A("RunId"), MAYBE)],
+        &[
+            ("claim", A("Claim"), MAYBE),
+            ("child", A("RunId"), MAYBE),
+            ("pause", Any, MAYBE),
+        ],
     ),
     ("tool-released", true, &[]),
     ("tool-progress", true, &[("progress", Any, MAYBE)]),

@@ -1,4 +1,4 @@
-//! Client calls under way: who executes one, and how far it is.
+//! Calls under way: who executes one, how far it is, and that what it waits for has happened.
 
 use std::time::Duration;
 
@@ -14,9 +14,10 @@ use utoipa::ToSchema;
 use crate::answer::{Answer, ok};
 use crate::auth::Principal;
 use crate::body::Body;
-use crate::describe::{BadBody, Missing, Refused, Settled};
+use crate::describe::{BackendOnly, BadBody, Missing, Refused, Settled};
 use crate::problem::Refusal;
 use crate::query::At;
+use crate::routes::results::ReceiptBody;
 use crate::wire::{Text, Whole, wire};
 use crate::{Shared, schema};
 
@@ -47,6 +48,14 @@ wire! {
     CallProgress {
         /// Whatever the tool says of itself: any JSON.
         progress "progress": Json,
+    }
+}
+
+wire! {
+    /// Something happened that a call waits for.
+    SignalCall {
+        /// What the call gives for it: any JSON.
+        value "value": Json,
     }
 }
 
@@ -150,4 +159,27 @@ pub(crate) async fn progress(
     door.reach_run(&who, call.run, "call").await?;
     door.engine.progress(call, body.value.progress).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Ends the wait of a `waiting` call that waits for a signal. The same signal again gets the same receipt.
+#[utoipa::path(
+    post, path = "/v1/calls/{call}/signal", operation_id = "signal_call", tag = "calls",
+    params(("call" = inline(schema::CallId), Path)),
+    request_body = SignalCall,
+    responses(
+        (status = 200, description = "Stored.", body = ReceiptBody),
+        BadBody, Missing, BackendOnly, Settled, Refused,
+    ),
+)]
+pub(crate) async fn signal(
+    State(door): State<Shared>,
+    who: Principal,
+    At(call): At<CallId>,
+    body: Body<SignalCall>,
+) -> Result<Answer<ReceiptBody>, Refusal> {
+    if who.user.is_some() {
+        return Err(Refusal::forbidden("a signal needs a secret key"));
+    }
+    door.reach_run(&who, call.run, "call").await?;
+    Ok(ok(door.engine.signal_call(call, body.value.value).await?.into()))
 }

@@ -1,21 +1,24 @@
 //! Tools: which there are, and those that a request brings.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolgate_engine::Engine;
+use toolgate_kernel::agent::{Agent, Provider};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
-use toolgate_kernel::tool::{ClientTool, Placement};
+use toolgate_kernel::tool::{self, ClientTool, Placement, Tool, Toolbox};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::answer::{Answer, ok};
 use crate::auth::Principal;
-use crate::describe::{BadQuery, Refused};
+use crate::describe::{BackendOnly, BadQuery, Refused};
 use crate::problem::Refusal;
 use crate::query::Query;
 use crate::schema::Any;
@@ -91,6 +94,17 @@ pub(crate) struct ToolBody {
     /// Where it runs.
     #[schema(value_type = PlacementWord)]
     placement: Placement,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    category: Option<String>,
+    /// Words of a person that suggest it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    triggers: Vec<String>,
+    /// What the agent must have been granted; for backends only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    permissions: Vec<String>,
     /// Its author's number for this state of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
@@ -117,39 +131,140 @@ pub(crate) struct ToolList {
     tools: Vec<ToolBody>,
 }
 
-/// The tools of the project's agents. A user sees the names of those that run on clients.
+/// Tools as a vendor's models are told of them.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ToolDefinitions {
+    /// What stands under `tools` in a request to that vendor, to the letter.
+    #[schema(value_type = Vec<schema::Any>)]
+    tools: Json,
+}
+
+/// Tools, in our words or in a vendor's.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum FoundTools {
+    /// In ours.
+    Listed(ToolList),
+    /// In a vendor's.
+    Rendered(ToolDefinitions),
+}
+
+/// A vendor's words for tools.
+#[derive(ToSchema)]
+#[schema(as = ToolFormat, rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes a word of the query")]
+pub(crate) enum FormatWord {
+    Openai,
+    Anthropic,
+    Google,
+}
+
+/// The tools of the project's agents that fit everything in the query. A user sees those that run on clients,
+/// without their schemas; `permission` and `format` are for backends.
 #[utoipa::path(
     get, path = "/v1/tools", operation_id = "list_tools", tag = "tools",
-    params(("agent" = inline(Option<schema::AgentName>), Query, description = "Of this agent only.")),
-    responses((status = 200, description = "All of them.", body = ToolList), BadQuery, Refused),
+    params(
+        ("agent" = inline(Option<schema::AgentName>), Query, description = "Of this agent only."),
+        ("trigger" = Option<String>, Query, description = "With these words in a row in one of their triggers; case and accents do not matter."),
+        ("category" = Option<String>, Query, description = "Of this category; case and accents do not matter."),
+        ("permission" = Option<String>, Query, description = "That need this permission."),
+        ("format" = inline(Option<FormatWord>), Query, description = "Exactly as this vendor's models are told of them. Two tools of one name need `agent`."),
+    ),
+    responses((status = 200, description = "All of them.", body = FoundTools), BadQuery, BackendOnly, Refused),
 )]
 pub(crate) async fn list(
     State(door): State<Shared>,
     who: Principal,
     query: Query,
-) -> Result<Answer<ToolList>, Refusal> {
-    let only: Option<AgentName> = query.read("agent")?;
-    let mut tools = Vec::new();
-    for record in door.engine.store().agents(who.project).await? {
-        if only.as_ref().is_some_and(|only| *only != record.name) {
-            continue;
+) -> Result<Answer<FoundTools>, Refusal> {
+    let (wanted, format) = (wanted(&query), format(&query)?);
+    if who.user.is_some() && (wanted.permission.is_some() || format.is_some()) {
+        return Err(Refusal::forbidden("permission and format need a secret key"));
+    }
+    let shown = |tool: &Tool| who.user.is_none() || tool.placement() == Placement::Client;
+    let mut found = Vec::new();
+    for agent in agents(&door, &who, query.read("agent")?).await? {
+        let tools = agent.tools.values();
+        let fitting = tools.filter(|tool| shown(tool) && wanted.fits(tool));
+        found.extend(fitting.map(|tool| (agent.name.clone(), tool.clone())));
+    }
+    Ok(ok(match format {
+        None => {
+            let tools = found.iter().map(|(agent, tool)| ToolBody::of(agent, tool, &who));
+            FoundTools::Listed(ToolList {
+                tools: tools.collect(),
+            })
         }
-        let Some((_, agent)) = door.engine.agent(who.project, &record.name, None).await? else {
-            continue;
-        };
-        let shown = agent
-            .tools
-            .values()
-            .filter(|tool| who.user.is_none() || tool.placement() == Placement::Client);
-        tools.extend(shown.map(|tool| ToolBody {
+        Some(vendor) => FoundTools::Rendered(ToolDefinitions {
+            tools: render(&door, vendor, found)?,
+        }),
+    }))
+}
+
+fn wanted(query: &Query) -> tool::Query {
+    let text = |name| query.text(name).map(str::to_owned);
+    tool::Query {
+        trigger: text("trigger"),
+        category: text("category"),
+        permission: text("permission"),
+    }
+}
+
+fn format(query: &Query) -> Result<Option<Provider>, Refusal> {
+    match query.text("format") {
+        None => Ok(None),
+        Some("openai") => Ok(Some(Provider::Openai)),
+        Some("anthropic") => Ok(Some(Provider::Anthropic)),
+        Some("google") => Ok(Some(Provider::Google)),
+        Some(_) => Err(Refusal::malformed(
+            "query format: must be one of openai anthropic google",
+        )),
+    }
+}
+
+async fn agents(door: &Shared, who: &Principal, only: Option<AgentName>) -> Result<Vec<Arc<Agent>>, Refusal> {
+    let mut agents = Vec::new();
+    for record in door.engine.store().agents(who.project).await? {
+        if only.as_ref().is_none_or(|only| *only == record.name) {
+            let agent = door.engine.agent(who.project, &record.name, None).await?;
+            agents.extend(agent.map(|(_, agent)| agent));
+        }
+    }
+    Ok(agents)
+}
+
+/// No model can be given two tools of one name, unless they are the same.
+fn render(door: &Shared, vendor: Provider, found: Vec<(AgentName, Arc<Tool>)>) -> Result<Json, Refusal> {
+    let mut tools = Toolbox::new();
+    for (_, tool) in found {
+        let (name, hash) = (tool.name.clone(), tool.hash.clone());
+        if let Some(other) = tools.insert(name, tool)
+            && other.hash != hash
+        {
+            return Err(Refusal::malformed(format!(
+                "query agent: is needed, since agents have different tools named {}",
+                other.name
+            )));
+        }
+    }
+    let definitions = door.engine.definitions(vendor, &tools);
+    definitions.ok_or_else(|| Refusal::missing("this gateway tells that vendor nothing"))
+}
+
+impl ToolBody {
+    fn of(agent: &AgentName, tool: &Tool, who: &Principal) -> Self {
+        let all = who.user.is_none();
+        Self {
             name: tool.name.to_string(),
-            agent: agent.name.clone(),
+            agent: agent.clone(),
             description: tool.description.clone(),
-            parameters: who.user.is_none().then(|| tool.parameters.clone()),
+            parameters: all.then(|| tool.parameters.clone()),
             placement: tool.placement(),
+            category: tool.category.clone(),
+            triggers: tool.triggers.clone(),
+            permissions: if all { tool.permissions.clone() } else { Vec::new() },
             version: tool.version.clone(),
             deprecated: tool.deprecated.clone(),
-        }));
+        }
     }
-    Ok(ok(ToolList { tools }))
 }

@@ -195,6 +195,100 @@ async fn versions_are_listed_and_kept_in_the_run() {
     assert_eq!(start["toolVersions"], json!({ "beep": "9", "mirror": "1.2" }));
 }
 
+/// The names of the tools that a query finds.
+async fn found(world: &World, query: &str) -> Vec<String> {
+    let told = world
+        .backend()
+        .get(&format!("/v1/tools?{query}"))
+        .await
+        .expect(200);
+    let tools = told["tools"].as_array().unwrap();
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// A world with an agent whose tools are for something.
+async fn teaching() -> World {
+    let world = World::new().await;
+    let config = json!({ "tools": [
+        { "name": "quiz", "description": "Asks.", "category": "assessment", "triggers": ["verifica la città"], "permissions": ["VOICE"] },
+        { "name": "map", "description": "Draws.", "category": "creation", "triggers": ["mappa"], "permissions": ["VOICE", "WRITE"],
+          "executionType": "basic", "execution": { "mode": "pass-through" } },
+    ] });
+    world
+        .backend()
+        .put("/v1/agents/teacher", config)
+        .await
+        .expect(201);
+    world
+}
+
+#[tokio::test]
+async fn tools_are_found_by_trigger_category_and_permission() {
+    let world = teaching().await;
+    assert_eq!(found(&world, "trigger=LA%20Citta").await, ["quiz"]);
+    assert_eq!(found(&world, "category=Creation").await, ["map"]);
+    assert_eq!(found(&world, "permission=VOICE").await, ["map", "quiz"]);
+    assert_eq!(
+        found(&world, "permission=VOICE&category=assessment&trigger=verifica").await,
+        ["quiz"]
+    );
+    assert_eq!(found(&world, "permission=VOICE&trigger=nothing").await, [""; 0]);
+    assert_eq!(found(&world, "permission=VOICE&agent=default").await, [""; 0]);
+    let told = world.backend().get("/v1/tools?trigger=mappa").await.expect(200);
+    let map = &told["tools"][0];
+    assert_eq!(
+        (&map["category"], &map["triggers"], &map["permissions"]),
+        (&json!("creation"), &json!(["mappa"]), &json!(["VOICE", "WRITE"]))
+    );
+}
+
+#[tokio::test]
+async fn a_user_finds_client_tools_and_learns_no_permissions() {
+    let world = teaching().await;
+    let user = world.user("ada");
+    let told = user.get("/v1/tools?agent=teacher").await.expect(200);
+    let quiz = json!([{ "name": "quiz", "agent": "teacher", "description": "Asks.", "placement": "client",
+        "category": "assessment", "triggers": ["verifica la città"] }]);
+    assert_eq!(told["tools"], quiz);
+    assert_eq!(
+        user.get("/v1/tools?trigger=mappa").await.expect(200)["tools"],
+        json!([])
+    );
+    for query in ["permission=VOICE", "format=openai"] {
+        assert_eq!(
+            user.get(&format!("/v1/tools?{query}")).await.code(403),
+            "FORBIDDEN"
+        );
+    }
+}
+
+#[tokio::test]
+async fn definitions_are_given_as_the_models_are_told_of_them() {
+    let world = teaching().await;
+    let backend = world.backend();
+    for vendor in ["openai", "anthropic", "google"] {
+        let told = backend
+            .get(&format!(
+                "/v1/tools?agent=teacher&permission=WRITE&format={vendor}"
+            ))
+            .await
+            .expect(200);
+        assert_eq!(told, json!({ "tools": [{ "vendor": vendor, "names": ["map"] }] }));
+    }
+    assert_eq!(backend.get("/v1/tools?format=demo").await.code(400), "MALFORMED");
+    // Another agent has another tool of that name: no model could be given both.
+    let other = json!({ "tools": [{ "name": "quiz", "description": "Asks otherwise." }] });
+    backend.put("/v1/agents/other", other).await.expect(201);
+    let told = backend.get("/v1/tools?format=openai").await.expect(400);
+    assert_eq!(
+        told["detail"],
+        "query agent: is needed, since agents have different tools named quiz"
+    );
+}
+
 #[tokio::test]
 async fn a_deprecated_tools_warning_travels_with_its_result() {
     let world = World::new().await;

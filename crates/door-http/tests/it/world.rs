@@ -10,7 +10,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_door_http::{Auth, DoorSettings, Rate, keys, router};
 use toolgate_engine::clock::Clock;
+use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::{KeyKind, ProjectRecord, Store};
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
@@ -20,6 +22,8 @@ use toolgate_store::MemoryStore;
 use toolgate_testkit::fake_tools::FakeTools;
 use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
+use toolgate_tools::knowledge::Library;
+use toolgate_tools::readable::Reader;
 use uuid::Uuid;
 
 use crate::client::Client;
@@ -33,6 +37,7 @@ pub const JWT_SECRET: &str = "what signs the tokens of the test project";
 /// Long after any test.
 pub const FAR: u64 = 4_000_000_000;
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
+pub const FILE_BYTES_MAX: usize = 100_000;
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// A gateway without a socket.
@@ -41,6 +46,8 @@ pub struct World {
     pub store: Arc<dyn Store>,
     pub tools: Arc<FakeTools>,
     pub clock: Arc<HeldClock>,
+    pub workspace: Workspace,
+    pub outbox: Arc<Outbox>,
     pub stop: CancellationToken,
     driving: JoinHandle<()>,
 }
@@ -75,7 +82,13 @@ impl World {
     }
 
     async fn made(engine_settings: Settings, change: impl FnOnce(&mut DoorSettings)) -> Self {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let records = Arc::new(MemoryStore::new());
+        let store: Arc<dyn Store> = records.clone();
+        let limits = WorkspaceLimits {
+            file_bytes_max: FILE_BYTES_MAX,
+            files_max: 5,
+            ..WorkspaceLimits::default()
+        };
         let tools = Arc::new(FakeTools::default());
         let clock = Arc::new(HeldClock::new());
         let parts = Parts {
@@ -84,10 +97,15 @@ impl World {
             tools: tools.clone(),
             clock: clock.clone(),
         };
+        let workspace = Workspace::new(records.clone(), limits);
         let engine = Engine::new(parts, engine_settings);
+        let outbox = Arc::new(Outbox::new(records.clone(), clock.clone()));
         let stop = CancellationToken::new();
         let mut settings = DoorSettings {
             auth: Auth::Keys,
+            workspace: workspace.clone(),
+            knowledge: Arc::new(Library::new(records.clone(), Arc::new(Reader::here()), None)),
+            outbox: outbox.clone(),
             body_bytes_max: BODY_BYTES_MAX,
             heartbeat: HEARTBEAT,
             rate: Rate {
@@ -130,6 +148,8 @@ impl World {
             store,
             tools,
             clock,
+            workspace,
+            outbox,
             stop,
             driving,
         }

@@ -1,6 +1,6 @@
 //! From the log into memory.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +59,7 @@ impl From<StoreError> for Why {
 /// A run as its log tells it.
 struct Loaded {
     record: RunRecord,
+    home: SpaceId,
     run: Run,
     kit: Arc<Kit>,
     first: Seq,
@@ -96,6 +97,7 @@ impl Driver {
         };
         let Loaded {
             record,
+            home,
             run,
             kit,
             first,
@@ -104,6 +106,7 @@ impl Driver {
             id,
             project: record.project,
             space: record.space,
+            home,
             root: record.root,
             run,
             kit,
@@ -117,7 +120,7 @@ impl Driver {
             driving: Arc::new(driving),
             history: None,
             asking: false,
-            running: HashSet::new(),
+            running: HashMap::new(),
             under_way: FuturesUnordered::new(),
             seat,
             inner,
@@ -148,6 +151,7 @@ impl Driver {
             run,
             kit,
             first,
+            ..
         } = read(&self.inner, record).await?;
         self.run = run;
         self.kit = kit;
@@ -210,13 +214,13 @@ async fn tail(inner: &Inner, space: SpaceId, mut last: Seq) -> Result<Seq, Store
     }
 }
 
-async fn claim_and_read(inner: &Inner, record: RunRecord) -> Result<(Loaded, Vec<Pending>), Why> {
+async fn claim_and_read(inner: &Arc<Inner>, record: RunRecord) -> Result<(Loaded, Vec<Pending>), Why> {
     let id = record.id;
     let loaded = patient(|| read(inner, record.clone())).await?;
     let now = inner.clock.now();
     let queued = loaded.run.status() == Status::Queued;
     let idle = loaded.run.due().is_empty() && !queued;
-    let orphaned = !record.status.is_final() && parent_has_ended(inner, &record).await?;
+    let orphaned = !record.status.is_final() && is_orphan(inner, &record).await?;
     let mut arrivals = Vec::new();
     arrivals.extend(orphaned.then_some(Arrival::Cancel));
     if record.status.is_final() || (idle && record.node.is_none()) {
@@ -235,18 +239,37 @@ async fn claim_and_read(inner: &Inner, record: RunRecord) -> Result<(Loaded, Vec
     let loaded = patient(|| read(inner, claimed.clone())).await?;
     match loaded.run.status() {
         Status::Queued => arrivals.insert(0, Arrival::Begin),
-        _ => arrivals.insert(0, Arrival::Recovered),
+        _ => {
+            arrivals.insert(0, Arrival::Recovered);
+            if loaded.run.is_of_family() {
+                summon_children(inner, &claimed).await?;
+            }
+        }
     }
     Ok((loaded, arrivals.into_iter().map(Pending::own).collect()))
 }
 
-/// A child whose parent ended while nobody looked has nobody to answer.
-async fn parent_has_ended(inner: &Inner, record: &RunRecord) -> Result<bool, StoreError> {
+/// Those below look by themselves whether anybody still waits for them: a crash may have come before they were told.
+async fn summon_children(inner: &Arc<Inner>, record: &RunRecord) -> Result<(), StoreError> {
+    let children = patient(|| inner.children(record.project, record.id)).await?;
+    let alive = children.into_iter().filter(|child| !child.status.is_final());
+    alive.for_each(|child| inner.summon(child.id));
+    Ok(())
+}
+
+/// Whether nobody waits for the run any more that some call started, which may have happened while nobody looked.
+async fn is_orphan(inner: &Inner, record: &RunRecord) -> Result<bool, StoreError> {
     let Some(call) = record.parent else {
         return Ok(false);
     };
-    let parent = patient(|| inner.store.run(call.run)).await?;
-    Ok(parent.is_none_or(|parent| parent.status.is_final()))
+    match patient(|| inner.store.run(call.run)).await? {
+        Some(parent) if !parent.status.is_final() => {
+            let log = patient(|| inner.store.run_log(call.run)).await?;
+            let mut events = log.iter().flat_map(|entry| &entry.events);
+            Ok(events.any(|event| event.settles() == Some(call)))
+        }
+        Some(_) | None => Ok(true),
+    }
 }
 
 async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
@@ -264,6 +287,7 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
     let compiled = inner
         .compiled(record.project, &record.agent, Some(record.revision))
         .await?
+        .and_then(|compiled| compiled.behind(start.behind.as_ref()))
         .ok_or_else(|| {
             StoreError::Corrupt(format!(
                 "agent {} revision {} is gone",
@@ -279,12 +303,23 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
         version: tail.last(),
         ..record
     };
+    let home = match record.root == record.id {
+        true => record.space,
+        false => home(inner, record.root).await?,
+    };
     Ok(Loaded {
         first: head.first,
+        home,
         record,
         run,
         kit,
     })
+}
+
+async fn home(inner: &Inner, root: RunId) -> Result<SpaceId, StoreError> {
+    let record = inner.store.run(root).await?;
+    let home = record.map(|record| record.space);
+    home.ok_or_else(|| StoreError::Corrupt(format!("{root} is gone, and runs below it are not")))
 }
 
 /// Tries a read a few times.

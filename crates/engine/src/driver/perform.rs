@@ -1,4 +1,4 @@
-//! What is due, done: asking the model, running calls, following child runs.
+//! What is due, done: asking the model and running calls.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -7,23 +7,19 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::call::{Call, CallState, ErrorCode, Outcome};
-use toolgate_kernel::event::{Event, RunFinish, Seq, Status, ToolProgress};
-use toolgate_kernel::id::{MessageId, RunId};
+use toolgate_kernel::event::ToolProgress;
 use toolgate_kernel::json::Json;
-use toolgate_kernel::message::{Message, Part};
-use toolgate_kernel::name::AgentName;
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::Execution;
+use toolgate_kernel::tool::{Execution, Tool};
 use tracing::Instrument;
 
-use super::{Done, Driver};
-use crate::feed::{End, Scope};
+use super::load::patient;
+use super::{Adrift, Done, Driver};
+use crate::family::beyond;
 use crate::model::{Ask, ModelError, ModelErrorKind};
-use crate::post::ChildStart;
 use crate::reply::Gathering;
 use crate::tools::CallContext;
-use crate::{Engine, Inner};
 
 impl Driver {
     /// Asks the model for a step.
@@ -92,8 +88,18 @@ impl Driver {
         asking.instrument(span).boxed()
     }
 
+    /// Why the model is not asked any more: the run and its family have used up what they may.
+    pub(crate) async fn exhausted(&mut self) -> Result<Option<String>, Adrift> {
+        if !self.run.is_of_family() {
+            return Ok(None);
+        }
+        let family = patient(|| self.inner.store.family(self.root)).await;
+        // What cannot be counted is not spent: the run is looked at again later.
+        Ok(beyond(family.map_err(|_| Adrift)?, self.run.budget()))
+    }
+
     /// Runs a call on the gateway's side.
-    pub(crate) fn call(&self, call: &Call) -> BoxFuture<'static, Done> {
+    pub(crate) fn call(&self, call: &Call, history: &[Arc<Turn>]) -> BoxFuture<'static, Done> {
         let id = call.tool.call;
         let tool = call.definition.clone().expect("only a known tool runs");
         let span = tracing::info_span!(
@@ -104,44 +110,28 @@ impl Driver {
             toolgate.run = %self.id,
         );
         let running = match (&tool.execution, &call.state) {
-            (Execution::Agent { agent }, CallState::Executing { child: Some(child) }) => {
-                let start = ChildStart {
-                    id: *child,
-                    project: self.project,
-                    root: self.root,
-                    parent: id,
-                    depth: self.run.depth() + 1,
-                    agent: agent.clone(),
-                    message: child_message(*child, &call.input),
-                };
-                child_run(self.inner.clone(), start).boxed()
+            (execution, CallState::Executing { child: Some(child) }) if execution.is_run() => {
+                self.run_below(call, &tool, history, *child)
             }
-            (Execution::Prebuilt { action }, _) => {
+            (Execution::Prebuilt { .. } | Execution::Request(_) | Execution::Image(_), _) => {
                 let cancel = CancellationToken::new();
-                let context = CallContext {
-                    project: self.project,
-                    space: self.space,
-                    run: self.id,
-                    entity: None,
-                    call: id,
-                    cancel: cancel.clone(),
-                    progress: self.progress_of(call),
-                };
+                let mut context = self.context(call, &tool, history, cancel.clone());
+                let speaker = self.run.speaker();
                 let stop = cancel.drop_guard();
-                let action = action.clone();
                 let input = call.input.clone();
                 let inner = self.inner.clone();
                 async move {
-                    let running =
-                        AssertUnwindSafe(inner.tools.call(&action, &input, &context)).catch_unwind();
+                    if let Some(speaker) = speaker {
+                        // Who cannot be looked up is nobody: no tool grants anything to that.
+                        context.profile = inner.store.entity(speaker).await.ok().flatten();
+                    }
+                    let running = inner.tools.run(&tool.execution, &input, &context);
+                    let running = AssertUnwindSafe(running).catch_unwind();
                     let outcome = match tokio::time::timeout(tool.timeout, running).await {
                         Ok(Ok(Ok(output))) => Outcome::Output(output),
                         Ok(Ok(Err(failure))) => Outcome::error(failure.code, failure.message),
                         Ok(Err(_)) => Outcome::error(ErrorCode::ExecutionFailed, "the tool broke down"),
-                        Err(_) => Outcome::error(
-                            ErrorCode::Timeout,
-                            format!("{} gave no answer within {:?}", tool.name, tool.timeout),
-                        ),
+                        Err(_) => timed_out(&tool),
                     };
                     drop(stop);
                     outcome
@@ -149,7 +139,13 @@ impl Driver {
                 .boxed()
             }
             (
-                Execution::Agent { .. } | Execution::Client | Execution::Static(_) | Execution::PassThrough,
+                Execution::Agent { .. }
+                | Execution::Spawn
+                | Execution::Prompt(_)
+                | Execution::Waiting(_)
+                | Execution::Client
+                | Execution::Static(_)
+                | Execution::PassThrough,
                 _,
             ) => {
                 unreachable!("settled, offered or started before it is performed")
@@ -159,6 +155,35 @@ impl Driver {
             .map(move |outcome| Done::Called { call: id, outcome })
             .instrument(span)
             .boxed()
+    }
+
+    pub(super) fn context(
+        &self,
+        call: &Call,
+        tool: &Tool,
+        history: &[Arc<Turn>],
+        cancel: CancellationToken,
+    ) -> CallContext {
+        let agent = self.run.agent();
+        let now = self.inner.clock.now();
+        CallContext {
+            project: self.project,
+            space: self.home,
+            run: self.id,
+            root: self.root,
+            depth: self.run.depth(),
+            agent: agent.name.clone(),
+            entity: agent.entity(self.project),
+            call: call.tool.call,
+            profile: None,
+            turns: history.iter().chain(self.run.turns()).cloned().collect(),
+            tools: self.kit.toolbox.keys().cloned().collect(),
+            grants: agent.grants.clone(),
+            deadline: now.after(tool.timeout),
+            now,
+            cancel,
+            progress: self.progress_of(call),
+        }
     }
 
     fn progress_of(&self, call: &Call) -> Arc<dyn Fn(Json) + Send + Sync> {
@@ -178,78 +203,7 @@ impl Driver {
     }
 }
 
-/// The message that a child run starts with: the input's `prompt`, or else all of it.
-fn child_message(child: RunId, input: &Json) -> Message {
-    let value = input.to_value();
-    let text = match value.get("prompt").and_then(|prompt| prompt.as_str()) {
-        Some(prompt) => prompt.to_owned(),
-        None => input.as_str().to_owned(),
-    };
-    // The same message however often the start is tried.
-    let message_id = MessageId::from_bytes(child.to_bytes());
-    Message {
-        message_id,
-        from: None,
-        parts: vec![Part::Text { text }],
-        metadata: None,
-    }
-}
-
-/// Starts a child run unless it is there, and waits for its end.
-async fn child_run(inner: Arc<Inner>, start: ChildStart) -> Outcome {
-    let (child, agent) = (start.id, start.agent.clone());
-    match inner.start_child(start).await {
-        Ok(true) => {}
-        Ok(false) => {
-            return Outcome::error(ErrorCode::Unavailable, format!("there is no agent named {agent}"));
-        }
-        Err(error) => {
-            tracing::warn!(run = %child, %error, "a child run could not be started");
-            return Outcome::error(ErrorCode::Unavailable, "the agent could not be started");
-        }
-    }
-    follow_to_end(&Engine { inner }, child, &agent).await
-}
-
-async fn follow_to_end(engine: &Engine, child: RunId, agent: &AgentName) -> Outcome {
-    let mut text = String::new();
-    let mut cursor = Seq(0);
-    loop {
-        let Ok(mut following) = engine.subscribe(Scope::Run(child), cursor).await else {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            continue;
-        };
-        loop {
-            let after = following.cursor();
-            let batch = match following.next().await {
-                Ok(batch) => batch,
-                Err(End::Finished) => {
-                    return Outcome::error(ErrorCode::ExecutionFailed, "the agent gave no answer");
-                }
-                Err(End::Cut) => break,
-            };
-            for (seq, event) in batch.placed().filter(|(seq, _)| *seq > after) {
-                cursor = seq;
-                match event {
-                    Event::StepStart(_) => text.clear(),
-                    Event::TextEnd(e) => text.push_str(&e.text),
-                    Event::RunFinish(end) => return outcome_of(end, agent, &text),
-                    _ => {}
-                }
-            }
-        }
-    }
-}
-
-fn outcome_of(end: &RunFinish, agent: &AgentName, text: &str) -> Outcome {
-    match end.status {
-        Status::Completed => Outcome::Output(Json::string(text)),
-        Status::Cancelled => Outcome::error(ErrorCode::Cancelled, format!("{agent} was cancelled")),
-        Status::Failed
-        | Status::Queued
-        | Status::Running
-        | Status::WaitingTool
-        | Status::WaitingApproval
-        | Status::WaitingTime => Outcome::error(ErrorCode::ExecutionFailed, format!("{agent} failed")),
-    }
+fn timed_out(tool: &Tool) -> Outcome {
+    let words = format!("{} gave no answer within {:?}", tool.name, tool.timeout);
+    Outcome::error(ErrorCode::Timeout, words)
 }

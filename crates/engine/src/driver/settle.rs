@@ -2,19 +2,17 @@
 //! write happened, the run is read again and the same arrivals are taken again: what is there already is
 //! recognised.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use toolgate_kernel::call::{CallState, Outcome};
-use toolgate_kernel::event::{Event, Status};
-use toolgate_kernel::id::RunId;
+use toolgate_kernel::call::{CallState, ErrorCode, Outcome};
+use toolgate_kernel::event::Event;
+use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::run::{Arrival, Due, Rejected};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{Execution, Retry};
 use uuid::Uuid;
 
 use super::{Adrift, Driver, Pending};
-use crate::Inner;
 use crate::deliver::Fate;
 use crate::store::{Append, LeaseWrite, RunWrite, StoreError};
 use crate::usage;
@@ -58,9 +56,7 @@ impl Driver {
             stale = true;
             match tried {
                 Ok(verdicts) => {
-                    if self.run.status() == Status::Cancelled {
-                        cancel_all(self.inner.clone(), children).await;
-                    }
+                    self.give_up(children).await;
                     self.answer(pending, verdicts);
                     return Ok(());
                 }
@@ -147,15 +143,26 @@ impl Driver {
             match &tool.execution {
                 Execution::Static(value) => output(value.clone()),
                 Execution::PassThrough => output(call.input.clone()),
-                Execution::Agent { .. } if fresh => Some(Arrival::Started {
+                execution if execution.is_run() && fresh => Some(Arrival::Started {
                     call: id,
                     child: Some(RunId::new(Uuid::now_v7())),
                 }),
-                Execution::Prebuilt { .. } if fresh && tool.retry == Retry::Never => Some(Arrival::Started {
-                    call: id,
-                    child: None,
-                }),
-                Execution::Agent { .. } | Execution::Prebuilt { .. } | Execution::Client => None,
+                Execution::Prebuilt { .. } | Execution::Request(_) | Execution::Image(_)
+                    if fresh && tool.retry == Retry::Never =>
+                {
+                    Some(Arrival::Started {
+                        call: id,
+                        child: None,
+                    })
+                }
+                Execution::Agent { .. }
+                | Execution::Spawn
+                | Execution::Prompt(_)
+                | Execution::Prebuilt { .. }
+                | Execution::Request(_)
+                | Execution::Image(_)
+                | Execution::Waiting(_)
+                | Execution::Client => None,
             }
         })
     }
@@ -222,17 +229,47 @@ impl Driver {
         }
     }
 
-    /// Runs that execute calls of this one.
-    fn children(&self) -> Vec<RunId> {
-        self.run
-            .calls()
-            .iter()
-            .filter_map(|call| match call.state {
-                CallState::Executing { child } => child,
-                _ => None,
-            })
-            .collect()
+    /// Calls of this run that others execute.
+    fn children(&self) -> Vec<(CallId, RunId)> {
+        let calls = self.run.calls().iter();
+        let children = calls.filter_map(|call| match call.state {
+            CallState::Executing { child } => Some((call.tool.call, child?)),
+            _ => None,
+        });
+        children.collect()
     }
+
+    /// Ends those of `children` whose answer nobody waits for any more.
+    async fn give_up(&mut self, children: Vec<(CallId, RunId)>) {
+        for (call, child) in children {
+            let Some(CallState::Settled(settled)) = self.run.call(call).map(|call| &call.state) else {
+                continue;
+            };
+            if !is_given_up(&settled.outcome) {
+                continue;
+            }
+            // Nothing starts it from here on.
+            if let Some(following) = self.running.remove(&call) {
+                following.abort();
+            }
+            if let Err(error) = self.inner.cancel(child).await {
+                // It is cancelled when it is next looked at: its parent does not wait for it.
+                tracing::warn!(run = %child, %error, "a child run could not be cancelled now");
+                self.inner.adrift(child);
+            }
+        }
+    }
+}
+
+/// Whether a call was settled without its executor.
+fn is_given_up(outcome: &Outcome) -> bool {
+    let Outcome::Error { code, .. } = outcome else {
+        return false;
+    };
+    matches!(
+        code,
+        ErrorCode::Cancelled | ErrorCode::Superseded | ErrorCode::Timeout
+    )
 }
 
 fn respond_all<'a>(pending: Vec<Pending>, fate: impl Fn() -> Fate<'a>) {
@@ -240,15 +277,4 @@ fn respond_all<'a>(pending: Vec<Pending>, fate: impl Fn() -> Fate<'a>) {
         .into_iter()
         .filter_map(|one| one.respond)
         .for_each(|respond| respond(fate()));
-}
-
-/// Cancels runs that execute calls of one that was cancelled. One that cannot be reached now is cancelled when
-/// it is next looked at: its parent has ended.
-async fn cancel_all(inner: Arc<Inner>, children: Vec<RunId>) {
-    for child in children {
-        if let Err(error) = inner.cancel(child).await {
-            tracing::warn!(run = %child, %error, "a child run could not be cancelled now");
-            inner.adrift(child);
-        }
-    }
 }

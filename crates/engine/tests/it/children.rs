@@ -4,7 +4,7 @@ use toolgate_engine::store::RunFilter;
 use toolgate_kernel::event::{Event, Status};
 use toolgate_kernel::id::RunId;
 
-use crate::world::World;
+use crate::world::{Setup, World};
 
 async fn child_of(world: &World, run: RunId) -> RunId {
     let events = world
@@ -40,11 +40,11 @@ async fn the_last_words_of_a_child_are_the_output() {
 #[tokio::test(start_paused = true)]
 async fn cancelling_a_run_reaches_the_last_child() {
     let world = World::new().await;
-    let nested = r#"call:helper={"prompt":"call:helper={\"prompt\":\"call:ask\"}"}"#;
+    let nested = r#"call:helper={"prompt":"call:helper={\"prompt\":\"call:wait\"}"}"#;
     let root = world.say(nested).await.run_id.unwrap();
     let child = child_of(&world, root).await;
     let grandchild = child_of(&world, child).await;
-    world.until_status(grandchild, Status::WaitingTool).await;
+    world.until_status(grandchild, Status::WaitingTime).await;
     world.engine.cancel(root).await.unwrap();
     for run in [root, child, grandchild] {
         assert_eq!(world.finish(run).await.status, Status::Cancelled);
@@ -62,4 +62,37 @@ async fn agents_that_call_agents_reach_a_floor() {
     let run = world.say(&words).await.run_id.unwrap();
     let answer = world.answer(run).await;
     assert!(answer.contains("LIMIT_EXCEEDED"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_needs_a_person_or_a_client_is_told_that_there_is_none() {
+    for (tool, code) in [
+        ("ask", "UNAVAILABLE"),
+        ("guarded", "DENIED"),
+        ("guarded_ask", "UNAVAILABLE"),
+    ] {
+        let world = World::new().await;
+        let words = format!(r#"call:helper={{"prompt":"call:{tool}"}}"#);
+        let run = world.say(&words).await.run_id.unwrap();
+        let answer = world.answer(run).await;
+        assert!(
+            answer.contains(code) && answer.contains("another agent started"),
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tools_of_a_child_work_in_the_space_of_the_first_run() {
+    for always_evict in [false, true] {
+        let world = World::with(Setup {
+            always_evict,
+            ..Setup::default()
+        })
+        .await;
+        let nested = r#"call:helper={"prompt":"call:helper={\"prompt\":\"call:echo\"}"}"#;
+        let posted = world.say(nested).await;
+        world.finish(posted.run_id.unwrap()).await;
+        assert_eq!(world.tools.spaces(), [posted.space_id]);
+    }
 }

@@ -1,9 +1,13 @@
 //! The engine through its front door, with a scripted model, fake tools and real stores.
 
+mod bombs;
 mod calls;
 mod children;
+mod context;
+mod families;
 mod faults;
 mod following;
 mod leases;
 mod messages;
+mod superseding;
 mod world;

@@ -113,6 +113,7 @@ pub fn agent() -> Value {
             tool("slow", json!({"executionType": "prebuilt", "execution": {"action": "slow"}})),
             tool("slow_safe", json!({"executionType": "prebuilt", "execution": {"action": "slow"}, "retry": "safe"})),
             tool("hang", json!({"executionType": "prebuilt", "execution": {"action": "hang"}, "timeout": "5s"})),
+            tool("wait", json!({"executionType": "waiting", "execution": {"signal": true}})),
             tool("helper", json!({"executionType": "ai-agent", "execution": {"agent": "helper"},
                 "parameters": {"type": "object", "properties": {"prompt": {"type": "string"}}}})),
         ],

@@ -4,19 +4,27 @@ use std::fmt;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
+use toolgate_engine::clock::SystemClock;
+use toolgate_engine::outbox::Outbox;
 use toolgate_engine::tools::ServerTools;
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::Defaults;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, check, check_agent};
+use toolgate_store::MemoryStore;
+use toolgate_tools::Toolkit;
+use toolgate_tools::knowledge::Library;
+use toolgate_tools::notify::{Channels, Deliveries};
+use toolgate_tools::readable::Reader;
 
 use crate::output;
 use crate::serve;
 use crate::settings::Settings;
-use crate::tools::NoActions;
 
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -50,9 +58,10 @@ impl Check {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
         let limits = settings.client_tools.limits()?;
+        let tools = toolkit(&settings)?;
         let defaults = Defaults {
             model: serve::default_model(&settings.model),
-            actions: &|action| NoActions.has(action),
+            actions: &|action| tools.action(action),
         };
         let reports: Vec<Report> = self
             .files
@@ -95,6 +104,25 @@ impl Check {
             }
         }
     }
+}
+
+/// The gateway's tools, to be asked what they say of themselves. Nothing is kept.
+pub(super) fn toolkit(settings: &Settings) -> anyhow::Result<Toolkit> {
+    let store = Arc::new(MemoryStore::new());
+    let reader = Arc::new(Reader::here());
+    Ok(Toolkit::standard(toolgate_tools::Parts {
+        store: store.clone(),
+        records: store.clone(),
+        workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
+        knowledge: Arc::new(Library::new(store.clone(), reader.clone(), None)),
+        deliveries: Arc::new(Deliveries::new(
+            Arc::new(Outbox::new(store, Arc::new(SystemClock))),
+            Channels::default(),
+        )),
+        reader,
+        plans: toolgate_tools::PlanLimits::default(),
+        world: settings.world()?,
+    }))
 }
 
 /// What is written in a file.

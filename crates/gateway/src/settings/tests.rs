@@ -70,6 +70,42 @@ fn the_environment_wins_over_the_file_and_reads_each_type() {
 }
 
 #[test]
+fn mail_is_set_by_the_environment_and_checked_at_the_start() {
+    const HOST: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_HOST", "mail.example.com");
+    const FROM: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_FROM", "Gate <gate@example.com>");
+    const TO: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_TO", "a@example.com, b@example.com");
+    const USER: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_USER", "gate");
+    const PASSWORD: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_PASSWORD", "hush-hush");
+    const BARE: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_SECURITY", "none");
+    let settings = load("", &[HOST, FROM, TO, USER, PASSWORD]).unwrap();
+    assert_eq!(settings.notifications.smtp.to, ["a@example.com", "b@example.com"]);
+    assert!(settings.notifications.channels().unwrap().mail.is_some());
+    assert!(
+        load("", &[FROM, TO])
+            .unwrap()
+            .notifications
+            .channels()
+            .unwrap()
+            .mail
+            .is_none()
+    );
+    for (env, words) in [
+        (&[HOST, FROM][..], "nobody to write to"),
+        (&[HOST, TO], "no mail address"),
+        (&[HOST, FROM, TO, USER], "user and password go together"),
+        (&[HOST, FROM, TO, USER, PASSWORD, BARE], "needs tls or starttls"),
+    ] {
+        let refused = load("", env).unwrap().notifications.channels().unwrap_err();
+        let told = format!("{refused:#}");
+        assert!(
+            told.contains("[notifications.smtp]") && told.contains(words),
+            "{told}"
+        );
+        assert!(!told.contains("hush-hush"), "{told}");
+    }
+}
+
+#[test]
 fn a_mistake_in_the_file_is_told_with_its_line_and_what_would_be_right() {
     let told = error("listen = \"127.0.0.1:1\"\n\n[http]\nbody_byte_max = 5\n", &[]);
     assert!(told.contains(".toml"), "{told}");
@@ -111,4 +147,44 @@ fn a_mistake_in_the_environment_is_told_with_the_variable() {
         told.contains("TOOLGATE_HTTP_BODY_BYTES_MAX") && told.contains("http.body_bytes_max"),
         "{told}"
     );
+}
+
+#[test]
+fn secrets_of_tools_come_from_the_file_and_the_environment_but_the_projects_key_is_none() {
+    let mut settings = load(
+        "[secrets]\nCRM = \"from-file\"\nOTHER = \"kept-one\"\nEMPTY = \"\"\n",
+        &[],
+    )
+    .unwrap();
+    let environment = [
+        ("TOOLGATE_SECRET_CRM", "from-environment"),
+        ("TOOLGATE_SECRET_KEY", "sk_the_projects_own"),
+        ("TOOLGATE_SECRET_UNSET", ""),
+        ("PATH", "/bin"),
+    ];
+    settings.add_secrets(
+        environment
+            .map(|(name, text)| (name.into(), text.into()))
+            .into_iter(),
+    );
+    let names: Vec<_> = settings.secrets.keys().map(String::as_str).collect();
+    assert_eq!(names, ["CRM", "OTHER"]);
+    assert_eq!(settings.secrets["CRM"], Secret::new("from-environment"));
+    assert!(!format!("{settings:?}").contains("from-environment"));
+    settings.world().unwrap();
+}
+
+#[test]
+fn what_tools_reach_outside_is_checked_at_the_start() {
+    let told = |file: &str| format!("{:#}", load(file, &[]).unwrap().world().unwrap_err());
+    let wrong = told("[outside]\nallow = [\"http://a/\"]\n");
+    assert!(
+        wrong.contains("`outside.allow`") && wrong.contains("127.0.0.1:9000"),
+        "{wrong}"
+    );
+    let short = told("[secrets]\nPIN = \"123\"\n");
+    assert!(short.contains("\"PIN\"") && !short.contains("123"), "{short}");
+    assert!(told("[search]\nengine = \"searxng\"\n").contains("`search.base_url`"));
+    assert!(told("[search]\nengine = \"gemini\"\n").contains("`vendors.google_key`"));
+    assert!(told("[images]\nbase_url = \"box:1\"\n").contains("`images.base_url`"));
 }

@@ -2,10 +2,12 @@
 
 mod api;
 mod events;
+mod outside;
 mod process;
 
 pub use api::{Answer, Api, answer as api_answer};
 pub use events::{Event, EventStream};
+pub use outside::{Asked, MARK, Outside};
 pub use process::{Gateway, binary, free_port};
 
 use std::time::Duration;

@@ -1,19 +1,32 @@
 //! The real binary, started as a process and asked over HTTP: what it promises holds through crashes, cuts,
 //! hostile requests and a full disk.
 
+mod agent_files;
+mod bombs;
 mod chat;
 mod deadline;
+mod documents;
 mod drain;
+mod every_tool;
+mod examples;
+mod families;
 mod faults;
+mod formats;
 mod harness;
 mod hostile;
+mod injection;
 mod intake;
 mod kill;
+mod mail;
+mod outside;
 mod parallel;
+mod plans;
 mod redaction;
+mod remembering;
 mod sdk;
 mod start;
 mod stream;
 mod telemetry;
 mod tool_check;
 mod usage;
+mod waiting;

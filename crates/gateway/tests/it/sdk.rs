@@ -2,6 +2,7 @@
 
 mod chat;
 mod hooks;
+mod keeping;
 mod serve;
 
 use std::sync::Arc;

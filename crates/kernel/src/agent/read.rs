@@ -13,7 +13,7 @@ use crate::members::Members;
 use crate::name::AgentName;
 use crate::problem::{Problems, preview, shown};
 use crate::prompt::ToolChoice;
-use crate::tool::Tool;
+use crate::tool::{ModelChoice, Tool};
 
 const DESCRIPTION_CHARS_MAX: usize = 1_024;
 const MODEL_NAME_CHARS_MAX: usize = 256;
@@ -21,6 +21,8 @@ const URL_CHARS_MAX: usize = 2_048;
 const KEY_CHARS_MAX: usize = 4_096;
 const GRANTS_MAX: usize = 256;
 const GRANT_CHARS_MAX: usize = 256;
+const FANOUT_MAX: u32 = 64;
+const DESCENDANTS_MAX: u32 = 10_000;
 
 const MEMBERS: [&str; 11] = [
     "version",
@@ -86,12 +88,17 @@ pub(super) fn agent(
         name: name.clone(),
         description: description.map(str::to_owned),
         instructions: instructions.unwrap_or_default().to_owned(),
-        model: model(&top).unwrap_or_else(|| defaults.model.clone()),
+        model: match model_choice(&top) {
+            None => defaults.model.clone(),
+            Some(ModelChoice::Own(model)) => model,
+            Some(ModelChoice::Named(name)) => defaults.model.named(&name),
+        },
         tool_choice: tool_choice.unwrap_or_default(),
         limits: limits(&top, steps),
         grants: top.texts("grants", GRANTS_MAX, GRANT_CHARS_MAX),
         tools,
         history: history.unwrap_or_default(),
+        result: None,
     })
 }
 
@@ -138,6 +145,17 @@ fn either<'v>(
         );
     }
     about.text(long, chars_max)
+}
+
+/// A model by its name alone, or with all that belongs to it.
+pub(super) fn model_choice(section: &Members<'_>) -> Option<ModelChoice> {
+    match section.get("model")? {
+        Value::String(_) => {
+            let name = section.text("model", MODEL_NAME_CHARS_MAX)?;
+            Some(ModelChoice::Named(name.to_owned()))
+        }
+        _ => model(section).map(ModelChoice::Own),
+    }
 }
 
 fn model(top: &Members<'_>) -> Option<ModelSpec> {
@@ -237,11 +255,24 @@ fn tool_choice(section: &Members<'_>, names: &[&str]) -> Option<ToolChoice> {
 fn limits(top: &Members<'_>, steps: Option<u32>) -> Limits {
     let mut limits = Limits::default();
     limits.steps = steps.unwrap_or(limits.steps);
-    if let Some(section) = top.section("limits", &["calls", "callsPerStep", "tokens", "depth"]) {
+    if let Some(section) = top.section(
+        "limits",
+        &[
+            "calls",
+            "callsPerStep",
+            "tokens",
+            "depth",
+            "fanout",
+            "descendants",
+        ],
+    ) {
         limits.calls = section.whole("calls", 1..=CALLS_MAX).unwrap_or(limits.calls);
         let calls_per_step = section.whole("callsPerStep", 1..=CALLS_PER_STEP_MAX);
         limits.calls_per_step = calls_per_step.unwrap_or(limits.calls_per_step);
         limits.tokens = section.whole("tokens", 1..=TOKENS_MAX).unwrap_or(limits.tokens);
+        limits.fanout = section.whole("fanout", 0..=FANOUT_MAX).unwrap_or(limits.fanout);
+        let descendants = section.whole("descendants", 0..=DESCENDANTS_MAX);
+        limits.descendants = descendants.unwrap_or(limits.descendants);
         limits.depth = section.whole("depth", 0..=RUN_DEPTH_MAX).unwrap_or(limits.depth);
     }
     limits

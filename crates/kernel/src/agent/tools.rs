@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Defaults, TOOLS_MAX, execution};
+use super::{Action, Defaults, TOOLS_MAX, execution};
 use crate::members::Members;
 use crate::name::ToolName;
 use crate::problem::{Problems, shown};
 use crate::schema::Limits;
 use crate::tool::{
-    Approval, CLIENT_DEADLINE, EXECUTION_TIMEOUT, Execution, Retry, Tool, Toolbox, Visibility, definition,
+    Approval, CHILD_TIMEOUT, CLIENT_DEADLINE, EXECUTION_TIMEOUT, Execution, Retry, TIMEOUT_MAX, Tool,
+    Toolbox, Visibility, Wait, definition,
 };
 
 /// Most permissions, prerequisites or triggers of one tool.
@@ -76,8 +77,17 @@ fn tool(
     let tool = Members::open(item, pointer, &MEMBERS, problems)?;
     let name = definition::name(&tool);
     let execution = execution::read(&tool, defaults);
-    let usual = execution.as_ref().map_or_else(Usual::client, Usual::of);
-    let description = description(&tool, execution.as_ref());
+    let action = match &execution {
+        Some(Execution::Prebuilt { action }) => (defaults.actions)(action),
+        _ => None,
+    };
+    let prebuilt = matches!(execution, Some(Execution::Prebuilt { .. }));
+    let description = description(&tool, action.as_ref(), prebuilt);
+    let usual = match (action, &execution) {
+        (Some(action), _) => Usual::action(action),
+        (None, Some(execution)) => Usual::of(execution),
+        (None, None) => Usual::client(),
+    };
     let parameters = definition::parameters(&tool, &usual.parameters, &Limits::TRUSTED);
     let output = definition::output(&tool, &Limits::TRUSTED);
     let approval = approval(&tool);
@@ -133,27 +143,70 @@ impl Usual {
             retry: Retry::Never,
         }
     }
+    fn action(action: Action) -> Self {
+        Self {
+            parameters: action.parameters,
+            timeout: action.timeout,
+            retry: action.retry,
+        }
+    }
     fn of(execution: &Execution) -> Self {
         let server = |parameters, retry| Self {
             parameters,
             timeout: EXECUTION_TIMEOUT,
             retry,
         };
+        // A child run is a log of its own: going on with it is not doing it again.
+        let child = |parameters| Self {
+            parameters,
+            timeout: CHILD_TIMEOUT,
+            retry: Retry::Safe,
+        };
         let prompt = || json!({ "type": "object", "properties": { "prompt": { "type": "string" } }, "required": ["prompt"] });
         match execution {
             Execution::Client => Self::client(),
             Execution::Static(_) | Execution::PassThrough => server(json!({ "type": "object" }), Retry::Safe),
-            // A child run is a log of its own: going on with it is not doing it again.
-            Execution::Agent { .. } => server(prompt(), Retry::Safe),
+            Execution::Agent { .. } => child(prompt()),
+            Execution::Spawn => child(json!({ "type": "object", "properties": {
+                "agent": { "type": "string", "description": "The name of the agent." },
+                "prompt": { "type": "string", "description": "What it has to do." },
+            }, "required": ["agent", "prompt"] })),
+            Execution::Prompt(_) => child(json!({ "type": "object" })),
+            Execution::Request(call) => {
+                let retry = if call.method.is_idempotent() {
+                    Retry::Safe
+                } else {
+                    Retry::Never
+                };
+                server(json!({ "type": "object" }), retry)
+            }
+            Execution::Image(_) => server(prompt(), Retry::Never),
+            Execution::Waiting(wait) => Self {
+                parameters: waiting_parameters(*wait),
+                timeout: TIMEOUT_MAX,
+                retry: Retry::Safe,
+            },
             Execution::Prebuilt { .. } => server(json!({ "type": "object" }), Retry::Never),
         }
     }
 }
 
-fn description(tool: &Members<'_>, execution: Option<&Execution>) -> Option<String> {
-    match (tool.get("description"), execution) {
-        (None, Some(Execution::Prebuilt { action })) => Some(format!("Does {action}.")),
-        (Some(_), _) | (None, _) => definition::description(tool),
+fn waiting_parameters(wait: Wait) -> Value {
+    match wait {
+        Wait::For(_) | Wait::Until(_) | Wait::Signal => json!({ "type": "object" }),
+        Wait::Input => json!({ "type": "object", "properties": {
+            "seconds": { "type": "number", "minimum": 0, "maximum": TIMEOUT_MAX.as_secs(), "description": "How long." },
+            "until": { "type": "string", "format": "date-time", "description": "Until when. Without either: until a signal comes." },
+        }, "additionalProperties": false }),
+    }
+}
+
+fn description(tool: &Members<'_>, action: Option<&Action>, prebuilt: bool) -> Option<String> {
+    match (tool.get("description"), action) {
+        (None, Some(action)) => Some(action.description.clone()),
+        // An action that is not there was told already.
+        (None, None) if prebuilt => None,
+        (Some(_), _) | (None, None) => definition::description(tool),
     }
 }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{APPROVAL_EXPIRY, Run};
+use super::{APPROVAL_EXPIRY, Phase, Run};
 use crate::call::{CallState, ErrorCode, Outcome};
 use crate::id::{ApprovalId, CallId};
 use crate::json::Json;
 use crate::problem::Problem;
 use crate::time::Time;
-use crate::tool::{Execution, Placement, Tool};
+use crate::tool::{Placement, Tool};
 
 /// What the pipeline says of a call.
 pub(super) struct Admission {
@@ -111,13 +111,23 @@ impl Run {
                 format!("this run may use {} tokens, and has used them", limits.tokens),
             ));
         }
-        if matches!(tool.execution, Execution::Agent { .. }) && self.depth >= limits.depth {
+        if tool.execution.is_run() && self.depth >= limits.depth {
             return Err((
                 ErrorCode::LimitExceeded,
                 format!("agents may call agents {} deep", limits.depth),
             ));
         }
-        Ok(match tool.approval.needed(value) {
+        if tool.execution.is_run() && self.runs_of_step() >= limits.fanout {
+            return Err((
+                ErrorCode::LimitExceeded,
+                format!("one step may start {} agents at once", limits.fanout),
+            ));
+        }
+        let asks = tool.approval.needed(value);
+        if let Some(refusal) = self.out_of_reach(name, tool, asks) {
+            return Err(refusal);
+        }
+        Ok(match asks {
             true => Fate::Ask {
                 approval: ApprovalId {
                     run: call.run,
@@ -129,9 +139,43 @@ impl Run {
         })
     }
 
+    /// Nobody but the run above follows a run below: a call that needs a person or a client would wait for nobody.
+    fn out_of_reach(&self, name: &str, tool: &Tool, asks: bool) -> Option<(ErrorCode, String)> {
+        if self.depth == 0 {
+            return None;
+        }
+        if tool.placement() == Placement::Client {
+            let words = format!(
+                "{name} runs on a client, and none listens to a run that another agent started; do without it"
+            );
+            return Some((ErrorCode::Unavailable, words));
+        }
+        let words = || {
+            format!(
+                "{name} needs a person's approval, and nobody is asked in a run that another agent started; do without it"
+            )
+        };
+        asks.then(|| (ErrorCode::Denied, words()))
+    }
+
     fn unknown(&self, name: &str) -> String {
         let known: Vec<&str> = self.tools.keys().map(|name| name.as_str()).collect();
         format!("there is no tool named {name:?}; there are: {}", known.join(", "))
+    }
+
+    /// Calls of the step that are runs of their own.
+    fn runs_of_step(&self) -> u32 {
+        let Phase::Calling { first } = self.phase else {
+            return 0;
+        };
+        let open = self.calls[first as usize..].iter().filter(|call| {
+            let is_run = call
+                .definition
+                .as_ref()
+                .is_some_and(|tool| tool.execution.is_run());
+            is_run && !matches!(call.state, CallState::Settled(_))
+        });
+        open.count() as u32
     }
 
     fn has_output(&self, tool: &str) -> bool {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::{DecisionRecord, Phase, Run, Verdict};
 use crate::agent::{Agent, History};
 use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
-use crate::event::{Entry, Event, Seq, Status, ToolApprovalResponse, ToolInputAvailable, ToolRef, Usage};
+use crate::event::{
+    Budget, Entry, Event, Seq, Status, ToolApprovalResponse, ToolInputAvailable, ToolRef, Usage,
+};
 use crate::history::{self, Transcript};
 use crate::id::{CallId, RunId};
 use crate::json::Json;
@@ -15,11 +17,18 @@ use crate::tool::{Placement, Toolbox};
 impl Run {
     /// A run to which nothing has happened. `tools` are the agent's and the caller's together.
     pub fn new(id: RunId, agent: Arc<Agent>, tools: Arc<Toolbox>) -> Self {
+        let limits = &agent.limits;
+        let budget = Budget {
+            tokens: limits.tokens,
+            descendants: limits.descendants,
+        };
         Self {
             id,
             agent,
             tools,
             depth: 0,
+            revision: 0,
+            budget,
             phase: Phase::Queued,
             told: Status::Queued,
             step: 0,
@@ -27,6 +36,7 @@ impl Run {
             calls: Vec::new(),
             decisions: Vec::new(),
             messages: Vec::new(),
+            speaker: None,
             transcript: Transcript::default(),
             told_before: None,
             usage: Usage::default(),
@@ -77,6 +87,8 @@ impl Run {
         match event {
             Event::RunStart(e) => {
                 self.depth = e.depth;
+                self.revision = e.revision;
+                self.budget = e.budget.unwrap_or(self.budget);
                 self.told_before = match self.agent.history {
                     History::Client => Some(history::told(self.id, &e.history).into()),
                     History::Server => None,
@@ -84,6 +96,7 @@ impl Run {
             }
             Event::Said(e) => {
                 self.messages.push(e.message.message_id);
+                self.speaker = e.message.from.or(self.speaker);
                 self.steps_since_message = 0;
             }
             Event::StepStart(e) => {
@@ -112,9 +125,10 @@ impl Run {
                 }
             }
             Event::ToolApprovalResponse(e) => self.note_decision(e, seq, time),
-            Event::ToolExecuting(e) => match &e.claim {
-                Some(claim) => self.hold(e.tool_call_id, Some(claim.clone())),
-                None => {
+            Event::ToolExecuting(e) => match (&e.claim, e.pause) {
+                (Some(claim), _) => self.hold(e.tool_call_id, Some(claim.clone())),
+                (None, Some(pause)) => self.set(e.tool_call_id, CallState::Paused(pause)),
+                (None, None) => {
                     self.set(e.tool_call_id, CallState::Executing { child: e.child });
                     if let Some(call) = self.calls.get_mut(e.tool_call_id.number as usize) {
                         call.since = time;

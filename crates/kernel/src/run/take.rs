@@ -1,9 +1,10 @@
 //! Arrivals into events. Every check comes before the first change, so a rejected arrival leaves no trace.
 
 use super::approve::{denial, misfit};
+use super::pause::ended;
 use super::pipeline::{Admission, Fate};
 use super::replay::tool_ref;
-use super::{Arrival, Phase, RETRY_DELAY_MAX, Rejected, Reply, ReplyPart, Run};
+use super::{Arrival, Phase, RETRY_DELAY_MAX, Rejected, Reply, ReplyPart, Run, child_deadline};
 use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
 use crate::event::{
     Claim, EndReason, Event, FinishReason, ReasoningEnd, RunFinish, RunStart, RunStatus, Said, Seq, Status,
@@ -41,6 +42,8 @@ impl Run {
             now,
         };
         log.consider(arrival)?;
+        let pauses = log.run.pauses(now);
+        log.emit_all(pauses);
         log.tell_status();
         Ok(log.events)
     }
@@ -85,6 +88,12 @@ impl Log<'_> {
                 self.go_on();
                 Ok(())
             }
+            (Arrival::Signal { call, value }, _) => {
+                let outcome = self.run.signalled(call, &value)?;
+                self.settle(call, outcome);
+                self.go_on();
+                Ok(())
+            }
             (Arrival::Claim { call, claim }, _) => self.claim(call, claim),
             (Arrival::Release { call, holder }, _) => self.release(call, &holder),
             (Arrival::Message(message), _) if self.run.messages.contains(&message.message_id) => {
@@ -95,11 +104,15 @@ impl Log<'_> {
             (Arrival::Begin, None) => self.begin(),
             (Arrival::Message(message), None) => {
                 self.emit(Said { message });
-                self.settle_open(ErrorCode::Superseded, "the user said something new instead");
+                self.supersede();
                 self.go_on();
                 Ok(())
             }
             (Arrival::Reply(reply), None) => self.reply(reply),
+            (Arrival::Exhausted(words), None) => {
+                self.finish(Status::Failed, EndReason::Limit, Some(words));
+                Ok(())
+            }
             (
                 Arrival::Broke {
                     step,
@@ -123,7 +136,7 @@ impl Log<'_> {
                 if known.state != CallState::Ready {
                     return Err(Rejected::OutOfTurn);
                 }
-                self.emit(ToolExecuting::of(&known.tool.clone(), None, child));
+                self.emit(ToolExecuting::of(&known.tool.clone(), None, child, None));
                 Ok(())
             }
             (Arrival::Output { call, outcome }, None) => self.output(call, outcome),
@@ -218,6 +231,13 @@ impl Log<'_> {
         if self.run.transcript.has_unread() {
             return self.next_step();
         }
+        if let Some(misfit) = self.run.misfit() {
+            let Some(message) = self.run.correction(&misfit) else {
+                return self.finish(Status::Failed, EndReason::InvalidOutput, Some(misfit));
+            };
+            self.emit(Said { message });
+            return self.next_step();
+        }
         let reason = match reason {
             FinishReason::Length => EndReason::Length,
             FinishReason::ContentFilter => EndReason::ContentFilter,
@@ -289,7 +309,9 @@ impl Log<'_> {
         match &call.state {
             CallState::Ready | CallState::Executing { .. } => {}
             CallState::Settled(settled) => return Err(gone(settled)),
-            CallState::AwaitsApproval { .. } | CallState::Open { .. } => return Err(Rejected::OutOfTurn),
+            CallState::AwaitsApproval { .. } | CallState::Open { .. } | CallState::Paused(_) => {
+                return Err(Rejected::OutOfTurn);
+            }
         }
         let outcome = match misfits(call, &outcome) {
             Some(problems) => Outcome::error(ErrorCode::InvalidOutput, misfit(&problems)),
@@ -309,7 +331,9 @@ impl Log<'_> {
             CallState::Settled(settled) if !settled.answered => return Err(gone(settled)),
             CallState::Settled(settled) if settled.outcome == outcome => return Err(Rejected::Repeated),
             CallState::Settled(_) => return Err(Rejected::Different),
-            CallState::Ready | CallState::Executing { .. } => return Err(Rejected::OutOfTurn),
+            CallState::Ready | CallState::Executing { .. } | CallState::Paused(_) => {
+                return Err(Rejected::OutOfTurn);
+            }
         }
         if let Some(problems) = misfits(call, &outcome) {
             return Err(Rejected::Invalid(problems));
@@ -325,7 +349,9 @@ impl Log<'_> {
             CallState::Open { claim, .. } => claim,
             CallState::AwaitsApproval { .. } => return Err(Rejected::NotApproved),
             CallState::Settled(settled) => return Err(gone(settled)),
-            CallState::Ready | CallState::Executing { .. } => return Err(Rejected::OutOfTurn),
+            CallState::Ready | CallState::Executing { .. } | CallState::Paused(_) => {
+                return Err(Rejected::OutOfTurn);
+            }
         };
         match held {
             Some(other) if other.holder != claim.holder && other.until > self.now => {
@@ -337,7 +363,7 @@ impl Log<'_> {
             }
             Some(_) | None => {}
         }
-        self.emit(ToolExecuting::of(&call.tool.clone(), Some(claim), None));
+        self.emit(ToolExecuting::of(&call.tool.clone(), Some(claim), None, None));
         Ok(())
     }
 
@@ -355,9 +381,10 @@ impl Log<'_> {
             } => Err(Rejected::Held(claim.clone())),
             CallState::Open { claim: None, .. } => Ok(()),
             CallState::Settled(settled) => Err(gone(settled)),
-            CallState::AwaitsApproval { .. } | CallState::Ready | CallState::Executing { .. } => {
-                Err(Rejected::NotAClientCall)
-            }
+            CallState::AwaitsApproval { .. }
+            | CallState::Ready
+            | CallState::Executing { .. }
+            | CallState::Paused(_) => Err(Rejected::NotAClientCall),
         }
     }
 
@@ -403,7 +430,22 @@ impl Log<'_> {
                 } if claim.until <= self.now => {
                     self.emit(ToolReleased::of(&call.tool));
                 }
+                CallState::Paused(pause) if pause.until <= self.now => {
+                    self.settle(call.tool.call, ended(&call, *pause));
+                }
+                CallState::Executing { child: Some(_) }
+                    if child_deadline(&call).is_some_and(|deadline| deadline <= self.now) =>
+                {
+                    let timeout = call
+                        .definition
+                        .as_ref()
+                        .map(|tool| tool.timeout)
+                        .unwrap_or_default();
+                    let message = format!("{} gave no answer within {timeout:?}", call.tool.name);
+                    self.settle(call.tool.call, Outcome::error(ErrorCode::Timeout, message));
+                }
                 CallState::AwaitsApproval { .. }
+                | CallState::Paused(_)
                 | CallState::Open { .. }
                 | CallState::Ready
                 | CallState::Executing { .. }
@@ -448,16 +490,20 @@ impl Log<'_> {
         self.go_on();
     }
 
-    /// Settles what waits for a client or a person; what runs on the gateway's side goes on.
-    fn settle_open(&mut self, code: ErrorCode, message: &str) {
+    /// Somebody spoke: settles what may be long in coming, which is whatever waits for a client, a person, a moment or
+    /// a signal, and runs below this one. What a tool does on the gateway's side goes on: it ends soon, and the model
+    /// should know what it did.
+    fn supersede(&mut self) {
         for index in self.open_calls() {
             let call = &self.run.calls[index];
-            if matches!(
-                call.state,
-                CallState::Open { .. } | CallState::AwaitsApproval { .. }
-            ) {
-                let id = call.tool.call;
-                self.settle(id, Outcome::error(code, message));
+            let is_run = call
+                .definition
+                .as_ref()
+                .is_some_and(|tool| tool.execution.is_run());
+            let goes_on = matches!(call.state, CallState::Ready | CallState::Executing { .. }) && !is_run;
+            if !goes_on {
+                let message = "the user said something new instead";
+                self.settle(call.tool.call, Outcome::error(ErrorCode::Superseded, message));
             }
         }
     }

@@ -103,7 +103,8 @@ pub(crate) fn timeout(tool: &Members<'_>) -> Option<Duration> {
     timeout
 }
 
-fn duration(value: &Value) -> Option<Duration> {
+/// A number of seconds, or a text with a unit.
+pub(crate) fn duration(value: &Value) -> Option<Duration> {
     let seconds = match value {
         Value::Number(seconds) => seconds.as_f64()?,
         Value::String(text) => {

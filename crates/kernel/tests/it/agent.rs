@@ -40,10 +40,20 @@ pub fn model() -> ModelSpec {
     }
 }
 
+/// What the gateway says of an action.
+pub fn action(name: &str) -> toolgate_kernel::agent::Action {
+    toolgate_kernel::agent::Action {
+        description: format!("Does {name}."),
+        parameters: json!({"type": "object"}),
+        timeout: std::time::Duration::from_secs(60),
+        retry: toolgate_kernel::tool::Retry::Never,
+    }
+}
+
 pub fn read_as(name: &str, config: &Value, actions: &[&str]) -> Result<Agent, Vec<String>> {
     let defaults = Defaults {
         model: model(),
-        actions: &|action| actions.contains(&action),
+        actions: &|name| actions.contains(&name).then(|| action(name)),
     };
     parse(&name.parse().unwrap(), config, &defaults).map_err(|problems| lines(&problems))
 }
@@ -171,6 +181,29 @@ fn a_model_has_an_address_a_key_and_settings() {
     assert_eq!(
         read(json!({ "model": { "provider": "demo" } })).model.name.name,
         "demo"
+    );
+}
+
+#[test]
+fn a_model_may_be_a_name_alone() {
+    let named = |name: &str| read(json!({ "model": name })).model.name;
+    let (vendor, name) = (Provider::Anthropic, "claude-small".to_owned());
+    assert_eq!(
+        named("claude-small"),
+        ModelName {
+            provider: vendor,
+            name
+        }
+    );
+    assert_eq!(named("else").provider, Provider::Demo);
+    // Where a vendor is set it is that one's model, whatever it is called.
+    let mut set = model();
+    set.name.provider = Provider::Openai;
+    set.base_url = Some("http://127.0.0.1:9/v1".to_owned());
+    let other = set.named("claude-small");
+    assert_eq!(
+        (other.name.provider, &other.base_url),
+        (Provider::Openai, &set.base_url)
     );
 }
 

@@ -18,7 +18,7 @@ fn by_client_rules(definitions: Value) -> Checked {
 fn with_defaults<T>(read: impl FnOnce(&Defaults<'_>) -> T) -> T {
     read(&Defaults {
         model: model(),
-        actions: &|_| false,
+        actions: &|_| None,
     })
 }
 

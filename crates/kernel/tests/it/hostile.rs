@@ -16,7 +16,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 fn by_all_rules(definitions: &Value) -> [Checked; 2] {
     let defaults = Defaults {
         model: model(),
-        actions: &|_| false,
+        actions: &|_| None,
     };
     [
         check(definitions, "", &Rules::Client(&ClientToolLimits::default())),

@@ -11,6 +11,7 @@ mod json;
 mod odd;
 mod official_suite;
 mod profile;
+mod query;
 mod run;
 mod schema;
 mod view;

@@ -107,7 +107,7 @@ fn check(problems: &[Problem], written: &Value) {
 fn configure(config: &Value) -> Result<(), Vec<Problem>> {
     let defaults = Defaults {
         model: model(),
-        actions: &|_| true,
+        actions: &|name| Some(crate::agent::action(name)),
     };
     parse(&"helper".parse().unwrap(), config, &defaults).map(drop)
 }

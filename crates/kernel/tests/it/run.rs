@@ -33,6 +33,9 @@ fn test_agent() -> Arc<Agent> {
             {"name": "asked_client", "description": "d", "executionType": "basic", "approval": "always"},
             {"name": "child", "description": "d", "executionType": "ai-agent", "execution": {"agent": "other"},
              "parameters": {"type": "object"}},
+            {"name": "nap", "description": "d", "executionType": "waiting", "execution": {"duration": "10s"}},
+            {"name": "bell", "description": "d", "executionType": "waiting", "execution": {"signal": true}, "timeout": "60s"},
+            {"name": "asked_nap", "description": "d", "executionType": "waiting", "approval": "always"},
             {"name": "after", "description": "d", "executionType": "basic", "prerequisites": ["client"], "execution": {"mode": "pass-through"}},
             {"name": "granted", "description": "d", "executionType": "basic", "permissions": ["net"], "execution": {"mode": "pass-through"}},
             {"name": "strict", "description": "d", "executionType": "basic", "execution": {"mode": "pass-through"},
@@ -53,7 +56,7 @@ fn test_agent() -> Arc<Agent> {
     };
     let defaults = Defaults {
         model,
-        actions: &|_| true,
+        actions: &|name| Some(crate::agent::action(name)),
     };
     Arc::new(agent::parse(&"tester".parse().unwrap(), &config, &defaults).unwrap())
 }
@@ -78,6 +81,8 @@ impl Story {
         };
         let start = RunStart {
             categories: None,
+            behind: None,
+            budget: None,
             history: Vec::new(),
             agent: "tester".parse().unwrap(),
             revision: 1,
@@ -418,9 +423,51 @@ enum Move {
     Cancel,
     Recovered,
     Message(u8),
+    Signal(u8),
 }
 
-const NAMES: [&str; 9] = [
+#[test]
+fn a_pause_lasts_until_its_moment_or_its_signal() {
+    let mut story = Story::begin(&test_agent());
+    story
+        .take(Arrival::Reply(asks_for(&[("nap", "{}"), ("bell", "{}")])))
+        .unwrap();
+    assert_eq!(story.run.status(), Status::WaitingTime);
+    assert!(story.run.due().is_empty(), "it costs nothing while it waits");
+    assert_eq!(story.run.wake_at(), Some(START.after(Duration::from_secs(10))));
+    let bell = CallId {
+        run: story.run.id(),
+        number: 1,
+    };
+    let ring = |value: &str| Arrival::Signal {
+        call: bell,
+        value: Json::from(json!(value)),
+    };
+    story.take(ring("now")).unwrap();
+    assert_eq!(story.take(ring("now")), Err(Rejected::Repeated));
+    assert_eq!(story.take(ring("again")), Err(Rejected::Different));
+    let nap = CallId {
+        run: story.run.id(),
+        number: 0,
+    };
+    let rung = Arrival::Signal {
+        call: nap,
+        value: Json::null(),
+    };
+    assert_eq!(
+        story.take(rung),
+        Err(Rejected::Unknown),
+        "it waits for its moment alone"
+    );
+    story.now = START.after(Duration::from_secs(10));
+    story.take(Arrival::Tick).unwrap();
+    assert_eq!(story.run.status(), Status::Running, "the next step");
+}
+
+const NAMES: [&str; 12] = [
+    "nap",
+    "bell",
+    "asked_nap",
     "server",
     "safe",
     "client",
@@ -506,6 +553,10 @@ impl Move {
                     by: None,
                 }
             }
+            Self::Signal(call) => Arrival::Signal {
+                call: id(call),
+                value: Json::from(json!("ring")),
+            },
             Self::Wait(_) => return None,
             Self::Tick => Arrival::Tick,
             Self::Cancel => Arrival::Cancel,
@@ -526,6 +577,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         4 => (call.clone(), any::<u8>()).prop_map(|(c, v)| Move::Result(c, v)),
         2 => (call.clone(), any::<u8>()).prop_map(|(c, h)| Move::Claim(c, h)),
         1 => (call.clone(), any::<u8>()).prop_map(|(c, h)| Move::Release(c, h)),
+        2 => call.clone().prop_map(Move::Signal),
         3 => (call, any::<u8>()).prop_map(|(c, h)| Move::Decide(c, h)),
         2 => any::<u16>().prop_map(Move::Wait),
         2 => Just(Move::Tick),

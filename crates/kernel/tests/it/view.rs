@@ -52,6 +52,7 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
                 until: Time(0),
             }),
             None,
+            None,
         )
         .into(),
         ToolReleased::of(tool).into(),

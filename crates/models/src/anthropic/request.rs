@@ -9,7 +9,7 @@ use toolgate_engine::model::Ask;
 use toolgate_kernel::id::CallId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Part;
-use toolgate_kernel::prompt::{CallResult, Said, ToolChoice, Turn};
+use toolgate_kernel::prompt::{CallResult, OfferedTool, Said, ToolChoice, Turn};
 
 use super::{TAG, TAG_REDACTED};
 use crate::history::{Each, IMAGE_LOST, Image, Object, Words, contents, effort, image, sendable};
@@ -36,13 +36,6 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
             })
     });
     let has_tools = !ask.tools.is_empty();
-    let tools = has_tools.then_some(Each(|| {
-        ask.tools.iter().map(|tool| Tool {
-            name: tool.name.as_str(),
-            description: &tool.description,
-            input_schema: Schema(&tool.parameters),
-        })
-    }));
     let reasoning_tokens = ask.model.reasoning_tokens.unwrap_or(0).max(REASONING_TOKENS_MIN);
     let thinking = thinking(ask, &turns, reasoning_tokens);
     let output = ask.model.max_output_tokens.unwrap_or(OUTPUT_TOKENS_DEFAULT);
@@ -53,7 +46,7 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
         max_tokens: output.saturating_add(thinking.map_or(0, |_| reasoning_tokens)),
         system: &ask.instructions,
         messages,
-        tools,
+        tools: has_tools.then(|| tools(&ask.tools)),
         tool_choice: has_tools.then_some(match &ask.tool_choice {
             ToolChoice::Auto => Choice::Auto,
             ToolChoice::Required => Choice::Any,
@@ -69,6 +62,17 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
         thinking,
     };
     serde_json::to_vec(&request).expect("a request has only string keys")
+}
+
+/// The definitions, as the vendor reads them.
+pub(crate) fn tools(tools: &[OfferedTool]) -> impl Serialize {
+    Each(move || {
+        tools.iter().map(|tool| Tool {
+            name: tool.name.as_str(),
+            description: &tool.description,
+            input_schema: Schema(&tool.parameters),
+        })
+    })
 }
 
 #[derive(Serialize)]

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use toolgate_engine::model::Ask;
 use toolgate_kernel::id::CallId;
 use toolgate_kernel::message::Part as Spoken;
-use toolgate_kernel::prompt::{CallResult, Said, ToolChoice, Turn};
+use toolgate_kernel::prompt::{CallResult, OfferedTool, Said, ToolChoice, Turn};
 
 use super::TAG;
 use super::schema::Schema;
@@ -41,15 +41,7 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
                 parts: Each(|| parts(turn, by_budget)),
             })
         }),
-        tools: has_tools.then_some([Tools {
-            function_declarations: Each(|| {
-                ask.tools.iter().map(|tool| Function {
-                    name: tool.name.as_str(),
-                    description: &tool.description,
-                    parameters_json_schema: Schema(&tool.parameters),
-                })
-            }),
-        }]),
+        tools: has_tools.then(|| tools(&ask.tools)),
         tool_config: has_tools.then_some(ToolConfig {
             function_calling_config: calling(&ask.tool_choice),
         }),
@@ -77,14 +69,27 @@ fn is_before_3(model: &str) -> bool {
     name.starts_with("gemini-1") || name.starts_with("gemini-2")
 }
 
+/// The definitions, as the vendor reads them.
+pub(crate) fn tools(tools: &[OfferedTool]) -> impl Serialize {
+    [Tools {
+        function_declarations: Each(move || {
+            tools.iter().map(|tool| Function {
+                name: tool.name.as_str(),
+                description: &tool.description,
+                parameters_json_schema: Schema(&tool.parameters),
+            })
+        }),
+    }]
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Request<'a, C: Serialize, F: Serialize> {
+struct Request<'a, C: Serialize, T: Serialize> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Instruction<'a>>,
     contents: C,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<[Tools<F>; 1]>,
+    tools: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<ToolConfig<'a>>,
     generation_config: Generation,

@@ -8,7 +8,7 @@ use toolgate_engine::model::Ask;
 use toolgate_kernel::id::CallId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Part;
-use toolgate_kernel::prompt::{Said, ToolChoice, Turn};
+use toolgate_kernel::prompt::{OfferedTool, Said, ToolChoice, Turn};
 
 use super::{ADDRESS, TAG};
 use crate::history::{Each, Object, Words, effort, sendable};
@@ -16,22 +16,12 @@ use crate::history::{Each, Object, Words, effort, sendable};
 pub(super) fn body(ask: &Ask, address: &str) -> Vec<u8> {
     let own = address == ADDRESS || address.contains(".openai.azure.com/");
     let has_tools = !ask.tools.is_empty();
-    let tools = has_tools.then_some(Each(|| {
-        ask.tools.iter().map(|tool| Tool {
-            kind: "function",
-            function: Function {
-                name: tool.name.as_str(),
-                description: &tool.description,
-                parameters: &tool.parameters,
-            },
-        })
-    }));
     let request = Request {
         model: &ask.model.name.name,
         stream: true,
         stream_options: StreamOptions { include_usage: true },
         messages: Messages { ask, own },
-        tools,
+        tools: has_tools.then(|| tools(&ask.tools)),
         tool_choice: has_tools.then_some(Choice(&ask.tool_choice)),
         temperature: ask.model.temperature,
         top_p: ask.model.top_p,
@@ -41,6 +31,20 @@ pub(super) fn body(ask: &Ask, address: &str) -> Vec<u8> {
         reasoning_effort: ask.model.reasoning_tokens.map(effort),
     };
     serde_json::to_vec(&request).expect("a request has only string keys")
+}
+
+/// The definitions, as the vendor reads them.
+pub(crate) fn tools(tools: &[OfferedTool]) -> impl Serialize {
+    Each(move || {
+        tools.iter().map(|tool| Tool {
+            kind: "function",
+            function: Function {
+                name: tool.name.as_str(),
+                description: &tool.description,
+                parameters: &tool.parameters,
+            },
+        })
+    })
 }
 
 #[derive(Serialize)]

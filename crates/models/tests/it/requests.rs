@@ -386,3 +386,38 @@ async fn google_finds_a_model_by_its_name_or_its_path() {
         assert!(head.starts_with(&format!("POST {path} HTTP/1.1")), "{head}");
     }
 }
+
+#[tokio::test]
+async fn definitions_are_what_the_vendor_is_sent_in_the_form_it_documents() {
+    let parameters = json!({"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]});
+    for (provider, documented) in [
+        (
+            Provider::Openai,
+            json!([{"type": "function", "function": {"name": "look", "description": "Does look.", "parameters": parameters}}]),
+        ),
+        (
+            Provider::Anthropic,
+            json!([{"name": "look", "description": "Does look.", "input_schema": parameters}]),
+        ),
+        (
+            Provider::Google,
+            json!([{"functionDeclarations": [{"name": "look", "description": "Does look.", "parametersJsonSchema": parameters}]}]),
+        ),
+    ] {
+        let tools = [tool("look", parameters.clone())];
+        let told = Models::new(ModelSettings::default())
+            .definitions(provider, &tools)
+            .unwrap();
+        assert_eq!(told.to_value(), documented);
+        let nothing = Models::new(ModelSettings::default()).definitions(provider, &[]);
+        assert_eq!(nothing.unwrap().as_str(), "[]");
+        let mut ask = ask(provider, "m", "", vec![user("hi")]);
+        ask.tools = tools.into();
+        let sent = sent(ask).await.1;
+        assert!(sent.contains(&format!("\"tools\":{},", told.as_str())), "{sent}");
+    }
+    assert_eq!(
+        Models::new(ModelSettings::default()).definitions(Provider::Demo, &[]),
+        None
+    );
+}

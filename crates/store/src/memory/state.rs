@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use toolgate_engine::store::{
-    AgentRecord, Append, EntityRecord, IdempotencyRecord, KeyRecord, ProjectRecord, RunRecord, RunWrite,
-    SpaceRecord, StoreError,
+    AgentRecord, Append, EntityRecord, Family, IdempotencyRecord, KeyRecord, ProjectRecord, RunRecord,
+    RunWrite, SpaceRecord, StoreError,
 };
 use toolgate_engine::usage::{Day, Latency};
 use toolgate_kernel::call::ErrorCode;
@@ -22,12 +22,14 @@ type Uses = BTreeMap<(Option<ErrorCode>, Latency), u64>;
 pub(super) struct State {
     pub(super) log: HashMap<SpaceId, Vec<Arc<Entry>>>,
     pub(super) runs: BTreeMap<RunId, RunRecord>,
+    pub(super) tokens: HashMap<RunId, u64>,
     pub(super) nodes: HashMap<NodeId, Time>,
     pub(super) spaces: BTreeMap<SpaceId, SpaceRecord>,
     pub(super) entities: HashMap<EntityId, EntityRecord>,
     pub(super) agents: BTreeMap<(ProjectId, AgentName), Agent>,
     pub(super) projects: HashMap<ProjectId, ProjectRecord>,
     pub(super) keys: BTreeMap<KeyId, KeyRecord>,
+    pub(super) records: super::records::Shelves,
     pub(super) answers: HashMap<(ProjectId, String), IdempotencyRecord>,
     pub(super) usage: BTreeMap<(ProjectId, Arc<str>, Day), Uses>,
 }
@@ -35,6 +37,7 @@ pub(super) struct State {
 impl State {
     /// Checks every condition, then writes everything.
     pub(super) fn append(&mut self, append: Append) -> Result<Arc<Entry>, StoreError> {
+        let tokens = crate::tokens(&append);
         let Append {
             space,
             run,
@@ -58,7 +61,9 @@ impl State {
         let last = entry.last();
         match run {
             RunWrite::None => {}
-            RunWrite::Create { mut record, space } => {
+            RunWrite::Create {
+                mut record, space, ..
+            } => {
                 entry.run = Some(record.id);
                 record.version = last;
                 record.updated = time;
@@ -83,6 +88,9 @@ impl State {
                 super::leases::write(record, lease);
             }
         }
+        if let Some(run) = entry.run {
+            *self.tokens.entry(run).or_default() += tokens;
+        }
         if let Some(record) = idempotency {
             let forgotten = crate::forgotten_before(record.time);
             self.answers.retain(|_, old| old.time >= forgotten);
@@ -103,7 +111,14 @@ impl State {
     fn check_run(&self, space: SpaceId, run: &RunWrite) -> Result<(), StoreError> {
         match run {
             RunWrite::None => Ok(()),
-            RunWrite::Create { record, space } => {
+            RunWrite::Create {
+                record,
+                space,
+                family_max,
+            } => {
+                if family_max.is_some_and(|max| self.family(record.root).descendants >= max) {
+                    return Err(StoreError::Full);
+                }
                 let known = |id| self.spaces.contains_key(id) || self.log.contains_key(id);
                 let space_exists = space.as_ref().is_some_and(|space| known(&space.id));
                 let exists = space_exists || self.runs.contains_key(&record.id);
@@ -117,6 +132,24 @@ impl State {
                 if fits { Ok(()) } else { Err(StoreError::Conflict) }
             }
         }
+    }
+
+    pub(super) fn family(&self, root: RunId) -> Family {
+        let below = self
+            .runs
+            .values()
+            .filter(|run| run.root == root && run.parent.is_some());
+        let tokens = |run: RunId| self.tokens.get(&run).copied().unwrap_or_default();
+        below.fold(
+            Family {
+                descendants: 0,
+                tokens: tokens(root),
+            },
+            |family, run| Family {
+                descendants: family.descendants + 1,
+                tokens: family.tokens + tokens(run.id),
+            },
+        )
     }
 
     fn check_answer(&self, record: Option<&IdempotencyRecord>) -> Result<(), StoreError> {

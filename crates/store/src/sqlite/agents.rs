@@ -1,7 +1,9 @@
 //! Agents' configurations, every revision of them.
 
 use rusqlite::{Connection, Row, params};
+use toolgate_engine::records::Owner;
 use toolgate_engine::store::AgentRecord;
+use toolgate_kernel::agent::entity_of;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
@@ -9,6 +11,7 @@ use toolgate_kernel::time::Time;
 
 use super::column::{agent_name, change, first, json, rows};
 use super::fault::Fault;
+use super::records;
 
 const NEWEST: &str = "
     SELECT project, name, revision, config, created, removed FROM agents
@@ -36,7 +39,13 @@ pub(crate) fn put(
 ) -> Result<u32, Fault> {
     let revision = match newest(connection, project, name)? {
         Some((newest, false)) if newest.config == *config => return Ok(newest.revision),
-        Some((newest, _)) => newest.revision + 1,
+        Some((newest, removed)) => {
+            if removed {
+                // A run that outlived the agent may have kept something meanwhile.
+                forget(connection, project, name)?;
+            }
+            newest.revision + 1
+        }
         None => 1,
     };
     let row = params![
@@ -56,7 +65,16 @@ const REMOVE: &str = "
       AND revision = (SELECT max(revision) FROM agents WHERE project = ?1 AND name = ?2)";
 
 pub(crate) fn remove(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<bool, Fault> {
-    Ok(change(connection, REMOVE, params![project.to_bytes(), name.as_str()])? > 0)
+    let removed = change(connection, REMOVE, params![project.to_bytes(), name.as_str()])? > 0;
+    if removed {
+        forget(connection, project, name)?;
+    }
+    Ok(removed)
+}
+
+/// Takes away what the agent kept.
+fn forget(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<(), Fault> {
+    records::remove_owned(connection, project, Owner::Entity(entity_of(project, name)))
 }
 
 const REVISION: &str = "

@@ -56,11 +56,18 @@ pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Re
 fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Option<RunId>, Fault> {
     match &append.run {
         RunWrite::None => Ok(None),
-        RunWrite::Create { record, space } => {
+        RunWrite::Create {
+            record,
+            space,
+            family_max,
+        } => {
+            if let Some(max) = family_max {
+                runs::check_family(connection, record.root, *max)?;
+            }
             if let Some(space) = space {
                 spaces::create(connection, space)?;
             }
-            runs::create(connection, record, last, append.time)?;
+            runs::create(connection, record, last, append)?;
             Ok(Some(record.id))
         }
         &RunWrite::Extend {
@@ -81,6 +88,7 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
                 lease,
                 version: last,
                 updated: append.time,
+                tokens: crate::tokens(append),
             };
             runs::extend(connection, &extension)?;
             Ok(Some(id))

@@ -12,6 +12,8 @@ use super::fault::Fault;
 const STEPS: &[(u32, &str)] = &[
     (1, include_str!("../../migrations/sqlite/0001_first.sql")),
     (2, include_str!("../../migrations/sqlite/0002_tool_usage.sql")),
+    (3, include_str!("../../migrations/sqlite/0003_records.sql")),
+    (4, include_str!("../../migrations/sqlite/0004_families.sql")),
 ];
 
 const TABLE: &str = "

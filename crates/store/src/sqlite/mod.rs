@@ -11,6 +11,8 @@ mod migrate;
 mod probe;
 mod projects;
 mod readers;
+mod receipts;
+mod records;
 mod runs;
 mod session;
 mod spaces;
@@ -27,9 +29,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use toolgate_engine::records::{Amendment, Found, Listing, Receipt, Record, Records, Shelf};
 use toolgate_engine::store::{
-    AgentRecord, Append, CommitListener, EntityRecord, IdempotencyRecord, KeyRecord, LogRange, ProjectRecord,
-    RunFilter, RunRecord, SpaceRecord, Store, StoreError,
+    AgentRecord, Append, CommitListener, EntityRecord, Family, IdempotencyRecord, KeyRecord, LogRange,
+    ProjectRecord, RunFilter, RunRecord, SpaceRecord, Store, StoreError,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Entry, Seq};
@@ -43,6 +46,7 @@ use fault::Fault;
 use lock::DataLock;
 use log::Part;
 use readers::Readers;
+use records::Got;
 use session::Session;
 use writer::Writer;
 
@@ -99,7 +103,7 @@ impl SqliteStore {
     }
 }
 
-/// Bytes of a log that are read on the caller's thread. Most logs are shorter, and handing one to another
+/// Bytes of a log or a record that are read on the caller's thread. Most are shorter, and handing one to another
 /// thread costs three times as much as reading it.
 const READ_AT_ONCE: usize = 32 << 10;
 /// Pages of the write-ahead log before they are moved into the database: 16 MiB.
@@ -183,6 +187,9 @@ impl Store for SqliteStore {
             .long(move |db| runs::list(db, project, &filter))
             .await
     }
+    async fn family(&self, root: RunId) -> Result<Family, StoreError> {
+        self.readers.short(|db| runs::family(db, root))
+    }
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError> {
         self.readers.long(move |db| runs::claimable(db, now, limit)).await
     }
@@ -216,6 +223,19 @@ impl Store for SqliteStore {
     ) -> Result<Vec<SpaceRecord>, StoreError> {
         self.readers
             .long(move |db| spaces::list(db, project, member, before, limit))
+            .await
+    }
+    async fn amend_space(
+        &self,
+        before: SpaceRecord,
+        title: Option<String>,
+        metadata: Option<Json>,
+        receipt: Option<Receipt>,
+    ) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| {
+                spaces::amend(db, &before, title.as_deref(), metadata.as_ref(), receipt.as_ref())
+            })
             .await
     }
     async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
@@ -320,5 +340,62 @@ impl Store for SqliteStore {
     async fn close(&self) {
         self.readers.close();
         self.writer.close().await;
+    }
+}
+
+#[async_trait]
+impl Records for SqliteStore {
+    async fn record(&self, shelf: Shelf, id: &str) -> Result<Option<Record>, StoreError> {
+        let found = self
+            .readers
+            .short(|db| records::get(db, shelf, id, READ_AT_ONCE))?;
+        match found {
+            Some(Got { cut: true, .. }) => {
+                let id = id.to_owned();
+                let whole = move |db: &Connection| records::get(db, shelf, &id, usize::MAX);
+                Ok(self.readers.long(whole).await?.map(|got| got.record))
+            }
+            found => Ok(found.map(|got| got.record)),
+        }
+    }
+    async fn list_records(&self, shelf: Shelf, listing: Listing) -> Result<Vec<Record>, StoreError> {
+        self.readers
+            .long(move |db| records::list(db, shelf, &listing))
+            .await
+    }
+    async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError> {
+        self.readers.long(move |db| records::size(db, shelf)).await
+    }
+    async fn list_data(&self, shelf: Shelf, listing: Listing) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        self.readers
+            .long(move |db| records::list_data(db, shelf, &listing))
+            .await
+    }
+    async fn amend_shelf(&self, shelf: Shelf, amendment: Amendment, now: Time) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| records::amend(db, shelf, &amendment, now))
+            .await
+    }
+    async fn receipt(&self, project: ProjectId, key: &str) -> Result<Option<Json>, StoreError> {
+        self.readers.short(|db| receipts::get(db, project, key))
+    }
+    async fn find_records(&self, shelf: Shelf, words: &str, limit: usize) -> Result<Vec<Found>, StoreError> {
+        let words = words.to_owned();
+        self.readers
+            .long(move |db| records::find(db, shelf, &words, limit))
+            .await
+    }
+    async fn due_records(
+        &self,
+        kind: &'static str,
+        now: Time,
+        limit: usize,
+    ) -> Result<Vec<(Shelf, Record)>, StoreError> {
+        self.readers
+            .long(move |db| records::due(db, kind, now, limit))
+            .await
+    }
+    async fn next_due(&self, kind: &'static str) -> Result<Option<Time>, StoreError> {
+        self.readers.short(|db| records::next_due(db, kind))
     }
 }

@@ -1,7 +1,7 @@
 //! The rows of runs: where each stands, who drives it, when it must be looked at again.
 
 use rusqlite::{Connection, Row, ToSql, params};
-use toolgate_engine::store::{LeaseWrite, RunFilter, RunRecord, StoreError};
+use toolgate_engine::store::{Append, Family, LeaseWrite, RunFilter, RunRecord, StoreError};
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
@@ -11,8 +11,8 @@ use super::fault::Fault;
 
 const CREATE: &str = "
     INSERT INTO runs (id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-                      updated, version, wake_at, node, epoch)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+                      updated, version, wake_at, node, epoch, tokens)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
     ON CONFLICT DO NOTHING";
 
 /// Makes the row of a run whose last event stands at `version`.
@@ -20,7 +20,7 @@ pub(crate) fn create(
     connection: &Connection,
     record: &RunRecord,
     version: Seq,
-    updated: Time,
+    append: &Append,
 ) -> Result<(), Fault> {
     let parent = record.parent.map(|call| (call.run.to_bytes(), call.number));
     let row = params![
@@ -34,11 +34,12 @@ pub(crate) fn create(
         record.root.to_bytes(),
         record.status.as_str(),
         record.created.0,
-        updated.0,
+        append.time.0,
         version.0 as i64,
         record.wake_at.map(|at| at.0),
         record.node.map(NodeId::to_bytes),
         record.epoch as i64,
+        crate::tokens(append) as i64,
     ];
     insert(connection, CREATE, row)
 }
@@ -56,12 +57,14 @@ pub(crate) struct Extension {
     /// Place of the last event after it.
     pub(crate) version: Seq,
     pub(crate) updated: Time,
+    /// What it adds.
+    pub(crate) tokens: u64,
 }
 
 macro_rules! extend {
     ($lease:literal) => {
         concat!(
-            "UPDATE runs SET status = ?1, updated = ?2, version = ?3, wake_at = ?4",
+            "UPDATE runs SET status = ?1, updated = ?2, version = ?3, wake_at = ?4, tokens = tokens + ?9",
             $lease,
             " WHERE id = ?5 AND space = ?6 AND version = ?7 AND epoch = ?8"
         )
@@ -70,7 +73,7 @@ macro_rules! extend {
 // Three statements, because naming `node` costs an index update even when it keeps its value.
 const EXTEND: &str = extend!("");
 const EXTEND_AND_RELEASE: &str = extend!(", node = NULL");
-const EXTEND_AND_TAKE: &str = extend!(", node = ?9, epoch = epoch + 1");
+const EXTEND_AND_TAKE: &str = extend!(", node = ?10, epoch = epoch + 1");
 
 /// Moves a run on; `Conflict` unless the writer has read everything and holds the lease it claims to hold.
 pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Fault> {
@@ -79,7 +82,18 @@ pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Faul
     let wake_at = to.wake_at.map(|at| at.0);
     let (id, space) = (to.id.to_bytes(), to.space.to_bytes());
     let (seen, epoch) = (to.seen.0 as i64, to.epoch as i64);
-    let row = params![status, to.updated.0, version, wake_at, id, space, seen, epoch];
+    let tokens = to.tokens as i64;
+    let row = params![
+        status,
+        to.updated.0,
+        version,
+        wake_at,
+        id,
+        space,
+        seen,
+        epoch,
+        tokens
+    ];
     let changed = match to.lease {
         LeaseWrite::Keep => change(connection, EXTEND, row)?,
         LeaseWrite::Release => change(connection, EXTEND_AND_RELEASE, row)?,
@@ -93,6 +107,7 @@ pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Faul
                 space,
                 seen,
                 epoch,
+                tokens,
                 node.to_bytes()
             ];
             change(connection, EXTEND_AND_TAKE, row)?
@@ -144,6 +159,29 @@ fn record(row: &Row<'_>) -> Result<RunRecord, Fault> {
         node: node.map(NodeId::from_bytes),
         epoch,
     })
+}
+
+// Two parts, so that a run without others below it is in no index of families.
+pub(crate) const FAMILY: &str = "
+    SELECT count(*), coalesce(sum(tokens), 0) + coalesce((SELECT tokens FROM runs WHERE id = ?1), 0)
+    FROM runs WHERE root = ?1 AND parent_run IS NOT NULL";
+
+pub(crate) fn family(connection: &Connection, root: RunId) -> Result<Family, Fault> {
+    let family = first(connection, FAMILY, [root.to_bytes()], |row| {
+        Ok(Family {
+            descendants: row.get(0)?,
+            tokens: row.get::<_, i64>(1)? as u64,
+        })
+    })?;
+    Ok(family.unwrap_or_default())
+}
+
+/// Refuses another run below `root` when there are `max`. Writes come one after the other, so the count holds.
+pub(crate) fn check_family(connection: &Connection, root: RunId, max: u32) -> Result<(), Fault> {
+    match family(connection, root)?.descendants < max {
+        true => Ok(()),
+        false => Err(StoreError::Full.into()),
+    }
 }
 
 fn status(text: &str) -> Result<Status, Fault> {

@@ -1,13 +1,15 @@
 //! Spaces and their members.
 
 use rusqlite::{Connection, Row, params};
-use toolgate_engine::store::SpaceRecord;
+use toolgate_engine::records::Receipt;
+use toolgate_engine::store::{SpaceRecord, StoreError};
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
 use super::column::{bounded, change, first, insert, optional_agent_name, optional_json, rows};
 use super::fault::Fault;
+use super::receipts;
 
 const CREATE: &str = "
     INSERT INTO spaces (id, project, title, agent, metadata, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -27,6 +29,35 @@ pub(crate) fn create(connection: &Connection, space: &SpaceRecord) -> Result<(),
         .members
         .iter()
         .try_for_each(|&member| add_member(connection, space.id, member))
+}
+
+const AMEND: &str = "
+    UPDATE spaces SET title = ?1, metadata = ?2 WHERE id = ?3 AND title IS ?4 AND metadata IS ?5";
+
+pub(crate) fn amend(
+    connection: &Connection,
+    before: &SpaceRecord,
+    title: Option<&str>,
+    metadata: Option<&Json>,
+    receipt: Option<&Receipt>,
+) -> Result<(), Fault> {
+    if let Some(receipt) = receipt {
+        receipts::check(connection, before.project, receipt)?;
+    }
+    let row = params![
+        title,
+        metadata.map(Json::as_str),
+        before.id.to_bytes(),
+        before.title,
+        before.metadata.as_ref().map(Json::as_str),
+    ];
+    if change(connection, AMEND, row)? == 0 {
+        return Err(StoreError::Conflict.into());
+    }
+    match receipt {
+        Some(receipt) => receipts::keep(connection, before.project, receipt),
+        None => Ok(()),
+    }
 }
 
 const ADD_MEMBER: &str = "

@@ -156,7 +156,8 @@ async fn ten_thousand_paused_runs_are_passed_over() {
                 wake_at: Some(Time(1000 + n as i64)),
                 ..run_record(run(n), space(n))
             };
-            runs::create(db, &record, Seq::durable(1), Time(1))?;
+            let append = create(record.clone());
+            runs::create(db, &record, Seq::durable(1), &append)?;
         }
         Ok(())
     };
@@ -197,6 +198,7 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
     let mut statements: Vec<String> = [
         runs::CLAIMABLE,
         runs::NEXT_WAKE,
+        runs::FAMILY,
         log::OF_RUN,
         log::OF_SPACE,
         spaces::OF_PROJECT,

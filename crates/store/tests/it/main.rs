@@ -5,4 +5,5 @@ mod durability;
 mod faulty;
 mod model;
 mod scratch;
+mod shelves;
 mod versions;

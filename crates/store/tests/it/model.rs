@@ -358,6 +358,7 @@ fn creation(
     append.run = RunWrite::Create {
         record: Box::new(record),
         space,
+        family_max: None,
     };
     append.idempotency = (id == 5).then(|| IdempotencyRecord {
         request: [id as u8; 32],

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
+use toolgate_engine::records::{Amendment, Change, NewRecord, Owner, Receipt, Records, Shelf};
 use toolgate_engine::store::{LeaseWrite, RunWrite, SpaceRecord, Store, StoreError};
 use toolgate_engine::usage::{Day, Latency, ToolUse};
 use toolgate_kernel::call::ErrorCode;
@@ -74,7 +75,31 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
         latency: Latency(40),
     }];
     store.append(pause).await?;
-    Ok(())
+    let kept = Change::Put(NewRecord {
+        id: "kept".into(),
+        body: serde_json::json!({"said": "über"}).into(),
+        text: Some("über den Wolken".into()),
+        data: Some(vec![0, 255]),
+        due: Some(Time(70)),
+    });
+    let amendment = Amendment {
+        changes: vec![kept],
+        receipt: Some(Receipt {
+            key: "call".into(),
+            answer: serde_json::json!({"kept": 1}).into(),
+            time: Time(3),
+        }),
+        ..Amendment::default()
+    };
+    store.amend_shelf(shelf(), amendment, Time(3)).await
+}
+
+fn shelf() -> Shelf {
+    Shelf {
+        project: project(1),
+        owner: Owner::Entity(entity(1)),
+        kind: "memory",
+    }
 }
 
 /// That what `fill` wrote is there and works.
@@ -121,6 +146,16 @@ async fn verify(store: &SqliteStore, version: usize) -> Result<(), StoreError> {
     let used = store.usage(project(1), "search", Day(0)).await?;
     // Tools are counted since version 2.
     assert_eq!(used.len(), usize::from(version >= 2));
+    // The gateway's own tools keep records since version 3.
+    let kept = store.record(shelf(), "kept").await?;
+    assert_eq!(
+        kept.and_then(|record| record.data),
+        (version >= 3).then(|| vec![0, 255])
+    );
+    let found = store.find_records(shelf(), "wolken", 9).await?;
+    assert_eq!(found.len(), usize::from(version >= 3));
+    let receipt = store.receipt(project(1), "call").await?;
+    assert_eq!(receipt.is_some(), version >= 3);
     store.ready().await
 }
 
@@ -145,6 +180,22 @@ async fn a_database_of_every_version_so_far_opens() {
             .await
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     }
+}
+
+#[tokio::test]
+async fn what_a_run_under_way_used_before_it_was_counted_is_counted() {
+    let before = fixtures().join("0003.sql");
+    let sql = std::fs::read_to_string(&before).expect("the dump");
+    let step =
+        r#"{"type":"step-finish","step":1,"reason":"stop","usage":{"inputTokens":10,"outputTokens":5}}"#;
+    let used = format!(
+        "INSERT INTO log (space, first, last, run, time, format, events)
+         SELECT space, 9000000, 9000000, id, 4, 1, '[{step}]' FROM runs;"
+    );
+    let scratch = Scratch::new();
+    load(&scratch.path(), &(sql + &used));
+    let family = scratch.open().family(run(1)).await.expect("counted");
+    assert_eq!(family.tokens, 15);
 }
 
 #[tokio::test]
@@ -204,13 +255,25 @@ fn dump(path: &Path) -> rusqlite::Result<String> {
     let texts = |sql: &str| -> rusqlite::Result<Vec<String>> {
         database.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
     };
-    let mut statements = texts("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND type = 'table'")?;
-    for table in texts("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")? {
-        let columns = texts(&format!("SELECT name FROM pragma_table_info('{table}')"))?;
+    // The tables behind a virtual one are made and filled by it.
+    let tables = "FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')
+        AND name NOT LIKE 'sqlite_%' ORDER BY name";
+    let mut statements = texts(&format!(
+        "SELECT sql FROM sqlite_master WHERE name IN (SELECT name {tables})"
+    ))?;
+    for table in texts(&format!("SELECT name {tables}"))? {
+        let is_virtual = texts(&format!(
+            "SELECT name FROM pragma_table_list WHERE name = '{table}' AND type = 'virtual'"
+        ))?;
+        let mut columns = texts(&format!("SELECT name FROM pragma_table_info('{table}')"))?;
+        if !is_virtual.is_empty() {
+            columns.insert(0, "rowid".into());
+        }
+        let names = columns.join(", ");
         let quoted: Vec<_> = columns.iter().map(|column| format!("quote({column})")).collect();
         let values = quoted.join(" || ', ' || ");
         statements.extend(texts(&format!(
-            "SELECT 'INSERT INTO {table} VALUES (' || {values} || ')' FROM {table}"
+            "SELECT 'INSERT INTO {table} ({names}) VALUES (' || {values} || ')' FROM {table}"
         ))?);
     }
     statements.extend(texts(

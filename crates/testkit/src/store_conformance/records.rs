@@ -22,6 +22,7 @@ use super::{Stored, checks, refused};
 
 checks![
     a_space_reads_back_and_is_made_once,
+    a_space_is_amended_only_as_it_was_read,
     members_stand_in_the_order_they_joined,
     spaces_are_listed_newest_first_in_pages,
     a_list_of_spaces_keeps_to_its_project_and_member,
@@ -57,6 +58,26 @@ async fn a_space_reads_back_and_is_made_once(store: Arc<dyn Store>) {
     );
     assert_eq!(store.space(space(1)).await.stored(), stored);
     assert_eq!(store.space(space(2)).await.stored(), None);
+}
+
+async fn a_space_is_amended_only_as_it_was_read(store: Arc<dyn Store>) {
+    let read = space_record(space(1));
+    store.create_space(read.clone()).await.stored();
+    let amend = async |before: &SpaceRecord, title: &str, metadata: Option<Json>| {
+        let amended = store.amend_space(before.clone(), Some(title.into()), metadata, None);
+        amended.await
+    };
+    amend(&read, "new", Some(json!({"a": 1}).into())).await.stored();
+    refused!(amend(&read, "lost", None).await, StoreError::Conflict);
+    let now = store.space(space(1)).await.stored().expect("the space");
+    assert_eq!(now.title.as_deref(), Some("new"));
+    assert_eq!(now.metadata, Some(json!({"a": 1}).into()));
+    amend(&now, "new", None).await.stored();
+    refused!(amend(&now, "lost", None).await, StoreError::Conflict);
+    refused!(
+        amend(&space_record(space(2)), "nowhere", None).await,
+        StoreError::Conflict
+    );
 }
 
 async fn members_stand_in_the_order_they_joined(store: Arc<dyn Store>) {

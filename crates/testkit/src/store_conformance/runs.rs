@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use toolgate_engine::store::{Append, LogRange, RunFilter, RunRecord, RunWrite, Store, StoreError};
-use toolgate_kernel::event::{Seq, Status};
+use serde_json::json;
+use toolgate_engine::store::{Append, Family, LogRange, RunFilter, RunRecord, RunWrite, Store, StoreError};
+use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::time::Time;
 
-use super::samples::{answer, create, entity, extend, project, run, run_record, say, space, space_record};
+use super::samples::{
+    answer, create, entity, event, extend, project, run, run_record, say, space, space_record,
+};
 use super::{Stored, checks, refused};
 
 checks![
@@ -22,6 +25,8 @@ checks![
     runs_are_listed_newest_first_in_pages,
     a_list_keeps_to_its_filter,
     a_list_keeps_to_its_project,
+    a_family_is_counted_with_what_it_used,
+    a_family_grows_no_larger_than_it_may,
 ];
 
 async fn a_new_run_has_the_version_and_time_of_its_first_append(store: Arc<dyn Store>) {
@@ -289,4 +294,61 @@ async fn a_list_keeps_to_its_project(store: Arc<dyn Store>) {
         [run(2)]
     );
     assert_eq!(store.runs(project(3), ALL).await.stored(), []);
+}
+
+/// A run below `root`, which stands at the top.
+fn below(root: u64, n: u64) -> RunRecord {
+    RunRecord {
+        root: run(root),
+        parent: Some(CallId {
+            run: run(root),
+            number: 0,
+        }),
+        ..run_record(run(n), space(n))
+    }
+}
+
+fn step(tokens: u64) -> Event {
+    let usage = json!({ "inputTokens": tokens, "outputTokens": 1 });
+    event(json!({ "type": "step-finish", "step": 1, "reason": "stop", "usage": usage }))
+}
+
+async fn a_family_is_counted_with_what_it_used(store: Arc<dyn Store>) {
+    assert_eq!(store.family(run(1)).await.stored(), Family::default());
+    let top = run_record(run(1), space(1));
+    let begun = store.append(create(top.clone())).await.stored();
+    let mut steps = extend(&top, begun.last());
+    steps.events.extend([step(10), step(20)]);
+    store.append(steps).await.stored();
+    let mut child = create(below(1, 2));
+    child.events.push(step(4));
+    store.append(child).await.stored();
+    // Somebody else's.
+    store.append(create(below(9, 3))).await.stored();
+    let family = Family {
+        descendants: 1,
+        tokens: 11 + 21 + 5,
+    };
+    assert_eq!(store.family(run(1)).await.stored(), family);
+}
+
+async fn a_family_grows_no_larger_than_it_may(store: Arc<dyn Store>) {
+    store.append(create(run_record(run(1), space(1)))).await.stored();
+    let child = |n| {
+        let mut append = create(below(1, n));
+        let RunWrite::Create { family_max, .. } = &mut append.run else {
+            unreachable!()
+        };
+        *family_max = Some(3);
+        append
+    };
+    let births = futures_util::future::join_all((2..10).map(|n| store.append(child(n)))).await;
+    let born = births.iter().filter(|birth| birth.is_ok()).count();
+    assert_eq!(born, 3);
+    for birth in births.into_iter().filter(|birth| birth.is_err()) {
+        refused!(birth, StoreError::Full);
+    }
+    assert_eq!(store.family(run(1)).await.stored().descendants, 3);
+    refused!(store.append(child(20)).await, StoreError::Full);
+    assert_eq!(store.run(run(20)).await.stored(), None);
 }

@@ -150,6 +150,7 @@ pub fn create(record: RunRecord) -> Append {
         run: RunWrite::Create {
             record: Box::new(record),
             space: None,
+            family_max: None,
         },
         events: vec![text("begins")],
         usage: Vec::new(),

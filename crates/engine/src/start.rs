@@ -1,0 +1,193 @@
+//! The writing of a new run: its first events, its row, and the task that drives it when there is room.
+
+use std::sync::Arc;
+
+use toolgate_kernel::event::{Budget, Entry, RunStart, Seq};
+use toolgate_kernel::history::Earlier;
+use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::message::Message;
+use toolgate_kernel::name::ToolName;
+use toolgate_kernel::run::{Arrival, Run};
+use toolgate_kernel::tool::ClientTool;
+
+use crate::Inner;
+use crate::agents::{Compiled, Kit};
+use crate::driver::{Begun, Driver, Seat};
+use crate::store::{Append, IdempotencyRecord, RunRecord, RunWrite, SpaceRecord, StoreError};
+
+/// How often a write that nobody answered is tried.
+const WRITE_ATTEMPTS: u32 = 5;
+
+/// Everything a new run begins with.
+pub(crate) struct NewRun {
+    pub id: RunId,
+    pub project: ProjectId,
+    pub space: SpaceId,
+    pub agent: Compiled,
+    pub message: Message,
+    /// The agent's own tools, or these and the caller's.
+    pub kit: Arc<Kit>,
+    pub client_tools: Vec<ClientTool>,
+    pub categories: Option<Vec<String>>,
+    pub history: Vec<Earlier>,
+    /// The space's row, when that is new too.
+    pub new_space: Option<SpaceRecord>,
+    /// Its place among its kin, when another run starts it.
+    pub kinship: Option<Kinship>,
+    pub idempotency: Option<IdempotencyRecord>,
+}
+
+/// Where a run stands that another one starts.
+pub(crate) struct Kinship {
+    /// The run at the top.
+    pub root: RunId,
+    /// Its space.
+    pub home: SpaceId,
+    /// The call that it executes.
+    pub parent: CallId,
+    pub depth: u32,
+    /// The tool of the agent that it answers.
+    pub behind: Option<ToolName>,
+    /// What all of them may use up together.
+    pub budget: Budget,
+}
+
+impl NewRun {
+    /// A run of an agent with its own tools, at the top, in a space that is there.
+    pub fn new(id: RunId, project: ProjectId, space: SpaceId, agent: Compiled, message: Message) -> Self {
+        Self {
+            id,
+            project,
+            space,
+            kit: agent.tools.clone(),
+            agent,
+            message,
+            client_tools: Vec::new(),
+            categories: None,
+            history: Vec::new(),
+            new_space: None,
+            kinship: None,
+            idempotency: None,
+        }
+    }
+}
+
+impl Inner {
+    /// Stores a new run and, if there is room, drives it.
+    pub(crate) async fn start(self: &Arc<Self>, new: NewRun) -> Result<Arc<Entry>, StoreError> {
+        let NewRun {
+            id,
+            project,
+            space,
+            agent,
+            message,
+            kit,
+            client_tools,
+            categories,
+            history,
+            new_space,
+            kinship,
+            idempotency,
+        } = new;
+        let now = self.clock.now();
+        let root = kinship.as_ref().map_or(id, |kin| kin.root);
+        let home = kinship.as_ref().map_or(space, |kin| kin.home);
+        let parent = kinship.as_ref().map(|kin| kin.parent);
+        let family_max = kinship.as_ref().map(|kin| kin.budget.descendants);
+        let start = RunStart {
+            agent: agent.agent.name.clone(),
+            revision: agent.revision,
+            model: agent.agent.model.name.clone(),
+            entity: Some(agent.agent.entity(project)),
+            parent,
+            depth: kinship.as_ref().map_or(0, |kin| kin.depth),
+            budget: kinship.as_ref().map(|kin| kin.budget),
+            behind: kinship.and_then(|kin| kin.behind),
+            client_tools,
+            categories,
+            history,
+            tools: kit.pins.clone(),
+            tool_versions: kit.versions.clone(),
+        };
+        let mut run = Run::new(id, agent.agent.clone(), kit.toolbox.clone());
+        let mut events = run.start(start, message, now);
+        // A child never waits for room that its own parent takes.
+        let room = parent.is_some() || self.active.count() < self.settings.runs_active_max;
+        if room {
+            events.extend(run.take(Arrival::Begin, now).expect("a new run can begin"));
+        }
+        let record = RunRecord {
+            id,
+            project,
+            space,
+            agent: agent.agent.name.clone(),
+            revision: agent.revision,
+            parent,
+            root,
+            status: run.status(),
+            created: now,
+            updated: now,
+            version: Seq(0),
+            wake_at: None,
+            node: room.then_some(self.settings.node),
+            epoch: room.into(),
+        };
+        // Whoever follows the space sees the run from its first event.
+        let driving = self.feed.drive(space);
+        // Given up when this future is: what the store does all the same is found later.
+        let place = room.then(|| (self.active.admit(id), Seat::new(self.clone(), id)));
+        let history = new_space.is_some().then(|| Vec::new().into());
+        let write = RunWrite::Create {
+            record: Box::new(record),
+            space: new_space.map(Box::new),
+            family_max,
+        };
+        let append = Append {
+            space,
+            run: write,
+            events,
+            usage: Vec::new(),
+            time: now,
+            idempotency,
+        };
+        let entry = self.create(append, id).await?;
+        self.count(&entry);
+        let Some((letters, seat)) = place else {
+            self.wait_for_room();
+            return Ok(entry);
+        };
+        let (first, version) = (entry.first, entry.last());
+        let begun = Begun {
+            project,
+            space,
+            home,
+            root,
+            run,
+            kit,
+            first,
+            version,
+            letters,
+            driving,
+            history,
+            seat,
+        };
+        self.tasks.spawn(Driver::begin(self.clone(), begun));
+        Ok(entry)
+    }
+
+    /// Creates a run; when nobody knows whether it worked, looks, and tries again.
+    async fn create(&self, append: Append, id: RunId) -> Result<Arc<Entry>, StoreError> {
+        let mut attempt = 1;
+        loop {
+            match self.store.append(append.clone()).await {
+                Err(StoreError::Timeout) if attempt < WRITE_ATTEMPTS => attempt += 1,
+                // Ours, from an attempt that was thought lost; it may also have taken the last place.
+                Err(error @ (StoreError::Exists | StoreError::Full)) if attempt > 1 => {
+                    let log = self.store.run_log(id).await?;
+                    return log.into_iter().next().map(Arc::new).ok_or(error);
+                }
+                other => return other,
+            }
+        }
+    }
+}

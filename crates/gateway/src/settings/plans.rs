@@ -1,0 +1,42 @@
+//! What agents may plan.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use toolgate_tools::PlanLimits;
+
+use super::text;
+
+/// What agents may plan.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Plans {
+    /// How far ahead a moment has to be.
+    #[serde(deserialize_with = "text::duration")]
+    pub ahead_min: Duration,
+    /// Runs that the plans of one agent may start in an hour.
+    pub starts_per_hour: u32,
+}
+
+impl Default for Plans {
+    fn default() -> Self {
+        let PlanLimits {
+            ahead_min,
+            starts_per_hour,
+        } = PlanLimits::default();
+        Self {
+            ahead_min,
+            starts_per_hour,
+        }
+    }
+}
+
+impl Plans {
+    /// As the tools take it.
+    pub fn limits(&self) -> PlanLimits {
+        PlanLimits {
+            ahead_min: self.ahead_min,
+            starts_per_hour: self.starts_per_hour,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Agents as files: checked by a command, and kept as a folder says.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Api, Gateway, LOOK, binary, soon};
+
+const RESEARCH: &str = "---
+name: research-agent
+description: Reads and sums up.
+model: gpt-small
+tools:
+  - getGoals
+  - spawn_agent
+  - name: summarize
+    description: Summarize a document into key points
+    model: gpt-tiny
+    parameters:
+      text:
+        type: string
+        description: The text to summarize
+        required: true
+      style:
+        type: string
+    result_schema:
+      type: object
+      properties:
+        bullets: { type: array, items: { type: string } }
+    prompt: \"Summarize: {{text}}\"
+---
+
+# You are a researcher
+
+Say no more than you know.
+";
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (name, text) in files {
+        write(directory.path(), name, text);
+    }
+    directory
+}
+
+/// Written aside and moved there: nobody reads half a file.
+fn write(folder: &Path, name: &str, text: &str) {
+    let aside = folder.join(format!(".{name}"));
+    std::fs::write(&aside, text).expect("written");
+    std::fs::rename(aside, folder.join(name)).expect("moved");
+}
+
+fn check(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let checked = binary()
+        .args(["agent", "check"])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("the binary starts");
+    let told = String::from_utf8(checked.stdout).expect("text");
+    (checked.status.code().expect("a code"), told)
+}
+
+#[test]
+fn sound_agents_in_both_forms_pass() {
+    let guide = json!({"agent": {"name": "guide", "system": "Help."}}).to_string();
+    let files = folder(&[
+        ("research.md", RESEARCH),
+        ("guide.json", &guide),
+        ("plain.json", "{}"),
+    ]);
+    let (code, told) = check(files.path(), &["research.md", "guide.json", "plain.json"]);
+    assert_eq!(
+        told,
+        "research.md: the agent research-agent with 3 tools is sound\n\
+         guide.json: the agent guide with 0 tools is sound\n\
+         plain.json: the agent plain with 0 tools is sound\n"
+    );
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn everything_wrong_is_told_with_its_line() {
+    let page = RESEARCH
+        .replace("  - getGoals", "  - getGaols")
+        .replace(
+            "        type: string\n        description",
+            "        type: text\n        description",
+        )
+        .replace("model: gpt-small", "motor: gpt-small");
+    let config = "{\n  \"instructions\": \"Help.\",\n  \"tools\": [\n    {\n      \"name\": \"1st\",\n      \"description\": \"x\"\n    }\n  ]\n}";
+    let broken = "---\nname: a\nname: b\n---\n";
+    let files = folder(&[
+        ("page.md", &page),
+        ("config.json", config),
+        ("broken.md", broken),
+        ("bare.md", "Hello"),
+        ("half.json", "{\n  \"a\": ,\n}"),
+    ]);
+    let (code, told) = check(
+        files.path(),
+        &["page.md", "config.json", "broken.md", "bare.md", "half.json"],
+    );
+    let lines: Vec<&str> = told.lines().collect();
+    for start in [
+        "page.md:4: error: /motor: ",
+        "page.md:6: error: /tools/0: the gateway has no tool named \"getGaols\"",
+        "page.md:13: error: /tools/2/parameters/text/type: ",
+        "page.md: 3 problems",
+        "config.json:5: error: /tools/0/name: \"1st\" is not a name",
+        "broken.md:3: error: has the key \"name\" twice",
+        "bare.md:1: error: expected front matter",
+        "half.json:2: error: is not JSON: ",
+    ] {
+        assert!(
+            lines.iter().any(|line| line.starts_with(start)),
+            "no {start:?} in:\n{told}"
+        );
+    }
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn the_report_as_json_has_every_line_too() {
+    let files = folder(&[("page.md", &RESEARCH.replace("getGoals", "getGaols"))]);
+    let (_, told) = check(files.path(), &["--json", "page.md"]);
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told[0]["valid"], json!(false));
+    assert_eq!(told[0]["agent"], json!("research-agent"));
+    assert_eq!(told[0]["errors"][0]["line"], json!(6));
+    assert_eq!(told[0]["errors"][0]["pointer"], json!("/tools/0"));
+}
+
+#[test]
+fn front_matter_cannot_grow_or_say_no_by_accident() {
+    let bomb = "---\na: &a [x, x]\nb: *a\n---\n";
+    let norway = "---\ndescription: no\n---\nHello";
+    let files = folder(&[("bomb.md", bomb), ("norway.md", norway)]);
+    let (code, told) = check(files.path(), &["bomb.md"]);
+    assert!(
+        code == 1 && told.contains("bomb.md:2: error: uses anchors"),
+        "{told}"
+    );
+    let (code, told) = check(files.path(), &["norway.md"]);
+    assert_eq!(code, 0, "{told}");
+    let twice = folder(&[("twice.md", "---\ndescription: a\ndescription: b\n---\n")]);
+    let (_, told) = check(twice.path(), &["twice.md"]);
+    let line = "twice.md:3: error: has the key \"description\" twice\n";
+    assert!(told.starts_with(line), "{told}");
+}
+
+async fn agent(api: &Api, name: &str) -> Option<Value> {
+    let answer = api.get(&format!("/v1/agents/{name}")).await;
+    (answer.status == 200).then_some(answer.body)
+}
+
+/// Looks until the agent is as wanted.
+async fn until(api: &Api, name: &str, wanted: impl Fn(Option<&Value>) -> bool) -> Option<Value> {
+    soon(&format!("the change of {name}"), async {
+        loop {
+            let found = agent(api, name).await;
+            if wanted(found.as_ref()) {
+                return found;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_folder_says_what_agents_there_are() {
+    let files = folder(&[
+        ("research.md", RESEARCH),
+        ("guide.json", "{\"instructions\": \"Help.\"}"),
+    ]);
+    let path = files.path().to_str().expect("text").to_owned();
+    let mut gateway = Gateway::start(&[("TOOLGATE_AGENTS", &path)]).await;
+    let api = gateway.api();
+    let research = agent(&api, "research-agent")
+        .await
+        .expect("it was read before the start");
+    let config = &research["config"];
+    assert_eq!(
+        config["instructions"],
+        json!("# You are a researcher\n\nSay no more than you know.")
+    );
+    assert_eq!(
+        config["tools"][0],
+        json!({"name": "getGoals", "executionType": "prebuilt", "execution": {"action": "getGoals"}})
+    );
+    assert_eq!(config["tools"][2]["executionType"], json!("prompt"));
+    assert_eq!(config["tools"][2]["parameters"]["required"], json!(["text"]));
+    assert_eq!(config["tools"][2]["execution"]["model"], json!("gpt-tiny"));
+    let first = research["revision"].as_u64().expect("a revision");
+
+    // A change is a new revision; a restart is none.
+    write(
+        files.path(),
+        "research.md",
+        &RESEARCH.replace("no more", "a little more"),
+    );
+    let changed = until(&api, "research-agent", |found| {
+        found.is_some_and(|found| found["revision"].as_u64() > Some(first))
+    });
+    let changed = changed.await.expect("it is there");
+    gateway.crash().await;
+    assert_eq!(agent(&api, "research-agent").await, Some(changed.clone()));
+
+    // What is wrong changes nothing, and is told with its line.
+    write(
+        files.path(),
+        "research.md",
+        &RESEARCH.replace("getGoals", "getGaols"),
+    );
+    soon("the report", async {
+        while !gateway.log().contains("getGaols") {
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await;
+    let report = gateway
+        .log()
+        .lines()
+        .find(|line| line.contains("getGaols"))
+        .map(str::to_owned);
+    assert!(
+        report.is_some_and(|line| line.contains("research.md") && line.contains("\"line\":6")),
+        "{}",
+        gateway.log()
+    );
+    assert_eq!(agent(&api, "research-agent").await, Some(changed));
+
+    // A file that goes takes its agent with it, also while nobody looks.
+    std::fs::remove_file(files.path().join("guide.json")).expect("removed");
+    until(&api, "guide", |found| found.is_none()).await;
+    gateway.kill();
+    std::fs::remove_file(files.path().join("research.md")).expect("removed");
+    gateway.spawn();
+    gateway.ready().await;
+    assert_eq!(agent(&api, "research-agent").await, None);
+    assert!(
+        agent(&api, "default").await.is_some(),
+        "what came in no file stays"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_renamed_keeps_its_agent_and_two_files_cannot_share_one() {
+    let page = "---\nname: one\n---\nFirst.";
+    let files = folder(&[("a.md", page), ("b.md", "---\nname: one\n---\nSecond.")]);
+    let path = files.path().to_str().expect("text").to_owned();
+    let gateway = Gateway::start(&[("TOOLGATE_AGENTS", &path)]).await;
+    let api = gateway.api();
+    assert!(
+        gateway.log().contains("the agent one is written in a.md already"),
+        "{}",
+        gateway.log()
+    );
+    let instructions = |found: Option<&Value>| found.map(|found| found["config"]["instructions"].clone());
+    assert_eq!(
+        instructions(agent(&api, "one").await.as_ref()),
+        Some(json!("First."))
+    );
+    // The second file has the name when the first is gone.
+    std::fs::remove_file(files.path().join("a.md")).expect("removed");
+    until(&api, "one", |found| instructions(found) == Some(json!("Second."))).await;
+}

@@ -1,0 +1,163 @@
+//! `request`: an HTTP call.
+
+use serde_json::Value;
+
+use crate::members::Members;
+use crate::problem::{preview, shown};
+use crate::template::Template;
+use crate::tool::{HttpCall, Method};
+
+const MEMBERS: [&str; 8] = [
+    "method", "url", "query", "headers", "body", "result", "attempts", "maxBytes",
+];
+const METHODS: [(&str, Method); 6] = [
+    ("GET", Method::Get),
+    ("HEAD", Method::Head),
+    ("POST", Method::Post),
+    ("PUT", Method::Put),
+    ("PATCH", Method::Patch),
+    ("DELETE", Method::Delete),
+];
+/// Headers that say how a request is carried.
+const OWN_HEADERS: [&str; 7] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "upgrade",
+    "te",
+    "trailer",
+];
+const URL_CHARS_MAX: usize = 8_192;
+const VALUE_CHARS_MAX: usize = 8_192;
+/// Most headers, and most query parameters.
+const PAIRS_MAX: usize = 64;
+const ATTEMPTS_MAX: u32 = 5;
+const ATTEMPTS: u32 = 3;
+const BYTES_MAX: usize = 32 << 20;
+const BYTES: usize = 1 << 20;
+
+pub(super) fn read(tool: &Members<'_>) -> Option<HttpCall> {
+    if tool.get("execution").is_none() {
+        tool.lacks("expected \"execution\": {\"url\": address}");
+    }
+    let call = tool.section("execution", &MEMBERS)?;
+    if call.get("url").is_none() {
+        call.lacks("expected the \"url\" to ask");
+    }
+    let url = call.text("url", URL_CHARS_MAX);
+    if let Some(url) = url.filter(|url| !url.starts_with("https://") && !url.starts_with("http://")) {
+        let words = "expected an address that begins with https:// or http://";
+        call.wrong("url", format!("{words}, got {}", preview(url)));
+    }
+    if let Some(words) = url.and_then(host_problem) {
+        call.wrong("url", words);
+    }
+    let result = call.text("result", VALUE_CHARS_MAX);
+    if let Some(pointer) = result.filter(|pointer| !pointer.starts_with('/')) {
+        let words = "expected a JSON pointer such as \"/data/0/name\"";
+        call.wrong("result", format!("{words}, got {}", preview(pointer)));
+    }
+    let headers = pairs(&call, "headers");
+    for (name, _) in &headers {
+        if !name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte))
+        {
+            let words = format!(
+                "{} is no name of a header; expected one like \"X-Api-Key\"",
+                preview(name)
+            );
+            call.wrong("headers", words);
+        }
+        if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            call.wrong(
+                "headers",
+                format!("{name:?} is set by the gateway itself; leave it out"),
+            );
+        }
+    }
+    Some(HttpCall {
+        method: call.choice("method", &METHODS).unwrap_or(Method::Get),
+        url: Template::new(url?),
+        query: pairs(&call, "query"),
+        headers,
+        body: call.get("body").cloned(),
+        result: result.map(str::to_owned),
+        attempts: call.whole("attempts", 1..=ATTEMPTS_MAX).unwrap_or(ATTEMPTS),
+        bytes_max: call.whole("maxBytes", 1..=BYTES_MAX).unwrap_or(BYTES),
+    })
+}
+
+/// A value may be one name in front of a dot in the host, so that it cannot choose whom the request goes to.
+fn host_problem(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    if host.contains('@') {
+        return Some("a user name in the address is not sent; use a header such as \"Authorization\"".into());
+    }
+    let open = host.split("}}").skip(1).any(|after| !after.starts_with('.'));
+    open.then(|| {
+        let words = "a place in the host can only be one name in front of a dot, as in \"https://{{region}}.example.com/\"";
+        format!("{words}, got {}", preview(url))
+    })
+}
+
+/// Names with texts; numbers and truth values count as texts.
+fn pairs(call: &Members<'_>, member: &str) -> Vec<(String, Template)> {
+    let map = match call.get(member) {
+        None => return Vec::new(),
+        Some(Value::Object(map)) if map.len() <= PAIRS_MAX => map,
+        Some(Value::Object(map)) => {
+            call.wrong(
+                member,
+                format!("{} entries; at most {PAIRS_MAX} are allowed", map.len()),
+            );
+            return Vec::new();
+        }
+        Some(other) => {
+            call.wrong(member, format!("expected an object, got {}", shown(other)));
+            return Vec::new();
+        }
+    };
+    let mut pairs = Vec::with_capacity(map.len());
+    for (name, value) in map {
+        let text = match value {
+            Value::String(text) if text.len() <= VALUE_CHARS_MAX => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            _ => {
+                let words = format!("expected a text of at most {VALUE_CHARS_MAX} characters for {name:?}");
+                call.wrong(member, words);
+                continue;
+            }
+        };
+        pairs.push((name.clone(), Template::new(text)));
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_be_the_end_of_a_host() {
+        for url in [
+            "https://a.example/{{x}}",
+            "https://{{x}}.a.example/",
+            "http://a?q={{x}}",
+            "https://{{x}}.b-{{y}}.c",
+        ] {
+            assert_eq!(host_problem(url), None, "{url}");
+        }
+        for url in [
+            "https://{{x}}/",
+            "https://a.example{{x}}/",
+            "https://a:{{port}}/",
+            "https://{{x}}",
+            "https://u@a/",
+        ] {
+            assert!(host_problem(url).is_some(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! An answer that must be JSON of some form.
+
+use serde_json::Value;
+
+use super::Run;
+use super::pipeline::sentences;
+use crate::id::MessageId;
+use crate::message::{Message, Part};
+use crate::prompt::{Said, Turn};
+
+/// How often an answer that does not fit is asked for again.
+const CORRECTIONS_MAX: usize = 1;
+
+/// The JSON in an answer: all of it, or what stands between its fences.
+pub fn json_in(text: &str) -> Result<Value, String> {
+    let text = text.trim();
+    let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let text = inside.map_or(text, |inside| {
+        inside.trim_start_matches(|c: char| c.is_ascii_alphabetic())
+    });
+    serde_json::from_str(text.trim()).map_err(|error| format!("the answer is not JSON: {error}"))
+}
+
+impl Run {
+    /// What is wrong with the answer, when the agent's must have a form.
+    pub(super) fn misfit(&self) -> Option<String> {
+        let result = self.agent.result.as_ref()?;
+        let value = match json_in(&self.last_words()) {
+            Ok(value) => value,
+            Err(words) => return Some(words),
+        };
+        let problems = result.validator.check(&value);
+        (!problems.is_empty()).then(|| sentences(&problems))
+    }
+
+    /// Asks for the answer again, unless that was done.
+    pub(super) fn correction(&self, misfit: &str) -> Option<Message> {
+        // The first message is the prompt; any other is a correction.
+        let made = self.messages.len().saturating_sub(1);
+        if made >= CORRECTIONS_MAX {
+            return None;
+        }
+        let mut id = self.id.to_bytes();
+        id[15] = id[15].wrapping_add(1 + made as u8);
+        let text = format!("That does not fit: {misfit}. Answer again, with JSON alone.");
+        Some(Message {
+            message_id: MessageId::from_bytes(id),
+            from: None,
+            parts: vec![Part::Text { text }],
+            metadata: None,
+        })
+    }
+
+    fn last_words(&self) -> String {
+        let Some(Turn::Assistant(said)) = self.turns().last().map(AsRef::as_ref) else {
+            return String::new();
+        };
+        let words = said.iter().filter_map(|part| match part {
+            Said::Text(text) => Some(text.as_str()),
+            Said::Reasoning { .. } | Said::Call { .. } => None,
+        });
+        words.collect()
+    }
+}

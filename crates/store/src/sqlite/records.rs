@@ -1,0 +1,343 @@
+//! What the gateway's own tools keep.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params};
+use toolgate_engine::records::{
+    Amendment, Change, Expected, Found, Listing, NewRecord, Owner, Record, Shelf,
+};
+use toolgate_engine::store::StoreError;
+use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
+use toolgate_kernel::time::Time;
+
+use super::column::{bounded, change, first, json, rows};
+use super::fault::Fault;
+use super::receipts;
+
+/// Words of a search that are looked for.
+const SEARCH_WORDS_MAX: usize = 32;
+
+/// A record whose bytes may have been left where they are.
+pub(crate) struct Got {
+    pub(crate) record: Record,
+    /// Whether it has more bytes than were asked for, and so came without.
+    pub(crate) cut: bool,
+}
+
+const GET: &str = "
+    SELECT id, body, due, created, updated, version,
+        CASE WHEN length(data) <= ?5 THEN data END, coalesce(length(data) > ?5, 0)
+    FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id = ?4";
+
+/// A record, with its bytes when these are no more than `bytes_max`.
+pub(crate) fn get(
+    connection: &Connection,
+    shelf: Shelf,
+    id: &str,
+    bytes_max: usize,
+) -> Result<Option<Got>, Fault> {
+    let key = params![
+        shelf.project.to_bytes(),
+        owner(shelf.owner),
+        shelf.kind,
+        id,
+        bounded(bytes_max)
+    ];
+    first(connection, GET, key, |row| {
+        let data = row.get(6)?;
+        let record = Record { data, ..record(row)? };
+        let cut = row.get(7)?;
+        Ok(Got { record, cut })
+    })
+}
+
+const LIST: &str = "
+    SELECT id, body, due, created, updated, version FROM records
+    WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id >= ?4 AND id < ?5
+    ORDER BY id LIMIT ?6";
+
+pub(crate) fn list(connection: &Connection, shelf: Shelf, listing: &Listing) -> Result<Vec<Record>, Fault> {
+    let (from, to) = range(listing);
+    let key = params![
+        shelf.project.to_bytes(),
+        owner(shelf.owner),
+        shelf.kind,
+        from,
+        to,
+        bounded(listing.limit),
+    ];
+    rows(connection, LIST, key, record)
+}
+
+const LIST_DATA: &str = "
+    SELECT id, data FROM records
+    WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id >= ?4 AND id < ?5 AND data IS NOT NULL
+    ORDER BY id LIMIT ?6";
+
+pub(crate) fn list_data(
+    connection: &Connection,
+    shelf: Shelf,
+    listing: &Listing,
+) -> Result<Vec<(String, Vec<u8>)>, Fault> {
+    let (from, to) = range(listing);
+    let key = params![
+        shelf.project.to_bytes(),
+        owner(shelf.owner),
+        shelf.kind,
+        from,
+        to,
+        bounded(listing.limit),
+    ];
+    rows(connection, LIST_DATA, key, |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// The first id that is listed, and the one before which the list ends.
+fn range(listing: &Listing) -> (String, Value) {
+    // Nothing stands between an id and the same with a zero behind it.
+    let behind = listing.after.as_ref().map(|after| format!("{after}\0"));
+    let from = behind.unwrap_or_default().max(listing.prefix.clone());
+    let mut rest = listing.prefix.clone();
+    while let Some(last) = rest.pop() {
+        let next = (last..=char::MAX).nth(1);
+        if let Some(next) = next {
+            rest.push(next);
+            return (from, rest.into());
+        }
+    }
+    // To SQLite every text is less than any bytes.
+    (from, Value::Blob(Vec::new()))
+}
+
+const SIZE: &str = "
+    SELECT count(*), coalesce(sum(length(CAST(body AS BLOB)) + coalesce(length(data), 0)), 0) FROM records
+    WHERE project = ?1 AND owner = ?2 AND kind = ?3";
+
+pub(crate) fn size(connection: &Connection, shelf: Shelf) -> Result<(u64, u64), Fault> {
+    let key = params![shelf.project.to_bytes(), owner(shelf.owner), shelf.kind];
+    let size = first(connection, SIZE, key, |row| {
+        Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64))
+    })?;
+    Ok(size.unwrap_or_default())
+}
+
+const VERSION: &str = "
+    SELECT version FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id = ?4";
+const COUNT: &str = "SELECT count(*) FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3";
+
+pub(crate) fn amend(
+    connection: &Connection,
+    shelf: Shelf,
+    amendment: &Amendment,
+    now: Time,
+) -> Result<(), Fault> {
+    let Amendment {
+        expected,
+        at_most,
+        changes,
+        receipt,
+    } = amendment;
+    let (project, owner) = (shelf.project.to_bytes(), owner(shelf.owner));
+    if let Some(receipt) = receipt {
+        receipts::check(connection, shelf.project, receipt)?;
+    }
+    for Expected { id, version } in expected {
+        let key = params![project, owner, shelf.kind, id];
+        let found = first(connection, VERSION, key, |row| Ok(row.get::<_, i64>(0)? as u64))?;
+        if found != *version {
+            return Err(StoreError::Conflict.into());
+        }
+    }
+    for wanted in changes {
+        match wanted {
+            Change::Put(record) => put(connection, shelf, record, now)?,
+            Change::Remove(id) => remove(connection, shelf, id)?,
+            Change::Clear => clear(connection, shelf)?,
+        }
+    }
+    if let Some(most) = at_most {
+        let count = first(connection, COUNT, params![project, owner, shelf.kind], |row| {
+            Ok(row.get::<_, i64>(0)?)
+        })?;
+        if count > Some(bounded(*most)) {
+            return Err(StoreError::Conflict.into());
+        }
+    }
+    match receipt {
+        Some(receipt) => receipts::keep(connection, shelf.project, receipt),
+        None => Ok(()),
+    }
+}
+
+const PUT: &str = "
+    INSERT INTO records (project, owner, kind, id, body, data, due, created, updated, version)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, 1)
+    ON CONFLICT (project, owner, kind, id) DO UPDATE SET
+        body = excluded.body, data = excluded.data, due = excluded.due, updated = excluded.updated,
+        version = version + 1
+    RETURNING number";
+const FORGET_TEXT: &str = "DELETE FROM record_text WHERE rowid = ?1";
+const PUT_TEXT: &str = "INSERT INTO record_text (rowid, shelf, text) VALUES (?1, ?2, ?3)";
+
+fn put(connection: &Connection, shelf: Shelf, new: &NewRecord, now: Time) -> Result<(), Fault> {
+    let row = params![
+        shelf.project.to_bytes(),
+        owner(shelf.owner),
+        shelf.kind,
+        new.id,
+        new.body.as_str(),
+        new.data,
+        new.due.map(|due| due.0),
+        now.0,
+    ];
+    let number = first(connection, PUT, row, |row| Ok(row.get::<_, i64>(0)?))?;
+    change(connection, FORGET_TEXT, [number])?;
+    if let Some(text) = &new.text {
+        change(connection, PUT_TEXT, params![number, word_of(shelf), text])?;
+    }
+    Ok(())
+}
+
+const REMOVE: &str = "
+    DELETE FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id = ?4 RETURNING number";
+
+fn remove(connection: &Connection, shelf: Shelf, id: &str) -> Result<(), Fault> {
+    let key = params![shelf.project.to_bytes(), owner(shelf.owner), shelf.kind, id];
+    let numbers = rows(connection, REMOVE, key, |row| Ok(row.get::<_, i64>(0)?))?;
+    forget_text(connection, &numbers)
+}
+
+const CLEAR: &str = "
+    DELETE FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 RETURNING number";
+
+fn clear(connection: &Connection, shelf: Shelf) -> Result<(), Fault> {
+    let key = params![shelf.project.to_bytes(), owner(shelf.owner), shelf.kind];
+    let numbers = rows(connection, CLEAR, key, |row| Ok(row.get::<_, i64>(0)?))?;
+    forget_text(connection, &numbers)
+}
+
+const REMOVE_OWNED: &str = "DELETE FROM records WHERE project = ?1 AND owner = ?2 RETURNING number";
+
+/// Takes away all that somebody owns.
+pub(crate) fn remove_owned(connection: &Connection, project: ProjectId, of: Owner) -> Result<(), Fault> {
+    let key = params![project.to_bytes(), owner(of)];
+    let numbers = rows(connection, REMOVE_OWNED, key, |row| Ok(row.get::<_, i64>(0)?))?;
+    forget_text(connection, &numbers)
+}
+
+fn forget_text(connection: &Connection, numbers: &[i64]) -> Result<(), Fault> {
+    for number in numbers {
+        change(connection, FORGET_TEXT, [number])?;
+    }
+    Ok(())
+}
+
+// The word of the shelf narrows the search, and says nothing of how well a text fits.
+const FIND: &str = "
+    SELECT id, body, due, created, updated, version,
+        -bm25(record_text, 0.0, 1.0), snippet(record_text, 1, '', '', '…', 32)
+    FROM record_text JOIN records ON records.number = record_text.rowid
+    WHERE record_text MATCH ?4 AND project = ?1 AND owner = ?2 AND kind = ?3
+    ORDER BY bm25(record_text, 0.0, 1.0), id LIMIT ?5";
+
+pub(crate) fn find(
+    connection: &Connection,
+    shelf: Shelf,
+    wanted: &str,
+    limit: usize,
+) -> Result<Vec<Found>, Fault> {
+    // Quoted, so that nothing in them is taken for a command of the search.
+    let quoted: Vec<String> = spoken(wanted)
+        .take(SEARCH_WORDS_MAX)
+        .map(|word| format!("\"{word}\""))
+        .collect();
+    if quoted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let asked = format!("shelf : {} AND text : ({})", word_of(shelf), quoted.join(" OR "));
+    let key = params![
+        shelf.project.to_bytes(),
+        owner(shelf.owner),
+        shelf.kind,
+        asked,
+        bounded(limit),
+    ];
+    rows(connection, FIND, key, |row| {
+        Ok(Found {
+            record: record(row)?,
+            score: row.get(6)?,
+            snippet: row.get(7)?,
+        })
+    })
+}
+
+const DUE: &str = "
+    SELECT id, body, due, created, updated, version, project, owner FROM records
+    WHERE kind = ?1 AND due <= ?2 ORDER BY due LIMIT ?3";
+
+pub(crate) fn due(
+    connection: &Connection,
+    kind: &'static str,
+    now: Time,
+    limit: usize,
+) -> Result<Vec<(Shelf, Record)>, Fault> {
+    rows(connection, DUE, params![kind, now.0, bounded(limit)], |row| {
+        let project = ProjectId::from_bytes(row.get(6)?);
+        let owner = read_owner(&row.get::<_, Vec<u8>>(7)?)?;
+        Ok((Shelf { project, owner, kind }, record(row)?))
+    })
+}
+
+const NEXT_DUE: &str = "SELECT min(due) FROM records WHERE kind = ?1 AND due IS NOT NULL";
+
+pub(crate) fn next_due(connection: &Connection, kind: &'static str) -> Result<Option<Time>, Fault> {
+    let due = first(connection, NEXT_DUE, [kind], |row| {
+        Ok(row.get::<_, Option<i64>>(0)?)
+    })?;
+    Ok(due.flatten().map(Time))
+}
+
+fn record(row: &Row<'_>) -> Result<Record, Fault> {
+    Ok(Record {
+        id: row.get(0)?,
+        body: json(row, 1)?,
+        data: None,
+        due: row.get::<_, Option<i64>>(2)?.map(Time),
+        created: Time(row.get(3)?),
+        updated: Time(row.get(4)?),
+        version: row.get::<_, i64>(5)? as u64,
+    })
+}
+
+/// The words of a question as they were written. What a text is indexed by folds them too, in its own way: whoever
+/// folds them before finds nothing where the two differ.
+fn spoken(text: &str) -> impl Iterator<Item = &str> {
+    let is_accent = |c: char| matches!(c, '\u{300}'..='\u{36f}');
+    let parts = text.split(move |c: char| !c.is_alphanumeric() && !is_accent(c));
+    parts.filter(|word| word.contains(char::is_alphanumeric))
+}
+
+/// One word for the shelf, of letters and digits alone.
+fn word_of(shelf: Shelf) -> String {
+    let bytes = [shelf.project.to_bytes().as_slice(), &owner(shelf.owner)].concat();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}{hex}", shelf.kind)
+}
+
+fn owner(owner: Owner) -> Vec<u8> {
+    let (letter, id) = match owner {
+        Owner::Project => return Vec::new(),
+        Owner::Entity(entity) => (b'e', entity.to_bytes()),
+        Owner::Space(space) => (b's', space.to_bytes()),
+    };
+    [&[letter], id.as_slice()].concat()
+}
+
+fn read_owner(bytes: &[u8]) -> Result<Owner, Fault> {
+    let id = |bytes: &[u8]| <[u8; 16]>::try_from(bytes).ok();
+    let owner = match bytes.split_first() {
+        None => Some(Owner::Project),
+        Some((b'e', rest)) => id(rest).map(|id| Owner::Entity(EntityId::from_bytes(id))),
+        Some((b's', rest)) => id(rest).map(|id| Owner::Space(SpaceId::from_bytes(id))),
+        Some(_) => None,
+    };
+    owner.ok_or_else(|| StoreError::Corrupt("a record's owner".into()).into())
+}

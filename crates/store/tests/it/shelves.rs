@@ -1,0 +1,235 @@
+//! What the gateway's own tools keep, the same in every store.
+
+use serde_json::json;
+use toolgate_engine::records::{
+    Amendment, Change, Expected, Listing, NewRecord, Owner, RECEIPTS_KEPT, Receipt, Records, Shelf,
+};
+use toolgate_engine::store::{Store, StoreError};
+use toolgate_kernel::agent::entity_of;
+use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
+use toolgate_kernel::time::Time;
+use toolgate_store::MemoryStore;
+
+use crate::scratch::Scratch;
+
+fn shelf(project: u128, owner: Owner) -> Shelf {
+    Shelf {
+        project: ProjectId::from_bytes(project.to_be_bytes()),
+        owner,
+        kind: "note",
+    }
+}
+
+fn mine() -> Shelf {
+    shelf(1, Owner::Entity(EntityId::from_bytes([7; 16])))
+}
+
+fn note(id: &str, text: &str) -> Change {
+    Change::Put(NewRecord {
+        id: id.into(),
+        body: json!({ "said": text }).into(),
+        text: Some(text.into()),
+        data: None,
+        due: None,
+    })
+}
+
+/// The same test on every store.
+macro_rules! on_every_store {
+    ($($(#[$doc:meta])* async fn $name:ident($records:ident) $body:block)*) => {
+        mod memory {
+            use super::*;
+            $( #[tokio::test] async fn $name() { let $records = &MemoryStore::new(); $body } )*
+        }
+        mod sqlite {
+            use super::*;
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    let scratch = Scratch::new();
+                    let $records = &scratch.open();
+                    $body
+                }
+            )*
+        }
+    };
+}
+
+async fn ids(records: &impl Records, shelf: Shelf) -> Vec<String> {
+    let listing = Listing {
+        limit: 100,
+        ..Listing::default()
+    };
+    let listed = records.list_records(shelf, listing).await.unwrap();
+    listed.into_iter().map(|record| record.id).collect()
+}
+
+on_every_store! {
+    async fn what_is_put_is_there_and_counts_its_changes(records) {
+        for now in [5, 9] {
+            records.change_records(mine(), vec![], vec![note("a", "one")], Time(now)).await.unwrap();
+        }
+        let record = records.record(mine(), "a").await.unwrap().unwrap();
+        assert_eq!((record.version, record.created, record.updated), (2, Time(5), Time(9)));
+        assert_eq!(record.body.to_value(), json!({"said": "one"}));
+        records.change_records(mine(), vec![], vec![Change::Remove("a".into())], Time(9)).await.unwrap();
+        assert_eq!(records.record(mine(), "a").await.unwrap(), None);
+    }
+
+    async fn changes_are_made_together_or_not_at_all(records) {
+        records.change_records(mine(), vec![], vec![note("a", "one")], Time(1)).await.unwrap();
+        let changes = || vec![Change::Clear, note("b", "two")];
+        for wrong in [Some(2), None] {
+            let expected = vec![Expected { id: "a".into(), version: wrong }];
+            let refused = records.change_records(mine(), expected, changes(), Time(2)).await;
+            assert!(matches!(refused, Err(StoreError::Conflict)), "{refused:?}");
+            assert_eq!(ids(records, mine()).await, ["a"]);
+        }
+        let expected = vec![Expected { id: "a".into(), version: Some(1) }, Expected { id: "b".into(), version: None }];
+        records.change_records(mine(), expected, changes(), Time(2)).await.unwrap();
+        assert_eq!(ids(records, mine()).await, ["b"]);
+    }
+
+    async fn nobody_sees_what_others_keep(records) {
+        let others = [
+            shelf(2, mine().owner),
+            shelf(1, Owner::Entity(EntityId::from_bytes([8; 16]))),
+            shelf(1, Owner::Space(SpaceId::from_bytes([7; 16]))),
+            shelf(1, Owner::Project),
+            Shelf { kind: "other", ..mine() },
+        ];
+        records.change_records(mine(), vec![], vec![note("a", "secret words")], Time(1)).await.unwrap();
+        for other in others {
+            assert_eq!(records.record(other, "a").await.unwrap(), None);
+            assert_eq!(ids(records, other).await, Vec::<String>::new());
+            assert_eq!(records.find_records(other, "secret", 10).await.unwrap(), []);
+            assert_eq!(records.shelf_size(other).await.unwrap(), (0, 0));
+            records.change_records(other, vec![], vec![Change::Clear], Time(2)).await.unwrap();
+        }
+        assert_eq!(ids(records, mine()).await, ["a"]);
+    }
+
+    async fn a_list_goes_by_id_and_prefix(records) {
+        let notes = ["b/2", "a", "b/1", "b%", "c"].map(|id| note(id, id));
+        records.change_records(mine(), vec![], notes.into(), Time(1)).await.unwrap();
+        let listing = Listing { prefix: "b/".into(), after: None, limit: 10 };
+        let listed = records.list_records(mine(), listing).await.unwrap();
+        assert_eq!(listed.iter().map(|r| r.id.as_str()).collect::<Vec<_>>(), ["b/1", "b/2"]);
+        let listing = Listing { prefix: String::new(), after: Some("b/1".into()), limit: 1 };
+        assert_eq!(records.list_records(mine(), listing).await.unwrap()[0].id, "b/2");
+    }
+
+    async fn words_are_found_and_commands_of_the_search_are_words(records) {
+        let notes = vec![note("a", "Über den Wolken"), note("b", "under the sea"), note("c", "the sea, the sea")];
+        records.change_records(mine(), vec![], notes, Time(1)).await.unwrap();
+        let found = records.find_records(mine(), "sea", 10).await.unwrap();
+        assert_eq!(found.iter().map(|f| f.record.id.as_str()).collect::<Vec<_>>(), ["c", "b"]);
+        assert!(found[0].score > found[1].score && found[0].snippet.contains("sea"));
+        for odd in ["\"", "NEAR(", "text:sea*", "AND OR NOT", "", "' --"] {
+            records.find_records(mine(), odd, 10).await.unwrap();
+        }
+        records.change_records(mine(), vec![], vec![note("c", "dry land")], Time(2)).await.unwrap();
+        assert_eq!(records.find_records(mine(), "sea", 10).await.unwrap().len(), 1);
+    }
+
+    async fn what_is_due_comes_in_time_and_in_order(records) {
+        let due = |id: &str, due: i64| Change::Put(NewRecord {
+            id: id.into(), body: json!({}).into(), text: None, data: Some(vec![1, 2]), due: Some(Time(due)),
+        });
+        records.change_records(mine(), vec![], vec![due("late", 30), due("soon", 10), due("next", 20)], Time(1)).await.unwrap();
+        assert_eq!(records.next_due("note").await.unwrap(), Some(Time(10)));
+        let found = records.due_records("note", Time(20), 10).await.unwrap();
+        assert_eq!(found.iter().map(|(_, r)| r.id.as_str()).collect::<Vec<_>>(), ["soon", "next"]);
+        assert!(found.iter().all(|(shelf, _)| *shelf == mine()));
+        assert_eq!(records.next_due("other").await.unwrap(), None);
+        assert_eq!(records.shelf_size(mine()).await.unwrap(), (3, 12));
+        assert_eq!(records.record(mine(), "soon").await.unwrap().unwrap().data, Some(vec![1, 2]));
+    }
+
+    async fn a_shelf_never_has_more_than_a_change_allows(records) {
+        let amend = async |changes| {
+            let amendment = Amendment { at_most: Some(2), changes, ..Amendment::default() };
+            records.amend_shelf(mine(), amendment, Time(1)).await
+        };
+        amend(vec![note("a", "one"), note("b", "two")]).await.unwrap();
+        let refused = amend(vec![note("c", "three")]).await;
+        assert!(matches!(refused, Err(StoreError::Conflict)), "{refused:?}");
+        amend(vec![Change::Remove("a".into()), note("c", "three"), note("b", "again")]).await.unwrap();
+        amend(vec![Change::Clear, note("d", "four")]).await.unwrap();
+        assert_eq!(ids(records, mine()).await, ["d"]);
+    }
+
+    async fn a_receipt_is_kept_with_its_changes_and_for_its_time(records) {
+        let amend = async |id: &str, key: &str, now: Time| {
+            let receipt = Receipt { key: key.into(), answer: json!({"made": id}).into(), time: now };
+            let amendment = Amendment { changes: vec![note(id, id)], receipt: Some(receipt), ..Amendment::default() };
+            records.amend_shelf(mine(), amendment, now).await
+        };
+        amend("a", "call", Time(1)).await.unwrap();
+        let refused = amend("b", "call", Time(2)).await;
+        assert!(matches!(refused, Err(StoreError::Exists)), "{refused:?}");
+        assert_eq!(ids(records, mine()).await, ["a"]);
+        let told = async |project, key: &str| records.receipt(project, key).await.unwrap().map(|told| told.to_value());
+        assert_eq!(told(mine().project, "call").await, Some(json!({"made": "a"})));
+        assert_eq!(told(mine().project, "other").await, None);
+        assert_eq!(told(ProjectId::from_bytes([9; 16]), "call").await, None);
+        amend("c", "later", Time(2).after(RECEIPTS_KEPT)).await.unwrap();
+        assert_eq!(told(mine().project, "call").await, None);
+        assert!(told(mine().project, "later").await.is_some());
+    }
+
+    async fn a_prefix_is_a_prefix_to_the_last_character(records) {
+        let odd = ["a", "a\u{10ffff}", "a\u{10ffff}b", "ab", "b", "\u{10ffff}", "\u{10ffff}z", "\u{d7ff}x", "\u{e000}"];
+        records.change_records(mine(), vec![], odd.map(|id| note(id, id)).into(), Time(1)).await.unwrap();
+        for (prefix, count) in [("a", 4), ("a\u{10ffff}", 2), ("\u{10ffff}", 2), ("\u{d7ff}", 1), ("", 9), ("z", 0)] {
+            let listing = Listing { prefix: prefix.into(), after: None, limit: 100 };
+            assert_eq!(records.list_records(mine(), listing).await.unwrap().len(), count, "{prefix:?}");
+        }
+    }
+
+    async fn words_are_found_in_other_forms_and_without_accents(records) {
+        let notes = vec![note("shoes", "Running shoes"), note("cafe", "Crème brûlée, Kafe\u{301}"),
+            note("korea", "한국어 책"), note("dark", "тёмный лес"), note("book", "किताब")];
+        records.change_records(mine(), vec![], notes, Time(1)).await.unwrap();
+        for (words, id) in [("run shoe", "shoes"), ("RUNS", "shoes"), ("creme", "cafe"), ("brulée", "cafe"), ("café kafe", "cafe"),
+            ("한국어", "korea"), ("ТЁМНЫЙ", "dark"), ("किताब", "book"), ("brûle\u{301}e", "cafe")] {
+            let found = records.find_records(mine(), words, 10).await.unwrap();
+            assert_eq!(found.iter().map(|f| f.record.id.as_str()).collect::<Vec<_>>(), [id], "{words}");
+        }
+    }
+
+    async fn bytes_come_whole_and_by_themselves(records) {
+        let put = |id: &str, data: Option<Vec<u8>>| Change::Put(NewRecord {
+            id: id.into(), body: json!({}).into(), text: None, data, due: None,
+        });
+        let large = vec![7; 1 << 20];
+        let changes = vec![put("a", Some(large.clone())), put("b", None), put("c", Some(vec![]))];
+        records.change_records(mine(), vec![], changes, Time(1)).await.unwrap();
+        assert_eq!(records.record(mine(), "a").await.unwrap().unwrap().data, Some(large.clone()));
+        assert_eq!(records.record(mine(), "b").await.unwrap().unwrap().data, None);
+        let listing = Listing { limit: 10, ..Listing::default() };
+        let data = records.list_data(mine(), listing).await.unwrap();
+        assert_eq!(data, [("a".to_owned(), large), ("c".to_owned(), vec![])]);
+    }
+
+    async fn what_an_agent_keeps_goes_with_it(records) {
+        let (project, cook) = (mine().project, "cook".parse().unwrap());
+        let own = shelf(1, Owner::Entity(entity_of(project, &cook)));
+        records.put_agent(project, &cook, json!({}).into(), Time(1)).await.unwrap();
+        for shelf in [own, mine(), Shelf { kind: "other", ..own }] {
+            records.change_records(shelf, vec![], vec![note("a", "secret")], Time(1)).await.unwrap();
+        }
+        assert!(records.remove_agent(project, &cook).await.unwrap());
+        assert_eq!(ids(records, own).await, [""; 0]);
+        assert_eq!(records.find_records(own, "secret", 10).await.unwrap(), []);
+        assert_eq!(ids(records, Shelf { kind: "other", ..own }).await, [""; 0]);
+        assert_eq!(ids(records, mine()).await, ["a"]);
+        // What a run keeps that outlived it is not for the next of its name.
+        records.change_records(own, vec![], vec![note("a", "late")], Time(2)).await.unwrap();
+        records.put_agent(project, &cook, json!({}).into(), Time(3)).await.unwrap();
+        assert_eq!(ids(records, own).await, [""; 0]);
+        records.change_records(own, vec![], vec![note("a", "new")], Time(4)).await.unwrap();
+        records.put_agent(project, &cook, json!({"n": 1}).into(), Time(5)).await.unwrap();
+        assert_eq!(ids(records, own).await, ["a"]);
+    }
+}

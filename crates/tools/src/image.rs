@@ -1,0 +1,230 @@
+//! `image-generator`: an image from an OpenAI-compatible server, kept as a file of the space.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, HeaderValue, Method, header};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_engine::workspace::{FileInfo, NewFile, Only, Workspace};
+use toolgate_kernel::agent::Secret;
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::tool::ImageCall;
+use url::Url;
+
+use crate::guard::AllowList;
+use crate::outside::{Answer, Ask, Limit, Outside};
+use crate::secrets::Secrets;
+use crate::vfs::{failure, place};
+
+const ADDRESS: &str = "https://api.openai.com/v1";
+const MODEL: &str = "gpt-image-1";
+/// Most bytes of an image, and of an answer that carries one as text.
+const IMAGE_BYTES_MAX: usize = 20 << 20;
+const ANSWER_BYTES_MAX: usize = IMAGE_BYTES_MAX / 3 * 4 + (1 << 16);
+/// How much of an answer that is an error the model is told.
+const ERROR_CHARS_MAX: usize = 1_000;
+
+/// Who makes images for tools that name nobody.
+#[derive(Debug, Clone, Default)]
+pub struct Images {
+    /// Where, when not at OpenAI's.
+    pub base_url: Option<Url>,
+    /// The key there.
+    pub key: Option<Secret>,
+    /// The model there.
+    pub model: Option<String>,
+}
+
+/// Makes images.
+pub(crate) struct Painter {
+    images: Images,
+    /// May reach the operator's own server.
+    outside: Outside,
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    data: Vec<Picture>,
+}
+
+#[derive(Deserialize)]
+struct Picture {
+    b64_json: Option<String>,
+    url: Option<String>,
+}
+
+/// Whom to ask: the way there, the address, and the key.
+struct Studio<'p> {
+    outside: &'p Outside,
+    base_url: String,
+    key: Option<String>,
+}
+
+impl Painter {
+    pub(crate) fn new(images: Images) -> Self {
+        let allow = images.base_url.as_ref().map(AllowList::only).unwrap_or_default();
+        let outside = Outside::new(allow);
+        Self { images, outside }
+    }
+
+    /// Makes an image, keeps it, and says where.
+    pub(crate) async fn run(
+        &self,
+        call: &ImageCall,
+        input: &Value,
+        context: &CallContext,
+        (outside, secrets, workspace): (&Outside, &Secrets, &Workspace),
+    ) -> Result<Value, CallFailure> {
+        let studio = self.studio(call, outside, secrets)?;
+        context.tell("waiting for the image");
+        let answer = studio.outside.send(self.ask(call, input, &studio)?).await?;
+        let picture = read(&answer, studio.key.as_deref(), secrets)?;
+        let data = match picture {
+            Picture {
+                b64_json: Some(text), ..
+            } => STANDARD
+                .decode(text.as_bytes())
+                .map_err(|_| CallFailure::failed("the image arrived damaged"))?,
+            Picture { url: Some(url), .. } => fetch(&url, studio.outside).await?,
+            Picture { .. } => return Err(CallFailure::failed("the answer holds no image")),
+        };
+        let (mime, ending) = kind(&data).ok_or_else(|| CallFailure::failed("what was made is no image"))?;
+        context.tell("keeping the image");
+        let new = NewFile {
+            name: format!("images/{}.{ending}", context.call)
+                .parse()
+                .expect("a call's id is a plain word"),
+            mime: Some(mime.parse().expect("a media type")),
+            data,
+            only: Only::Always,
+        };
+        let told = |file: &FileInfo| {
+            let url = format!("/v1/spaces/{}/files/{}", context.space, file.path);
+            json!({"url": url, "path": file.path, "mediaType": mime})
+        };
+        let receipt = |file: &FileInfo| context.receipt(told(file).into());
+        let written = workspace
+            .write_once(place(context), new, context.now, receipt)
+            .await;
+        Ok(told(&written.map_err(failure)?))
+    }
+
+    /// The gateway's key goes to the gateway's server only.
+    fn studio<'p>(
+        &'p self,
+        call: &ImageCall,
+        outside: &'p Outside,
+        secrets: &Secrets,
+    ) -> Result<Studio<'p>, CallFailure> {
+        let own_key = call
+            .api_key
+            .as_ref()
+            .map(|key| secrets.fill(key.expose(), str::to_owned));
+        let own_key = own_key.transpose().map_err(|name| {
+            CallFailure::unavailable(format!(
+                "the gateway has no secret named {name:?}; its operator has to set one"
+            ))
+        })?;
+        Ok(match &call.base_url {
+            Some(base_url) => Studio {
+                outside,
+                base_url: base_url.clone(),
+                key: own_key,
+            },
+            None => Studio {
+                outside: &self.outside,
+                base_url: self
+                    .images
+                    .base_url
+                    .as_ref()
+                    .map_or(ADDRESS.to_owned(), Url::to_string),
+                key: own_key.or_else(|| self.images.key.as_ref().map(|key| key.expose().to_owned())),
+            },
+        })
+    }
+
+    fn ask(&self, call: &ImageCall, input: &Value, studio: &Studio<'_>) -> Result<Ask, CallFailure> {
+        let Some(prompt) = input["prompt"].as_str() else {
+            let words = "the input has no \"prompt\" that says what to show";
+            return Err(CallFailure::new(ErrorCode::ValidationFailed, words));
+        };
+        let model = call
+            .model
+            .as_deref()
+            .or(self.images.model.as_deref())
+            .unwrap_or(MODEL);
+        let mut body = json!({"model": model, "prompt": prompt, "n": 1});
+        if let Some(size) = &call.size {
+            body["size"] = size.as_str().into();
+        }
+        let url = Url::parse(&format!(
+            "{}/images/generations",
+            studio.base_url.trim_end_matches('/')
+        ))
+        .map_err(|_| CallFailure::unavailable("the address of the image server is none"))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = &studio.key {
+            let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
+                .map_err(|_| CallFailure::unavailable("the key of the image server cannot be sent"))?;
+            value.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        Ok(Ask {
+            method: Method::POST,
+            url,
+            headers,
+            body: Some(body.to_string().into()),
+            limit: Limit::Whole(ANSWER_BYTES_MAX),
+        })
+    }
+}
+
+fn read(answer: &Answer, key: Option<&str>, secrets: &Secrets) -> Result<Picture, CallFailure> {
+    if !answer.status.is_success() {
+        let text = String::from_utf8_lossy(&answer.body);
+        let text = key.map_or(text.to_string(), |key| text.replace(key, "[key]"));
+        let start: String = secrets.hide(&text).chars().take(ERROR_CHARS_MAX).collect();
+        return Err(CallFailure::failed(format!(
+            "the image server answered {}: {}",
+            answer.status,
+            start.trim()
+        )));
+    }
+    let reply: Reply = serde_json::from_slice(&answer.body)
+        .map_err(|_| CallFailure::failed("the image server's answer cannot be read"))?;
+    let none = || CallFailure::failed("the answer holds no image");
+    reply.data.into_iter().next().ok_or_else(none)
+}
+
+/// An image that is kept elsewhere. Its address comes from a server, so it is checked like any other.
+async fn fetch(url: &str, outside: &Outside) -> Result<Vec<u8>, CallFailure> {
+    let url = Url::parse(url).map_err(|_| CallFailure::failed("the image's address is none"))?;
+    let ask = Ask {
+        method: Method::GET,
+        url,
+        headers: HeaderMap::new(),
+        body: None,
+        limit: Limit::Whole(IMAGE_BYTES_MAX),
+    };
+    let answer = outside.send(ask).await?;
+    if !answer.status.is_success() {
+        return Err(CallFailure::failed(format!(
+            "the image's address answered {}",
+            answer.status
+        )));
+    }
+    Ok(answer.body)
+}
+
+/// What an image is, by its first bytes: never what somebody says.
+fn kind(data: &[u8]) -> Option<(&'static str, &'static str)> {
+    match data {
+        [0x89, b'P', b'N', b'G', ..] => Some(("image/png", "png")),
+        [0xff, 0xd8, 0xff, ..] => Some(("image/jpeg", "jpg")),
+        [b'G', b'I', b'F', b'8', ..] => Some(("image/gif", "gif")),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(("image/webp", "webp")),
+        _ => None,
+    }
+}

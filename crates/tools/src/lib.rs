@@ -1,0 +1,36 @@
+//! The tools that the gateway runs itself. A tool is one file: a type that implements [`ServerTool`], and a line in
+//! [`Toolkit::standard`].
+//!
+//! Start with [`Toolkit`]; then any tool, `goals` for one that keeps something.
+
+mod cron;
+mod due;
+mod goals;
+mod guard;
+mod image;
+pub mod knowledge;
+mod memory;
+pub mod notify;
+mod outside;
+mod overflow;
+mod planner;
+mod plans;
+pub mod readable;
+mod request;
+mod search;
+mod secrets;
+mod shelf;
+mod signal_parent;
+mod space;
+mod toolkit;
+mod vfs;
+mod web;
+
+pub use guard::{AllowList, BadHost};
+pub use image::Images;
+pub use planner::Planner;
+pub use plans::PlanLimits;
+pub use search::Search;
+pub use secrets::{BadSecret, Secrets};
+pub use toolkit::{Parts, ServerTool, Toolkit, World};
+pub use web::Manners;

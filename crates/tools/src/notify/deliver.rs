@@ -1,0 +1,169 @@
+//! Delivers what the outbox holds, by whatever channels the operator has set.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+use toolgate_engine::outbox::{Channel, Delivery, Outbox};
+use toolgate_engine::store::StoreError;
+use toolgate_kernel::time::Time;
+
+use super::mail::Mail;
+use super::webhook::Webhook;
+use crate::due::{DueLoop, DueWork};
+use crate::guard::AllowList;
+use crate::outside::Outside;
+
+/// How often one is tried before it is laid aside: over about a day.
+const ATTEMPTS_MAX: u32 = 12;
+/// Pause after the first failure; twice as long after each further one.
+const PAUSE_FIRST: Duration = Duration::from_secs(10);
+const PAUSE_MAX: Duration = Duration::from_secs(6 * 3600);
+
+/// Where notifications may go besides the space.
+#[derive(Debug, Default, Clone)]
+pub struct Channels {
+    /// An address that is posted to.
+    pub webhook: Option<Webhook>,
+    /// Addresses that are written to.
+    pub mail: Option<Mail>,
+}
+
+/// Deliveries by the operator's channels.
+pub struct Deliveries {
+    outbox: Arc<Outbox>,
+    channels: Channels,
+    /// The way to the webhook.
+    outside: Outside,
+}
+
+/// Why something was not taken.
+pub(super) enum Undelivered {
+    /// It may be taken later.
+    Yet(String),
+    /// It will never be.
+    Ever(String),
+}
+
+impl Deliveries {
+    /// Out of this box, by these channels. Nothing is sent until [`Deliveries::work`].
+    pub fn new(outbox: Arc<Outbox>, channels: Channels) -> Self {
+        Self {
+            outbox,
+            outside: channels.webhook.as_ref().map_or_else(nowhere, Webhook::outside),
+            channels,
+        }
+    }
+
+    /// Whether the operator has set this channel.
+    pub fn has(&self, channel: Channel) -> bool {
+        match channel {
+            Channel::Webhook => self.channels.webhook.is_some(),
+            Channel::Mail => self.channels.mail.is_some(),
+        }
+    }
+
+    /// Where they are queued.
+    pub fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// Delivers what is due, until `stop` fires. What is under way then is tried again after the next start.
+    pub async fn work(&self, stop: CancellationToken) {
+        if !self.has(Channel::Webhook) && !self.has(Channel::Mail) {
+            return stop.cancelled().await;
+        }
+        DueLoop(self).watch(stop).await;
+    }
+
+    /// Tries everything that is due now, once.
+    pub async fn work_off(&self) {
+        if let Err(error) = DueLoop(self).work_off().await {
+            tracing::warn!(%error, "deliveries cannot be kept up to date now");
+        }
+    }
+
+    async fn try_one(&self, mut delivery: Delivery) -> Result<(), StoreError> {
+        if !self.outbox.hold(&mut delivery).await? {
+            return Ok(());
+        }
+        let attempts = delivery.parcel.attempts;
+        let (why, again) = match self.send(&delivery).await {
+            // Whether somebody took it for lost in the meantime makes no difference: it is delivered.
+            Ok(()) => return self.outbox.done(&delivery).await.map(drop),
+            Err(Undelivered::Yet(why)) => (why, (attempts < ATTEMPTS_MAX).then(|| pause(attempts))),
+            Err(Undelivered::Ever(why)) => (why, None),
+        };
+        tracing::warn!(
+            delivery = delivery.id,
+            attempts,
+            again = again.is_some(),
+            why,
+            "not delivered"
+        );
+        self.outbox.put_back(&mut delivery, why, again).await.map(drop)
+    }
+
+    async fn send(&self, delivery: &Delivery) -> Result<(), Undelivered> {
+        let Delivery { id, parcel, .. } = delivery;
+        match parcel.channel {
+            Channel::Webhook => {
+                let webhook = self.channels.webhook.as_ref().ok_or_else(|| gone("webhook"))?;
+                let body = parcel.payload.to_string();
+                let sent = webhook
+                    .send(&self.outside, id, body, self.outbox.clock().now())
+                    .await;
+                sent.map_err(Undelivered::Yet)
+            }
+            Channel::Mail => {
+                let mail = self.channels.mail.as_ref().ok_or_else(|| gone("mail server"))?;
+                mail.send(id, &parcel.payload, delivery.created).await
+            }
+        }
+    }
+}
+
+fn nowhere() -> Outside {
+    Outside::new(AllowList::default())
+}
+
+#[async_trait]
+impl DueWork for Deliveries {
+    type Item = Delivery;
+    const NAME: &'static str = "delivery";
+    const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+    fn now(&self) -> Time {
+        self.outbox.clock().now()
+    }
+    async fn due(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
+        self.outbox.due(limit).await
+    }
+    async fn next_due(&self) -> Result<Option<Time>, StoreError> {
+        self.outbox.next_due().await
+    }
+    async fn perform(&self, delivery: &Delivery) -> Result<(), StoreError> {
+        self.try_one(delivery.clone()).await
+    }
+    async fn lay_aside(&self, delivery: &Delivery) -> Result<(), StoreError> {
+        // One that was held by then is tried again, as often as any other.
+        let mut delivery = delivery.clone();
+        let put = self.outbox.put_back(&mut delivery, "it broke down".into(), None);
+        put.await.map(drop)
+    }
+    async fn woken(&self) {
+        self.outbox.queued().await;
+    }
+}
+
+/// The settings changed since it was queued, and may change again.
+fn gone(what: &str) -> Undelivered {
+    Undelivered::Yet(format!("this gateway has no {what} any more"))
+}
+
+/// How long to wait after so many attempts.
+fn pause(attempts: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(attempts.saturating_sub(1));
+    PAUSE_FIRST.saturating_mul(doubled).min(PAUSE_MAX)
+}

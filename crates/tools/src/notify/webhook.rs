@@ -1,0 +1,99 @@
+//! One request of a webhook, signed as Standard Webhooks says.
+
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::{HeaderMap, HeaderValue, Method, header};
+use toolgate_kernel::agent::Secret;
+use toolgate_kernel::time::Time;
+use url::Url;
+
+use crate::guard::AllowList;
+use crate::outside::{Ask, Limit, Outside, Step};
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// What a secret begins with that is written in base64.
+const ENCODED: &str = "whsec_";
+
+/// Where notifications go, and what proves that they come from here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Webhook {
+    /// The address. The operator's word: it may be on this machine or its network.
+    pub url: Url,
+    /// Signs each request; as it is, or `whsec_` and base64.
+    pub secret: Option<Secret>,
+}
+
+impl Webhook {
+    /// The way there, and nowhere else on this network.
+    pub(super) fn outside(&self) -> Outside {
+        Outside::new(AllowList::only(&self.url))
+    }
+
+    /// Sends a body; an error says why it was not taken. No redirect is followed.
+    pub(super) async fn send(
+        &self,
+        outside: &Outside,
+        id: &str,
+        body: String,
+        now: Time,
+    ) -> Result<(), String> {
+        let ask = Ask {
+            method: Method::POST,
+            url: self.url.clone(),
+            headers: self.headers(id, &body, now.0 / 1000),
+            body: Some(body.into()),
+            limit: Limit::Head,
+        };
+        match tokio::time::timeout(TIMEOUT, outside.step(ask)).await {
+            Ok(Ok(Step::There(answer))) if answer.status.is_success() => Ok(()),
+            Ok(Ok(Step::There(answer))) => Err(format!("it answered with {}", answer.status.as_u16())),
+            Ok(Ok(Step::Onward(_))) => Err("it redirects, which is not followed".into()),
+            Ok(Err(missed)) => Err(missed.to_string()),
+            Err(_) => Err("it gave no answer in time".into()),
+        }
+    }
+
+    fn headers(&self, id: &str, body: &str, seconds: i64) -> HeaderMap {
+        let text = |text: &str| HeaderValue::from_str(text).expect("ids and signatures are plain text");
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert("webhook-id", text(id));
+        headers.insert("webhook-timestamp", HeaderValue::from(seconds));
+        if let Some(secret) = &self.secret {
+            let signed = signature(secret, id, seconds, body);
+            headers.insert("webhook-signature", text(&signed));
+        }
+        headers
+    }
+}
+
+fn signature(secret: &Secret, id: &str, seconds: i64, body: &str) -> String {
+    let text = secret.expose();
+    let encoded = text
+        .strip_prefix(ENCODED)
+        .and_then(|text| BASE64.decode(text).ok());
+    let key = encoded.unwrap_or_else(|| text.as_bytes().to_vec());
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+    let tag = hmac::sign(&key, format!("{id}.{seconds}.{body}").as_bytes());
+    format!("v1,{}", BASE64.encode(tag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_signed_as_the_standard_says() {
+        let secret = Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        let signed = signature(
+            &secret,
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330,
+            r#"{"test": 2432232314}"#,
+        );
+        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+}

@@ -1,0 +1,199 @@
+//! Starts the runs of plans that are due: each once, also after downtime, also with several nodes.
+//!
+//! A plan and its moment name an occasion, which is answered once: whoever starts it second starts nothing. Only then is
+//! the plan moved on, unless somebody did meanwhile. A crash in between does the first again, which is nothing.
+
+mod quota;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+use toolgate_engine::intake::PostError;
+use toolgate_engine::records::{Change, Expected, NewRecord, Owner, Record, Records, Shelf};
+use toolgate_engine::store::StoreError;
+use toolgate_engine::{Engine, Occasion};
+use toolgate_kernel::time::Time;
+
+use crate::due::{DueLoop, DueWork};
+use crate::plans::{KIND, Plan, PlanLimits, PlanStatus, put};
+
+#[cfg(test)]
+mod tests;
+
+/// How long a plan waits whose run cannot be started now.
+const BUSY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Watches the plans of all projects.
+pub struct Planner {
+    engine: Engine,
+    records: Arc<dyn Records>,
+    limits: PlanLimits,
+}
+
+impl Planner {
+    /// For the plans in `records`.
+    pub fn new(engine: Engine, records: Arc<dyn Records>, limits: PlanLimits) -> Self {
+        Self {
+            engine,
+            records,
+            limits,
+        }
+    }
+
+    /// Starts what is due until `stop` fires.
+    pub async fn watch(self, stop: CancellationToken) {
+        DueLoop(&self).watch(stop).await;
+    }
+
+    /// Starts the runs of all plans that are due now.
+    pub async fn start_due(&self) -> Result<(), StoreError> {
+        DueLoop(self).work_off().await
+    }
+}
+
+#[async_trait]
+impl DueWork for Planner {
+    type Item = (Shelf, Record);
+    const NAME: &'static str = "plan";
+    const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+    fn now(&self) -> Time {
+        self.engine.clock().now()
+    }
+    async fn due(&self, limit: usize) -> Result<Vec<(Shelf, Record)>, StoreError> {
+        self.records.due_records(KIND, self.now(), limit).await
+    }
+    async fn next_due(&self) -> Result<Option<Time>, StoreError> {
+        self.records.next_due(KIND).await
+    }
+    async fn perform(&self, (shelf, record): &(Shelf, Record)) -> Result<(), StoreError> {
+        let plan = record.body.read::<Plan>();
+        let plan = plan.map_err(|error| StoreError::Corrupt(format!("the plan {}: {error}", record.id)))?;
+        self.start(*shelf, record, plan).await
+    }
+    async fn lay_aside(&self, (shelf, record): &(Shelf, Record)) -> Result<(), StoreError> {
+        let kept = NewRecord {
+            id: record.id.clone(),
+            body: record.body.clone(),
+            text: None,
+            data: record.data.clone(),
+            due: None,
+        };
+        self.change(*shelf, record, kept).await
+    }
+}
+
+/// What becomes of a plan that was due.
+enum Outcome {
+    /// Its agent was told.
+    Started,
+    /// Not this time, for this reason.
+    Missed(String),
+    /// Never again, for this reason.
+    Over(String),
+    /// Not before this moment, for this reason.
+    Later(Time, String),
+}
+
+impl Planner {
+    async fn start(&self, shelf: Shelf, record: &Record, plan: Plan) -> Result<(), StoreError> {
+        let now = self.now();
+        // One that had to wait is still for the moment at which it was due.
+        let due = plan.waits_since.or(record.due).unwrap_or(now);
+        let outcome = self.tell(shelf, record, &plan, due, now).await?;
+        let next = match &outcome {
+            Outcome::Started | Outcome::Missed(_) => plan.schedule.next(due, now),
+            Outcome::Over(_) => None,
+            Outcome::Later(moment, _) => Some(*moment),
+        };
+        let plan = Plan {
+            status: match (&outcome, next) {
+                (_, Some(_)) => PlanStatus::Active,
+                (Outcome::Started, None) => PlanStatus::Done,
+                (_, None) => PlanStatus::Failed,
+            },
+            waits_since: matches!(outcome, Outcome::Later(..)).then_some(due),
+            last: match outcome {
+                Outcome::Later(..) => plan.last,
+                _ => Some(due),
+            },
+            runs: plan.runs + u64::from(matches!(outcome, Outcome::Started)),
+            reason: match outcome {
+                Outcome::Started => None,
+                Outcome::Missed(why) | Outcome::Over(why) | Outcome::Later(_, why) => Some(why),
+            },
+            ..plan
+        };
+        self.change(shelf, record, put(record.id.clone(), &plan, next))
+            .await
+    }
+
+    async fn tell(
+        &self,
+        shelf: Shelf,
+        record: &Record,
+        plan: &Plan,
+        due: Time,
+        now: Time,
+    ) -> Result<Outcome, StoreError> {
+        let max = self.limits.starts_per_hour;
+        let name = format!("{}/{}", record.id, due.0);
+        if let Some(hour) = quota::take(&self.records, shelf, &name, max, now).await? {
+            let words =
+                format!("your plans may start {max} runs an hour, and did; this one waits for the next");
+            return Ok(Outcome::Later(hour, words));
+        }
+        let occasion = Occasion {
+            project: shelf.project,
+            space: plan.space,
+            agent: plan.agent.clone(),
+            cause: cause(&shelf, record),
+            due,
+            text: plan.message.clone(),
+        };
+        Ok(match self.engine.start_once(occasion).await {
+            Ok(run) => {
+                tracing::info!(plan = record.id, %run, %due, "a plan was due");
+                Outcome::Started
+            }
+            Err(error @ PostError::NoSpace) => Outcome::Over(error.to_string()),
+            // The agent may come back, in a form that can be read.
+            Err(error @ (PostError::NoAgent(_) | PostError::Store(StoreError::Corrupt(_)))) => {
+                Outcome::Missed(error.to_string())
+            }
+            Err(PostError::Store(error)) => return Err(error),
+            Err(error @ (PostError::Busy(_) | PostError::Tools(_) | PostError::KeyReused)) => {
+                tracing::warn!(plan = record.id, %error, "a plan is due and could not be started; it is tried again");
+                Outcome::Later(now.after(BUSY_PAUSE), error.to_string())
+            }
+        })
+    }
+
+    async fn change(&self, shelf: Shelf, record: &Record, plan: NewRecord) -> Result<(), StoreError> {
+        let unchanged = Expected {
+            id: record.id.clone(),
+            version: Some(record.version),
+        };
+        let now = self.now();
+        let changed = self
+            .records
+            .change_records(shelf, vec![unchanged], vec![Change::Put(plan)], now);
+        match changed.await {
+            // Another node moved it on, or its agent cancelled it.
+            Ok(()) | Err(StoreError::Conflict) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Names a plan among all of its project. Kept with what was started: it stays as it is.
+fn cause(shelf: &Shelf, record: &Record) -> String {
+    let owner = match shelf.owner {
+        Owner::Project => "project".to_owned(),
+        Owner::Entity(entity) => entity.to_string(),
+        Owner::Space(space) => space.to_string(),
+    };
+    format!("{owner}/{}", record.id)
+}

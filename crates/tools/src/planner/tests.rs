@@ -1,0 +1,497 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use toolgate_engine::clock::Clock;
+use toolgate_engine::feed::Scope;
+use toolgate_engine::intake::{Answer, Post};
+use toolgate_engine::outbox::Outbox;
+use toolgate_engine::store::{ProjectRecord, RunFilter, RunRecord, Store};
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
+use toolgate_engine::{Parts, Settings};
+use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
+use toolgate_kernel::event::{Event, Seq};
+use toolgate_kernel::id::{MessageId, NodeId, ProjectId, SpaceId};
+use toolgate_kernel::message::{Message, Part};
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::{ClientToolLimits, Conflict};
+use toolgate_store::MemoryStore;
+use toolgate_testkit::held_clock::HeldClock;
+use toolgate_testkit::scripted_model::{ScriptedModel, call, last_results, last_words, text};
+use uuid::Uuid;
+
+use super::*;
+use crate::Toolkit;
+use crate::knowledge::Library;
+use crate::notify::{Channels, Deliveries};
+use crate::readable::Reader;
+
+const LIMITS: PlanLimits = PlanLimits {
+    ahead_min: Duration::from_secs(60),
+    starts_per_hour: 3,
+};
+
+/// Engines on one store, each with its planner.
+struct World {
+    nodes: Vec<(Engine, Planner)>,
+    store: Arc<MemoryStore>,
+    clock: Arc<HeldClock>,
+    project: ProjectId,
+    stop: CancellationToken,
+}
+
+impl World {
+    async fn with(count: u128) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let clock = Arc::new(HeldClock::new());
+        let stop = CancellationToken::new();
+        let project = ProjectId::new(Uuid::from_u128(7));
+        let record = ProjectRecord {
+            id: project,
+            name: "test".into(),
+            jwt_secret: None,
+            jwks_url: None,
+            created: Time(0),
+        };
+        store.put_project(record).await.unwrap();
+        let nodes = (1..=count)
+            .map(|node| node_on(&store, &clock, node, &stop))
+            .collect();
+        let world = Self {
+            nodes,
+            store,
+            clock,
+            project,
+            stop,
+        };
+        let tool =
+            |name: &str| json!({"name": name, "executionType": "prebuilt", "execution": {"action": name}});
+        let mut tools: Vec<Value> = ["createPlan", "getPlan", "cancelPlan"].map(tool).into();
+        tools.push(
+            json!({"name": "wait", "description": "Waits.", "executionType": "waiting",
+            "execution": {"signal": true}}),
+        );
+        for name in ["default", "other"] {
+            let config = json!({"model": {"provider": "demo"}, "tools": tools});
+            let name = name.parse().unwrap();
+            world.nodes[0]
+                .0
+                .put_agent(project, &name, config.into())
+                .await
+                .unwrap();
+        }
+        world
+    }
+
+    /// Lets an agent call a tool, and gives the output (or the error) and the space.
+    async fn call(&self, agent: &str, tool: &str, input: Value) -> (Value, SpaceId) {
+        let engine = &self.nodes[0].0;
+        let message = Message {
+            message_id: MessageId::new(Uuid::now_v7()),
+            from: None,
+            parts: vec![Part::Text {
+                text: format!("{tool} {input}"),
+            }],
+            metadata: None,
+        };
+        let posted = engine.post(Post {
+            makes_space: false,
+            categories: None,
+            history: Vec::new(),
+            project: self.project,
+            space: None,
+            message,
+            answer: Answer::Agent(agent.parse().unwrap()),
+            client_tools: Vec::new(),
+            idempotency: None,
+        });
+        let posted = posted.await.unwrap();
+        let mut following = engine
+            .subscribe(Scope::Run(posted.run_id.unwrap()), Seq(0))
+            .await
+            .unwrap();
+        let mut told = Value::Null;
+        while let Ok(batch) = following.next().await {
+            for (_, event) in batch.placed() {
+                match event {
+                    Event::ToolOutputAvailable(e) => told = e.output.as_ref().unwrap().to_value(),
+                    Event::ToolOutputError(e) => told = json!(e.error_text),
+                    _ => {}
+                }
+            }
+        }
+        (told, posted.space_id)
+    }
+
+    /// The runs of a space that plans started.
+    async fn planned(&self, space: SpaceId) -> Vec<RunRecord> {
+        let mut runs = self.runs(space).await;
+        // The oldest is the one that made the plan.
+        runs.pop();
+        runs
+    }
+
+    /// The runs of a space, newest first.
+    async fn runs(&self, space: SpaceId) -> Vec<RunRecord> {
+        let filter = RunFilter {
+            space: Some(space),
+            limit: 100,
+            ..RunFilter::default()
+        };
+        self.store.runs(self.project, filter).await.unwrap()
+    }
+
+    /// Lets every node look at once.
+    async fn look(&self) {
+        let looks = self.nodes.iter().map(|(_, planner)| planner.start_due());
+        for look in futures_util::future::join_all(looks).await {
+            look.unwrap();
+        }
+    }
+
+    fn clock_now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// A minute into the next hour.
+    fn until_a_new_hour(&self) {
+        const HOUR_MS: i64 = 3_600_000;
+        let past = self.clock_now().0.rem_euclid(HOUR_MS);
+        self.clock.jump(HOUR_MS - past + 61_000);
+    }
+
+    fn wait(&self, span: Duration) {
+        self.clock.jump(span.as_millis() as i64);
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn node_on(
+    store: &Arc<MemoryStore>,
+    clock: &Arc<HeldClock>,
+    node: u128,
+    stop: &CancellationToken,
+) -> (Engine, Planner) {
+    let records: Arc<dyn Records> = store.clone();
+    let reader = Arc::new(Reader::here());
+    let tools = Toolkit::standard(crate::Parts {
+        reader: reader.clone(),
+        store: store.clone(),
+        records: records.clone(),
+        workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
+        knowledge: Arc::new(Library::new(records.clone(), reader, None)),
+        deliveries: Arc::new(Deliveries::new(
+            Arc::new(Outbox::new(records.clone(), clock.clone())),
+            Channels::default(),
+        )),
+        plans: LIMITS,
+        world: crate::World::default(),
+    });
+    let model = ScriptedModel::new(|ask| match (last_results(ask), last_words(ask).split_once(' ')) {
+        (None, Some((tool, input))) if input.starts_with('{') => vec![call(tool, input)],
+        _ => vec![text("done")],
+    });
+    let parts = Parts {
+        store: store.clone(),
+        model,
+        tools: Arc::new(tools),
+        clock: clock.clone(),
+    };
+    let settings = Settings {
+        node: NodeId::new(Uuid::from_u128(node)),
+        default_model: ModelSpec {
+            name: ModelName {
+                provider: Provider::Demo,
+                name: "demo".into(),
+            },
+            base_url: None,
+            api_key: None,
+            temperature: None,
+            top_p: None,
+            max_output_tokens: None,
+            reasoning_tokens: None,
+        },
+        runs_active_max: 100,
+        parallel_calls: 8,
+        reader_backlog: 1_000,
+        drain: Duration::from_secs(1),
+        node_lease: Duration::from_secs(15),
+        client_tools: ClientToolLimits::default(),
+        conflict: Conflict::default(),
+        always_evict: false,
+    };
+    let engine = Engine::new(parts, settings);
+    let (driven, stop) = (engine.clone(), stop.clone());
+    tokio::spawn(async move { driven.drive(stop).await });
+    (engine.clone(), Planner::new(engine, records, LIMITS))
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_nodes_start_a_plan_once() {
+    let world = World::with(2).await;
+    let at = Time(world.clock_now().0 + 60_000);
+    let (plan, space) = world
+        .call("default", "createPlan", json!({"message": "now", "at": at}))
+        .await;
+    assert_eq!(plan["nextAt"], json!(at), "{plan}");
+    world.look().await;
+    assert!(world.planned(space).await.is_empty(), "it is not due yet");
+    world.wait(Duration::from_secs(61));
+    for _ in 0..3 {
+        world.look().await;
+    }
+    assert_eq!(world.planned(space).await.len(), 1);
+    let (seen, _) = world.call("default", "getPlan", json!({"id": plan["id"]})).await;
+    assert_eq!((&seen["status"], &seen["runs"]), (&json!("done"), &json!(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_before_the_plan_moved_on_starts_nothing_twice() {
+    let world = World::with(1).await;
+    let at = world.clock_now().after(Duration::from_secs(60));
+    let (_, space) = world
+        .call("default", "createPlan", json!({"message": "now", "at": at}))
+        .await;
+    world.wait(Duration::from_secs(61));
+    let due = world
+        .store
+        .due_records(KIND, world.clock_now(), 10)
+        .await
+        .unwrap();
+    let due = due.into_iter().next().expect("a plan");
+    // The same record seen twice is what a crash between the two writes leaves behind.
+    let planner = &world.nodes[0].1;
+    planner.perform(&due).await.unwrap();
+    planner.perform(&due).await.unwrap();
+    assert_eq!(world.planned(space).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interval_that_was_missed_for_days_runs_once_and_goes_on_in_step() {
+    let world = World::with(2).await;
+    let (plan, space) = world
+        .call(
+            "default",
+            "createPlan",
+            json!({"message": "tick", "everySeconds": 3600}),
+        )
+        .await;
+    let first: Time = serde_json::from_value(plan["nextAt"].clone()).unwrap();
+    world.wait(Duration::from_secs(3 * 24 * 3600));
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 1);
+    let (seen, _) = world.call("default", "getPlan", json!({"id": plan["id"]})).await;
+    let next: Time = serde_json::from_value(seen["nextAt"].clone()).unwrap();
+    assert!(
+        next > world.clock_now() && next.since(first).as_secs().is_multiple_of(3600),
+        "{seen}"
+    );
+    world.wait(Duration::from_secs(3601));
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cron_plan_that_was_missed_for_days_runs_once_and_goes_on_in_step() {
+    let world = World::with(2).await;
+    let input = json!({"message": "report", "cron": "0 9 * * *", "timeZone": "Europe/Berlin"});
+    let (plan, space) = world.call("default", "createPlan", input).await;
+    for runs in 1..=3 {
+        world.wait(Duration::from_secs(5 * 24 * 3600));
+        for _ in 0..2 {
+            world.look().await;
+        }
+        assert_eq!(world.planned(space).await.len(), runs);
+        let (seen, _) = world.call("default", "getPlan", json!({"id": plan["id"]})).await;
+        let next: Time = serde_json::from_value(seen["nextAt"].clone()).unwrap();
+        let ahead = next.since(world.clock_now());
+        // Nine o'clock in Berlin, wherever summer time stands.
+        let hour = next.0.rem_euclid(24 * 3_600_000) / 3_600_000;
+        assert!(
+            next > world.clock_now() && ahead <= Duration::from_secs(24 * 3600) && [7, 8].contains(&hour),
+            "{seen}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn plans_are_listed_cancelled_and_nobody_elses() {
+    let world = World::with(1).await;
+    let input = json!({"message": "report", "cron": "0 9 * * 1-5", "timeZone": "Europe/Berlin"});
+    let (plan, space) = world.call("default", "createPlan", input).await;
+    assert_eq!(plan["schedule"]["cron"]["timeZone"], "Europe/Berlin", "{plan}");
+    let (of_other, _) = world.call("other", "getPlan", json!({})).await;
+    assert_eq!(of_other["totalPlans"], json!(0));
+    let (refused, _) = world.call("other", "cancelPlan", json!({"id": plan["id"]})).await;
+    assert!(
+        refused.as_str().unwrap().contains("you have no plan"),
+        "{refused}"
+    );
+    let (own, _) = world.call("default", "getPlan", json!({})).await;
+    assert_eq!(own["plans"], json!([plan]));
+    for _ in 0..2 {
+        // Also when a crash makes the call run again.
+        let (told, _) = world
+            .call("default", "cancelPlan", json!({"id": plan["id"]}))
+            .await;
+        assert_eq!(told["cancelled"]["status"], "cancelled", "{told}");
+    }
+    world.wait(Duration::from_secs(7 * 24 * 3600));
+    world.look().await;
+    assert!(world.planned(space).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_can_never_come_is_refused_in_words() {
+    let world = World::with(1).await;
+    for (input, words) in [
+        (json!({"message": "x"}), "give one of"),
+        (json!({"message": "x", "cron": "0 0 30 2 *"}), "never comes"),
+        (
+            json!({"message": "x", "cron": "0 0 * * *", "timeZone": "Mars/Base"}),
+            "no time zone",
+        ),
+        (json!({"message": "x", "everySeconds": 5}), "60"),
+        (json!({"message": "x", "at": "2020-01-01T00:00:00Z"}), "is over"),
+        (
+            json!({"message": "x", "at": world.clock_now().after(Duration::from_secs(59))}),
+            "60s ahead",
+        ),
+    ] {
+        let (told, _) = world.call("default", "createPlan", input).await;
+        assert!(told.as_str().is_some_and(|told| told.contains(words)), "{told}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_in_a_run_under_way_is_told_to_it() {
+    let world = World::with(1).await;
+    let input = json!({"message": "wait {}", "everySeconds": 60});
+    let (_, space) = world.call("default", "createPlan", input).await;
+    for _ in 0..3 {
+        world.wait(Duration::from_secs(61));
+        world.look().await;
+    }
+    assert_eq!(
+        world.planned(space).await.len(),
+        1,
+        "one run waits, and hears of all"
+    );
+    let run = &world.planned(space).await[0];
+    // Named by the moment it began, like any other.
+    assert!(run.id > world.runs(space).await.last().expect("the first").id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn plans_beyond_what_an_hour_may_start_wait_for_the_next_and_say_so() {
+    let world = World::with(2).await;
+    let mut spaces = Vec::new();
+    for _ in 0..LIMITS.starts_per_hour + 2 {
+        let input = json!({"message": "now", "everySeconds": 60});
+        spaces.push(world.call("default", "createPlan", input).await.1);
+    }
+    let started = async || {
+        let mut started = 0;
+        for space in &spaces {
+            started += world.planned(*space).await.len();
+        }
+        started
+    };
+    world.until_a_new_hour();
+    world.look().await;
+    world.look().await;
+    assert_eq!(started().await, LIMITS.starts_per_hour as usize);
+    let (told, _) = world.call("default", "getPlan", json!({})).await;
+    let waiting = told["plans"].as_array().unwrap().iter();
+    let waiting = waiting.filter(|plan| plan["reason"].as_str().is_some_and(|why| why.contains("an hour")));
+    assert_eq!(waiting.count(), 2);
+    // Others are not held up.
+    let input = json!({"message": "now", "everySeconds": 60});
+    let (_, space) = world.call("other", "createPlan", input).await;
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 1);
+    world.until_a_new_hour();
+    world.look().await;
+    assert!(started().await > LIMITS.starts_per_hour as usize);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_whose_agent_is_gone_starts_nothing_and_says_so() {
+    let world = World::with(1).await;
+    let input = json!({"message": "now", "everySeconds": 60});
+    let (_, space) = world.call("other", "createPlan", input).await;
+    let (engine, name) = (&world.nodes[0].0, "other".parse().unwrap());
+    let due = world.store.due_records(KIND, Time(i64::MAX), 1).await.unwrap();
+    let (shelf, kept) = due.into_iter().next().expect("a plan");
+    engine.remove_agent(world.project, &name).await.unwrap();
+    // An agent that is removed takes its plans along. This one was seen by another node just before.
+    let kept = NewRecord {
+        id: kept.id,
+        body: kept.body,
+        text: None,
+        data: None,
+        due: kept.due,
+    };
+    let change = vec![Change::Put(kept)];
+    let put = world.store.change_records(shelf, vec![], change, Time(1));
+    put.await.unwrap();
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert!(world.planned(space).await.is_empty());
+    let due = world.store.due_records(KIND, Time(i64::MAX), 1).await.unwrap();
+    let plan: Plan = due[0].1.body.read().unwrap();
+    assert_eq!(plan.status, PlanStatus::Active);
+    assert!(plan.reason.unwrap().contains("no agent named other"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_plans_of_an_agent_go_with_it() {
+    let world = World::with(1).await;
+    let input = json!({"message": "now", "everySeconds": 60});
+    let (_, space) = world.call("other", "createPlan", input).await;
+    let (engine, name) = (&world.nodes[0].0, "other".parse().unwrap());
+    let config = world.store.agent(world.project, &name, None).await.unwrap();
+    engine.remove_agent(world.project, &name).await.unwrap();
+    let config = config.expect("it was there").config;
+    engine.put_agent(world.project, &name, config).await.unwrap();
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert!(world.planned(space).await.is_empty());
+    let (seen, _) = world.call("other", "getPlan", json!({})).await;
+    assert_eq!(seen["totalPlans"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_cannot_be_read_is_laid_aside_and_holds_up_no_other() {
+    let world = World::with(1).await;
+    let input = json!({"message": "now", "everySeconds": 60});
+    let (_, space) = world.call("default", "createPlan", input).await;
+    let due = world.store.due_records(KIND, Time(i64::MAX), 1).await.unwrap();
+    let broken = NewRecord {
+        id: "broken".into(),
+        body: json!({"message": 7}).into(),
+        text: None,
+        data: None,
+        due: Some(Time(0)),
+    };
+    let (shelf, _) = due[0];
+    let change = vec![Change::Put(broken)];
+    world
+        .store
+        .change_records(shelf, vec![], change, Time(1))
+        .await
+        .unwrap();
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 1);
+    let kept = world.store.record(shelf, "broken").await.unwrap();
+    assert_eq!(kept.expect("kept").due, None);
+    let (told, _) = world.call("default", "getPlan", json!({})).await;
+    assert_eq!(told["totalPlans"], json!(1), "{told}");
+}

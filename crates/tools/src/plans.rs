@@ -1,0 +1,402 @@
+//! What an agent will do later. Plans belong to the agent; when one is due, the agent runs in the plan's space.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Record};
+use toolgate_engine::shelves::Shelves;
+use toolgate_engine::store::StoreError;
+use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_kernel::agent::Action;
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::id::SpaceId;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::Retry;
+
+use crate::cron::Cron;
+use crate::shelf::{body, input, of_agent};
+use crate::toolkit::ServerTool;
+
+pub(crate) const KIND: &str = "plan";
+/// Plans that one agent may have, those that are over among them.
+const PLANS_MAX: usize = 100;
+/// Shortest time between two runs of a plan.
+const EVERY_SECONDS_MIN: u64 = 60;
+const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
+const MESSAGE_CHARS_MAX: usize = 10_000;
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What plans may do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlanLimits {
+    /// How far ahead a moment has to be.
+    pub ahead_min: Duration,
+    /// Runs that the plans of one agent may start in an hour; further ones wait for the next.
+    pub starts_per_hour: u32,
+}
+
+impl Default for PlanLimits {
+    fn default() -> Self {
+        Self {
+            ahead_min: Duration::from_secs(60),
+            starts_per_hour: 120,
+        }
+    }
+}
+
+/// Makes one.
+pub(crate) struct CreatePlan {
+    pub shelves: Shelves,
+    pub limits: PlanLimits,
+}
+/// Reads one, or all.
+pub(crate) struct GetPlan(pub Shelves);
+/// Ends one.
+pub(crate) struct CancelPlan(pub Shelves);
+
+/// A plan as it is kept. When it is due stands at its record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Plan {
+    /// What the agent is told when it is due.
+    pub message: String,
+    pub schedule: Schedule,
+    pub status: PlanStatus,
+    /// Who runs, and where.
+    pub agent: AgentName,
+    pub space: SpaceId,
+    /// When it was due that now waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<Time>,
+    /// When it was due last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Time>,
+    /// How often it ran.
+    #[serde(default)]
+    pub runs: u64,
+    /// Why it did not run the last time, or has to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(crate) enum Schedule {
+    At(Time),
+    /// Counted from the first time.
+    EverySeconds(u64),
+    Cron {
+        expression: String,
+        #[serde(alias = "time_zone")]
+        time_zone: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PlanStatus {
+    Active,
+    /// It ran, and will not again.
+    Done,
+    /// Its agent or space is no longer there.
+    Failed,
+    /// Its agent ended it.
+    Cancelled,
+}
+
+impl Schedule {
+    /// When it is due after it was due at `due`, seen at `now`: what was missed meanwhile is not made up for.
+    pub fn next(&self, due: Time, now: Time) -> Option<Time> {
+        match self {
+            Self::At(_) => None,
+            Self::EverySeconds(seconds) => {
+                // Whatever is stored: a step is never nothing, and never leads past the end of time.
+                let step = (*seconds).clamp(EVERY_SECONDS_MIN, EVERY_SECONDS_MAX) as i64 * 1000;
+                let missed = now.0.saturating_sub(due.0).max(0) / step;
+                let ahead = missed.saturating_add(1).saturating_mul(step);
+                Some(Time(due.0.saturating_add(ahead)))
+            }
+            Self::Cron {
+                expression,
+                time_zone,
+            } => {
+                let zone = TimeZone::get(time_zone).ok()?;
+                Cron::parse(expression).ok()?.next(now.max(due), &zone)
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CreateInput {
+    message: String,
+    at: Option<Time>,
+    every_seconds: Option<u64>,
+    cron: Option<String>,
+    time_zone: Option<String>,
+}
+
+impl CreateInput {
+    /// When, and when first.
+    fn schedule(&self, now: Time, limits: PlanLimits) -> Result<(Schedule, Time), String> {
+        match (self.at, self.every_seconds, &self.cron) {
+            (Some(moment), None, None) if moment <= now => {
+                Err(format!("\"at\" is over: {moment}; it is {now} now"))
+            }
+            (Some(moment), None, None) if moment < now.after(limits.ahead_min) => {
+                let ahead = limits.ahead_min;
+                Err(format!("\"at\" must be {ahead:?} ahead or more; it is {now} now"))
+            }
+            (Some(moment), None, None) => Ok((Schedule::At(moment), moment)),
+            (None, Some(seconds), None) => Ok((
+                Schedule::EverySeconds(seconds),
+                now.after(Duration::from_secs(seconds)),
+            )),
+            (None, None, Some(expression)) => {
+                let time_zone = self.time_zone.clone().unwrap_or_else(|| "UTC".into());
+                let zone = TimeZone::get(&time_zone).map_err(|_| {
+                    format!("there is no time zone {time_zone:?}; expected one like \"Europe/Berlin\"")
+                })?;
+                let first = Cron::parse(expression)?.next(now, &zone);
+                let first = first.ok_or_else(|| format!("{expression:?} never comes"))?;
+                let expression = expression.clone();
+                Ok((
+                    Schedule::Cron {
+                        expression,
+                        time_zone,
+                    },
+                    first,
+                ))
+            }
+            _ => Err("give one of \"at\", \"everySeconds\" and \"cron\"".into()),
+        }
+    }
+}
+
+#[async_trait]
+impl ServerTool for CreatePlan {
+    fn name(&self) -> &'static str {
+        "createPlan"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description: "Plan to do something later, once or again and again. When it is due you are given the message."
+                .into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "message": {"type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS_MAX, "description": "What you will be told when it is due. Members of the space read it then."},
+                    "at": {"type": "string", "format": "date-time", "description": "Once, at this moment, a minute ahead or more, as in 2027-01-31T09:00:00Z."},
+                    "everySeconds": {"type": "integer", "minimum": EVERY_SECONDS_MIN, "maximum": EVERY_SECONDS_MAX, "description": "Again and again, with so many seconds between."},
+                    "cron": {"type": "string", "description": "Again and again, by a cron expression: minute, hour, day of the month, month, day of the week. \"0 9 * * 1-5\" is every weekday at nine."},
+                    "timeZone": {"type": "string", "description": "For cron: where, as in Europe/Berlin. Default: UTC."},
+                },
+                "required": ["message"],
+            }),
+            timeout: TIMEOUT,
+            // A plan is stored with its call's receipt: making it again is making it once.
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        let wanted: CreateInput = input(given)?;
+        let id = format!("plan_{}", context.call);
+        let shelf = of_agent(context, KIND);
+        let schedule = wanted.schedule(context.now, self.limits);
+        let (schedule, due) =
+            schedule.map_err(|words| CallFailure::new(ErrorCode::ValidationFailed, words))?;
+        let plan = Plan {
+            message: wanted.message,
+            schedule,
+            status: PlanStatus::Active,
+            agent: context.agent.clone(),
+            space: context.space,
+            waits_since: None,
+            last: None,
+            runs: 0,
+            reason: None,
+        };
+        let read = || plans(&self.shelves, context);
+        let decide = |records: Vec<Record>| {
+            let mut changes = room(&records)?;
+            changes.push(Change::Put(put(id.clone(), &plan, Some(due))));
+            let told = told(&id, &plan, Some(due), context.now);
+            let amendment = Amendment {
+                expected: Vec::new(),
+                at_most: Some(PLANS_MAX as u64),
+                changes,
+                receipt: Some(context.receipt(told.clone().into())),
+            };
+            Ok((amendment, told))
+        };
+        self.shelves.update(shelf, context.now, read, decide).await
+    }
+}
+
+#[async_trait]
+impl ServerTool for GetPlan {
+    fn name(&self) -> &'static str {
+        "getPlan"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description: "Read your plans, the next one first; or one of them.".into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string", "description": "One plan. Omit to read all."},
+                },
+            }),
+            timeout: TIMEOUT,
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        if let Some(id) = given["id"].as_str() {
+            return kept(one(known(&self.0, context, id).await?.as_ref(), id)?);
+        }
+        let mut records = plans(&self.0, context).await?;
+        // Those that are over last.
+        records.sort_by_key(|record| (record.due.is_none(), record.due, record.created));
+        // One that cannot be read hides no other.
+        let told: Vec<Value> = records.iter().filter_map(|record| kept(record).ok()).collect();
+        Ok(json!({ "totalPlans": told.len(), "plans": told }))
+    }
+}
+
+#[async_trait]
+impl ServerTool for CancelPlan {
+    fn name(&self) -> &'static str {
+        "cancelPlan"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description: "End one of your plans.".into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {"id": {"type": "string", "description": "Which."}},
+                "required": ["id"],
+            }),
+            timeout: TIMEOUT,
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        let id = given["id"].as_str().unwrap_or_default();
+        let read = || known(&self.0, context, id);
+        let decide = |record: Option<Record>| {
+            let mut plan: Plan = body(one(record.as_ref(), id)?)?;
+            let due = match plan.status {
+                PlanStatus::Active => {
+                    plan.status = PlanStatus::Cancelled;
+                    None
+                }
+                // It was over already, and stays as it is.
+                _ => record.as_ref().and_then(|record| record.due),
+            };
+            let created = record.as_ref().map_or(context.now, |record| record.created);
+            let told = json!({ "cancelled": told(id, &plan, due, created) });
+            let amendment = Amendment {
+                expected: record.iter().map(as_it_is).collect(),
+                changes: vec![Change::Put(put(id.into(), &plan, due))],
+                receipt: Some(context.receipt(told.clone().into())),
+                ..Amendment::default()
+            };
+            Ok((amendment, told))
+        };
+        let shelf = of_agent(context, KIND);
+        self.0.update(shelf, context.now, read, decide).await
+    }
+}
+
+/// A plan as it is put on its shelf.
+pub(crate) fn put(id: String, plan: &Plan, due: Option<Time>) -> NewRecord {
+    NewRecord {
+        id,
+        body: serde_json::to_value(plan).expect("a plan is JSON").into(),
+        text: None,
+        data: None,
+        due,
+    }
+}
+
+/// What makes room for one more: plans that are over go, the oldest first.
+fn room(records: &[Record]) -> Result<Vec<Change>, CallFailure> {
+    if records.len() < PLANS_MAX {
+        return Ok(Vec::new());
+    }
+    let over = records.iter().filter(|record| record.due.is_none());
+    let oldest = over.min_by_key(|record| record.created).ok_or_else(|| {
+        let words = format!("you may have {PLANS_MAX} plans; cancel some first");
+        CallFailure::new(ErrorCode::LimitExceeded, words)
+    })?;
+    Ok(vec![Change::Remove(oldest.id.clone())])
+}
+
+async fn plans(shelves: &Shelves, context: &CallContext) -> Result<Vec<Record>, StoreError> {
+    let listing = Listing {
+        limit: PLANS_MAX,
+        ..Listing::default()
+    };
+    let shelf = of_agent(context, KIND);
+    shelves.records().list_records(shelf, listing).await
+}
+
+async fn known(shelves: &Shelves, context: &CallContext, id: &str) -> Result<Option<Record>, StoreError> {
+    let shelf = of_agent(context, KIND);
+    shelves.records().record(shelf, id).await
+}
+
+/// A plan that must be there.
+fn one<'r>(record: Option<&'r Record>, id: &str) -> Result<&'r Record, CallFailure> {
+    record.ok_or_else(|| CallFailure::new(ErrorCode::NotFound, format!("you have no plan {id:?}")))
+}
+
+fn as_it_is(record: &Record) -> Expected {
+    Expected {
+        id: record.id.clone(),
+        version: Some(record.version),
+    }
+}
+
+fn kept(record: &Record) -> Result<Value, CallFailure> {
+    Ok(told(&record.id, &body(record)?, record.due, record.created))
+}
+
+fn told(id: &str, plan: &Plan, due: Option<Time>, created: Time) -> Value {
+    let mut told = json!({
+        "id": id,
+        "message": plan.message,
+        "status": plan.status,
+        "schedule": plan.schedule,
+        "nextAt": due,
+        "runs": plan.runs,
+        "createdAt": created,
+    });
+    if let Some(last) = plan.last {
+        told["lastAt"] = json!(last);
+    }
+    if let Some(reason) = &plan.reason {
+        told["reason"] = reason.clone().into();
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_next_moment_whatever_is_stored() {
+        let next = |seconds, due, now| Schedule::EverySeconds(seconds).next(Time(due), Time(now));
+        assert_eq!(next(60, 0, 150_000), Some(Time(180_000)));
+        assert_eq!(next(0, 0, 0), Some(Time(60_000)));
+        assert_eq!(next(u64::MAX, i64::MAX, i64::MIN), Some(Time(i64::MAX)));
+        assert!(next(60, i64::MIN, i64::MAX).is_some());
+    }
+}

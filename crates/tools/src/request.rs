@@ -1,0 +1,184 @@
+//! `request`: an HTTP call that an agent's author described, filled with what the model gave.
+
+mod fill;
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
+use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_kernel::tool::HttpCall;
+
+use crate::outside::{Answer, Ask, Limit, Missed, Outside};
+use crate::secrets::Secrets;
+
+/// First wait before a request is tried again; doubles each time.
+const BACKOFF: Duration = Duration::from_millis(250);
+/// Longest wait between two tries; who asks for more is not asked again.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// How much of an answer that is an error the model is told.
+const ERROR_CHARS_MAX: usize = 1_000;
+
+/// Makes the call, again where that can help, and reads the answer. No secret is in what it returns.
+pub(crate) async fn run(
+    call: &HttpCall,
+    input: &Value,
+    context: &CallContext,
+    outside: &Outside,
+    secrets: &Secrets,
+) -> Result<Value, CallFailure> {
+    let ask =
+        ask(call, input, context, secrets).map_err(|words| hidden(CallFailure::failed(words), secrets))?;
+    let mut tried = 0;
+    let answer = loop {
+        tried += 1;
+        let sent = outside.send(ask.clone()).await;
+        let wait = again(call, &sent).map(|asked| asked.unwrap_or(BACKOFF * (1 << (tried - 1).min(16))));
+        match wait.filter(|wait| tried < call.attempts && *wait <= BACKOFF_MAX) {
+            Some(wait) => {
+                tracing::debug!(call = %context.call, tried, ?wait, "asking again");
+                context.tell("no answer that helps; asking again in a moment");
+                tokio::time::sleep(wait).await;
+            }
+            None => break sent,
+        }
+    };
+    let result = answer
+        .map_err(CallFailure::from)
+        .and_then(|answer| result(call, &answer, secrets));
+    match result {
+        Ok(value) => Ok(secrets.hide_in(value)),
+        Err(failure) => Err(hidden(failure, secrets)),
+    }
+}
+
+/// The request, with everything in its place.
+fn ask(call: &HttpCall, input: &Value, context: &CallContext, secrets: &Secrets) -> Result<Ask, String> {
+    let filling = fill::Filling { input, secrets };
+    let headers = headers(call, &filling, context)?;
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    let body = call
+        .body
+        .as_ref()
+        .map(|body| filling.body(body, kind))
+        .transpose()?;
+    let (body, kind) = body
+        .flatten()
+        .map_or((None, None), |(body, kind)| (Some(body), Some(kind)));
+    let mut ask = Ask {
+        method: call.method.as_str().parse().expect("a method is one"),
+        url: filling.url(&call.url, &call.query)?,
+        headers,
+        body: body.map(Into::into),
+        limit: Limit::Whole(call.bytes_max),
+    };
+    if let Some(kind) = kind {
+        ask.headers
+            .entry(header::CONTENT_TYPE)
+            .or_insert(HeaderValue::from_static(kind));
+    }
+    Ok(ask)
+}
+
+fn headers(call: &HttpCall, filling: &fill::Filling<'_>, context: &CallContext) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        header::ACCEPT,
+        HeaderValue::from_static("application/json, */*;q=0.5"),
+    );
+    // The same however often it is sent, also after a crash: whoever keeps such keys does it once.
+    let key = HeaderValue::from_str(&context.call.to_string()).expect("an id is plain text");
+    headers.insert("idempotency-key", key);
+    for (name, template) in &call.headers {
+        let Some(text) = filling.text(template)? else {
+            continue;
+        };
+        let name: HeaderName = name
+            .parse()
+            .map_err(|_| format!("{name:?} is no name of a header"))?;
+        let mut value = HeaderValue::from_str(&text).map_err(|_| {
+            format!("the header {name} would hold a character that no header can carry, such as a line break")
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+/// Whether the same request may fare better later, and when, if the server says so.
+fn again(call: &HttpCall, sent: &Result<Answer, Missed>) -> Option<Option<Duration>> {
+    match sent {
+        // Nothing has happened there.
+        Err(Missed::Unreached(_)) => Some(None),
+        Err(Missed::Broken(_)) if call.method.is_idempotent() => Some(None),
+        Err(Missed::Broken(_) | Missed::Refused(_) | Missed::Unusable(_)) => None,
+        Ok(answer) => match answer.status {
+            // The server says that it did not do it.
+            StatusCode::TOO_MANY_REQUESTS => Some(retry_after(answer)),
+            StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT
+            | StatusCode::REQUEST_TIMEOUT
+                if call.method.is_idempotent() =>
+            {
+                Some(retry_after(answer))
+            }
+            _ => None,
+        },
+    }
+}
+
+/// Seconds, or a moment by the server's own clock.
+fn retry_after(answer: &Answer) -> Option<Duration> {
+    let text = answer.headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let moment = httpdate::parse_http_date(text).ok()?;
+    let date = answer
+        .headers
+        .get(header::DATE)
+        .and_then(|date| date.to_str().ok());
+    let now = date.and_then(|date| httpdate::parse_http_date(date).ok());
+    Some(
+        moment
+            .duration_since(now.unwrap_or_else(SystemTime::now))
+            .unwrap_or_default(),
+    )
+}
+
+/// What the model is told of an answer: status and body, or the part of the body that the author wants.
+fn result(call: &HttpCall, answer: &Answer, secrets: &Secrets) -> Result<Value, CallFailure> {
+    let status = answer.status;
+    let text = String::from_utf8_lossy(&answer.body);
+    let json: Option<Value> = serde_json::from_slice(&answer.body).ok();
+    if status.is_client_error() || status.is_server_error() {
+        // Half a secret would not be found any more: it is hidden before the text is cut.
+        let told = json.map_or_else(|| secrets.hide(&text), |json| secrets.hide_in(json).to_string());
+        let start: String = told.chars().take(ERROR_CHARS_MAX).collect();
+        let reason = status.canonical_reason().unwrap_or_default();
+        let words = format!(
+            "the server answered {} {reason}: {}",
+            status.as_u16(),
+            start.trim()
+        );
+        return Err(CallFailure::failed(words.trim_end_matches([':', ' '])));
+    }
+    match &call.result {
+        None => {
+            let body = json.unwrap_or_else(|| if text.is_empty() { Value::Null } else { text.into() });
+            Ok(json!({"status": status.as_u16(), "body": body}))
+        }
+        Some(pointer) => {
+            let json = json.ok_or_else(|| CallFailure::failed("the server's answer is not JSON"))?;
+            let found = json.pointer(pointer).cloned();
+            found.ok_or_else(|| CallFailure::failed(format!("the server's answer has nothing at {pointer}")))
+        }
+    }
+}
+
+fn hidden(failure: CallFailure, secrets: &Secrets) -> CallFailure {
+    CallFailure::new(failure.code, secrets.hide(&failure.message))
+}

@@ -1,0 +1,175 @@
+//! `web_search`: asks whoever the operator chose.
+
+mod gemini;
+mod searxng;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_kernel::agent::{Action, Secret};
+use toolgate_kernel::tool::Retry;
+use url::Url;
+
+use crate::outside::{Answer, Ask, Outside};
+use crate::shelf::input;
+use crate::toolkit::ServerTool;
+
+/// Results unless the model asks for another number.
+const RESULTS: usize = 5;
+const RESULTS_MAX: usize = 20;
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Most bytes of an answer.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+
+/// Who searches the web.
+#[derive(Debug, Clone, Default)]
+pub enum Search {
+    /// Nobody: the tool says so.
+    #[default]
+    Nobody,
+    /// Gemini, with its answers grounded in Google's search.
+    Gemini {
+        /// The key.
+        key: Secret,
+        /// Which model.
+        model: String,
+        /// Where, when not at Google's.
+        base_url: Option<Url>,
+    },
+    /// A SearXNG server.
+    Searxng {
+        /// Where.
+        base_url: Url,
+    },
+}
+
+/// One place that was found.
+#[derive(Debug, PartialEq, Serialize)]
+struct Hit {
+    title: String,
+    url: String,
+    snippet: String,
+}
+
+/// What was found, best first, and the engine's own answer if it gives one.
+#[derive(Debug, PartialEq, Default)]
+struct Found {
+    hits: Vec<Hit>,
+    answer: Option<String>,
+}
+
+/// Searches the web: Gemini, SearXNG, a test.
+#[async_trait]
+trait SearchEngine: Send + Sync {
+    /// At most `most` places.
+    async fn search(&self, query: &str, most: usize) -> Result<Found, CallFailure>;
+}
+
+/// Searches the web.
+pub(crate) struct WebSearch(Option<Arc<dyn SearchEngine>>);
+
+impl WebSearch {
+    pub(crate) fn new(search: Search) -> Self {
+        Self(match search {
+            Search::Nobody => None,
+            Search::Gemini { key, model, base_url } => {
+                Some(Arc::new(gemini::Gemini::new(key, model, base_url)))
+            }
+            Search::Searxng { base_url } => Some(Arc::new(searxng::Searxng::new(base_url))),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SearchInput {
+    query: String,
+    max_results: Option<usize>,
+}
+
+#[async_trait]
+impl ServerTool for WebSearch {
+    fn name(&self) -> &'static str {
+        "web_search"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description: "Search the web. Gives titles, addresses and snippets; read a page with web_fetch."
+                .into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "What to look for."},
+                    "maxResults": {
+                        "type": "integer", "minimum": 1, "maximum": RESULTS_MAX,
+                        "description": format!("Most results to give. Default: {RESULTS}."),
+                    },
+                },
+                "required": ["query"],
+            }),
+            timeout: TIMEOUT,
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        let SearchInput { query, max_results } = input(given)?;
+        let nobody = || {
+            CallFailure::unavailable(
+                "this gateway has no search engine; its operator can set one in [search]",
+            )
+        };
+        let engine = self.0.as_ref().ok_or_else(nobody)?;
+        let most = max_results.unwrap_or(RESULTS);
+        context.tell("searching");
+        let found = engine.search(&query, most).await?;
+        let mut told = json!({"query": query, "results": found.hits});
+        if let Some(answer) = found.answer {
+            told["answer"] = answer.into();
+        }
+        Ok(told)
+    }
+}
+
+/// Asks an engine and reads its JSON. What it says of a failure is for the log: it may quote the key.
+async fn ask<T: for<'de> Deserialize<'de>>(outside: &Outside, ask: Ask) -> Result<T, CallFailure> {
+    let Answer { status, body, .. } = outside.send(ask).await?;
+    if status.is_success() {
+        return serde_json::from_slice(&body).map_err(|error| {
+            tracing::warn!(%error, "a search engine's answer cannot be read");
+            CallFailure::failed("the search engine's answer cannot be read")
+        });
+    }
+    Err(refusal(status, &body))
+}
+
+/// What vendors write when a key is none, whatever the status.
+const BAD_KEY: &[u8] = b"API_KEY_INVALID";
+
+/// Words for whoever can do something about it.
+fn refusal(status: StatusCode, body: &[u8]) -> CallFailure {
+    let bad_key = body.windows(BAD_KEY.len()).any(|part| part == BAD_KEY);
+    tracing::warn!(%status, bad_key, "a search engine refuses");
+    match status {
+        _ if bad_key => CallFailure::unavailable(KEY_REFUSED),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => CallFailure::unavailable(KEY_REFUSED),
+        StatusCode::NOT_FOUND => CallFailure::unavailable(
+            "the search engine has no such model or address; the operator of this gateway has to look at [search]",
+        ),
+        StatusCode::TOO_MANY_REQUESTS => CallFailure::unavailable(
+            "the search engine is asked too often, or its quota is used up; try again later",
+        ),
+        status if status.is_server_error() => CallFailure::unavailable(format!(
+            "the search engine has a problem of its own ({}); try again later",
+            status.as_u16()
+        )),
+        status => CallFailure::failed(format!("the search engine answered {status}")),
+    }
+}
+
+const KEY_REFUSED: &str =
+    "the search engine does not let this gateway in; its operator has to look at the engine's key and access";

@@ -1,0 +1,67 @@
+//! A SearXNG server, which asks many engines; its operator has to allow the format `json`.
+
+use async_trait::async_trait;
+use http::{HeaderMap, Method};
+use serde::Deserialize;
+use toolgate_engine::tools::CallFailure;
+use url::Url;
+
+use super::{ANSWER_BYTES_MAX, Found, Hit, SearchEngine, ask};
+use crate::guard::AllowList;
+use crate::outside::{Ask, Limit, Outside};
+
+pub(super) struct Searxng {
+    base_url: Url,
+    outside: Outside,
+}
+
+impl Searxng {
+    pub(super) fn new(base_url: Url) -> Self {
+        let outside = Outside::new(AllowList::only(&base_url));
+        Self { base_url, outside }
+    }
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    #[serde(default)]
+    results: Vec<Place>,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    url: String,
+    #[serde(default)]
+    title: String,
+    /// Some engines give none.
+    content: Option<String>,
+}
+
+#[async_trait]
+impl SearchEngine for Searxng {
+    async fn search(&self, query: &str, most: usize) -> Result<Found, CallFailure> {
+        let mut url = self.base_url.clone();
+        let path = format!("{}/search", url.path().trim_end_matches('/'));
+        url.set_path(&path);
+        url.query_pairs_mut()
+            .append_pair("q", query)
+            .append_pair("format", "json");
+        let request = Ask {
+            method: Method::GET,
+            url,
+            headers: HeaderMap::new(),
+            body: None,
+            limit: Limit::Whole(ANSWER_BYTES_MAX),
+        };
+        let reply: Reply = ask(&self.outside, request).await?;
+        let hit = |place: Place| Hit {
+            title: place.title,
+            url: place.url,
+            snippet: place.content.unwrap_or_default(),
+        };
+        Ok(Found {
+            hits: reply.results.into_iter().take(most).map(hit).collect(),
+            answer: None,
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! What the operator keeps from everybody: agents name it, the gateway fills it in where it is sent, and nobody reads it.
+
+use std::collections::BTreeMap;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use serde_json::Value;
+use toolgate_kernel::agent::Secret;
+
+/// How a configuration names a secret: `${secret.NAME}`.
+const OPEN: &str = "${secret.";
+const CLOSE: char = '}';
+/// A shorter one would be found by chance in every other text, and so could not be kept out of it.
+pub const SECRET_CHARS_MIN: usize = 4;
+
+/// The operator's secrets, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Secrets {
+    kept: BTreeMap<String, Secret>,
+    /// Finds every spelling of every secret; none when there is nothing to find.
+    finder: Option<AhoCorasick>,
+    /// What stands for each spelling.
+    marks: Vec<String>,
+}
+
+/// A secret that cannot be kept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadSecret {
+    /// Its name cannot stand in a configuration.
+    #[error("{0:?} is no name of a secret; expected letters, digits and _, as in \"CRM_TOKEN\"")]
+    Name(String),
+    /// Too short to be recognised.
+    #[error(
+        "the secret {0:?} is too short to be kept out of what others read; expected {SECRET_CHARS_MIN} characters or more"
+    )]
+    Short(String),
+}
+
+impl Secrets {
+    /// Takes the operator's secrets.
+    pub fn new(secrets: impl IntoIterator<Item = (String, Secret)>) -> Result<Self, BadSecret> {
+        let mut kept = BTreeMap::new();
+        for (name, secret) in secrets {
+            if name.is_empty()
+                || !name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            {
+                return Err(BadSecret::Name(name));
+            }
+            if secret.expose().chars().count() < SECRET_CHARS_MIN {
+                return Err(BadSecret::Short(name));
+            }
+            kept.insert(name, secret);
+        }
+        let found = kept.iter().flat_map(|(name, secret)| {
+            let mark = format!("[secret {name}]");
+            spellings(secret.expose())
+                .into_iter()
+                .map(move |text| (text, mark.clone()))
+        });
+        let (texts, marks): (Vec<String>, Vec<String>) = found.unzip();
+        // One secret may be a part of another, and `%2f` is `%2F`.
+        let finder = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .ascii_case_insensitive(true)
+            .build(&texts)
+            .expect("a few words fit");
+        Ok(Self {
+            finder: (!texts.is_empty()).then_some(finder),
+            kept,
+            marks,
+        })
+    }
+
+    /// `text` of a configuration with secrets in their places; `write` says how one stands in it. The name of the first
+    /// that there is none of is the error. Never to be given text that comes from a model.
+    pub(crate) fn fill(&self, text: &str, write: impl Fn(&str) -> String) -> Result<String, String> {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some((before, found)) = rest.split_once(OPEN) {
+            out.push_str(before);
+            let Some((name, after)) = found.split_once(CLOSE) else {
+                out.push_str(OPEN);
+                rest = found;
+                continue;
+            };
+            let secret = self.kept.get(name).ok_or_else(|| name.to_owned())?;
+            out.push_str(&write(secret.expose()));
+            rest = after;
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    /// `text` without any secret in it, however it is spelled.
+    pub(crate) fn hide(&self, text: &str) -> String {
+        match &self.finder {
+            Some(finder) => finder.replace_all(text, &self.marks),
+            None => text.to_owned(),
+        }
+    }
+
+    /// `value` without any secret in its texts and names.
+    pub(crate) fn hide_in(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => self.hide(&text).into(),
+            Value::Array(items) => items.into_iter().map(|item| self.hide_in(item)).collect(),
+            Value::Object(members) => {
+                let members = members.into_iter();
+                Value::Object(
+                    members
+                        .map(|(name, value)| (self.hide(&name), self.hide_in(value)))
+                        .collect(),
+                )
+            }
+            // A secret of digits may come back as a number.
+            Value::Number(number) => {
+                let written = number.to_string();
+                let hidden = self.hide(&written);
+                if hidden == written {
+                    number.into()
+                } else {
+                    hidden.into()
+                }
+            }
+            Value::Null | Value::Bool(_) => value,
+        }
+    }
+}
+
+/// The ways in which servers repeat a secret: as it is, in JSON (also twice over), in an address (also twice over), in a
+/// form, in a page, in a script. One that a server rewrites in its own way is not found.
+fn spellings(secret: &str) -> Vec<String> {
+    let quoted = Value::from(secret).to_string();
+    let quoted = &quoted[1..quoted.len() - 1];
+    let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    let coded = |code: fn(u16) -> String| -> String {
+        let units = secret.encode_utf16().map(|unit| match u8::try_from(unit) {
+            Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+            _ => code(unit),
+        });
+        units.collect()
+    };
+    let mut spellings = vec![
+        secret.to_owned(),
+        quoted.to_owned(),
+        quoted.replace('/', "\\/"),
+        quoted.replace('\\', "\\\\").replace('/', "\\\\/"),
+        coded(|unit| format!("\\u{unit:04x}")),
+        coded(|unit| format!("\\x{unit:02x}")),
+        coded(|unit| format!("&#x{unit:x};")),
+        coded(|unit| format!("&#{unit};")),
+        encode(secret),
+        encode(&encode(secret)),
+        form,
+    ];
+    spellings.sort();
+    spellings.dedup();
+    spellings
+}
+
+/// Percent-encodes everything that may mean something in an address.
+pub(crate) fn encode(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte.into()),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn secrets() -> Secrets {
+        let kept = [("A", "s3cret/+"), ("B", "s3cret/+longer"), ("PIN", "778899")];
+        Secrets::new(kept.map(|(name, text)| (name.into(), Secret::new(text)))).unwrap()
+    }
+
+    #[test]
+    fn secrets_stand_in_for_their_names() {
+        let fill = |text| secrets().fill(text, str::to_owned);
+        assert_eq!(fill("Bearer ${secret.A}"), Ok("Bearer s3cret/+".into()));
+        assert_eq!(fill("${secret. ${other} ${secret"), Err(" ${other".into()));
+        assert_eq!(fill("${secret.A"), Ok("${secret.A".into()));
+        assert_eq!(fill("${secret.NONE}"), Err("NONE".into()));
+    }
+
+    #[test]
+    fn no_spelling_of_a_secret_is_left() {
+        let told = secrets().hide_in(json!({
+            "plain": "x s3cret/+longer y s3cret/+",
+            "address": "https://a/?k=s3cret%2F%2B&l=s3cret%2f%2b",
+            "json": r#"{"k": "s3cret\/+", "l": "s3cret\u002f\u002B"}"#,
+            "page": "s3cret&#x2F;&#x2b; s3cret&#47;&#43; s3cret%252F%252B",
+            "script": r"s3cret\x2f\x2B s3cret\\/+",
+            "s3cret/+": 778899,
+            "list": ["s3cret/+"],
+        }));
+        let expected = json!({
+            "plain": "x [secret B] y [secret A]",
+            "address": "https://a/?k=[secret A]&l=[secret A]",
+            "json": r#"{"k": "[secret A]", "l": "[secret A]"}"#,
+            "page": "[secret A] [secret A] [secret A]",
+            "script": "[secret A] [secret A]",
+            "[secret A]": "[secret PIN]",
+            "list": ["[secret A]"],
+        });
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_refused() {
+        let one = |name: &str, text: &str| Secrets::new([(name.into(), Secret::new(text))]).err();
+        assert_eq!(one("a b", "long enough"), Some(BadSecret::Name("a b".into())));
+        assert_eq!(one("A", "abc"), Some(BadSecret::Short("A".into())));
+    }
+}

@@ -1,0 +1,41 @@
+//! What the tools share when they keep something.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use toolgate_engine::records::{Owner, Record, Shelf};
+use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_kernel::call::ErrorCode;
+
+/// Records of this kind that belong to the agent.
+pub(crate) fn of_agent(context: &CallContext, kind: &'static str) -> Shelf {
+    Shelf {
+        project: context.project,
+        owner: Owner::Entity(context.entity),
+        kind,
+    }
+}
+
+/// What a record says.
+pub(crate) fn body<T: DeserializeOwned>(record: &Record) -> Result<T, CallFailure> {
+    let broken = |error| {
+        tracing::error!(record = record.id, %error, "a stored record cannot be read");
+        CallFailure::failed("what is stored cannot be read")
+    };
+    record.body.read().map_err(broken)
+}
+
+/// An input that fits its schema, as the tool reads it.
+pub(crate) fn input<T: DeserializeOwned>(input: Value) -> Result<T, CallFailure> {
+    serde_json::from_value(input).map_err(|error| {
+        CallFailure::new(
+            ErrorCode::ValidationFailed,
+            format!("the input cannot be read: {error}"),
+        )
+    })
+}
+
+/// How well something fits, beside the best of its search. The figure itself would tell how rare the words are in what
+/// others keep.
+pub(crate) fn share(score: f64, best: f64) -> f64 {
+    if best > 0.0 { score / best } else { 1.0 }
+}

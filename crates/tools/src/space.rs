@@ -1,0 +1,278 @@
+//! The space that a run stands in: what it is, who takes part, what was said last.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toolgate_engine::records::{Owner, Shelf};
+use toolgate_engine::shelves::Shelves;
+use toolgate_engine::store::{LogRange, RunFilter, SpaceRecord, Store};
+use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_kernel::agent::Action;
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::event::{Event, Seq};
+use toolgate_kernel::id::RunId;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::message::Part;
+use toolgate_kernel::tool::Retry;
+
+use crate::shelf::input;
+use crate::toolkit::ServerTool;
+
+/// Messages that are told when nobody says how many.
+const MESSAGES_DEFAULT: usize = 10;
+const MESSAGES_MAX: usize = 50;
+/// Characters of a message that are told.
+const MESSAGE_CHARS_MAX: usize = 2000;
+/// Members that are told by name.
+const MEMBERS_MAX: usize = 100;
+/// Events before the newest run's last one among which messages are looked for.
+const WINDOW: u64 = 2000;
+const PAGE: usize = 500;
+/// Most that the metadata of a space may come to.
+const METADATA_BYTES_MAX: usize = 32 * 1024;
+const TITLE_CHARS_MAX: usize = 200;
+/// Changes of a space's own row take turns as if it stood on a shelf of this kind.
+const KIND: &str = "space";
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Reads it.
+pub(crate) struct GetSpaceContext(pub Arc<dyn Store>);
+/// Changes its title and metadata.
+pub(crate) struct UpdateSpaceMetadata {
+    pub store: Arc<dyn Store>,
+    pub shelves: Shelves,
+}
+
+#[derive(Deserialize)]
+struct GetInput {
+    messages: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct UpdateInput {
+    title: Option<String>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+}
+
+#[async_trait]
+impl ServerTool for GetSpaceContext {
+    fn name(&self) -> &'static str {
+        "getSpaceContext"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description:
+                "Read about the conversation you are in: its title and metadata, who takes part, and the \
+                          last messages."
+                    .into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "messages": {"type": "integer", "minimum": 0, "maximum": MESSAGES_MAX, "description": "Most recent messages to give. Default: 10."},
+                },
+            }),
+            timeout: TIMEOUT,
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        let wanted: GetInput = input(given)?;
+        let space = own(self.0.space(context.space).await?, context)?;
+        let mut members = Vec::new();
+        for &id in space.members.iter().take(MEMBERS_MAX) {
+            let entity = self.0.entity(id).await?;
+            members.push(match entity {
+                Some(entity) => {
+                    json!({"id": id, "subject": entity.subject, "kind": entity.kind, "name": entity.name})
+                }
+                None => json!({"id": id}),
+            });
+        }
+        let messages = self
+            .messages(wanted.messages.unwrap_or(MESSAGES_DEFAULT), context)
+            .await?;
+        let mut told = told(&space);
+        told["members"] = members.into();
+        told["totalMembers"] = space.members.len().into();
+        told["recentMessages"] = messages.into();
+        Ok(told)
+    }
+}
+
+impl GetSpaceContext {
+    /// The last things that were said, oldest first.
+    async fn messages(&self, limit: usize, context: &CallContext) -> Result<Vec<Value>, CallFailure> {
+        let newest = RunFilter {
+            space: Some(context.space),
+            limit: 1,
+            ..RunFilter::default()
+        };
+        let runs = self.0.runs(context.project, newest).await?;
+        let place = runs.first().map_or(0, |run| run.version.0);
+        let mut after = Seq(place.saturating_sub(WINDOW * Seq::STRIDE));
+        let mut agents: HashMap<RunId, Value> = HashMap::new();
+        let mut said = Vec::new();
+        loop {
+            let range = LogRange {
+                after,
+                before: None,
+                limit: PAGE,
+            };
+            let page = self.0.space_log(context.space, range).await?;
+            let Some(last) = page.last() else { break };
+            after = last.last();
+            for entry in &page {
+                for event in &entry.events {
+                    let (from, text) = match event {
+                        Event::Said(e) => (json!(e.message.from), words(&e.message.parts)),
+                        Event::TextEnd(e) => {
+                            let Some(run) = entry.run else { continue };
+                            (self.agent_of(run, &mut agents).await?, e.text.clone())
+                        }
+                        _ => continue,
+                    };
+                    let text: String = text.chars().take(MESSAGE_CHARS_MAX).collect();
+                    said.push(json!({"from": from, "text": text, "time": entry.time}));
+                }
+            }
+            said.drain(..said.len().saturating_sub(limit));
+        }
+        Ok(said)
+    }
+
+    async fn agent_of(&self, run: RunId, known: &mut HashMap<RunId, Value>) -> Result<Value, CallFailure> {
+        if let Some(agent) = known.get(&run) {
+            return Ok(agent.clone());
+        }
+        let record = self.0.run(run).await?;
+        let agent = json!({"agent": record.map(|record| record.agent.to_string())});
+        known.insert(run, agent.clone());
+        Ok(agent)
+    }
+}
+
+#[async_trait]
+impl ServerTool for UpdateSpaceMetadata {
+    fn name(&self) -> &'static str {
+        "updateSpaceMetadata"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description:
+                "Change the metadata of the conversation you are in. Members that you leave out stay as they \
+                          are; null takes one away."
+                    .into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "metadata": {"type": "object", "description": "What to merge into the metadata."},
+                    "title": {"type": "string", "minLength": 1, "maxLength": TITLE_CHARS_MAX, "description": "A new title for people."},
+                },
+            }),
+            timeout: TIMEOUT,
+            // What was merged is stored with the call's receipt: merging it again is merging it once.
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        let wanted: UpdateInput = input(given)?;
+        let shelf = Shelf {
+            project: context.project,
+            owner: Owner::Space(context.space),
+            kind: KIND,
+        };
+        let attempt = || async {
+            let found = self.store.space(context.space).await?;
+            let (before, after) = match own(found, context).and_then(|before| wanted.change(before)) {
+                Ok(changed) => changed,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let told = told(&after);
+            let receipt = context.receipt(told.clone().into());
+            let amended = self
+                .store
+                .amend_space(before, after.title, after.metadata, Some(receipt));
+            amended.await?;
+            Ok(Ok(told))
+        };
+        self.shelves.in_turn(shelf, attempt).await?
+    }
+}
+
+impl UpdateInput {
+    /// The space as it was, and as it shall be.
+    fn change(&self, before: SpaceRecord) -> Result<(SpaceRecord, SpaceRecord), CallFailure> {
+        let mut after = before.clone();
+        after.title = self.title.clone().or(after.title);
+        if !self.metadata.is_empty() {
+            let old = before.metadata.as_ref().map_or(Value::Null, Json::to_value);
+            after.metadata = Some(merged(old, self.metadata.clone().into()).into());
+        }
+        let bytes = after.metadata.as_ref().map_or(0, |it| it.as_str().len());
+        if bytes > METADATA_BYTES_MAX {
+            let words = format!("the metadata may have {METADATA_BYTES_MAX} bytes; nothing was changed");
+            return Err(CallFailure::new(ErrorCode::LimitExceeded, words));
+        }
+        Ok((before, after))
+    }
+}
+
+fn own(found: Option<SpaceRecord>, context: &CallContext) -> Result<SpaceRecord, CallFailure> {
+    let own = found.filter(|space| space.project == context.project);
+    own.ok_or_else(|| CallFailure::new(ErrorCode::NotFound, "this run stands in no space of its own"))
+}
+
+fn told(space: &SpaceRecord) -> Value {
+    json!({
+        "spaceId": space.id,
+        "title": space.title,
+        "metadata": space.metadata,
+        "createdAt": space.created,
+    })
+}
+
+fn words(parts: &[Part]) -> String {
+    let texts = parts.iter().map(|part| match part {
+        Part::Text { text } => text.as_str(),
+        Part::Image { .. } => "[image]",
+    });
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+/// `old` with `patch` merged into it, as RFC 7396 says.
+fn merged(old: Value, patch: Value) -> Value {
+    let Value::Object(patch) = patch else { return patch };
+    let mut members = match old {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    };
+    for (name, value) in patch {
+        if value.is_null() {
+            members.shift_remove(&name);
+        } else {
+            let old = members.get_mut(&name).map_or(Value::Null, Value::take);
+            members.insert(name, merged(old, value));
+        }
+    }
+    members.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_is_merged_member_by_member() {
+        let old = json!({"a": 1, "b": {"c": 2, "d": 3}, "e": [1]});
+        let patch = json!({"a": null, "b": {"c": 9, "x": null}, "e": {"f": null}, "g": 0});
+        assert_eq!(
+            merged(old, patch),
+            json!({"b": {"c": 9, "d": 3}, "e": {}, "g": 0})
+        );
+    }
+}

@@ -1,0 +1,296 @@
+//! The registry of the gateway's own tools, and what runs a call of one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use toolgate_engine::knowledge::Knowledge;
+use toolgate_engine::records::Records;
+use toolgate_engine::shelves::Shelves;
+use toolgate_engine::store::Store;
+use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
+use toolgate_engine::workspace::Workspace;
+use toolgate_kernel::agent::Action;
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::schema::{Profile, Validator};
+use toolgate_kernel::tool::Execution;
+
+use crate::guard::AllowList;
+use crate::image::{Images, Painter};
+use crate::notify::{Deliveries, SendNotification};
+use crate::outside::Outside;
+use crate::plans::PlanLimits;
+use crate::readable::Reader;
+use crate::search::{Search, WebSearch};
+use crate::secrets::Secrets;
+use crate::web::{Manners, WebFetch};
+use crate::{goals, knowledge, memory, overflow, plans, request, signal_parent, space, vfs};
+
+/// A tool that the gateway runs itself.
+///
+/// One is one type in one file, and one line where it is registered:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use async_trait::async_trait;
+/// use serde_json::{Value, json};
+/// use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
+/// use toolgate_kernel::agent::Action;
+/// use toolgate_kernel::tool::Retry;
+/// use toolgate_tools::{ServerTool, Toolkit};
+///
+/// /// Counts words.
+/// struct CountWords;
+///
+/// #[async_trait]
+/// impl ServerTool for CountWords {
+///     fn name(&self) -> &'static str {
+///         "countWords"
+///     }
+///     fn action(&self) -> Action {
+///         Action {
+///             description: "Count the words of a text.".into(),
+///             parameters: json!({
+///                 "type": "object",
+///                 "properties": {"text": {"type": "string", "description": "What to count."}},
+///                 "required": ["text"],
+///             }),
+///             timeout: Duration::from_secs(5),
+///             // Counting again harms nobody, so a crash in the middle is not the end of the call.
+///             retry: Retry::Safe,
+///         }
+///     }
+///     async fn call(&self, input: Value, context: &CallContext) -> Result<Value, CallFailure> {
+///         let text = input["text"].as_str().expect("the input fits the schema");
+///         (context.progress)(json!({"reading": text.len()}).into());
+///         Ok(json!({"words": text.split_whitespace().count()}))
+///     }
+/// }
+///
+/// // From here on every agent may have it: {"executionType": "prebuilt", "execution": {"action": "countWords"}}.
+/// fn with_mine(mut toolkit: Toolkit) -> Toolkit {
+///     toolkit.register(CountWords);
+///     toolkit
+/// }
+/// assert_eq!(CountWords.action().parameters["required"], json!(["text"]));
+/// ```
+#[async_trait]
+pub trait ServerTool: Send + Sync {
+    /// What a `prebuilt` tool calls it by.
+    fn name(&self) -> &'static str;
+    /// What there is to say of it: for the model, and for the author of an agent who says nothing.
+    fn action(&self) -> Action;
+    /// Runs it. The input fits the schema. Dropping the future stops it.
+    async fn call(&self, input: Value, context: &CallContext) -> Result<Value, CallFailure>;
+}
+
+/// What the standard tools work with.
+pub struct Parts {
+    /// What keeps runs and spaces.
+    pub store: Arc<dyn Store>,
+    /// What keeps all else.
+    pub records: Arc<dyn Records>,
+    /// What keeps the files of spaces.
+    pub workspace: Workspace,
+    /// What keeps documents.
+    pub knowledge: Arc<dyn Knowledge>,
+    /// What is sent outside.
+    pub deliveries: Arc<Deliveries>,
+    /// What makes text of pages.
+    pub reader: Arc<Reader>,
+    /// What plans may do.
+    pub plans: PlanLimits,
+    /// How the world outside is reached.
+    pub world: World,
+}
+
+/// How tools reach the world outside.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// What they may reach besides the public internet.
+    pub allow: AllowList,
+    /// What `request` tools may send by name.
+    pub secrets: Secrets,
+    /// How pages of the web are read.
+    pub manners: Manners,
+    /// Who searches the web.
+    pub search: Search,
+    /// Who makes images.
+    pub images: Images,
+}
+
+/// The gateway's own tools, by name.
+pub struct Toolkit {
+    tools: BTreeMap<&'static str, Registered>,
+    /// Where receipts are of what was done before.
+    records: Arc<dyn Records>,
+    /// Where outputs go that are too large to be given.
+    workspace: Workspace,
+    outside: Arc<Outside>,
+    secrets: Secrets,
+    painter: Painter,
+}
+
+/// A tool, and what its own schema says of an input.
+struct Registered {
+    tool: Arc<dyn ServerTool>,
+    input: Validator,
+}
+
+impl Toolkit {
+    /// Every tool that comes with the gateway.
+    pub fn standard(parts: Parts) -> Self {
+        let Parts {
+            store,
+            records,
+            workspace,
+            knowledge,
+            deliveries,
+            reader,
+            plans: limits,
+            world,
+        } = parts;
+        let outside = Arc::new(Outside::new(world.allow));
+        let shelves = Shelves::new(records.clone());
+        let mut toolkit = Self {
+            tools: BTreeMap::new(),
+            records,
+            workspace: workspace.clone(),
+            outside: outside.clone(),
+            secrets: world.secrets,
+            painter: Painter::new(world.images),
+        };
+        toolkit.register(WebFetch::new(outside, world.manners, reader));
+        toolkit.register(WebSearch::new(world.search));
+        toolkit.register(goals::SetGoals(shelves.clone()));
+        toolkit.register(goals::GetGoals(shelves.clone()));
+        toolkit.register(memory::SetMemory(shelves.clone()));
+        toolkit.register(memory::GetMemory(shelves.clone()));
+        toolkit.register(space::GetSpaceContext(store.clone()));
+        toolkit.register(space::UpdateSpaceMetadata {
+            store: store.clone(),
+            shelves: shelves.clone(),
+        });
+        toolkit.register(vfs::Read(workspace.clone()));
+        toolkit.register(vfs::Write(workspace.clone()));
+        toolkit.register(vfs::List(workspace.clone()));
+        toolkit.register(vfs::Delete(workspace));
+        toolkit.register(knowledge::SearchKnowledge(knowledge));
+        toolkit.register(SendNotification { store, deliveries });
+        toolkit.register(plans::CreatePlan {
+            shelves: shelves.clone(),
+            limits,
+        });
+        toolkit.register(plans::GetPlan(shelves.clone()));
+        toolkit.register(plans::CancelPlan(shelves));
+        toolkit.register(signal_parent::SignalParent);
+        toolkit
+    }
+    /// Adds one, in place of the one with its name. Panics when its schema is none.
+    pub fn register(&mut self, tool: impl ServerTool + 'static) {
+        let schema = tool.action().parameters.into();
+        let input = Validator::compile(&schema, Profile::Trusted, "/parameters");
+        let registered = Registered {
+            input: input.expect("the schema of a tool of our own is one"),
+            tool: Arc::new(tool),
+        };
+        self.tools.insert(registered.tool.name(), registered);
+    }
+    /// Takes one away; false when there is none.
+    pub fn unregister(&mut self, name: &str) -> bool {
+        self.tools.remove(name).is_some()
+    }
+    /// Takes all away.
+    pub fn clear(&mut self) {
+        self.tools.clear();
+    }
+    /// Whether there is one of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.tools.contains_key(name)
+    }
+    /// One by name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn ServerTool>> {
+        self.tools.get(name).map(|registered| &registered.tool)
+    }
+    /// All of them, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<dyn ServerTool>> {
+        self.tools.values().map(|registered| &registered.tool)
+    }
+}
+
+#[async_trait]
+impl ServerTools for Toolkit {
+    fn action(&self, name: &str) -> Option<Action> {
+        self.get(name).map(|tool| tool.action())
+    }
+    async fn run(
+        &self,
+        execution: &Execution,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure> {
+        if let Some(answer) = self.receipt(context).await? {
+            return Ok(answer);
+        }
+        match self.execute(execution, input, context).await {
+            Ok(output) => Ok(self.bounded(output, context).await),
+            // It may be done all the same: by whoever made the call before, or by a store that did not say so in time.
+            Err(failure) => self.receipt(context).await?.ok_or(failure),
+        }
+    }
+    async fn bounded(&self, output: Json, context: &CallContext) -> Json {
+        overflow::bounded(output, &self.workspace, context).await
+    }
+}
+
+impl Toolkit {
+    /// What came of the call when it was made before.
+    async fn receipt(&self, context: &CallContext) -> Result<Option<Json>, CallFailure> {
+        let key = context.call.to_string();
+        Ok(self.records.receipt(context.project, &key).await?)
+    }
+
+    async fn execute(
+        &self,
+        execution: &Execution,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure> {
+        match execution {
+            Execution::Prebuilt { action } => {
+                let missing =
+                    || CallFailure::new(ErrorCode::NotFound, format!("there is no action {action:?}"));
+                let Registered { tool, input: schema } =
+                    self.tools.get(action.as_str()).ok_or_else(missing)?;
+                let input = input.to_value();
+                // The author of an agent may have written another schema, which the engine went by.
+                let problems = schema.check(&input);
+                if !problems.is_empty() {
+                    let words: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+                    return Err(CallFailure::new(ErrorCode::ValidationFailed, words.join("; ")));
+                }
+                Ok(tool.call(input, context).await?.into())
+            }
+            Execution::Request(call) => {
+                let input = input.to_value();
+                let result = request::run(call, &input, context, &self.outside, &self.secrets);
+                Ok(result.await?.into())
+            }
+            Execution::Image(call) => {
+                let parts = (&*self.outside, &self.secrets, &self.workspace);
+                let result = self.painter.run(call, &input.to_value(), context, parts).await?;
+                Ok(result.into())
+            }
+            Execution::Client
+            | Execution::Static(_)
+            | Execution::PassThrough
+            | Execution::Agent { .. }
+            | Execution::Spawn
+            | Execution::Prompt(_)
+            | Execution::Waiting(_) => Err(CallFailure::failed("the engine runs this itself")),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The web: reads a page.
+
+mod robots;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::{HeaderMap, HeaderValue, Method, header};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_kernel::agent::Action;
+use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::Retry;
+use url::Url;
+
+use crate::outside::{Answer, Ask, Limit, Missed, Outside, REDIRECTS_MAX, Step};
+use crate::readable::{PDF_BYTES_MAX, Reader, Source, Unreadable, Wanted};
+use crate::shelf::input;
+use crate::toolkit::ServerTool;
+
+/// Characters of a page unless the model asks for another number.
+const LENGTH: usize = 50_000;
+const LENGTH_MAX: usize = 200_000;
+const TIMEOUT: Duration = Duration::from_secs(60);
+const ACCEPT: &str = "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/pdf;q=0.7, */*;q=0.5";
+
+/// Reads a page of the web.
+pub(crate) struct WebFetch {
+    outside: Arc<Outside>,
+    /// None when the operator does not care.
+    robots: Option<robots::Robots>,
+    reader: Arc<Reader>,
+}
+
+impl WebFetch {
+    pub(crate) fn new(outside: Arc<Outside>, manners: Manners, reader: Arc<Reader>) -> Self {
+        let robots = match manners {
+            Manners::Polite => Some(robots::Robots::default()),
+            Manners::Blunt => None,
+        };
+        Self {
+            outside,
+            robots,
+            reader,
+        }
+    }
+
+    /// Follows redirects, as long as every owner on the way lets us.
+    async fn follow(&self, mut ask: Ask, now: Time) -> Result<Answer, Missed> {
+        for _ in 0..=REDIRECTS_MAX {
+            self.outside.check(&ask.url)?;
+            if let Some(robots) = &self.robots
+                && !robots.allow(&self.outside, &ask.url, now).await?
+            {
+                let words = "the owner of the site asks programs in its robots.txt not to read this page";
+                return Err(Missed::Refused(words.into()));
+            }
+            match self.outside.step(ask).await? {
+                Step::Onward(next) => ask = next,
+                Step::There(answer) => return Ok(answer),
+            }
+        }
+        Err(Missed::endless())
+    }
+}
+
+/// Whether pages are left alone whose owner asks for it in `robots.txt`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Manners {
+    /// They are.
+    #[default]
+    Polite,
+    /// They are read all the same.
+    Blunt,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FetchInput {
+    url: String,
+    max_length: Option<usize>,
+}
+
+#[async_trait]
+impl ServerTool for WebFetch {
+    fn name(&self) -> &'static str {
+        "web_fetch"
+    }
+    fn action(&self) -> Action {
+        Action {
+            description: "Read a page or a PDF of the web. Gives its readable text as Markdown, with its title and final address."
+                .into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "url": {"type": "string", "maxLength": 8192, "description": "Address of the page, with https:// or http://."},
+                    "maxLength": {
+                        "type": "integer", "minimum": 1, "maximum": LENGTH_MAX,
+                        "description": format!("Most characters to give. Default: {LENGTH}."),
+                    },
+                },
+                "required": ["url"],
+            }),
+            timeout: TIMEOUT,
+            retry: Retry::Safe,
+        }
+    }
+    async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
+        let FetchInput { url, max_length } = input(given)?;
+        let url = Url::parse(url.trim()).map_err(|error| {
+            let words =
+                format!("the address is not one: {error}; expected one like \"https://example.com/page\"");
+            CallFailure::new(ErrorCode::ValidationFailed, words)
+        })?;
+        context.tell("asking for the page");
+        let answer = self
+            .follow(ask(url, Limit::Cut(PDF_BYTES_MAX)), context.now)
+            .await?;
+        let status = answer.status;
+        if status.is_client_error() || status.is_server_error() {
+            let reason = status.canonical_reason().unwrap_or_default();
+            return Err(CallFailure::failed(format!(
+                "the server answered {} {reason}",
+                status.as_u16()
+            )));
+        }
+        let kind = answer.headers.get(header::CONTENT_TYPE);
+        let source = Source {
+            kind: kind
+                .and_then(|kind| kind.to_str().ok())
+                .unwrap_or_default()
+                .into(),
+            url: Some(answer.url.to_string()),
+            wanted: Wanted::Article,
+            cut: answer.cut,
+            data: answer.body,
+        };
+        context.tell("reading the page");
+        let page = self.reader.read(source).await?;
+        let length = max_length.unwrap_or(LENGTH);
+        let content: String = page.text.chars().take(length).collect();
+        let truncated = page.cut || content.len() < page.text.len();
+        Ok(
+            json!({"url": answer.url.as_str(), "title": page.title, "content": content, "truncated": truncated}),
+        )
+    }
+}
+
+impl From<Unreadable> for CallFailure {
+    fn from(why: Unreadable) -> Self {
+        Self::failed(why.to_string())
+    }
+}
+
+fn ask(url: Url, limit: Limit) -> Ask {
+    Ask {
+        method: Method::GET,
+        url,
+        headers: HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(ACCEPT))]),
+        body: None,
+        limit,
+    }
+}

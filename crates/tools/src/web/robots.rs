@@ -1,0 +1,192 @@
+//! What the owners of sites ask programs to leave alone: `robots.txt` as in RFC 9309.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use toolgate_kernel::time::Time;
+use url::Url;
+
+use crate::outside::{Limit, Missed, Outside};
+
+/// What a site calls us by.
+const AGENT: &str = "toolgate";
+/// How much of a file counts, and how many sites are remembered for how long.
+const FILE_BYTES_MAX: usize = 512 << 10;
+const SITES_MAX: usize = 256;
+/// Rules of a site that count.
+const RULES_MAX: usize = 2_000;
+const KEPT: Duration = Duration::from_secs(3600);
+
+/// What sites ask for, as far as it is known.
+#[derive(Default)]
+pub(super) struct Robots {
+    sites: Mutex<HashMap<String, (Arc<Rules>, Time)>>,
+}
+
+impl Robots {
+    /// Whether the owner of the site minds. A site that cannot say is not asked further.
+    pub(super) async fn allow(&self, outside: &Outside, page: &Url, now: Time) -> Result<bool, Missed> {
+        let site = page.origin().ascii_serialization();
+        let rules = match self.known(&site, now) {
+            Some(rules) => rules,
+            None => {
+                let rules = Arc::new(ask(outside, page).await?);
+                self.remember(site, rules.clone(), now);
+                rules
+            }
+        };
+        let query = page.query().map(|query| format!("?{query}")).unwrap_or_default();
+        Ok(rules.allow(&format!("{}{query}", page.path())))
+    }
+
+    fn known(&self, site: &str, now: Time) -> Option<Arc<Rules>> {
+        let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        let (rules, until) = sites.get(site)?;
+        (*until > now).then(|| rules.clone())
+    }
+
+    fn remember(&self, site: String, rules: Arc<Rules>, now: Time) {
+        let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        if sites.len() >= SITES_MAX {
+            sites.clear();
+        }
+        sites.insert(site, (rules, now.after(KEPT)));
+    }
+}
+
+async fn ask(outside: &Outside, page: &Url) -> Result<Rules, Missed> {
+    let url = page.join("/robots.txt").expect("a path of a site");
+    let answer = outside.send(super::ask(url, Limit::Cut(FILE_BYTES_MAX))).await?;
+    Ok(match answer.status.as_u16() {
+        200..=299 => Rules::read(&String::from_utf8_lossy(&answer.body)),
+        // No file, no wishes.
+        300..=499 => Rules::default(),
+        _ => Rules::read("user-agent: *\ndisallow: /"),
+    })
+}
+
+/// What one site asks us for: patterns, and whether they are allowed.
+#[derive(Debug, Default)]
+struct Rules(Vec<(String, bool)>);
+
+impl Rules {
+    /// The groups that name us, or else those for everybody.
+    fn read(file: &str) -> Self {
+        let (mut ours, mut everybodys) = (None, Vec::new());
+        // Whom the group speaks to, and whether it still says so.
+        let (mut to_us, mut to_everybody, mut open) = (false, false, false);
+        for line in file.trim_start_matches('\u{feff}').lines() {
+            let line = line.split('#').next().unwrap_or_default();
+            let Some((key, value)) = line.split_once(':') else {
+                continue;
+            };
+            let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
+            match key.as_str() {
+                "user-agent" => {
+                    if !open {
+                        (to_us, to_everybody) = (false, false);
+                    }
+                    open = true;
+                    to_everybody |= value == "*";
+                    if is_ours(value) {
+                        to_us = true;
+                        ours.get_or_insert_with(Vec::new);
+                    }
+                }
+                "allow" | "disallow" => {
+                    open = false;
+                    if value.is_empty() {
+                        continue;
+                    }
+                    let rule = || (value.to_owned(), key == "allow");
+                    if to_us {
+                        ours.get_or_insert_with(Vec::new).push(rule());
+                    }
+                    if to_everybody {
+                        everybodys.push(rule());
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut rules = ours.unwrap_or(everybodys);
+        rules.truncate(RULES_MAX);
+        Self(rules)
+    }
+
+    /// The longest pattern that fits decides; of two as long the kinder one.
+    fn allow(&self, target: &str) -> bool {
+        let fitting = self.0.iter().filter(|(pattern, _)| fits(pattern, target));
+        fitting
+            .max_by_key(|(pattern, allowed)| (pattern.len(), *allowed))
+            .is_none_or(|(_, allowed)| *allowed)
+    }
+}
+
+fn is_ours(name: &str) -> bool {
+    name.split('/')
+        .next()
+        .is_some_and(|name| name.eq_ignore_ascii_case(AGENT))
+}
+
+/// `*` is anything, `$` at the end is the end; otherwise a beginning is enough. Takes the earliest place of each piece,
+/// so that no pattern costs more than the length of the address.
+fn fits(pattern: &str, target: &str) -> bool {
+    let (pattern, ends) = match pattern.strip_suffix('$') {
+        Some(pattern) => (pattern, true),
+        None => (pattern, false),
+    };
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|first| target.strip_prefix(first)) else {
+        return false;
+    };
+    let mut pieces = pieces.peekable();
+    if pieces.peek().is_none() {
+        return !ends || rest.is_empty();
+    }
+    while let Some(piece) = pieces.next() {
+        if ends && pieces.peek().is_none() {
+            return rest.ends_with(piece);
+        }
+        match rest.split_once(piece) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_pattern_that_fits_decides() {
+        let rules = Rules::read(
+            "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*.pdf$\nDisallow: /x*y*z # note\n",
+        );
+        for (target, expected) in [
+            ("/", true),
+            ("/a", false),
+            ("/ab", false),
+            ("/a/b/c", true),
+            ("/doc.pdf", false),
+            ("/doc.pdf?x", true),
+            ("/x1y2z3", false),
+            ("/x1z2y", true),
+        ] {
+            assert_eq!(rules.allow(target), expected, "{target}");
+        }
+    }
+
+    #[test]
+    fn a_group_that_names_us_replaces_the_one_for_everybody() {
+        let rules = Rules::read(
+            "user-agent: *\ndisallow: /\n\nuser-agent: other\nuser-agent: Toolgate/1\ndisallow: /private\n",
+        );
+        assert!(rules.allow("/page") && !rules.allow("/private/x"));
+        assert!(Rules::read("user-agent: toolgate\ndisallow:\n\nuser-agent: *\ndisallow: /").allow("/page"));
+        assert!(Rules::read("<html>no rules</html>").allow("/page"));
+    }
+}

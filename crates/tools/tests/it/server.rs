@@ -1,0 +1,236 @@
+//! A server on a free loopback port that answers as a test says and keeps what it was asked; and a toolkit that may reach
+//! it.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use toolgate_engine::clock::SystemClock;
+use toolgate_engine::outbox::Outbox;
+use toolgate_engine::tools::{CallContext, CallFailure, ServerTools as _};
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
+use toolgate_kernel::agent::{Defaults, ModelName, ModelSpec, Provider, Secret};
+use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::Execution;
+use toolgate_store::MemoryStore;
+use toolgate_tools::knowledge::Library;
+use toolgate_tools::notify::{Channels, Deliveries};
+use toolgate_tools::readable::Reader;
+use toolgate_tools::{AllowList, Parts, Secrets, Toolkit, World};
+
+/// Most bytes of a request that a test sends.
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// What the server was asked.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub method: String,
+    /// Path and query, as they came over the wire.
+    pub target: String,
+    pub headers: HeaderMap,
+    pub body: String,
+}
+
+impl Asked {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().expect("text"))
+    }
+}
+
+type Answers = dyn Fn(&Asked, usize) -> Response + Send + Sync;
+
+struct Shared {
+    asked: Mutex<Vec<Asked>>,
+    answers: Box<Answers>,
+}
+
+/// A running server; ends with this value.
+pub struct Server {
+    /// `127.0.0.1:port`.
+    pub address: String,
+    shared: Arc<Shared>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Server {
+    /// `answers` is given each request and how many there were before it.
+    pub async fn start(answers: impl Fn(&Asked, usize) -> Response + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let shared = Arc::new(Shared {
+            asked: Mutex::default(),
+            answers: Box::new(answers),
+        });
+        let app = Router::new().fallback(answer).with_state(shared.clone());
+        let task = tokio::spawn(async move {
+            axum::serve(listener, app)
+                .await
+                .expect("serving needs no more than the port");
+        });
+        Self {
+            address,
+            shared,
+            _task: AbortOnDropHandle::new(task),
+        }
+    }
+
+    /// One that always answers with this JSON.
+    pub async fn with(body: Value) -> Self {
+        Self::start(move |_, _| json_answer(200, &body)).await
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.asked.lock().expect("no panic while locked").clone()
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = to_bytes(body, BODY_BYTES_MAX).await.expect("a small body");
+    let asked = Asked {
+        method: head.method.to_string(),
+        target: head.uri.to_string(),
+        headers: head.headers,
+        body: String::from_utf8(body.to_vec()).expect("text"),
+    };
+    let before = {
+        let mut all = shared.asked.lock().expect("no panic while locked");
+        all.push(asked.clone());
+        all.len() - 1
+    };
+    (shared.answers)(&asked, before)
+}
+
+pub fn json_answer(status: u16, body: &Value) -> Response {
+    typed(status, "application/json", body.to_string())
+}
+
+pub fn typed(status: u16, kind: &str, body: impl Into<Body>) -> Response {
+    let answer = Response::builder().status(status).header("content-type", kind);
+    answer.body(body.into()).expect("an answer")
+}
+
+pub fn redirect(status: u16, to: &str) -> Response {
+    let answer = Response::builder().status(status).header("location", to);
+    answer.body(Body::empty()).expect("an answer")
+}
+
+/// A toolkit that may reach these servers and has the secret `TOKEN`.
+pub fn toolkit(servers: &[&Server]) -> Toolkit {
+    toolkit_in(world(servers))
+}
+
+/// A toolkit with this way outside.
+pub fn toolkit_in(world: World) -> Toolkit {
+    let store = Arc::new(MemoryStore::new());
+    let reader = Arc::new(Reader::here());
+    Toolkit::standard(Parts {
+        reader: reader.clone(),
+        store: store.clone(),
+        records: store.clone(),
+        workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
+        knowledge: Arc::new(Library::new(store.clone(), reader.clone(), None)),
+        deliveries: Arc::new(Deliveries::new(
+            Arc::new(Outbox::new(store, Arc::new(SystemClock))),
+            Channels::default(),
+        )),
+        plans: toolgate_tools::PlanLimits::default(),
+        world,
+    })
+}
+
+pub const TOKEN: &str = "tok-4f1c/+secret";
+
+pub fn world(servers: &[&Server]) -> World {
+    let allow: Vec<String> = servers.iter().map(|server| server.address.clone()).collect();
+    World {
+        allow: AllowList::new(&allow).expect("addresses"),
+        secrets: Secrets::new([("TOKEN".to_owned(), Secret::new(TOKEN))]).expect("a secret"),
+        ..World::default()
+    }
+}
+
+/// Runs a `request` tool as an agent's author would write it.
+pub async fn request(toolkit: &Toolkit, execution: Value, input: Value) -> Result<Value, CallFailure> {
+    run(toolkit, "request", execution, input).await
+}
+
+/// Runs a tool with this execution.
+pub async fn run(
+    toolkit: &Toolkit,
+    kind: &str,
+    execution: Value,
+    input: Value,
+) -> Result<Value, CallFailure> {
+    let execution = parse(toolkit, kind, execution);
+    let output = toolkit.run(&execution, &input.into(), &context()).await?;
+    Ok(output.to_value())
+}
+
+/// What runs a tool that an agent's author wrote so.
+pub fn parse(toolkit: &Toolkit, kind: &str, execution: Value) -> Execution {
+    let config = json!({"tools": [{
+        "name": "t", "description": "A tool.", "executionType": kind, "execution": execution,
+    }]});
+    let defaults = Defaults {
+        model: ModelSpec {
+            name: ModelName {
+                provider: Provider::Demo,
+                name: "demo".into(),
+            },
+            base_url: None,
+            api_key: None,
+            temperature: None,
+            top_p: None,
+            max_output_tokens: None,
+            reasoning_tokens: None,
+        },
+        actions: &|action| toolkit.action(action),
+    };
+    let name = "worker".parse().expect("a name");
+    let agent = toolgate_kernel::agent::parse(&name, &config, &defaults).expect("a sound configuration");
+    agent.tools.values().next().expect("one tool").execution.clone()
+}
+
+/// The call that every test makes.
+pub fn call() -> CallId {
+    CallId {
+        run: RunId::from_bytes([3; 16]),
+        number: 7,
+    }
+}
+
+pub fn context() -> CallContext {
+    CallContext {
+        project: ProjectId::from_bytes([1; 16]),
+        space: SpaceId::from_bytes([2; 16]),
+        run: RunId::from_bytes([3; 16]),
+        root: RunId::from_bytes([3; 16]),
+        agent: "worker".parse().expect("a name"),
+        entity: EntityId::from_bytes([4; 16]),
+        depth: 0,
+        call: call(),
+        profile: None,
+        turns: Vec::new(),
+        tools: Vec::new(),
+        grants: Vec::new(),
+        deadline: Time(60_000),
+        now: Time(0),
+        cancel: CancellationToken::new(),
+        progress: Arc::new(|_| {}),
+    }
+}

@@ -1,0 +1,20 @@
+import type { Connection } from './connection.js';
+import type { CallOptions } from './resources.js';
+import type { Receipt } from './wire.js';
+
+/** Calls that wait for something outside; for backends only. */
+export class Calls {
+  readonly #connection: Connection;
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /**
+   * Ends the wait of a `waiting` call: its tool gives `{signal: value}`. The same again gets the same receipt; another
+   * value is a `ConflictError`, one that comes too late a `GoneError`.
+   */
+  signal(callId: string, value: unknown = null, options: CallOptions = {}): Promise<Receipt> {
+    const path = `/v1/calls/${encodeURIComponent(callId)}/signal`;
+    return this.#connection.json(path, { ...options, method: 'POST', body: { value }, safe: true });
+  }
+}
