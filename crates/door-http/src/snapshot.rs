@@ -103,6 +103,26 @@ pub(crate) struct Pending {
     calls: Vec<PendingCall>,
     /// Questions that nobody has answered.
     approvals: Vec<PendingApproval>,
+    /// Calls that wait for a moment or a signal; for backends only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pauses: Vec<PendingPause>,
+}
+
+/// A call that waits for a moment or a signal.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PendingPause {
+    /// Which.
+    #[schema(value_type = schema::CallId)]
+    tool_call_id: CallId,
+    /// The tool.
+    tool_name: String,
+    /// When it ends whatever happens.
+    #[schema(value_type = schema::Time)]
+    until: Time,
+    /// Whether `POST /v1/calls/{call}/signal` ends it.
+    signal: bool,
 }
 
 /// A client call that is open.
@@ -208,6 +228,12 @@ impl RunBody {
                 }
             }
             Event::ToolExecuting(begun) => {
+                self.pending.pauses.extend(begun.pause.map(|pause| PendingPause {
+                    tool_call_id: begun.tool_call_id,
+                    tool_name: begun.tool_name.to_string(),
+                    until: pause.until,
+                    signal: pause.signal,
+                }));
                 if let Some(call) = self.pending.call(begun.tool_call_id) {
                     call.claim = begun.claim.clone();
                 }
@@ -258,6 +284,7 @@ impl Pending {
     fn settle(&mut self, id: CallId) {
         self.calls.retain(|call| call.tool_call_id != id);
         self.approvals.retain(|asked| asked.tool_call_id != id);
+        self.pauses.retain(|pause| pause.tool_call_id != id);
     }
 }
 

@@ -473,6 +473,8 @@ export interface Pending {
   calls: PendingCall[];
   /** Questions that nobody has answered. */
   approvals: PendingApproval[];
+  /** Calls that wait for a moment or a signal; for backends only. */
+  pauses?: PendingPause[];
 }
 
 /** A question that nobody has answered. */
@@ -499,6 +501,18 @@ export interface PendingCall {
   input: Any;
   deadline?: Time | null;
   claim?: Claim | null;
+}
+
+/** A call that waits for a moment or a signal. */
+export interface PendingPause {
+  /** Which. */
+  toolCallId: CallId;
+  /** The tool. */
+  toolName: string;
+  /** When it ends whatever happens. */
+  until: Time;
+  /** Whether `POST /v1/calls/{call}/signal` ends it. */
+  signal: boolean;
 }
 
 /** Where a tool runs. */

@@ -58,6 +58,12 @@ async fn a_signal_ends_a_wait_over_a_crash_by_the_intake_contract() {
     let (run, call) = waits(&api, &models, json!({"signal": true})).await;
     gateway.crash().await;
 
+    let pauses = |seen: Value| seen["pending"]["pauses"].clone();
+    let seen = pauses(api.get(&format!("/v1/runs/{run}")).await.body);
+    assert_eq!(
+        (&seen[0]["toolCallId"], &seen[0]["signal"]),
+        (&json!(call), &json!(true))
+    );
     let path = format!("/v1/calls/{call}/signal");
     let arrived = json!({"value": {"parcels": 2}});
     assert_eq!(api.as_user("anybody").post(&path, &arrived).await.status, 403);
@@ -69,5 +75,7 @@ async fn a_signal_ends_a_wait_over_a_crash_by_the_intake_contract() {
     let unknown = format!("/v1/calls/{}/signal", call.replace("_0", "_7"));
     assert_eq!(api.post(&unknown, &arrived).await.status, 404);
     api.finished(&run).await;
+    let seen = pauses(api.get(&format!("/v1/runs/{run}")).await.body);
+    assert_eq!(seen, Value::Null);
     assert_eq!(last_result(&models), r#"{"signal":{"parcels":2}}"#);
 }
