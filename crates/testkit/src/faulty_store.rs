@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
-    AgentRecord, Append, CommitListener, EntityRecord, Family, IdempotencyRecord, KeyRecord, LogRange,
-    ProjectRecord, RunFilter, RunRecord, SpaceRecord, Store, StoreError,
+    AgentRecord, Append, CommitListener, Directory, EntityRecord, Family, IdempotencyRecord, KeyRecord, Log,
+    LogRange, ProjectRecord, RunFilter, RunRecord, Runs, SpaceRecord, Store, StoreError,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::Entry;
@@ -103,17 +103,14 @@ fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Methods that go to the wrapped store, if fate lets them.
+/// Methods of a trait that go to the wrapped store, if fate lets them; those in braces go always.
 macro_rules! pass_on {
-    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $answer:ty;)*) => {
+    ($trait:ident { $($plain:tt)* }
+        $(fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $answer:ty;)*
+    ) => {
         #[async_trait]
-        impl Store for FaultyStore {
-            fn listen(&self, listener: Arc<dyn CommitListener>) {
-                self.inner.listen(listener);
-            }
-            async fn close(&self) {
-                self.inner.close().await;
-            }
+        impl $trait for FaultyStore {
+            $($plain)*
             $(async fn $name(&self $(, $argument: $type)*) -> Result<$answer, StoreError> {
                 self.through(stringify!($name), self.inner.$name($($argument),*)).await
             })*
@@ -122,9 +119,18 @@ macro_rules! pass_on {
 }
 
 pass_on! {
+    Log {
+        fn listen(&self, listener: Arc<dyn CommitListener>) {
+            self.inner.listen(listener);
+        }
+    }
     fn append(&self, append: Append) -> Arc<Entry>;
     fn run_log(&self, run: RunId) -> Vec<Entry>;
     fn space_log(&self, space: SpaceId, range: LogRange) -> Vec<Entry>;
+}
+
+pass_on! {
+    Runs {}
     fn run(&self, run: RunId) -> Option<RunRecord>;
     fn runs(&self, project: ProjectId, filter: RunFilter) -> Vec<RunRecord>;
     fn family(&self, root: RunId) -> Family;
@@ -133,6 +139,11 @@ pass_on! {
     fn release(&self, run: RunId, epoch: u64) -> ();
     fn heartbeat(&self, node: NodeId, until: Time) -> ();
     fn next_wake(&self) -> Option<Time>;
+    fn usage(&self, project: ProjectId, tool: &str, since: Day) -> Vec<UsageRecord>;
+}
+
+pass_on! {
+    Directory {}
     fn create_space(&self, space: SpaceRecord) -> ();
     fn space(&self, space: SpaceId) -> Option<SpaceRecord>;
     fn spaces(
@@ -166,6 +177,13 @@ pass_on! {
     fn keys(&self, project: ProjectId) -> Vec<KeyRecord>;
     fn remove_key(&self, project: ProjectId, id: KeyId) -> bool;
     fn idempotency(&self, project: ProjectId, key: &str) -> Option<IdempotencyRecord>;
-    fn usage(&self, project: ProjectId, tool: &str, since: Day) -> Vec<UsageRecord>;
+}
+
+pass_on! {
+    Store {
+        async fn close(&self) {
+            self.inner.close().await;
+        }
+    }
     fn ready(&self) -> ();
 }

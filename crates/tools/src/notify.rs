@@ -12,7 +12,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolgate_engine::outbox;
-use toolgate_engine::store::{Append, IdempotencyRecord, RunWrite, Store, StoreError};
+use toolgate_engine::store::{Append, IdempotencyRecord, Log, RunWrite, StoreError};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::event::Notification;
@@ -32,7 +32,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends it.
 pub(crate) struct SendNotification {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn Log>,
     pub deliveries: Arc<Deliveries>,
 }
 

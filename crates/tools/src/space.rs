@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolgate_engine::records::{Owner, Shelf};
 use toolgate_engine::shelves::Shelves;
-use toolgate_engine::store::{LogRange, RunFilter, SpaceRecord, Store};
+use toolgate_engine::store::{Directory, LogRange, RunFilter, SpaceRecord, Store};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
@@ -43,7 +43,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct GetSpaceContext(pub Arc<dyn Store>);
 /// Changes its title and metadata.
 pub(crate) struct UpdateSpaceMetadata {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn Directory>,
     pub shelves: Shelves,
 }
 

@@ -8,7 +8,7 @@ use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 
 use super::{Batch, Feed, Follower, Live};
-use crate::store::{LogRange, Store};
+use crate::store::{Log, LogRange};
 
 /// Entries read from the store at a time.
 const PAGE_ENTRIES: usize = 256;
@@ -36,7 +36,7 @@ pub enum End {
 /// duplicate.
 pub struct Subscription {
     feed: Arc<Feed>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn Log>,
     space: SpaceId,
     /// Only this run's events, and only until it ends.
     run: Option<RunId>,
@@ -63,7 +63,7 @@ impl Subscription {
     /// Registers now and gives everything after `cursor`.
     pub(crate) fn open(
         feed: Arc<Feed>,
-        store: Arc<dyn Store>,
+        store: Arc<dyn Log>,
         space: SpaceId,
         run: Option<RunId>,
         cursor: Seq,
@@ -88,7 +88,7 @@ impl Subscription {
     }
 
     /// Registers now and gives only what happens from now on: for a caller that causes it next.
-    pub(crate) fn from_now(feed: Arc<Feed>, store: Arc<dyn Store>, space: SpaceId, backlog: usize) -> Self {
+    pub(crate) fn from_now(feed: Arc<Feed>, store: Arc<dyn Log>, space: SpaceId, backlog: usize) -> Self {
         let (id, receiver, _) = register(&feed, space, backlog);
         Self {
             feed,

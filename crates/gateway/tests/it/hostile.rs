@@ -4,7 +4,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolgate_door_http::keys;
-use toolgate_engine::store::{KeyKind, ProjectRecord, Store};
+use toolgate_engine::store::{Directory, KeyKind, ProjectRecord, Store};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::time::Time;
 use toolgate_store::{SqliteOptions, SqliteStore};

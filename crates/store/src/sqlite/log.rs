@@ -1,9 +1,11 @@
 //! The log: one row per append, found by space and by run.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use rusqlite::{Connection, Params, Row, params};
-use toolgate_engine::store::{Append, LogRange, RunWrite};
+use toolgate_engine::store::{Append, CommitListener, Log, LogRange, RunWrite, StoreError};
 use toolgate_engine::usage::Day;
 use toolgate_kernel::event::{Entry, FORMAT, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
@@ -12,8 +14,45 @@ use toolgate_kernel::time::Time;
 use super::column::{bounded, change, first, seq};
 use super::fault::Fault;
 use super::session::Session;
-use super::{idempotency, runs, spaces, usage};
+use super::{READ_AT_ONCE, SqliteStore, idempotency, runs, spaces, usage};
 use crate::text;
+
+#[async_trait]
+impl Log for SqliteStore {
+    fn listen(&self, listener: Arc<dyn CommitListener>) {
+        self.listeners.add(listener);
+    }
+
+    async fn append(&self, append: Append) -> Result<Arc<Entry>, StoreError> {
+        crate::check(&append);
+        self.writer.append(append).await
+    }
+    async fn run_log(&self, run: RunId) -> Result<Vec<Entry>, StoreError> {
+        let start = |db: &Connection| of_run(db, run, Seq::default(), READ_AT_ONCE);
+        let Part { mut entries, cut } = self.readers.short(start)?;
+        if let Some(last) = entries.last().filter(|_| cut) {
+            let after = last.first;
+            let rest = move |db: &Connection| of_run(db, run, after, usize::MAX);
+            entries.extend(self.readers.long(rest).await?.entries);
+        }
+        Ok(entries)
+    }
+    async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<Vec<Entry>, StoreError> {
+        let start = |db: &Connection| of_space(db, space, range, READ_AT_ONCE);
+        let Part { mut entries, cut } = self.readers.short(start)?;
+        if let Some(last) = entries.last().filter(|_| cut) {
+            let (after, limit) = (last.last(), range.limit - entries.len());
+            let range = LogRange {
+                after,
+                limit,
+                ..range
+            };
+            let rest = move |db: &Connection| of_space(db, space, range, usize::MAX);
+            entries.extend(self.readers.long(rest).await?.entries);
+        }
+        Ok(entries)
+    }
+}
 
 const INSERT: &str = "
     INSERT INTO log (space, first, last, run, time, format, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";

@@ -2,6 +2,7 @@
 
 mod agents;
 mod column;
+mod directory;
 mod entities;
 mod fault;
 mod idempotency;
@@ -29,24 +30,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
-use toolgate_engine::records::{Amendment, Found, Listing, Receipt, Record, Records, Shelf};
-use toolgate_engine::store::{
-    AgentRecord, Append, CommitListener, EntityRecord, Family, IdempotencyRecord, KeyRecord, LogRange,
-    ProjectRecord, RunFilter, RunRecord, SpaceRecord, Store, StoreError,
-};
-use toolgate_engine::usage::{Day, UsageRecord};
-use toolgate_kernel::event::{Entry, Seq};
-use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::json::Json;
-use toolgate_kernel::name::AgentName;
-use toolgate_kernel::time::Time;
+use toolgate_engine::store::{Store, StoreError};
 
 use crate::listeners::Listeners;
 use fault::Fault;
 use lock::DataLock;
-use log::Part;
 use readers::Readers;
-use records::Got;
 use session::Session;
 use writer::Writer;
 
@@ -145,257 +134,11 @@ fn prepare(connection: &Connection) -> Result<(), Fault> {
 
 #[async_trait]
 impl Store for SqliteStore {
-    fn listen(&self, listener: Arc<dyn CommitListener>) {
-        self.listeners.add(listener);
-    }
-
-    async fn append(&self, append: Append) -> Result<Arc<Entry>, StoreError> {
-        crate::check(&append);
-        self.writer.append(append).await
-    }
-    async fn run_log(&self, run: RunId) -> Result<Vec<Entry>, StoreError> {
-        let start = |db: &Connection| log::of_run(db, run, Seq::default(), READ_AT_ONCE);
-        let Part { mut entries, cut } = self.readers.short(start)?;
-        if let Some(last) = entries.last().filter(|_| cut) {
-            let after = last.first;
-            let rest = move |db: &Connection| log::of_run(db, run, after, usize::MAX);
-            entries.extend(self.readers.long(rest).await?.entries);
-        }
-        Ok(entries)
-    }
-    async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<Vec<Entry>, StoreError> {
-        let start = |db: &Connection| log::of_space(db, space, range, READ_AT_ONCE);
-        let Part { mut entries, cut } = self.readers.short(start)?;
-        if let Some(last) = entries.last().filter(|_| cut) {
-            let (after, limit) = (last.last(), range.limit - entries.len());
-            let range = LogRange {
-                after,
-                limit,
-                ..range
-            };
-            let rest = move |db: &Connection| log::of_space(db, space, range, usize::MAX);
-            entries.extend(self.readers.long(rest).await?.entries);
-        }
-        Ok(entries)
-    }
-
-    async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
-        self.readers.short(|db| runs::get(db, run))
-    }
-    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
-        self.readers
-            .long(move |db| runs::list(db, project, &filter))
-            .await
-    }
-    async fn family(&self, root: RunId) -> Result<Family, StoreError> {
-        self.readers.short(|db| runs::family(db, root))
-    }
-    async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        self.readers.long(move |db| runs::claimable(db, now, limit)).await
-    }
-    async fn claim(&self, run: RunId, node: NodeId, now: Time) -> Result<Option<RunRecord>, StoreError> {
-        self.writer.write(move |db| runs::claim(db, run, node, now)).await
-    }
-    async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
-        self.writer.write(move |db| runs::release(db, run, epoch)).await
-    }
-    async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError> {
-        self.writer
-            .write(move |db| runs::heartbeat(db, node, until))
-            .await
-    }
-    async fn next_wake(&self) -> Result<Option<Time>, StoreError> {
-        self.readers.short(runs::next_wake)
-    }
-
-    async fn create_space(&self, space: SpaceRecord) -> Result<(), StoreError> {
-        self.writer.write(move |db| spaces::create(db, &space)).await
-    }
-    async fn space(&self, space: SpaceId) -> Result<Option<SpaceRecord>, StoreError> {
-        self.readers.short(|db| spaces::get(db, space))
-    }
-    async fn spaces(
-        &self,
-        project: ProjectId,
-        member: Option<EntityId>,
-        before: Option<SpaceId>,
-        limit: usize,
-    ) -> Result<Vec<SpaceRecord>, StoreError> {
-        self.readers
-            .long(move |db| spaces::list(db, project, member, before, limit))
-            .await
-    }
-    async fn amend_space(
-        &self,
-        before: SpaceRecord,
-        title: Option<String>,
-        metadata: Option<Json>,
-        receipt: Option<Receipt>,
-    ) -> Result<(), StoreError> {
-        self.writer
-            .write(move |db| {
-                spaces::amend(db, &before, title.as_deref(), metadata.as_ref(), receipt.as_ref())
-            })
-            .await
-    }
-    async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
-        self.writer
-            .write(move |db| spaces::add_member(db, space, member))
-            .await
-    }
-    async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
-        self.writer
-            .write(move |db| spaces::remove_member(db, space, member))
-            .await
-    }
-
-    async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {
-        self.writer.write(move |db| entities::put(db, &entity)).await
-    }
-    async fn entity(&self, id: EntityId) -> Result<Option<EntityRecord>, StoreError> {
-        self.readers.short(|db| entities::get(db, id))
-    }
-    async fn entity_of(&self, project: ProjectId, subject: &str) -> Result<Option<EntityRecord>, StoreError> {
-        self.readers.short(|db| entities::of(db, project, subject))
-    }
-
-    async fn put_agent(
-        &self,
-        project: ProjectId,
-        name: &AgentName,
-        config: Json,
-        now: Time,
-    ) -> Result<u32, StoreError> {
-        let name = name.clone();
-        self.writer
-            .write(move |db| agents::put(db, project, &name, &config, now))
-            .await
-    }
-    async fn agent(
-        &self,
-        project: ProjectId,
-        name: &AgentName,
-        revision: Option<u32>,
-    ) -> Result<Option<AgentRecord>, StoreError> {
-        self.readers.short(|db| agents::get(db, project, name, revision))
-    }
-    async fn agents(&self, project: ProjectId) -> Result<Vec<AgentRecord>, StoreError> {
-        self.readers.long(move |db| agents::list(db, project)).await
-    }
-    async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
-        let name = name.clone();
-        self.writer
-            .write(move |db| agents::remove(db, project, &name))
-            .await
-    }
-
-    async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError> {
-        self.writer.write(move |db| projects::put(db, &project)).await
-    }
-    async fn project(&self, id: ProjectId) -> Result<Option<ProjectRecord>, StoreError> {
-        self.readers.short(|db| projects::get(db, id))
-    }
-    async fn project_named(&self, name: &str) -> Result<Option<ProjectRecord>, StoreError> {
-        self.readers.short(|db| projects::named(db, name))
-    }
-
-    async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError> {
-        self.writer.write(move |db| projects::put_key(db, &key)).await
-    }
-    async fn key(&self, hash: [u8; 32]) -> Result<Option<KeyRecord>, StoreError> {
-        self.readers.short(|db| projects::key(db, hash))
-    }
-    async fn keys(&self, project: ProjectId) -> Result<Vec<KeyRecord>, StoreError> {
-        self.readers.long(move |db| projects::keys(db, project)).await
-    }
-    async fn remove_key(&self, project: ProjectId, id: KeyId) -> Result<bool, StoreError> {
-        self.writer
-            .write(move |db| projects::remove_key(db, project, id))
-            .await
-    }
-
-    async fn idempotency(
-        &self,
-        project: ProjectId,
-        key: &str,
-    ) -> Result<Option<IdempotencyRecord>, StoreError> {
-        self.readers.short(|db| idempotency::get(db, project, key))
-    }
-
-    async fn usage(
-        &self,
-        project: ProjectId,
-        tool: &str,
-        since: Day,
-    ) -> Result<Vec<UsageRecord>, StoreError> {
-        let tool = tool.to_owned();
-        self.readers
-            .long(move |db| usage::since(db, project, &tool, since))
-            .await
-    }
-
     async fn ready(&self) -> Result<(), StoreError> {
         self.writer.write(probe::write).await
     }
     async fn close(&self) {
         self.readers.close();
         self.writer.close().await;
-    }
-}
-
-#[async_trait]
-impl Records for SqliteStore {
-    async fn record(&self, shelf: Shelf, id: &str) -> Result<Option<Record>, StoreError> {
-        let found = self
-            .readers
-            .short(|db| records::get(db, shelf, id, READ_AT_ONCE))?;
-        match found {
-            Some(Got { cut: true, .. }) => {
-                let id = id.to_owned();
-                let whole = move |db: &Connection| records::get(db, shelf, &id, usize::MAX);
-                Ok(self.readers.long(whole).await?.map(|got| got.record))
-            }
-            found => Ok(found.map(|got| got.record)),
-        }
-    }
-    async fn list_records(&self, shelf: Shelf, listing: Listing) -> Result<Vec<Record>, StoreError> {
-        self.readers
-            .long(move |db| records::list(db, shelf, &listing))
-            .await
-    }
-    async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError> {
-        self.readers.long(move |db| records::size(db, shelf)).await
-    }
-    async fn list_data(&self, shelf: Shelf, listing: Listing) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        self.readers
-            .long(move |db| records::list_data(db, shelf, &listing))
-            .await
-    }
-    async fn amend_shelf(&self, shelf: Shelf, amendment: Amendment, now: Time) -> Result<(), StoreError> {
-        self.writer
-            .write(move |db| records::amend(db, shelf, &amendment, now))
-            .await
-    }
-    async fn receipt(&self, project: ProjectId, key: &str) -> Result<Option<Json>, StoreError> {
-        self.readers.short(|db| receipts::get(db, project, key))
-    }
-    async fn find_records(&self, shelf: Shelf, words: &str, limit: usize) -> Result<Vec<Found>, StoreError> {
-        let words = words.to_owned();
-        self.readers
-            .long(move |db| records::find(db, shelf, &words, limit))
-            .await
-    }
-    async fn due_records(
-        &self,
-        kind: &'static str,
-        now: Time,
-        limit: usize,
-    ) -> Result<Vec<(Shelf, Record)>, StoreError> {
-        self.readers
-            .long(move |db| records::due(db, kind, now, limit))
-            .await
-    }
-    async fn next_due(&self, kind: &'static str) -> Result<Option<Time>, StoreError> {
-        self.readers.short(|db| records::next_due(db, kind))
     }
 }

@@ -1,20 +1,69 @@
 //! What the gateway's own tools keep.
 
+use async_trait::async_trait;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::records::{
-    Amendment, Change, Expected, Found, Listing, NewRecord, Owner, Record, Shelf,
+    Amendment, Change, Expected, Found, Listing, NewRecord, Owner, Record, Records, Shelf,
 };
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
+use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
 use super::column::{bounded, change, first, json, rows};
 use super::fault::Fault;
-use super::receipts;
+use super::{READ_AT_ONCE, SqliteStore, receipts};
 
 /// Words of a search that are looked for.
 const SEARCH_WORDS_MAX: usize = 32;
+
+#[async_trait]
+impl Records for SqliteStore {
+    async fn record(&self, shelf: Shelf, id: &str) -> Result<Option<Record>, StoreError> {
+        let found = self.readers.short(|db| get(db, shelf, id, READ_AT_ONCE))?;
+        match found {
+            Some(Got { cut: true, .. }) => {
+                let id = id.to_owned();
+                let whole = move |db: &Connection| get(db, shelf, &id, usize::MAX);
+                Ok(self.readers.long(whole).await?.map(|got| got.record))
+            }
+            found => Ok(found.map(|got| got.record)),
+        }
+    }
+    async fn list_records(&self, shelf: Shelf, listing: Listing) -> Result<Vec<Record>, StoreError> {
+        self.readers.long(move |db| list(db, shelf, &listing)).await
+    }
+    async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError> {
+        self.readers.long(move |db| size(db, shelf)).await
+    }
+    async fn list_data(&self, shelf: Shelf, listing: Listing) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        self.readers.long(move |db| list_data(db, shelf, &listing)).await
+    }
+    async fn amend_shelf(&self, shelf: Shelf, amendment: Amendment, now: Time) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| amend(db, shelf, &amendment, now))
+            .await
+    }
+    async fn receipt(&self, project: ProjectId, key: &str) -> Result<Option<Json>, StoreError> {
+        self.readers.short(|db| receipts::get(db, project, key))
+    }
+    async fn find_records(&self, shelf: Shelf, words: &str, limit: usize) -> Result<Vec<Found>, StoreError> {
+        let words = words.to_owned();
+        self.readers.long(move |db| find(db, shelf, &words, limit)).await
+    }
+    async fn due_records(
+        &self,
+        kind: &'static str,
+        now: Time,
+        limit: usize,
+    ) -> Result<Vec<(Shelf, Record)>, StoreError> {
+        self.readers.long(move |db| due(db, kind, now, limit)).await
+    }
+    async fn next_due(&self, kind: &'static str) -> Result<Option<Time>, StoreError> {
+        self.readers.short(|db| next_due(db, kind))
+    }
+}
 
 /// A record whose bytes may have been left where they are.
 pub(crate) struct Got {

@@ -1,13 +1,55 @@
 //! The rows of runs: where each stands, who drives it, when it must be looked at again.
 
+use async_trait::async_trait;
 use rusqlite::{Connection, Row, ToSql, params};
-use toolgate_engine::store::{Append, Family, LeaseWrite, RunFilter, RunRecord, StoreError};
+use toolgate_engine::store::{Append, Family, LeaseWrite, RunFilter, RunRecord, Runs, StoreError};
+use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
 use super::column::{agent_name, bounded, change, first, insert, rows, seq};
 use super::fault::Fault;
+use super::{SqliteStore, usage};
+
+#[async_trait]
+impl Runs for SqliteStore {
+    async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.readers.short(|db| get(db, run))
+    }
+    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+        self.readers.long(move |db| list(db, project, &filter)).await
+    }
+    async fn family(&self, root: RunId) -> Result<Family, StoreError> {
+        self.readers.short(|db| family(db, root))
+    }
+    async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        self.readers.long(move |db| claimable(db, now, limit)).await
+    }
+    async fn claim(&self, run: RunId, node: NodeId, now: Time) -> Result<Option<RunRecord>, StoreError> {
+        self.writer.write(move |db| claim(db, run, node, now)).await
+    }
+    async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
+        self.writer.write(move |db| release(db, run, epoch)).await
+    }
+    async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError> {
+        self.writer.write(move |db| heartbeat(db, node, until)).await
+    }
+    async fn next_wake(&self) -> Result<Option<Time>, StoreError> {
+        self.readers.short(next_wake)
+    }
+    async fn usage(
+        &self,
+        project: ProjectId,
+        tool: &str,
+        since: Day,
+    ) -> Result<Vec<UsageRecord>, StoreError> {
+        let tool = tool.to_owned();
+        self.readers
+            .long(move |db| usage::since(db, project, &tool, since))
+            .await
+    }
+}
 
 const CREATE: &str = "
     INSERT INTO runs (id, project, space, agent, revision, parent_run, parent_call, root, status, created,

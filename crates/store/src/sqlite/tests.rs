@@ -5,7 +5,9 @@ use std::sync::mpsc;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use toolgate_engine::store::{Append, LogRange, RunFilter, RunRecord, Store, StoreError};
+use toolgate_engine::store::{
+    Append, Directory, Log, LogRange, RunFilter, RunRecord, Runs, Store, StoreError,
+};
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::time::Time;
 use toolgate_testkit::store_conformance::samples::{

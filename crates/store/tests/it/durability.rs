@@ -2,7 +2,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use toolgate_engine::store::{CommitListener, LogRange, Store, StoreError};
+use toolgate_engine::store::{CommitListener, Directory, Log, LogRange, Runs, Store, StoreError};
 use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::time::Time;
 use toolgate_store::{SqliteOptions, SqliteStore};

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use toolgate_engine::store::{LogRange, Store, StoreError};
+use toolgate_engine::store::{Log, LogRange, Store, StoreError};
 use toolgate_kernel::event::Seq;
 use toolgate_store::MemoryStore;
 use toolgate_testkit::faulty_store::FaultyStore;

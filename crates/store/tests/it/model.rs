@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use toolgate_engine::store::{
     Append, EntityRecord, IdempotencyRecord, KeyRecord, LeaseWrite, LogRange, ProjectRecord, RunFilter,
-    RunRecord, RunWrite, SpaceRecord, Store,
+    RunRecord, RunWrite, Runs, SpaceRecord, Store,
 };
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::CallId;

@@ -4,7 +4,7 @@ use serde_json::json;
 use toolgate_engine::records::{
     Amendment, Change, Expected, Listing, NewRecord, Owner, RECEIPTS_KEPT, Receipt, Records, Shelf,
 };
-use toolgate_engine::store::{Store, StoreError};
+use toolgate_engine::store::{Directory, StoreError};
 use toolgate_kernel::agent::entity_of;
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::time::Time;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use toolgate_engine::records::{Amendment, Change, NewRecord, Owner, Receipt, Records, Shelf};
-use toolgate_engine::store::{LeaseWrite, RunWrite, SpaceRecord, Store, StoreError};
+use toolgate_engine::store::{Directory, LeaseWrite, Log, RunWrite, Runs, SpaceRecord, Store, StoreError};
 use toolgate_engine::usage::{Day, Latency, ToolUse};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Seq, Status};

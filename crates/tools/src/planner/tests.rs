@@ -6,7 +6,7 @@ use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::Scope;
 use toolgate_engine::intake::{Answer, Post};
 use toolgate_engine::outbox::Outbox;
-use toolgate_engine::store::{ProjectRecord, RunFilter, RunRecord, Store};
+use toolgate_engine::store::{Directory, ProjectRecord, RunFilter, RunRecord, Runs};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Parts, Settings};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};

@@ -1,0 +1,200 @@
+//! Who and what there is: spaces, entities, agents, projects and keys; and answers that were given before.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
+
+use super::StoreError;
+use crate::records::Receipt;
+
+/// Rows that no run depends on for its state.
+#[async_trait]
+pub trait Directory: Send + Sync {
+    /// Makes a space; `Exists` when the id is there.
+    async fn create_space(&self, space: SpaceRecord) -> Result<(), StoreError>;
+    /// A space's row.
+    async fn space(&self, space: SpaceId) -> Result<Option<SpaceRecord>, StoreError>;
+    /// A project's spaces, newest first, older than `before`; only those with `member` when given.
+    async fn spaces(
+        &self,
+        project: ProjectId,
+        member: Option<EntityId>,
+        before: Option<SpaceId>,
+        limit: usize,
+    ) -> Result<Vec<SpaceRecord>, StoreError>;
+    /// Gives a space another title and metadata; `Conflict` when these are no longer as in `before`. A receipt is kept
+    /// with the change; `Exists` when it is there already, and then so is the change.
+    async fn amend_space(
+        &self,
+        before: SpaceRecord,
+        title: Option<String>,
+        metadata: Option<Json>,
+        receipt: Option<Receipt>,
+    ) -> Result<(), StoreError>;
+    /// Adds a member; nothing when it is one.
+    async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError>;
+    /// Takes a member out; nothing when it is none.
+    async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError>;
+    /// Makes an entity, or changes name, kind and metadata of the one with its subject; gives the stored row.
+    async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError>;
+    /// An entity by id.
+    async fn entity(&self, id: EntityId) -> Result<Option<EntityRecord>, StoreError>;
+    /// An entity by its subject.
+    async fn entity_of(&self, project: ProjectId, subject: &str) -> Result<Option<EntityRecord>, StoreError>;
+    /// Stores the next revision and gives its number; the same config as the newest revision makes none.
+    /// A removed agent's numbers go on where they ended.
+    async fn put_agent(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        config: Json,
+        now: Time,
+    ) -> Result<u32, StoreError>;
+    /// One revision, also of a removed agent; without a number the newest, none when it was removed.
+    async fn agent(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        revision: Option<u32>,
+    ) -> Result<Option<AgentRecord>, StoreError>;
+    /// The newest revision of every agent, by name.
+    async fn agents(&self, project: ProjectId) -> Result<Vec<AgentRecord>, StoreError>;
+    /// Removes an agent, with all records that its entity owns; runs under way keep their revision. False when there is
+    /// none.
+    async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError>;
+    /// Makes a project or changes its secret and JWKS address.
+    async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError>;
+    /// A project by id.
+    async fn project(&self, id: ProjectId) -> Result<Option<ProjectRecord>, StoreError>;
+    /// A project by name.
+    async fn project_named(&self, name: &str) -> Result<Option<ProjectRecord>, StoreError>;
+    /// Stores a key; `Exists` when its hash is there.
+    async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError>;
+    /// A key by its hash.
+    async fn key(&self, hash: [u8; 32]) -> Result<Option<KeyRecord>, StoreError>;
+    /// A project's keys.
+    async fn keys(&self, project: ProjectId) -> Result<Vec<KeyRecord>, StoreError>;
+    /// Removes a key. False when there is none.
+    async fn remove_key(&self, project: ProjectId, id: KeyId) -> Result<bool, StoreError>;
+    /// The answer that was given before.
+    async fn idempotency(
+        &self,
+        project: ProjectId,
+        key: &str,
+    ) -> Result<Option<IdempotencyRecord>, StoreError>;
+}
+
+/// A space's row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpaceRecord {
+    /// Which.
+    pub id: SpaceId,
+    /// Whose.
+    pub project: ProjectId,
+    /// Its name for people.
+    pub title: Option<String>,
+    /// The agent that answers when a message names none.
+    pub agent: Option<AgentName>,
+    /// Whatever the project attached.
+    pub metadata: Option<Json>,
+    /// Who takes part, in the order they joined.
+    pub members: Vec<EntityId>,
+    /// When it was made.
+    pub created: Time,
+}
+
+/// An entity's row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EntityRecord {
+    /// Which.
+    pub id: EntityId,
+    /// Whose.
+    pub project: ProjectId,
+    /// The project's own name for it: a JWT's `sub`. Unique in the project.
+    pub subject: String,
+    /// `person`, `agent`, `device` or the project's own word.
+    pub kind: String,
+    /// Its name for people.
+    pub name: Option<String>,
+    /// Whatever the project attached.
+    pub metadata: Option<Json>,
+    /// When it was made.
+    pub created: Time,
+}
+
+/// One revision of an agent's configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentRecord {
+    /// Whose.
+    pub project: ProjectId,
+    /// Unique in the project.
+    pub name: AgentName,
+    /// Counted from 1.
+    pub revision: u32,
+    /// The configuration as it was written, secrets included: never shown as it is.
+    pub config: Json,
+    /// When it was written.
+    pub created: Time,
+}
+
+/// A project's row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProjectRecord {
+    /// Which.
+    pub id: ProjectId,
+    /// Unique among projects.
+    pub name: String,
+    /// What signs its users' tokens (HS256).
+    pub jwt_secret: Option<String>,
+    /// Where the keys are that sign its users' tokens (RS256, ES256, EdDSA).
+    pub jwks_url: Option<String>,
+    /// When it was made.
+    pub created: Time,
+}
+
+/// What a key opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyKind {
+    /// Everything in its project.
+    Secret,
+    /// What is meant for the user whose token comes with it.
+    Public,
+}
+
+/// An API key's row; the key itself is nowhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyRecord {
+    /// Names it to people.
+    pub id: KeyId,
+    /// Whose.
+    pub project: ProjectId,
+    /// What it opens.
+    pub kind: KeyKind,
+    /// SHA-256 of the key.
+    pub hash: [u8; 32],
+    /// The first characters, for people to tell it from others.
+    pub hint: String,
+    /// What it is for.
+    pub name: Option<String>,
+    /// When it was made.
+    pub created: Time,
+}
+
+/// The answer to a request that may be sent again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IdempotencyRecord {
+    /// Whose.
+    pub project: ProjectId,
+    /// The key that the client chose, with the operation it was used for.
+    pub key: String,
+    /// SHA-256 of the request: the same key with another request is an error.
+    pub request: [u8; 32],
+    /// What to answer: ids only.
+    pub answer: Json,
+    /// When; forgotten after a day.
+    pub time: Time,
+}

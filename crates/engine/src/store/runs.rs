@@ -1,0 +1,100 @@
+//! The rows of runs: where each stands, who drives it, when it must be looked at again, what it used.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
+
+use super::StoreError;
+use crate::usage::{Day, UsageRecord};
+
+/// Finds runs without reading their logs, and leases them to nodes. Rows are written by
+/// [`Log::append`](super::Log::append).
+#[async_trait]
+pub trait Runs: Send + Sync {
+    /// A run's row.
+    async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError>;
+    /// Rows of a project's runs, newest first.
+    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError>;
+    /// What the run at the top of a tree and all below it come to: what `step-finish` tells of tokens is counted
+    /// by the write that stores it. Nothing for a run that is not there.
+    async fn family(&self, root: RunId) -> Result<Family, StoreError>;
+    /// Runs that are not final and that nobody drives but somebody should: driven by a node whose heartbeat
+    /// ended before `now`, or undriven and `queued`, `running`, or with `wake_at` at or before `now`.
+    async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError>;
+    /// Takes the lease of a run that nobody alive holds, or that `node` holds already, with the next epoch.
+    /// None when somebody else holds it or the run is final or absent.
+    async fn claim(&self, run: RunId, node: NodeId, now: Time) -> Result<Option<RunRecord>, StoreError>;
+    /// Gives a lease back without an append; nothing when it is lost already.
+    async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError>;
+    /// The node lives until `until`.
+    async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError>;
+    /// The earliest `wake_at` of all runs that are not final.
+    async fn next_wake(&self) -> Result<Option<Time>, StoreError>;
+    /// The figures of a tool since a day, that day included; in no order.
+    async fn usage(&self, project: ProjectId, tool: &str, since: Day)
+    -> Result<Vec<UsageRecord>, StoreError>;
+}
+
+/// A run's row: what is needed to find it without reading its log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRecord {
+    /// Which.
+    pub id: RunId,
+    /// Whose.
+    pub project: ProjectId,
+    /// Where its events stand.
+    pub space: SpaceId,
+    /// Whose configuration it follows.
+    pub agent: AgentName,
+    /// Which revision of it.
+    pub revision: u32,
+    /// The call that started it, for a child run.
+    pub parent: Option<CallId>,
+    /// The run at the top of its tree; itself when it has no parent.
+    pub root: RunId,
+    /// Where it stands.
+    pub status: Status,
+    /// When it began.
+    pub created: Time,
+    /// When it last moved.
+    pub updated: Time,
+    /// Place of its last event: what an append names to show that it has read everything.
+    pub version: Seq,
+    /// When it must be looked at again: the earliest of its deadlines.
+    pub wake_at: Option<Time>,
+    /// Who drives it, for as long as its heartbeat lasts; nobody while it only waits.
+    pub node: Option<NodeId>,
+    /// Counts how often its lease was taken: a write with an older one is refused.
+    pub epoch: u64,
+}
+
+/// A run at the top and all below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Family {
+    /// Runs below the one at the top.
+    pub descendants: u32,
+    /// Tokens that all of them have used.
+    pub tokens: u64,
+}
+
+/// Which runs to list, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// In this space only.
+    pub space: Option<SpaceId>,
+    /// In this status only.
+    pub status: Option<Status>,
+    /// Children of this run only.
+    pub parent: Option<RunId>,
+    /// Older than this one: the last of the page before.
+    pub before: Option<RunId>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// How long the heartbeat of a node may be silent before its runs are taken over.
+pub const NODE_LEASE: Duration = Duration::from_secs(15);
