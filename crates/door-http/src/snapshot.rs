@@ -1,14 +1,15 @@
-//! A run as it stands: its log, as its reader may see it, folded into one answer.
+//! A run as it stands: the JSON form of its [`RunState`].
 
 use serde::Serialize;
 use toolgate_engine::store::RunRecord;
-use toolgate_kernel::event::{Claim, Entry, Event, Usage};
+use toolgate_kernel::call::CallState;
+use toolgate_kernel::event::{Claim, Usage};
 use toolgate_kernel::id::{ApprovalId, CallId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
+use toolgate_kernel::run::RunState;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::Placement;
-use toolgate_kernel::view::{Audience, view};
+use toolgate_kernel::view::Audience;
 use utoipa::ToSchema;
 
 use crate::schema;
@@ -179,112 +180,55 @@ pub(crate) struct PendingApproval {
 }
 
 impl RunBody {
-    /// The run as `audience` may see it.
-    pub fn of(record: RunRecord, log: &[Entry], audience: Audience) -> Self {
-        let mut run = Self {
+    /// The run as its reader may see it: `state` is folded for that audience.
+    pub fn of(record: RunRecord, state: &RunState, audience: Audience) -> Self {
+        let end = state.end();
+        Self {
             summary: RunSummary::of(record, audience),
-            pending: Pending::default(),
-            usage: Usage::default(),
-            text: None,
-            finish_reason: None,
-            error: None,
-        };
-        for event in log.iter().flat_map(|entry| &entry.events) {
-            if let Some(seen) = view(event, audience) {
-                run.take(&seen);
-            }
-        }
-        // Without a deadline nobody may execute it yet: a person has to decide first.
-        run.pending.calls.retain(|call| call.deadline.is_some());
-        run
-    }
-
-    fn take(&mut self, event: &Event) {
-        match event {
-            Event::TextEnd(said) => self.text = Some(said.text.clone()),
-            Event::ToolInputAvailable(asked) if asked.placement == Placement::Client => {
-                self.pending.calls.push(PendingCall {
-                    tool_call_id: asked.tool_call_id,
-                    tool_name: asked.tool_name.to_string(),
-                    input: asked.input.clone(),
-                    deadline: asked.deadline,
-                    claim: None,
-                });
-            }
-            Event::ToolApprovalRequest(asked) => self.pending.approvals.push(PendingApproval {
-                approval_id: asked.approval_id,
-                tool_call_id: asked.tool_call_id,
-                tool_name: asked.tool_name.to_string(),
-                input: asked.input.clone(),
-                expires_at: asked.expires_at,
-            }),
-            Event::ToolApprovalResponse(answer) => {
-                self.pending
-                    .approvals
-                    .retain(|asked| asked.approval_id != answer.approval_id);
-                if let Some(call) = self.pending.call(answer.tool_call_id) {
-                    call.input = answer.input.clone().or(call.input.take());
-                    call.deadline = answer.deadline.or(call.deadline);
-                }
-            }
-            Event::ToolExecuting(begun) => {
-                self.pending.pauses.extend(begun.pause.map(|pause| PendingPause {
-                    tool_call_id: begun.tool_call_id,
-                    tool_name: begun.tool_name.to_string(),
-                    until: pause.until,
-                    signal: pause.signal,
-                }));
-                if let Some(call) = self.pending.call(begun.tool_call_id) {
-                    call.claim = begun.claim.clone();
-                }
-            }
-            Event::ToolReleased(released) => {
-                if let Some(call) = self.pending.call(released.tool_call_id) {
-                    call.claim = None;
-                }
-            }
-            Event::ToolOutputAvailable(ended) => self.pending.settle(ended.tool_call_id),
-            Event::ToolOutputError(ended) => self.pending.settle(ended.tool_call_id),
-            Event::ToolOutputDenied(ended) => self.pending.settle(ended.tool_call_id),
-            Event::StepFinish(step) => {
-                self.usage.input_tokens += step.usage.input_tokens;
-                self.usage.output_tokens += step.usage.output_tokens;
-                self.usage.reasoning_tokens += step.usage.reasoning_tokens;
-                self.usage.cached_tokens += step.usage.cached_tokens;
-                self.finish_reason = word(&step.reason);
-            }
-            Event::RunFinish(ended) => {
-                self.usage = ended.usage;
-                self.finish_reason = word(&ended.reason);
-                self.error = ended.error.clone();
-            }
-            Event::RunStart(_)
-            | Event::Said(_)
-            | Event::StepStart(_)
-            | Event::StepRetry(_)
-            | Event::TextStart(_)
-            | Event::TextDelta(_)
-            | Event::ReasoningStart(_)
-            | Event::ReasoningDelta(_)
-            | Event::ReasoningEnd(_)
-            | Event::ToolInputStart(_)
-            | Event::ToolInputDelta(_)
-            | Event::ToolInputAvailable(_)
-            | Event::ToolProgress(_)
-            | Event::RunStatus(_)
-            | Event::Notification(_) => {}
+            pending: Pending::of(state),
+            usage: state.usage(),
+            text: state.text().map(str::to_owned),
+            finish_reason: match end {
+                Some(end) => word(&end.reason),
+                None => state.finish_reason().and_then(|reason| word(&reason)),
+            },
+            error: end.and_then(|end| end.error.clone()),
         }
     }
 }
 
 impl Pending {
-    fn call(&mut self, id: CallId) -> Option<&mut PendingCall> {
-        self.calls.iter_mut().find(|call| call.tool_call_id == id)
-    }
-    fn settle(&mut self, id: CallId) {
-        self.calls.retain(|call| call.tool_call_id != id);
-        self.approvals.retain(|asked| asked.tool_call_id != id);
-        self.pauses.retain(|pause| pause.tool_call_id != id);
+    fn of(state: &RunState) -> Self {
+        let mut pending = Self::default();
+        for call in state.pending() {
+            let (tool_call_id, tool_name) = (call.tool.call, call.tool.name.to_string());
+            match &call.state {
+                CallState::Open { deadline, claim } => pending.calls.push(PendingCall {
+                    tool_call_id,
+                    tool_name,
+                    input: call.input.clone(),
+                    deadline: Some(*deadline),
+                    claim: claim.clone(),
+                }),
+                CallState::AwaitsApproval { approval, expires_at } => {
+                    pending.approvals.push(PendingApproval {
+                        approval_id: *approval,
+                        tool_call_id,
+                        tool_name,
+                        input: call.input.clone(),
+                        expires_at: *expires_at,
+                    });
+                }
+                CallState::Paused(pause) => pending.pauses.push(PendingPause {
+                    tool_call_id,
+                    tool_name,
+                    until: pause.until,
+                    signal: pause.signal,
+                }),
+                CallState::Ready | CallState::Executing { .. } | CallState::Settled(_) => {}
+            }
+        }
+        pending
     }
 }
 

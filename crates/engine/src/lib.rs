@@ -23,6 +23,7 @@ mod driver;
 mod family;
 mod occasion;
 mod post;
+mod reads;
 mod reply;
 mod start;
 mod timekeeper;
@@ -343,10 +344,7 @@ fn decided(run: &Run, approval: ApprovalId) -> Option<Decided> {
     let record = run.decision(approval)?;
     Some(Decided {
         approval_id: approval,
-        tool_call_id: CallId {
-            run: approval.run,
-            number: approval.number,
-        },
+        tool_call_id: approval.call(),
         run_id: run.id(),
         approved: matches!(record.verdict, Verdict::Approve(_)),
         seq: record.seq,
@@ -367,7 +365,7 @@ fn claimed(run: &Run, call: CallId) -> Option<Claimed> {
         tool_call_id: call,
         run_id: run.id(),
         tool_name: known.tool.name.to_string(),
-        input: known.input.clone(),
+        input: known.input(),
         holder: claim.holder.clone(),
         until: claim.until,
         deadline: *deadline,

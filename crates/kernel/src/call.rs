@@ -113,10 +113,11 @@ impl Outcome {
 pub struct Call {
     /// What its events carry.
     pub tool: ToolRef,
-    /// The definition it runs by; none when the model asked for a tool that is not there.
+    /// The definition it runs by; none when the model asked for a tool that is not there, and for readers of a log,
+    /// who do not know the tools.
     pub definition: Option<Arc<Tool>>,
-    /// What it runs with: the model's input, or what a person made of it.
-    pub input: Json,
+    /// What it runs with: the model's input, or what a person made of it. None where the reader may not see it.
+    pub input: Option<Json>,
     /// What the vendor wants back with it.
     pub signature: Option<String>,
     /// A person was asked whether it may run.
@@ -125,6 +126,27 @@ pub struct Call {
     pub since: Time,
     /// Where it stands.
     pub state: CallState,
+}
+
+impl Call {
+    /// What it runs with; `null` where the reader may not see it.
+    pub fn input(&self) -> Json {
+        self.input.clone().unwrap_or_else(Json::null)
+    }
+    /// Whether the reader may know that it ran, and no more: its input and what it gave are withheld.
+    pub fn is_redacted(&self) -> bool {
+        self.input.is_none()
+    }
+    /// Whether it has its outcome.
+    pub fn is_settled(&self) -> bool {
+        matches!(self.state, CallState::Settled(_))
+    }
+    /// Notes where the event is stored that settled it.
+    pub(crate) fn note_place(&mut self, seq: Seq) {
+        if let CallState::Settled(settled) = &mut self.state {
+            settled.seq = seq;
+        }
+    }
 }
 
 /// Where a call stands.

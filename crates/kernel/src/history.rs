@@ -6,18 +6,22 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ErrorCode;
-use crate::event::{Entry, Event, ToolOutputAvailable, ToolOutputDenied, ToolOutputError};
+use crate::event::{
+    self, Entry, Event, ReasoningEnd, TextEnd, ToolInputAvailable, ToolOutputAvailable, ToolOutputDenied,
+    ToolOutputError,
+};
 use crate::id::{CallId, RunId};
 use crate::json::Json;
 use crate::message::Part;
 use crate::name::AgentName;
 use crate::prompt::{CallResult, Said, Turn};
+use crate::run::RunState;
 
 /// Where the numbers of calls begin that a client tells of: no run makes so many itself, and an id stays within 40
 /// characters.
 const TOLD_CALLS: u32 = 10_000_000;
 
-/// The turns of one run, built event by event.
+/// The turns of one run: the part of [`RunState`] that a model reads. [`RunState::apply`] says what to add.
 #[derive(Debug, Clone, Default)]
 pub struct Transcript {
     turns: Vec<Arc<Turn>>,
@@ -27,60 +31,61 @@ pub struct Transcript {
     calls: Vec<(CallId, Arc<str>, Option<CallResult>)>,
     /// What people said since the last step began: the model reads it with the next one.
     unread: Vec<Vec<Part>>,
+    /// Where the turns of the last step begin.
+    step_turn: usize,
 }
 
 impl Transcript {
-    /// Takes the next event of the run.
-    pub fn apply(&mut self, event: &Event) {
-        match event {
-            Event::Said(e) => self.unread.push(e.message.parts.clone()),
-            Event::StepStart(_) => {
-                self.close_calls();
-                self.turns
-                    .extend(self.unread.drain(..).map(|parts| Arc::new(Turn::User(parts))));
-            }
-            Event::TextEnd(e) => self.said.push(Said::Text(e.text.clone())),
-            Event::ReasoningEnd(e) => self.said.push(Said::Reasoning {
-                text: e.text.clone(),
-                signature: e.signature.clone(),
-            }),
-            Event::ToolInputAvailable(e) => {
-                self.calls.push((e.tool_call_id, e.tool_name.clone(), None));
-                self.said.push(Said::Call {
-                    id: e.tool_call_id,
-                    name: e.tool_name.clone(),
-                    input: e.input.clone().unwrap_or_else(Json::null),
-                    signature: e.signature.clone(),
-                });
-            }
-            Event::ToolOutputAvailable(e) => {
-                self.settle(e.tool_call_id, output_result(e), false);
-            }
-            Event::ToolOutputError(e) => self.settle(e.tool_call_id, error_result(e), true),
-            Event::ToolOutputDenied(e) => self.settle(e.tool_call_id, denied_result(e), true),
-            Event::StepFinish(_) => {
-                if !self.said.is_empty() {
-                    self.turns
-                        .push(Arc::new(Turn::Assistant(std::mem::take(&mut self.said))));
-                }
-            }
-            Event::RunFinish(_) => self.close_calls(),
-            Event::RunStart(_)
-            | Event::StepRetry(_)
-            | Event::TextStart(_)
-            | Event::TextDelta(_)
-            | Event::ReasoningStart(_)
-            | Event::ReasoningDelta(_)
-            | Event::ToolInputStart(_)
-            | Event::ToolInputDelta(_)
-            | Event::ToolApprovalRequest(_)
-            | Event::ToolApprovalResponse(_)
-            | Event::ToolExecuting(_)
-            | Event::ToolReleased(_)
-            | Event::ToolProgress(_)
-            | Event::RunStatus(_)
-            | Event::Notification(_) => {}
+    pub(crate) fn add_message(&mut self, e: &event::Said) {
+        self.unread.push(e.message.parts.clone());
+    }
+    pub(crate) fn start_step(&mut self) {
+        self.close_calls();
+        self.turns
+            .extend(self.unread.drain(..).map(|parts| Arc::new(Turn::User(parts))));
+        self.step_turn = self.turns.len();
+    }
+    pub(crate) fn add_text(&mut self, e: &TextEnd) {
+        self.said.push(Said::Text(e.text.clone()));
+    }
+    pub(crate) fn add_reasoning(&mut self, e: &ReasoningEnd) {
+        self.said.push(Said::Reasoning {
+            text: e.text.clone(),
+            signature: e.signature.clone(),
+        });
+    }
+    pub(crate) fn add_call(&mut self, e: &ToolInputAvailable) {
+        self.calls.push((e.tool_call_id, e.tool_name.clone(), None));
+        self.said.push(Said::Call {
+            id: e.tool_call_id,
+            name: e.tool_name.clone(),
+            input: e.input.clone().unwrap_or_else(Json::null),
+            signature: e.signature.clone(),
+        });
+    }
+    pub(crate) fn settle(&mut self, call: CallId, output: Json, is_error: bool) {
+        if let Some((id, name, result)) = self.calls.iter_mut().find(|(id, ..)| *id == call) {
+            *result = Some(CallResult {
+                id: *id,
+                name: name.clone(),
+                output,
+                is_error,
+            });
         }
+    }
+    pub(crate) fn finish_step(&mut self) {
+        if !self.said.is_empty() {
+            self.turns
+                .push(Arc::new(Turn::Assistant(std::mem::take(&mut self.said))));
+        }
+    }
+    /// The calls of the last step are over, each with its result if it has one.
+    pub(crate) fn close_calls(&mut self) {
+        if self.calls.is_empty() {
+            return;
+        }
+        let results = self.calls.drain(..).filter_map(|(.., result)| result).collect();
+        self.turns.push(Arc::new(Turn::Results(results)));
     }
 
     /// The conversation up to the step that is being asked.
@@ -93,23 +98,20 @@ impl Transcript {
         !self.unread.is_empty()
     }
 
-    fn settle(&mut self, call: CallId, output: Json, is_error: bool) {
-        if let Some((id, name, result)) = self.calls.iter_mut().find(|(id, ..)| *id == call) {
-            *result = Some(CallResult {
-                id: *id,
-                name: name.clone(),
-                output,
-                is_error,
-            });
-        }
+    /// The last text of the model.
+    pub(crate) fn text(&self) -> Option<&str> {
+        let mut turns = self.turns.iter().rev();
+        let before = || turns.find_map(|turn| texts(turn).next_back());
+        texts_of(&self.said).next_back().or_else(before)
     }
 
-    fn close_calls(&mut self) {
-        if self.calls.is_empty() {
-            return;
-        }
-        let results = self.calls.drain(..).filter_map(|(.., result)| result).collect();
-        self.turns.push(Arc::new(Turn::Results(results)));
+    /// All text of the last step, whether or not its calls have ended.
+    pub(crate) fn answer(&self) -> String {
+        let turns = self.turns[self.step_turn..].iter();
+        turns
+            .flat_map(|turn| texts(turn))
+            .chain(texts_of(&self.said))
+            .collect()
     }
 
     /// All turns, with what nobody answered yet, and only the words of what was said: for readers that do not
@@ -132,8 +134,23 @@ impl Transcript {
     }
 }
 
+fn texts(turn: &Turn) -> impl DoubleEndedIterator<Item = &str> {
+    let said = match turn {
+        Turn::Assistant(said) => said.as_slice(),
+        Turn::User(_) | Turn::Results(_) => &[],
+    };
+    texts_of(said)
+}
+
+fn texts_of(said: &[Said]) -> impl DoubleEndedIterator<Item = &str> {
+    said.iter().filter_map(|part| match part {
+        Said::Text(text) => Some(text.as_str()),
+        Said::Reasoning { .. } | Said::Call { .. } => None,
+    })
+}
+
 /// The output; beside what there is to know about its tool, if there is something.
-fn output_result(e: &ToolOutputAvailable) -> Json {
+pub(crate) fn output_result(e: &ToolOutputAvailable) -> Json {
     let output = e.output.clone().unwrap_or_else(Json::null);
     match &e.warning {
         Some(warning) => serde_json::json!({ "output": output.to_value(), "warning": warning }).into(),
@@ -141,12 +158,12 @@ fn output_result(e: &ToolOutputAvailable) -> Json {
     }
 }
 
-fn error_result(e: &ToolOutputError) -> Json {
+pub(crate) fn error_result(e: &ToolOutputError) -> Json {
     let code = e.code.unwrap_or(ErrorCode::ExecutionFailed);
     serde_json::json!({ "error": { "code": code, "message": e.error_text } }).into()
 }
 
-fn denied_result(e: &ToolOutputDenied) -> Json {
+pub(crate) fn denied_result(e: &ToolOutputDenied) -> Json {
     let message = e.reason.as_deref().unwrap_or("a person did not allow this call");
     serde_json::json!({ "error": { "code": ErrorCode::Denied, "message": message } }).into()
 }
@@ -156,9 +173,8 @@ fn denied_result(e: &ToolOutputDenied) -> Json {
 pub fn before(run: RunId, agent: &AgentName, entries: &[Entry]) -> Vec<Arc<Turn>> {
     #[derive(Default)]
     struct Spoken {
-        transcript: Transcript,
+        state: RunState,
         own: bool,
-        ended: bool,
     }
     let mut spoken: Vec<Spoken> = Vec::new();
     let mut place: HashMap<RunId, usize> = HashMap::new();
@@ -174,22 +190,21 @@ pub fn before(run: RunId, agent: &AgentName, entries: &[Entry]) -> Vec<Arc<Turn>
             spoken.push(Spoken::default());
         }
         let part = &mut spoken[index];
-        for event in &entry.events {
-            match event {
-                Event::RunStart(e) => part.own = e.agent == *agent,
-                Event::RunFinish(_) => part.ended = true,
-                _ => {}
+        for (seq, event) in entry.placed() {
+            if let Event::RunStart(e) = event {
+                part.own = e.agent == *agent;
             }
-            part.transcript.apply(event);
+            part.state.apply(event, seq, entry.time);
         }
     }
     spoken
         .into_iter()
         .flat_map(|part| {
-            if part.own && part.ended && !part.transcript.has_unread() {
-                part.transcript.turns
-            } else {
-                part.transcript.words()
+            let has_ended = part.state.end().is_some();
+            let transcript = part.state.into_transcript();
+            match part.own && has_ended && !transcript.has_unread() {
+                true => transcript.turns,
+                false => transcript.words(),
             }
         })
         .collect()

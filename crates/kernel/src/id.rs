@@ -180,6 +180,21 @@ numbered!(
     ApprovalId, "appr_"
 );
 
+impl CallId {
+    /// The question whether this call may run.
+    pub fn approval(self) -> ApprovalId {
+        let Self { run, number } = self;
+        ApprovalId { run, number }
+    }
+}
+impl ApprovalId {
+    /// The call that the question is about.
+    pub fn call(self) -> CallId {
+        let Self { run, number } = self;
+        CallId { run, number }
+    }
+}
+
 /// What an error message may quote of a text that somebody sent.
 fn shorten(text: &str) -> String {
     const QUOTED_CHARS_MAX: usize = 64;

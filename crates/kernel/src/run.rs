@@ -7,25 +7,27 @@ mod approve;
 mod pause;
 mod pipeline;
 mod replay;
+mod state;
 mod take;
 
 pub use answer::json_in;
 pub use replay::tool_ref;
+pub use state::{DecisionRecord, MessageRecord, RunState, Verdict};
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Agent;
 use crate::call::{Call, CallState, ErrorCode, Outcome};
-use crate::event::{Budget, Claim, FinishReason, Seq, Status, Usage};
-use crate::history::Transcript;
-use crate::id::{ApprovalId, CallId, EntityId, MessageId, RunId};
+use crate::event::{Budget, Claim, FinishReason, Status, Usage};
+use crate::id::{ApprovalId, CallId, EntityId, RunId};
 use crate::json::Json;
 use crate::message::Message;
 use crate::problem::Problem;
 use crate::prompt::Turn;
 use crate::time::Time;
 use crate::tool::Toolbox;
+use state::Phase;
 
 /// How long a question to a person stays open.
 pub const APPROVAL_EXPIRY: Duration = Duration::from_secs(24 * 3600);
@@ -43,66 +45,10 @@ pub struct Run {
     revision: u32,
     /// What the run at the top and all below it may use up.
     budget: Budget,
-    phase: Phase,
-    /// The status that the log tells.
-    told: Status,
-    /// Steps begun.
-    step: u32,
-    /// Steps begun since somebody last spoke: `loop.maxSteps` counts these.
-    steps_since_message: u32,
-    calls: Vec<Call>,
-    decisions: Vec<DecisionRecord>,
-    messages: Vec<MessageId>,
-    speaker: Option<EntityId>,
-    transcript: Transcript,
+    /// What its events say of it.
+    state: RunState,
     /// What the client says was said before, when the agent takes its word.
     told_before: Option<Arc<[Arc<Turn>]>>,
-    usage: Usage,
-}
-
-/// What a run is waiting for.
-#[derive(Debug, Clone, PartialEq)]
-enum Phase {
-    /// To be picked up.
-    Queued,
-    /// The model's reply.
-    Asking {
-        /// How often this step was tried before.
-        failures: u32,
-        /// When it may be tried again.
-        not_before: Option<Time>,
-    },
-    /// The calls from this number on. At least one is not settled between two `take`s.
-    Calling {
-        /// Number of the step's first call.
-        first: u32,
-    },
-    /// Nothing.
-    Ended(Status),
-}
-
-/// A decision that was taken, for whoever sends it again.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DecisionRecord {
-    /// The question.
-    pub approval: ApprovalId,
-    /// The answer.
-    pub verdict: Verdict,
-    /// Where it is stored.
-    pub seq: Seq,
-    /// When.
-    pub time: Time,
-    /// Whether a person answered, or nobody did in time.
-    pub answered: bool,
-}
-
-/// What a person says to a question.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    /// Yes; with another input when given.
-    Approve(Option<Json>),
-    /// No, and why.
-    Deny(Option<String>),
 }
 
 /// Something that happens to a run.
@@ -288,6 +234,10 @@ impl Run {
     pub fn agent(&self) -> &Arc<Agent> {
         &self.agent
     }
+    /// What its events say of it.
+    pub fn state(&self) -> &RunState {
+        &self.state
+    }
     /// What it may call.
     pub fn tools(&self) -> &Arc<Toolbox> {
         &self.tools
@@ -307,11 +257,11 @@ impl Run {
                 .as_ref()
                 .is_some_and(|tool| tool.execution.is_run())
         };
-        self.depth > 0 || self.calls.iter().any(child)
+        self.depth > 0 || self.state.calls.iter().any(child)
     }
     /// Whom it works for: the person who spoke last, here or above.
     pub fn speaker(&self) -> Option<EntityId> {
-        self.speaker
+        self.state.speaker
     }
     /// How many runs stand above it.
     pub fn depth(&self) -> u32 {
@@ -319,32 +269,30 @@ impl Run {
     }
     /// The step it is in.
     pub fn step(&self) -> u32 {
-        self.step
+        self.state.step
     }
     /// What it has cost.
     pub fn usage(&self) -> Usage {
-        self.usage
+        self.state.usage
     }
     /// Every call so far, in call order.
     pub fn calls(&self) -> &[Call] {
-        &self.calls
+        &self.state.calls
     }
     /// A call by id.
     pub fn call(&self, id: CallId) -> Option<&Call> {
-        (id.run == self.id)
-            .then(|| self.calls.get(id.number as usize))
-            .flatten()
+        self.state.call(id)
     }
     /// The id of the call that the model asks for in `slot` of the reply that is arriving.
     pub fn next_call(&self, slot: u32) -> CallId {
         CallId {
             run: self.id,
-            number: self.calls.len() as u32 + slot,
+            number: self.state.calls.len() as u32 + slot,
         }
     }
     /// A decision that was taken.
     pub fn decision(&self, approval: ApprovalId) -> Option<&DecisionRecord> {
-        self.decisions.iter().find(|record| record.approval == approval)
+        self.state.decision(approval)
     }
     /// The conversation before the run, when the agent takes the client's word for it; the log's otherwise.
     pub fn told_before(&self) -> Option<&Arc<[Arc<Turn>]>> {
@@ -352,19 +300,19 @@ impl Run {
     }
     /// The run's own conversation up to the step that is being asked.
     pub fn turns(&self) -> &[Arc<Turn>] {
-        self.transcript.turns()
+        self.state.turns()
     }
 
     /// Where it stands, by what it waits for.
     pub fn status(&self) -> Status {
-        match &self.phase {
+        match &self.state.phase {
             Phase::Queued => Status::Queued,
             Phase::Asking { .. } => Status::Running,
-            Phase::Ended(status) => *status,
+            Phase::Ended(end) => end.status,
             Phase::Calling { first } => {
                 // Whoever has something to do is told first: people, then clients; time takes care of itself.
                 let mut status = Status::WaitingTime;
-                for call in &self.calls[*first as usize..] {
+                for call in &self.state.calls[*first as usize..] {
                     match &call.state {
                         CallState::Ready | CallState::Executing { .. } => return Status::Running,
                         CallState::AwaitsApproval { .. } => status = Status::WaitingApproval,
@@ -381,16 +329,16 @@ impl Run {
 
     /// What must be under way now, in order. Nothing for a run that only waits: it costs no memory.
     pub fn due(&self) -> Vec<Due<'_>> {
-        match &self.phase {
+        match &self.state.phase {
             Phase::Queued | Phase::Ended(_) => Vec::new(),
             Phase::Asking { failures, not_before } => {
                 vec![Due::Ask {
-                    step: self.step,
+                    step: self.state.step,
                     failures: *failures,
                     not_before: *not_before,
                 }]
             }
-            Phase::Calling { first } => self.calls[*first as usize..]
+            Phase::Calling { first } => self.state.calls[*first as usize..]
                 .iter()
                 .filter(|call| matches!(call.state, CallState::Ready | CallState::Executing { .. }))
                 .map(Due::Call)
@@ -400,10 +348,13 @@ impl Run {
 
     /// The earliest moment at which [`Arrival::Tick`] would change something.
     pub fn wake_at(&self) -> Option<Time> {
-        let Phase::Calling { first } = &self.phase else {
+        let Phase::Calling { first } = &self.state.phase else {
             return None;
         };
-        self.calls[*first as usize..].iter().filter_map(wake_of).min()
+        self.state.calls[*first as usize..]
+            .iter()
+            .filter_map(wake_of)
+            .min()
     }
 }
 

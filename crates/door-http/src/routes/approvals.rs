@@ -3,11 +3,9 @@
 use axum::extract::State;
 use serde::Serialize;
 use toolgate_engine::intake::{Decided, Decision};
-use toolgate_kernel::event::Event;
 use toolgate_kernel::id::{ApprovalId, CallId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::view::view;
 use utoipa::ToSchema;
 
 use crate::answer::{Answer, ok};
@@ -120,13 +118,9 @@ async fn sees_input(door: &Shared, who: &Principal, approval: ApprovalId) -> Res
     if who.user.is_none() {
         return Ok(true);
     }
-    let log = door.engine.store().run_log(approval.run).await?;
-    let mut events = log.iter().flat_map(|entry| &entry.events);
-    let asked = events
-        .find(|event| matches!(event, Event::ToolApprovalRequest(asked) if asked.approval_id == approval));
-    let Some(asked) = asked else {
-        return Err(Refusal::not_found("approval"));
-    };
-    let seen = view(asked, who.audience());
-    Ok(matches!(seen.as_deref(), Some(Event::ToolApprovalRequest(asked)) if asked.input.is_some()))
+    let state = door.engine.run_state(approval.run, who.audience()).await?;
+    match state.call(approval.call()).filter(|call| call.asked) {
+        Some(call) => Ok(call.input.is_some()),
+        None => Err(Refusal::not_found("approval")),
+    }
 }

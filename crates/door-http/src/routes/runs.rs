@@ -135,8 +135,8 @@ pub(crate) async fn get(
 ) -> Result<Answer<RunBody>, Refusal> {
     // The log is read after the row: what the row says has happened is in it.
     let record = door.run(&who, run).await?;
-    let log = door.engine.store().run_log(run).await?;
-    Ok(ok(RunBody::of(record, &log, who.audience())))
+    let state = door.engine.run_state(run, who.audience()).await?;
+    Ok(ok(RunBody::of(record, &state, who.audience())))
 }
 
 /// Cancels a run and everything below it. A run that has ended stays as it is.

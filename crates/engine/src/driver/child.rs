@@ -61,7 +61,7 @@ impl Driver {
     /// The run that executes a call, as it begins.
     fn child_of(&self, call: &Call, tool: &Tool, child: RunId) -> Result<ChildStart, Outcome> {
         let own = self.run.agent();
-        let input = call.input.to_value();
+        let input = call.input().to_value();
         let (agent, behind, text) = match &tool.execution {
             Execution::Prompt(prompt) => {
                 let text = prompt.prompt.fill(&input, plain);
@@ -75,9 +75,9 @@ impl Driver {
                         format!("{named:?} is no name of an agent"),
                     )
                 })?;
-                (agent, None, child_text(&call.input, &input))
+                (agent, None, child_text(&call.input(), &input))
             }
-            Execution::Agent { agent } => (agent.clone(), None, child_text(&call.input, &input)),
+            Execution::Agent { agent } => (agent.clone(), None, child_text(&call.input(), &input)),
             _ => unreachable!("only these are runs of their own"),
         };
         Ok(ChildStart {

@@ -118,7 +118,7 @@ impl Driver {
                 let mut context = self.context(call, &tool, history, cancel.clone());
                 let speaker = self.run.speaker();
                 let stop = cancel.drop_guard();
-                let input = call.input.clone();
+                let input = call.input();
                 let inner = self.inner.clone();
                 async move {
                     if let Some(speaker) = speaker {

@@ -142,7 +142,7 @@ impl Driver {
             let fresh = call.state == CallState::Ready && !self.inner.is_stopping();
             match &tool.execution {
                 Execution::Static(value) => output(value.clone()),
-                Execution::PassThrough => output(call.input.clone()),
+                Execution::PassThrough => output(call.input()),
                 execution if execution.is_run() && fresh => Some(Arrival::Started {
                     call: id,
                     child: Some(RunId::new(Uuid::now_v7())),

@@ -6,7 +6,6 @@ use super::Run;
 use super::pipeline::sentences;
 use crate::id::MessageId;
 use crate::message::{Message, Part};
-use crate::prompt::{Said, Turn};
 
 /// How often an answer that does not fit is asked for again.
 const CORRECTIONS_MAX: usize = 1;
@@ -25,7 +24,7 @@ impl Run {
     /// What is wrong with the answer, when the agent's must have a form.
     pub(super) fn misfit(&self) -> Option<String> {
         let result = self.agent.result.as_ref()?;
-        let value = match json_in(&self.last_words()) {
+        let value = match json_in(&self.state.answer()) {
             Ok(value) => value,
             Err(words) => return Some(words),
         };
@@ -36,7 +35,7 @@ impl Run {
     /// Asks for the answer again, unless that was done.
     pub(super) fn correction(&self, misfit: &str) -> Option<Message> {
         // The first message is the prompt; any other is a correction.
-        let made = self.messages.len().saturating_sub(1);
+        let made = self.state.messages.len().saturating_sub(1);
         if made >= CORRECTIONS_MAX {
             return None;
         }
@@ -49,16 +48,5 @@ impl Run {
             parts: vec![Part::Text { text }],
             metadata: None,
         })
-    }
-
-    fn last_words(&self) -> String {
-        let Some(Turn::Assistant(said)) = self.turns().last().map(AsRef::as_ref) else {
-            return String::new();
-        };
-        let words = said.iter().filter_map(|part| match part {
-            Said::Text(text) => Some(text.as_str()),
-            Said::Reasoning { .. } | Said::Call { .. } => None,
-        });
-        words.collect()
     }
 }

@@ -4,7 +4,7 @@ use super::pipeline::{Fate, release, sentences};
 use super::{Rejected, Run, Verdict};
 use crate::call::{Call, CallState, Settled};
 use crate::event::{Event, ToolApprovalResponse, ToolOutputDenied};
-use crate::id::{ApprovalId, CallId, EntityId};
+use crate::id::{ApprovalId, EntityId};
 use crate::problem::Problem;
 use crate::time::Time;
 use crate::view::hidden;
@@ -50,12 +50,7 @@ impl Run {
 
     /// The call that waits for this answer, or why it does not wait any more.
     fn asked(&self, approval: ApprovalId, verdict: &Verdict) -> Result<&Call, Rejected> {
-        let call = self
-            .call(CallId {
-                run: approval.run,
-                number: approval.number,
-            })
-            .ok_or(Rejected::Unknown)?;
+        let call = self.call(approval.call()).ok_or(Rejected::Unknown)?;
         match (&call.state, self.decision(approval)) {
             (CallState::AwaitsApproval { .. }, _) => Ok(call),
             (_, Some(record)) if record.answered && record.verdict == *verdict => Err(Rejected::Repeated),

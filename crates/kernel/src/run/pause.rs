@@ -15,10 +15,10 @@ use std::time::Duration;
 impl Run {
     /// The pauses that begin now.
     pub(super) fn pauses(&self, now: Time) -> Vec<Event> {
-        let super::Phase::Calling { first } = self.phase else {
+        let super::Phase::Calling { first } = self.state.phase else {
             return Vec::new();
         };
-        let fresh = self.calls[first as usize..]
+        let fresh = self.state.calls[first as usize..]
             .iter()
             .filter(|call| call.state == CallState::Ready);
         let begun = fresh.filter_map(|call| {
@@ -26,7 +26,7 @@ impl Run {
             let Execution::Waiting(wait) = &tool.execution else {
                 return None;
             };
-            let pause = pause(*wait, tool, &call.input.to_value(), now);
+            let pause = pause(*wait, tool, &call.input().to_value(), now);
             Some(ToolExecuting::of(&call.tool, None, None, Some(pause)).into())
         });
         begun.collect()

@@ -105,7 +105,7 @@ impl Run {
                 format!("one step may make {} calls", limits.calls_per_step),
             ));
         }
-        if self.usage.total() > limits.tokens {
+        if self.state.usage.total() > limits.tokens {
             return Err((
                 ErrorCode::LimitExceeded,
                 format!("this run may use {} tokens, and has used them", limits.tokens),
@@ -129,10 +129,7 @@ impl Run {
         }
         Ok(match asks {
             true => Fate::Ask {
-                approval: ApprovalId {
-                    run: call.run,
-                    number: call.number,
-                },
+                approval: call.approval(),
                 expires_at: now.after(APPROVAL_EXPIRY),
             },
             false => release(tool, now),
@@ -165,10 +162,10 @@ impl Run {
 
     /// Calls of the step that are runs of their own.
     fn runs_of_step(&self) -> u32 {
-        let Phase::Calling { first } = self.phase else {
+        let Phase::Calling { first } = self.state.phase else {
             return 0;
         };
-        let open = self.calls[first as usize..].iter().filter(|call| {
+        let open = self.state.calls[first as usize..].iter().filter(|call| {
             let is_run = call
                 .definition
                 .as_ref()
@@ -179,7 +176,7 @@ impl Run {
     }
 
     fn has_output(&self, tool: &str) -> bool {
-        self.calls.iter().any(|call| {
+        self.state.calls.iter().any(|call| {
             call.tool.name.as_ref() == tool
                 && matches!(&call.state, CallState::Settled(settled) if matches!(settled.outcome, Outcome::Output(_)))
         })

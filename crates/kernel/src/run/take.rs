@@ -68,10 +68,7 @@ impl Log<'_> {
     }
 
     fn consider(&mut self, arrival: Arrival) -> Result<(), Rejected> {
-        let ended = match &self.run.phase {
-            Phase::Ended(status) => Some(*status),
-            Phase::Queued | Phase::Asking { .. } | Phase::Calling { .. } => None,
-        };
+        let ended = self.run.state.end().map(|end| end.status);
         match (arrival, ended) {
             // These find their answer in what the run remembers, also after its end.
             (Arrival::Result { call, outcome }, _) => self.result(call, outcome),
@@ -96,7 +93,7 @@ impl Log<'_> {
             }
             (Arrival::Claim { call, claim }, _) => self.claim(call, claim),
             (Arrival::Release { call, holder }, _) => self.release(call, &holder),
-            (Arrival::Message(message), _) if self.run.messages.contains(&message.message_id) => {
+            (Arrival::Message(message), _) if self.run.state.has_message(message.message_id) => {
                 Err(Rejected::Repeated)
             }
             (Arrival::Tick | Arrival::Recovered, Some(_)) => Ok(()),
@@ -124,8 +121,8 @@ impl Log<'_> {
                 None,
             ) => {
                 let asked =
-                    matches!(self.run.phase, Phase::Asking { failures: seen, .. } if seen == failures);
-                if step != self.run.step || !asked {
+                    matches!(self.run.state.phase, Phase::Asking { failures: seen, .. } if seen == failures);
+                if step != self.run.state.step || !asked {
                     return Err(Rejected::OutOfTurn);
                 }
                 self.broke(failures, error, retryable, retry_after);
@@ -158,13 +155,13 @@ impl Log<'_> {
     fn tell_status(&mut self) {
         let status = self.run.status();
         // The start and the end of a run have events of their own.
-        if status != self.run.told && !status.is_final() && !self.events.is_empty() {
+        if status != self.run.state.status && !status.is_final() && !self.events.is_empty() {
             self.emit(RunStatus { status });
         }
     }
 
     fn begin(&mut self) -> Result<(), Rejected> {
-        if self.run.phase != Phase::Queued {
+        if self.run.state.phase != Phase::Queued {
             return Err(Rejected::OutOfTurn);
         }
         self.next_step();
@@ -172,7 +169,7 @@ impl Log<'_> {
     }
 
     fn reply(&mut self, reply: Reply) -> Result<(), Rejected> {
-        if reply.step != self.run.step || !matches!(self.run.phase, Phase::Asking { .. }) {
+        if reply.step != self.run.state.step || !matches!(self.run.state.phase, Phase::Asking { .. }) {
             return Err(Rejected::OutOfTurn);
         }
         let mut in_step = 0;
@@ -214,7 +211,7 @@ impl Log<'_> {
             }
         }
         self.emit(StepFinish {
-            step: self.run.step,
+            step: self.run.state.step,
             reason: reply.reason,
             usage: reply.usage,
         });
@@ -228,7 +225,7 @@ impl Log<'_> {
 
     /// The model asked for nothing: the run is over, unless somebody has spoken meanwhile.
     fn answered(&mut self, reason: FinishReason) {
-        if self.run.transcript.has_unread() {
+        if self.run.state.transcript.has_unread() {
             return self.next_step();
         }
         if let Some(misfit) = self.run.misfit() {
@@ -250,10 +247,10 @@ impl Log<'_> {
 
     /// Once every call of the step has settled, the next step.
     fn go_on(&mut self) {
-        let Phase::Calling { first } = self.run.phase else {
+        let Phase::Calling { first } = self.run.state.phase else {
             return;
         };
-        let calls = &self.run.calls[first as usize..];
+        let calls = &self.run.state.calls[first as usize..];
         if calls
             .iter()
             .all(|call| matches!(call.state, CallState::Settled(_)))
@@ -264,21 +261,21 @@ impl Log<'_> {
 
     fn next_step(&mut self) {
         let limits = &self.run.agent.limits;
-        if self.run.usage.total() > limits.tokens {
+        if self.run.state.usage.total() > limits.tokens {
             let used = format!("the run used more than {} tokens", limits.tokens);
             return self.finish(Status::Failed, EndReason::Limit, Some(used));
         }
-        let fresh = self.run.transcript.has_unread();
-        if !fresh && self.run.steps_since_message >= limits.steps {
+        let fresh = self.run.state.transcript.has_unread();
+        if !fresh && self.run.state.steps_since_message >= limits.steps {
             return self.finish(Status::Completed, EndReason::MaxSteps, None);
         }
         self.emit(StepStart {
-            step: self.run.step + 1,
+            step: self.run.state.step + 1,
         });
     }
 
     fn finish(&mut self, status: Status, reason: EndReason, error: Option<String>) {
-        let usage: Usage = self.run.usage;
+        let usage: Usage = self.run.state.usage;
         self.emit(RunFinish {
             status,
             reason,
@@ -296,7 +293,7 @@ impl Log<'_> {
         let wait = retry_after.unwrap_or(backoff).min(RETRY_DELAY_MAX);
         let not_before = self.now.after(wait);
         self.emit(StepRetry {
-            step: self.run.step,
+            step: self.run.state.step,
             attempt,
             error: Some(error),
             not_before,
@@ -402,9 +399,9 @@ impl Log<'_> {
         if let Some(call) = self.run.call(id) {
             return Ok(call);
         }
-        let next = self.run.calls.len() as u32;
+        let next = self.run.state.calls.len() as u32;
         let soon = next..next.saturating_add(self.run.agent.limits.calls_per_step);
-        match self.run.phase {
+        match self.run.state.phase {
             Phase::Asking { .. } if id.run == self.run.id && soon.contains(&id.number) => {
                 Err(Rejected::NotYet)
             }
@@ -416,7 +413,7 @@ impl Log<'_> {
 
     fn tick(&mut self) {
         for index in self.open_calls() {
-            let call = self.run.calls[index].clone();
+            let call = self.run.state.calls[index].clone();
             match &call.state {
                 CallState::AwaitsApproval { approval, expires_at } if *expires_at <= self.now => {
                     self.emit_all(denial(&call, *approval, None, None, true));
@@ -457,7 +454,7 @@ impl Log<'_> {
 
     fn cancel(&mut self) {
         for index in self.open_calls() {
-            let id = self.run.calls[index].tool.call;
+            let id = self.run.state.calls[index].tool.call;
             self.settle(id, Outcome::error(ErrorCode::Cancelled, "the run was cancelled"));
         }
         self.finish(Status::Cancelled, EndReason::Cancelled, None);
@@ -466,17 +463,17 @@ impl Log<'_> {
     /// What ran when the gateway died: once more where that does no harm, otherwise nobody knows. What a reply
     /// had streamed is void, and readers are told so.
     fn recover(&mut self) {
-        if let Phase::Asking { failures, .. } = self.run.phase {
+        if let Phase::Asking { failures, .. } = self.run.state.phase {
             let not_before = self.now;
             self.emit(StepRetry {
-                step: self.run.step,
+                step: self.run.state.step,
                 attempt: failures,
                 error: None,
                 not_before,
             });
         }
         for index in self.open_calls() {
-            let call = &self.run.calls[index];
+            let call = &self.run.state.calls[index];
             let again = call
                 .definition
                 .as_ref()
@@ -495,7 +492,7 @@ impl Log<'_> {
     /// should know what it did.
     fn supersede(&mut self) {
         for index in self.open_calls() {
-            let call = &self.run.calls[index];
+            let call = &self.run.state.calls[index];
             let is_run = call
                 .definition
                 .as_ref()
@@ -509,16 +506,16 @@ impl Log<'_> {
     }
 
     fn open_calls(&self) -> Vec<usize> {
-        let Phase::Calling { first } = self.run.phase else {
+        let Phase::Calling { first } = self.run.state.phase else {
             return Vec::new();
         };
-        (first as usize..self.run.calls.len())
-            .filter(|&index| !matches!(self.run.calls[index].state, CallState::Settled(_)))
+        (first as usize..self.run.state.calls.len())
+            .filter(|&index| !matches!(self.run.state.calls[index].state, CallState::Settled(_)))
             .collect()
     }
 
     fn settle(&mut self, id: CallId, outcome: Outcome) {
-        let call = &self.run.calls[id.number as usize];
+        let call = &self.run.state.calls[id.number as usize];
         let tool = call.tool.clone();
         let deprecated = call.definition.as_ref().and_then(|tool| tool.deprecated.clone());
         match outcome {

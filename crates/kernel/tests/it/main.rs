@@ -13,5 +13,6 @@ mod official_suite;
 mod profile;
 mod query;
 mod run;
+mod run_state;
 mod schema;
 mod view;

@@ -14,8 +14,10 @@ use toolgate_kernel::event::{Claim, Entry, Event, FinishReason, RunStart, Seq, S
 use toolgate_kernel::id::{ApprovalId, CallId, MessageId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
-use toolgate_kernel::run::{Arrival, Due, Rejected, Reply, ReplyPart, Run, Verdict};
+use toolgate_kernel::run::{Arrival, Due, Rejected, Reply, ReplyPart, Run, RunState, Verdict};
 use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::Placement;
+use toolgate_kernel::view::Audience;
 use uuid::Uuid;
 
 const START: Time = Time(1_800_000_000_000);
@@ -170,6 +172,33 @@ impl Story {
             Arc::new(self.agent.tools.clone()),
             &log,
         )
+    }
+
+    /// Whoever folds the log knows what the run knows, as far as it may: from the first entry or from a later one.
+    fn check_readers(&self) {
+        for audience in [Audience::Secret, Audience::Public] {
+            let seen = RunState::of(&self.log, audience);
+            assert_eq!(
+                seen.status(),
+                self.run.status(),
+                "the log tells every change of status"
+            );
+            assert_eq!(seen.usage(), self.run.usage());
+            assert_eq!(seen.calls().len(), self.run.calls().len());
+            for (seen, known) in seen.calls().iter().zip(self.run.calls()) {
+                let hidden = audience == Audience::Public && known.tool.placement != Placement::Client;
+                assert_eq!(seen.is_settled(), known.is_settled());
+                assert_eq!(seen.input.is_none(), hidden);
+                if !hidden {
+                    assert_eq!((&seen.input, &seen.state), (&known.input, &known.state));
+                }
+            }
+            let middle = RunState::of(&self.log[self.log.len() / 2..], audience);
+            for call in middle.calls() {
+                let whole = seen.call(call.tool.call).unwrap();
+                assert_eq!((&call.input, &call.state), (&whole.input, &whole.state));
+            }
+        }
     }
 
     fn settled(&self) -> HashMap<CallId, usize> {
@@ -604,6 +633,7 @@ proptest! {
                 let _ = story.take(arrival);
             }
             prop_assert_eq!(format!("{:?}", story.replayed()), format!("{:?}", story.run));
+            story.check_readers();
         }
         story.play_to_the_end();
         prop_assert_eq!(format!("{:?}", story.replayed()), format!("{:?}", story.run));

@@ -1,0 +1,428 @@
+//! What the events of a run say of it: the one fold from a log to what a reader wants to know.
+//!
+//! [`Run`](super::Run) embeds it to decide what happens next; doors fold what [`view`](crate::view::view) lets
+//! through, so a member that was redacted is absent here too. A new event or call state is thought about in
+//! [`RunState::apply`], and then by whoever matches on it.
+
+use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
+use crate::event::{
+    Claim, Entry, Event, FinishReason, RunFinish, Said, Seq, Status, StepFinish, ToolApprovalResponse,
+    ToolExecuting, ToolInputAvailable, Usage,
+};
+use crate::history::{Transcript, denied_result, error_result, output_result};
+use crate::id::{ApprovalId, CallId, EntityId, MessageId};
+use crate::json::Json;
+use crate::prompt::Turn;
+use crate::time::Time;
+use crate::view::{Audience, view};
+use std::sync::Arc;
+
+/// A run as its log tells it. May be folded from the middle of a log: calls and messages of before are then missing,
+/// and everything else is as of the last event that said it.
+#[derive(Debug, Clone)]
+pub struct RunState {
+    seq: Seq,
+    pub(super) phase: Phase,
+    /// The status that the log tells.
+    pub(super) status: Status,
+    /// Steps begun.
+    pub(super) step: u32,
+    /// Steps begun since somebody last spoke: `loop.maxSteps` counts these.
+    pub(super) steps_since_message: u32,
+    /// In call order, without a gap.
+    pub(super) calls: Vec<Call>,
+    pub(super) decisions: Vec<DecisionRecord>,
+    pub(super) messages: Vec<MessageRecord>,
+    pub(super) speaker: Option<EntityId>,
+    pub(super) transcript: Transcript,
+    pub(super) usage: Usage,
+    finish_reason: Option<FinishReason>,
+    /// Replies that are whole, or void because the step was asked again.
+    replies: u32,
+}
+
+/// What a run is waiting for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Phase {
+    /// To be picked up.
+    Queued,
+    /// The model's reply.
+    Asking {
+        /// How often this step was tried before.
+        failures: u32,
+        /// When it may be tried again.
+        not_before: Option<Time>,
+    },
+    /// The calls from this number on. At least one is not settled between two `take`s.
+    Calling {
+        /// Index of the step's first call.
+        first: u32,
+    },
+    /// Nothing.
+    Ended(RunFinish),
+}
+
+/// A decision on an approval request, kept for whoever sends it again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecisionRecord {
+    /// The question.
+    pub approval: ApprovalId,
+    /// The answer.
+    pub verdict: Verdict,
+    /// Place of the event that holds it; 0 until it is stored.
+    pub seq: Seq,
+    /// When it was stored.
+    pub time: Time,
+    /// Whether a person answered, or nobody did in time.
+    pub answered: bool,
+}
+
+/// What a person says to a question.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// Yes; with another input when given.
+    Approve(Option<Json>),
+    /// No, and why.
+    Deny(Option<String>),
+}
+
+/// A message that the run took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageRecord {
+    /// The message's id.
+    pub id: MessageId,
+    /// Place of the event that holds it; 0 until it is stored.
+    pub seq: Seq,
+    replies_before: u32,
+}
+
+impl Default for RunState {
+    fn default() -> Self {
+        Self {
+            seq: Seq(0),
+            phase: Phase::Queued,
+            status: Status::Queued,
+            step: 0,
+            steps_since_message: 0,
+            calls: Vec::new(),
+            decisions: Vec::new(),
+            messages: Vec::new(),
+            speaker: None,
+            transcript: Transcript::default(),
+            usage: Usage::default(),
+            finish_reason: None,
+            replies: 0,
+        }
+    }
+}
+
+impl RunState {
+    /// Folds the entries of one run, as `audience` may see them.
+    pub fn of(log: &[Entry], audience: Audience) -> Self {
+        let mut state = Self::default();
+        for entry in log {
+            state.extend(entry, audience);
+        }
+        state
+    }
+
+    /// Folds one more entry, as `audience` may see it.
+    pub fn extend(&mut self, entry: &Entry, audience: Audience) {
+        for (seq, event) in entry.placed() {
+            if let Some(seen) = view(event, audience) {
+                self.apply(&seen, seq, entry.time);
+            }
+        }
+    }
+
+    /// Place of the last event it has taken: a reader that follows from here on misses nothing.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+    /// Where the run stands, as of the last event that said so.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+    /// How the run ended; none while it has not.
+    pub fn end(&self) -> Option<&RunFinish> {
+        match &self.phase {
+            Phase::Ended(end) => Some(end),
+            Phase::Queued | Phase::Asking { .. } | Phase::Calling { .. } => None,
+        }
+    }
+    /// Why the model stopped last; none before its first reply.
+    pub fn finish_reason(&self) -> Option<FinishReason> {
+        self.finish_reason
+    }
+    /// The step it is in, counted from 1; 0 before the first.
+    pub fn step(&self) -> u32 {
+        self.step
+    }
+    /// Tokens used by all steps together.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+    /// Every call so far, in call order.
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+    /// A call by id.
+    pub fn call(&self, id: CallId) -> Option<&Call> {
+        self.calls
+            .get(self.index(id)?)
+            .filter(|call| call.tool.call == id)
+    }
+    /// Calls that have no outcome yet, in call order: what the run waits for, each by its [`CallState`].
+    pub fn pending(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| !call.is_settled())
+    }
+    /// A decision that was taken.
+    pub fn decision(&self, approval: ApprovalId) -> Option<&DecisionRecord> {
+        self.decisions.iter().find(|record| record.approval == approval)
+    }
+    /// The messages it took, oldest first.
+    pub fn messages(&self) -> &[MessageRecord] {
+        &self.messages
+    }
+    pub(super) fn has_message(&self, id: MessageId) -> bool {
+        self.messages.iter().any(|message| message.id == id)
+    }
+    /// Whether a reply ended, or was asked for again, since this message: what it streamed is folded by now.
+    pub fn has_replied_since(&self, message: &MessageRecord) -> bool {
+        self.replies > message.replies_before
+    }
+    /// The conversation up to the step that is being asked, as a model reads it.
+    pub fn turns(&self) -> &[Arc<Turn>] {
+        self.transcript.turns()
+    }
+    /// The last text part of the model.
+    pub fn text(&self) -> Option<&str> {
+        self.transcript.text()
+    }
+    /// All text of the last step: the run's answer once it has ended.
+    pub fn answer(&self) -> String {
+        self.transcript.answer()
+    }
+    pub(crate) fn into_transcript(self) -> Transcript {
+        self.transcript
+    }
+
+    /// Takes the next event as a fact.
+    pub fn apply(&mut self, event: &Event, seq: Seq, time: Time) {
+        self.seq = self.seq.max(seq);
+        match event {
+            Event::Said(e) => self.hear(e, seq),
+            Event::StepStart(e) => {
+                self.transcript.start_step();
+                self.step = e.step;
+                self.steps_since_message += 1;
+                if self.status == Status::Queued {
+                    self.status = Status::Running;
+                }
+                self.ask(0, None);
+            }
+            Event::StepRetry(e) => {
+                self.replies += 1;
+                self.ask(e.attempt, Some(e.not_before));
+            }
+            Event::TextEnd(e) => self.transcript.add_text(e),
+            Event::ReasoningEnd(e) => self.transcript.add_reasoning(e),
+            Event::ToolInputAvailable(e) => self.announce(e, time),
+            Event::ToolApprovalRequest(e) => {
+                let (approval, expires_at) = (e.approval_id, e.expires_at);
+                self.change(e.tool_call_id, |call| {
+                    call.asked = true;
+                    call.state = CallState::AwaitsApproval { approval, expires_at };
+                });
+            }
+            Event::ToolApprovalResponse(e) => self.decide(e, seq, time),
+            Event::ToolExecuting(e) => self.execute(e, time),
+            Event::ToolReleased(e) => self.hold(e.tool_call_id, None),
+            Event::ToolOutputAvailable(e) => {
+                self.transcript.settle(e.tool_call_id, output_result(e), false);
+                let outcome = Outcome::Output(e.output.clone().unwrap_or_else(Json::null));
+                self.settle(e.tool_call_id, outcome, true, seq, time);
+            }
+            Event::ToolOutputError(e) => {
+                self.transcript.settle(e.tool_call_id, error_result(e), true);
+                let code = e.code.unwrap_or(ErrorCode::ExecutionFailed);
+                let outcome = Outcome::error(code, e.error_text.clone().unwrap_or_default());
+                let answered = code == ErrorCode::ExecutionFailed;
+                self.settle(e.tool_call_id, outcome, answered, seq, time);
+            }
+            Event::ToolOutputDenied(e) => {
+                self.transcript.settle(e.tool_call_id, denied_result(e), true);
+                let outcome = Outcome::error(ErrorCode::Denied, e.reason.clone().unwrap_or_default());
+                self.settle(e.tool_call_id, outcome, false, seq, time);
+            }
+            Event::StepFinish(e) => self.finish_step(e),
+            Event::RunStatus(e) => self.status = e.status,
+            Event::RunFinish(e) => {
+                self.transcript.close_calls();
+                self.status = e.status;
+                self.usage = e.usage;
+                self.phase = Phase::Ended(e.clone());
+            }
+            Event::RunStart(_)
+            | Event::TextStart(_)
+            | Event::TextDelta(_)
+            | Event::ReasoningStart(_)
+            | Event::ReasoningDelta(_)
+            | Event::ToolInputStart(_)
+            | Event::ToolInputDelta(_)
+            | Event::ToolProgress(_)
+            | Event::Notification(_) => {}
+        }
+    }
+
+    /// Notes where events were stored that [`RunState::apply`] took before they had a place.
+    pub(super) fn stored(&mut self, entry: &Entry) {
+        self.seq = self.seq.max(entry.last());
+        for (seq, event) in entry.placed() {
+            match event {
+                Event::Said(e) => {
+                    let id = e.message.message_id;
+                    if let Some(message) = self.messages.iter_mut().rfind(|message| message.id == id) {
+                        message.seq = seq;
+                    }
+                }
+                Event::ToolApprovalResponse(e) => {
+                    if let Some(record) = self.decisions.iter_mut().find(|r| r.approval == e.approval_id) {
+                        record.seq = seq;
+                    }
+                }
+                _ => {
+                    if let Some(call) = event.settles() {
+                        self.change(call, |call| call.note_place(seq));
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, e: &Said, seq: Seq) {
+        self.transcript.add_message(e);
+        self.messages.push(MessageRecord {
+            id: e.message.message_id,
+            seq,
+            replies_before: self.replies,
+        });
+        self.speaker = e.message.from.or(self.speaker);
+        self.steps_since_message = 0;
+    }
+
+    fn ask(&mut self, failures: u32, not_before: Option<Time>) {
+        self.phase = Phase::Asking { failures, not_before };
+    }
+
+    fn announce(&mut self, e: &ToolInputAvailable, time: Time) {
+        self.transcript.add_call(e);
+        self.expect_calls();
+        self.calls.push(Call {
+            tool: e.tool(),
+            definition: None,
+            input: e.input.clone(),
+            signature: e.signature.clone(),
+            asked: false,
+            since: time,
+            state: released(e.deadline),
+        });
+    }
+
+    fn decide(&mut self, e: &ToolApprovalResponse, seq: Seq, time: Time) {
+        let verdict = match e.approved {
+            true => Verdict::Approve(e.input.clone()),
+            false => Verdict::Deny(e.reason.clone()),
+        };
+        self.decisions.push(DecisionRecord {
+            approval: e.approval_id,
+            verdict,
+            seq,
+            time,
+            answered: !e.expired,
+        });
+        // A no is followed by the event that settles the call.
+        if e.approved {
+            self.change(e.tool_call_id, |call| {
+                if let Some(input) = &e.input {
+                    call.input = Some(input.clone());
+                }
+                call.since = time;
+                call.state = released(e.deadline);
+            });
+        }
+    }
+
+    fn execute(&mut self, e: &ToolExecuting, time: Time) {
+        match (&e.claim, e.pause) {
+            (Some(claim), _) => self.hold(e.tool_call_id, Some(claim.clone())),
+            (None, Some(pause)) => self.change(e.tool_call_id, |call| call.state = CallState::Paused(pause)),
+            (None, None) => self.change(e.tool_call_id, |call| {
+                call.state = CallState::Executing { child: e.child };
+                call.since = time;
+            }),
+        }
+    }
+
+    fn hold(&mut self, call: CallId, by: Option<Claim>) {
+        self.change(call, |call| {
+            if let CallState::Open { claim, .. } = &mut call.state {
+                *claim = by;
+            }
+        });
+    }
+
+    fn settle(&mut self, call: CallId, outcome: Outcome, answered: bool, seq: Seq, time: Time) {
+        self.change(call, |call| {
+            call.state = CallState::Settled(Settled {
+                outcome,
+                answered,
+                seq,
+                time,
+            });
+        });
+    }
+
+    fn finish_step(&mut self, e: &StepFinish) {
+        self.transcript.finish_step();
+        self.usage.input_tokens += e.usage.input_tokens;
+        self.usage.output_tokens += e.usage.output_tokens;
+        self.usage.reasoning_tokens += e.usage.reasoning_tokens;
+        self.usage.cached_tokens += e.usage.cached_tokens;
+        self.finish_reason = Some(e.reason);
+        self.replies += 1;
+        // A reply without calls: what follows in the same entry says how the run goes on.
+        self.expect_calls();
+    }
+
+    /// The model has replied: the calls from here on are those of its reply.
+    fn expect_calls(&mut self) {
+        if matches!(self.phase, Phase::Asking { .. }) {
+            let first = self.calls.len() as u32;
+            self.phase = Phase::Calling { first };
+        }
+    }
+
+    fn change(&mut self, call: CallId, change: impl FnOnce(&mut Call)) {
+        if let Some(call) = self.index(call).and_then(|index| self.calls.get_mut(index)) {
+            change(call);
+        }
+    }
+
+    /// Calls are announced in the order of their numbers, so one that is known tells where the others stand.
+    fn index(&self, call: CallId) -> Option<usize> {
+        let first = self.calls.first()?.tool.call.number;
+        Some(call.number.checked_sub(first)? as usize)
+    }
+}
+
+/// The state of a call that nothing holds back: offered to a client until the deadline, or free to run here.
+fn released(deadline: Option<Time>) -> CallState {
+    match deadline {
+        Some(deadline) => CallState::Open {
+            deadline,
+            claim: None,
+        },
+        None => CallState::Ready,
+    }
+}
