@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolgate_door_http::{Auth, DoorSettings, Rate};
+use toolgate_egress::Egress;
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::knowledge::Knowledge;
@@ -78,14 +79,20 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let embeddings = settings.embeddings.model()?;
     let program = std::env::current_exe().context("the gateway's own program, which reads documents")?;
     let reader = Arc::new(Reader::apart(program));
-    let knowledge = Arc::new(Library::new(store.clone(), reader.clone(), embeddings));
+    let egress = Egress::new();
+    let library = Library::new(store.clone(), reader.clone());
+    let knowledge = Arc::new(match embeddings {
+        Some(model) => library.with_embeddings(model, &egress),
+        None => library,
+    });
     let outbox = Arc::new(Outbox::new(store.clone(), Arc::new(SystemClock)));
     let channels = settings.notifications.channels()?;
-    let deliveries = Arc::new(Deliveries::new(outbox.clone(), channels));
+    let deliveries = Arc::new(Deliveries::new(outbox.clone(), channels, &egress));
     let tools = Toolkit::standard(toolgate_tools::Parts {
         store: store.clone(),
         records: store.clone(),
         plans: settings.plans.limits(),
+        egress,
         world: settings.world()?,
         workspace: workspace.clone(),
         knowledge: knowledge.clone(),

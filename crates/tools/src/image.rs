@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use toolgate_egress::{AllowList, BodyLimit, Client, Egress, Policy, Request, Response, Secrets};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::{FileInfo, NewFile, Only, Workspace};
 use toolgate_kernel::agent::Secret;
@@ -12,9 +13,7 @@ use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::tool::ImageCall;
 use url::Url;
 
-use crate::guard::AllowList;
-use crate::outside::{Answer, Ask, Limit, Outside};
-use crate::secrets::Secrets;
+use crate::outbound;
 use crate::vfs::{failure, place};
 
 const ADDRESS: &str = "https://api.openai.com/v1";
@@ -40,7 +39,7 @@ pub struct Images {
 pub(crate) struct Painter {
     images: Images,
     /// May reach the operator's own server.
-    outside: Outside,
+    client: Client,
 }
 
 #[derive(Deserialize)]
@@ -54,18 +53,18 @@ struct Picture {
     url: Option<String>,
 }
 
-/// Whom to ask: the way there, the address, and the key.
+/// Server to ask: a client that may reach it, its address, and its key.
 struct Studio<'p> {
-    outside: &'p Outside,
+    client: &'p Client,
     base_url: String,
     key: Option<String>,
 }
 
 impl Painter {
-    pub(crate) fn new(images: Images) -> Self {
+    pub(crate) fn new(images: Images, egress: &Egress) -> Self {
         let allow = images.base_url.as_ref().map(AllowList::only).unwrap_or_default();
-        let outside = Outside::new(allow);
-        Self { images, outside }
+        let client = egress.client(Policy::public(allow));
+        Self { images, client }
     }
 
     /// Makes an image, keeps it, and says where.
@@ -74,11 +73,12 @@ impl Painter {
         call: &ImageCall,
         input: &Value,
         context: &CallContext,
-        (outside, secrets, workspace): (&Outside, &Secrets, &Workspace),
+        (client, secrets, workspace): (&Client, &Secrets, &Workspace),
     ) -> Result<Value, CallFailure> {
-        let studio = self.studio(call, outside, secrets)?;
+        let studio = self.studio(call, client, secrets)?;
         context.tell("waiting for the image");
-        let answer = studio.outside.send(self.ask(call, input, &studio)?).await?;
+        let answer = studio.client.send(self.ask(call, input, &studio)?).await;
+        let answer = answer.map_err(outbound::failed)?;
         let picture = read(&answer, studio.key.as_deref(), secrets)?;
         let data = match picture {
             Picture {
@@ -86,7 +86,7 @@ impl Painter {
             } => STANDARD
                 .decode(text.as_bytes())
                 .map_err(|_| CallFailure::failed("the image arrived damaged"))?,
-            Picture { url: Some(url), .. } => fetch(&url, studio.outside).await?,
+            Picture { url: Some(url), .. } => fetch(&url, studio.client).await?,
             Picture { .. } => return Err(CallFailure::failed("the answer holds no image")),
         };
         let (mime, ending) = kind(&data).ok_or_else(|| CallFailure::failed("what was made is no image"))?;
@@ -114,7 +114,7 @@ impl Painter {
     fn studio<'p>(
         &'p self,
         call: &ImageCall,
-        outside: &'p Outside,
+        client: &'p Client,
         secrets: &Secrets,
     ) -> Result<Studio<'p>, CallFailure> {
         let own_key = call
@@ -128,12 +128,12 @@ impl Painter {
         })?;
         Ok(match &call.base_url {
             Some(base_url) => Studio {
-                outside,
+                client,
                 base_url: base_url.clone(),
                 key: own_key,
             },
             None => Studio {
-                outside: &self.outside,
+                client: &self.client,
                 base_url: self
                     .images
                     .base_url
@@ -144,7 +144,7 @@ impl Painter {
         })
     }
 
-    fn ask(&self, call: &ImageCall, input: &Value, studio: &Studio<'_>) -> Result<Ask, CallFailure> {
+    fn ask(&self, call: &ImageCall, input: &Value, studio: &Studio<'_>) -> Result<Request, CallFailure> {
         let Some(prompt) = input["prompt"].as_str() else {
             let words = "the input has no \"prompt\" that says what to show";
             return Err(CallFailure::new(ErrorCode::ValidationFailed, words));
@@ -171,17 +171,17 @@ impl Painter {
             value.set_sensitive(true);
             headers.insert(header::AUTHORIZATION, value);
         }
-        Ok(Ask {
+        Ok(Request {
             method: Method::POST,
             url,
             headers,
             body: Some(body.to_string().into()),
-            limit: Limit::Whole(ANSWER_BYTES_MAX),
+            limit: BodyLimit::Whole(ANSWER_BYTES_MAX),
         })
     }
 }
 
-fn read(answer: &Answer, key: Option<&str>, secrets: &Secrets) -> Result<Picture, CallFailure> {
+fn read(answer: &Response, key: Option<&str>, secrets: &Secrets) -> Result<Picture, CallFailure> {
     if !answer.status.is_success() {
         let text = String::from_utf8_lossy(&answer.body);
         let text = key.map_or(text.to_string(), |key| text.replace(key, "[key]"));
@@ -199,16 +199,16 @@ fn read(answer: &Answer, key: Option<&str>, secrets: &Secrets) -> Result<Picture
 }
 
 /// An image that is kept elsewhere. Its address comes from a server, so it is checked like any other.
-async fn fetch(url: &str, outside: &Outside) -> Result<Vec<u8>, CallFailure> {
+async fn fetch(url: &str, client: &Client) -> Result<Vec<u8>, CallFailure> {
     let url = Url::parse(url).map_err(|_| CallFailure::failed("the image's address is none"))?;
-    let ask = Ask {
+    let ask = Request {
         method: Method::GET,
         url,
         headers: HeaderMap::new(),
         body: None,
-        limit: Limit::Whole(IMAGE_BYTES_MAX),
+        limit: BodyLimit::Whole(IMAGE_BYTES_MAX),
     };
-    let answer = outside.send(ask).await?;
+    let answer = client.send(ask).await.map_err(outbound::failed)?;
     if !answer.status.is_success() {
         return Err(CallFailure::failed(format!(
             "the image's address answered {}",

@@ -12,6 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toolgate_egress::Egress;
 use toolgate_engine::knowledge::{Collection, DocumentInfo, Knowledge, KnowledgeError, NewDocument, Passage};
 use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Owner, Records, Shelf};
 use toolgate_engine::store::StoreError;
@@ -131,14 +132,19 @@ impl ServerTool for SearchKnowledge {
 }
 
 impl Library {
-    /// Keeps documents there; finds them by meaning too when there is a model.
-    pub fn new(records: Arc<dyn Records>, reader: Arc<Reader>, model: Option<EmbeddingModel>) -> Self {
-        let embedder = model.map(Embedder::new);
+    /// Keeps documents there, and finds them by their words.
+    pub fn new(records: Arc<dyn Records>, reader: Arc<Reader>) -> Self {
         Self {
             records,
             reader,
-            embedder,
+            embedder: None,
         }
+    }
+
+    /// Finds documents by meaning too.
+    pub fn with_embeddings(self, model: EmbeddingModel, egress: &Egress) -> Self {
+        let embedder = Some(Embedder::new(model, egress));
+        Self { embedder, ..self }
     }
 
     /// The title and text of a document, all of it.

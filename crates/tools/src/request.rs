@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
+use toolgate_egress::{BodyLimit, Client, EgressError, Request, Response, Secrets};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::tool::HttpCall;
 
-use crate::outside::{Answer, Ask, Limit, Missed, Outside};
-use crate::secrets::Secrets;
+use crate::outbound;
 
 /// First wait before a request is tried again; doubles each time.
 const BACKOFF: Duration = Duration::from_millis(250);
@@ -24,7 +24,7 @@ pub(crate) async fn run(
     call: &HttpCall,
     input: &Value,
     context: &CallContext,
-    outside: &Outside,
+    client: &Client,
     secrets: &Secrets,
 ) -> Result<Value, CallFailure> {
     let ask =
@@ -32,7 +32,7 @@ pub(crate) async fn run(
     let mut tried = 0;
     let answer = loop {
         tried += 1;
-        let sent = outside.send(ask.clone()).await;
+        let sent = client.send(ask.clone()).await;
         let wait = again(call, &sent).map(|asked| asked.unwrap_or(BACKOFF * (1 << (tried - 1).min(16))));
         match wait.filter(|wait| tried < call.attempts && *wait <= BACKOFF_MAX) {
             Some(wait) => {
@@ -44,7 +44,7 @@ pub(crate) async fn run(
         }
     };
     let result = answer
-        .map_err(CallFailure::from)
+        .map_err(outbound::failed)
         .and_then(|answer| result(call, &answer, secrets));
     match result {
         Ok(value) => Ok(secrets.hide_in(value)),
@@ -53,7 +53,7 @@ pub(crate) async fn run(
 }
 
 /// The request, with everything in its place.
-fn ask(call: &HttpCall, input: &Value, context: &CallContext, secrets: &Secrets) -> Result<Ask, String> {
+fn ask(call: &HttpCall, input: &Value, context: &CallContext, secrets: &Secrets) -> Result<Request, String> {
     let filling = fill::Filling { input, secrets };
     let headers = headers(call, &filling, context)?;
     let kind = headers
@@ -67,12 +67,12 @@ fn ask(call: &HttpCall, input: &Value, context: &CallContext, secrets: &Secrets)
     let (body, kind) = body
         .flatten()
         .map_or((None, None), |(body, kind)| (Some(body), Some(kind)));
-    let mut ask = Ask {
+    let mut ask = Request {
         method: call.method.as_str().parse().expect("a method is one"),
         url: filling.url(&call.url, &call.query)?,
         headers,
         body: body.map(Into::into),
-        limit: Limit::Whole(call.bytes_max),
+        limit: BodyLimit::Whole(call.bytes_max),
     };
     if let Some(kind) = kind {
         ask.headers
@@ -108,12 +108,17 @@ fn headers(call: &HttpCall, filling: &fill::Filling<'_>, context: &CallContext) 
 }
 
 /// Whether the same request may fare better later, and when, if the server says so.
-fn again(call: &HttpCall, sent: &Result<Answer, Missed>) -> Option<Option<Duration>> {
+fn again(call: &HttpCall, sent: &Result<Response, EgressError>) -> Option<Option<Duration>> {
     match sent {
         // Nothing has happened there.
-        Err(Missed::Unreached(_)) => Some(None),
-        Err(Missed::Broken(_)) if call.method.is_idempotent() => Some(None),
-        Err(Missed::Broken(_) | Missed::Refused(_) | Missed::Unusable(_)) => None,
+        Err(EgressError::Unreached(_)) => Some(None),
+        Err(EgressError::Broken(_) | EgressError::TimedOut) if call.method.is_idempotent() => Some(None),
+        Err(
+            EgressError::Broken(_)
+            | EgressError::TimedOut
+            | EgressError::Refused(_)
+            | EgressError::Unusable(_),
+        ) => None,
         Ok(answer) => match answer.status {
             // The server says that it did not do it.
             StatusCode::TOO_MANY_REQUESTS => Some(retry_after(answer)),
@@ -131,7 +136,7 @@ fn again(call: &HttpCall, sent: &Result<Answer, Missed>) -> Option<Option<Durati
 }
 
 /// Seconds, or a moment by the server's own clock.
-fn retry_after(answer: &Answer) -> Option<Duration> {
+fn retry_after(answer: &Response) -> Option<Duration> {
     let text = answer.headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
@@ -150,7 +155,7 @@ fn retry_after(answer: &Answer) -> Option<Duration> {
 }
 
 /// What the model is told of an answer: status and body, or the part of the body that the author wants.
-fn result(call: &HttpCall, answer: &Answer, secrets: &Secrets) -> Result<Value, CallFailure> {
+fn result(call: &HttpCall, answer: &Response, secrets: &Secrets) -> Result<Value, CallFailure> {
     let status = answer.status;
     let text = String::from_utf8_lossy(&answer.body);
     let json: Option<Value> = serde_json::from_slice(&answer.body).ok();

@@ -10,12 +10,13 @@ use async_trait::async_trait;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toolgate_egress::{Client, Egress, Request, Response};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::{Action, Secret};
 use toolgate_kernel::tool::Retry;
 use url::Url;
 
-use crate::outside::{Answer, Ask, Outside};
+use crate::outbound;
 use crate::shelf::input;
 use crate::toolkit::ServerTool;
 
@@ -74,13 +75,13 @@ trait SearchEngine: Send + Sync {
 pub(crate) struct WebSearch(Option<Arc<dyn SearchEngine>>);
 
 impl WebSearch {
-    pub(crate) fn new(search: Search) -> Self {
+    pub(crate) fn new(search: Search, egress: &Egress) -> Self {
         Self(match search {
             Search::Nobody => None,
             Search::Gemini { key, model, base_url } => {
-                Some(Arc::new(gemini::Gemini::new(key, model, base_url)))
+                Some(Arc::new(gemini::Gemini::new(key, model, base_url, egress)))
             }
-            Search::Searxng { base_url } => Some(Arc::new(searxng::Searxng::new(base_url))),
+            Search::Searxng { base_url } => Some(Arc::new(searxng::Searxng::new(base_url, egress))),
         })
     }
 }
@@ -136,8 +137,8 @@ impl ServerTool for WebSearch {
 }
 
 /// Asks an engine and reads its JSON. What it says of a failure is for the log: it may quote the key.
-async fn ask<T: for<'de> Deserialize<'de>>(outside: &Outside, ask: Ask) -> Result<T, CallFailure> {
-    let Answer { status, body, .. } = outside.send(ask).await?;
+async fn ask<T: for<'de> Deserialize<'de>>(client: &Client, request: Request) -> Result<T, CallFailure> {
+    let Response { status, body, .. } = client.send(request).await.map_err(outbound::failed)?;
     if status.is_success() {
         return serde_json::from_slice(&body).map_err(|error| {
             tracing::warn!(%error, "a search engine's answer cannot be read");

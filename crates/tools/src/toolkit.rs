@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use toolgate_egress::{AllowList, Client, Egress, Policy, Secrets};
 use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::records::Records;
 use toolgate_engine::shelves::Shelves;
@@ -17,14 +18,11 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::schema::{Profile, Validator};
 use toolgate_kernel::tool::Execution;
 
-use crate::guard::AllowList;
 use crate::image::{Images, Painter};
 use crate::notify::{Deliveries, SendNotification};
-use crate::outside::Outside;
 use crate::plans::PlanLimits;
 use crate::readable::Reader;
 use crate::search::{Search, WebSearch};
-use crate::secrets::Secrets;
 use crate::web::{Manners, WebFetch};
 use crate::{goals, knowledge, memory, overflow, plans, request, signal_parent, space, vfs};
 
@@ -103,11 +101,13 @@ pub struct Parts {
     pub reader: Arc<Reader>,
     /// What plans may do.
     pub plans: PlanLimits,
-    /// How the world outside is reached.
+    /// Connections to servers of others.
+    pub egress: Egress,
+    /// What tools may reach, and with which secrets.
     pub world: World,
 }
 
-/// How tools reach the world outside.
+/// What tools may reach over the network, and with which secrets.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     /// What they may reach besides the public internet.
@@ -129,7 +129,7 @@ pub struct Toolkit {
     records: Arc<dyn Records>,
     /// Where outputs go that are too large to be given.
     workspace: Workspace,
-    outside: Arc<Outside>,
+    client: Client,
     secrets: Secrets,
     painter: Painter,
 }
@@ -151,20 +151,21 @@ impl Toolkit {
             deliveries,
             reader,
             plans: limits,
+            egress,
             world,
         } = parts;
-        let outside = Arc::new(Outside::new(world.allow));
+        let client = egress.client(Policy::public(world.allow));
         let shelves = Shelves::new(records.clone());
         let mut toolkit = Self {
             tools: BTreeMap::new(),
             records,
             workspace: workspace.clone(),
-            outside: outside.clone(),
+            client: client.clone(),
             secrets: world.secrets,
-            painter: Painter::new(world.images),
+            painter: Painter::new(world.images, &egress),
         };
-        toolkit.register(WebFetch::new(outside, world.manners, reader));
-        toolkit.register(WebSearch::new(world.search));
+        toolkit.register(WebFetch::new(client, world.manners, reader));
+        toolkit.register(WebSearch::new(world.search, &egress));
         toolkit.register(goals::SetGoals(shelves.clone()));
         toolkit.register(goals::GetGoals(shelves.clone()));
         toolkit.register(memory::SetMemory(shelves.clone()));
@@ -276,11 +277,11 @@ impl Toolkit {
             }
             Execution::Request(call) => {
                 let input = input.to_value();
-                let result = request::run(call, &input, context, &self.outside, &self.secrets);
+                let result = request::run(call, &input, context, &self.client, &self.secrets);
                 Ok(result.await?.into())
             }
             Execution::Image(call) => {
-                let parts = (&*self.outside, &self.secrets, &self.workspace);
+                let parts = (&self.client, &self.secrets, &self.workspace);
                 let result = self.painter.run(call, &input.to_value(), context, parts).await?;
                 Ok(result.into())
             }

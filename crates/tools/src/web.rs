@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use toolgate_egress::{BodyLimit, Client, EgressError, Hop, Request, Response};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
@@ -16,7 +17,7 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
 use url::Url;
 
-use crate::outside::{Answer, Ask, Limit, Missed, Outside, REDIRECTS_MAX, Step};
+use crate::outbound;
 use crate::readable::{PDF_BYTES_MAX, Reader, Source, Unreadable, Wanted};
 use crate::shelf::input;
 use crate::toolkit::ServerTool;
@@ -29,41 +30,42 @@ const ACCEPT: &str = "text/markdown, text/html;q=0.9, text/plain;q=0.8, applicat
 
 /// Reads a page of the web.
 pub(crate) struct WebFetch {
-    outside: Arc<Outside>,
+    client: Client,
     /// None when the operator does not care.
     robots: Option<robots::Robots>,
     reader: Arc<Reader>,
 }
 
 impl WebFetch {
-    pub(crate) fn new(outside: Arc<Outside>, manners: Manners, reader: Arc<Reader>) -> Self {
+    pub(crate) fn new(client: Client, manners: Manners, reader: Arc<Reader>) -> Self {
         let robots = match manners {
             Manners::Polite => Some(robots::Robots::default()),
             Manners::Blunt => None,
         };
         Self {
-            outside,
+            client,
             robots,
             reader,
         }
     }
 
     /// Follows redirects, as long as every owner on the way lets us.
-    async fn follow(&self, mut ask: Ask, now: Time) -> Result<Answer, Missed> {
-        for _ in 0..=REDIRECTS_MAX {
-            self.outside.check(&ask.url)?;
+    async fn follow(&self, mut request: Request, now: Time) -> Result<Response, EgressError> {
+        let redirects_max = self.client.policy().redirects_max;
+        for _ in 0..=redirects_max {
+            self.client.check(&request.url)?;
             if let Some(robots) = &self.robots
-                && !robots.allow(&self.outside, &ask.url, now).await?
+                && !robots.allow(&self.client, &request.url, now).await?
             {
                 let words = "the owner of the site asks programs in its robots.txt not to read this page";
-                return Err(Missed::Refused(words.into()));
+                return Err(EgressError::Refused(words.into()));
             }
-            match self.outside.step(ask).await? {
-                Step::Onward(next) => ask = next,
-                Step::There(answer) => return Ok(answer),
+            match self.client.hop(request).await? {
+                Hop::Redirect(next) => request = next,
+                Hop::Response(response) => return Ok(response),
             }
         }
-        Err(Missed::endless())
+        Err(EgressError::redirects(redirects_max))
     }
 }
 
@@ -117,8 +119,9 @@ impl ServerTool for WebFetch {
         })?;
         context.tell("asking for the page");
         let answer = self
-            .follow(ask(url, Limit::Cut(PDF_BYTES_MAX)), context.now)
-            .await?;
+            .follow(request(url, BodyLimit::Cut(PDF_BYTES_MAX)), context.now)
+            .await
+            .map_err(outbound::failed)?;
         let status = answer.status;
         if status.is_client_error() || status.is_server_error() {
             let reason = status.canonical_reason().unwrap_or_default();
@@ -155,8 +158,8 @@ impl From<Unreadable> for CallFailure {
     }
 }
 
-fn ask(url: Url, limit: Limit) -> Ask {
-    Ask {
+fn request(url: Url, limit: BodyLimit) -> Request {
+    Request {
         method: Method::GET,
         url,
         headers: HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(ACCEPT))]),

@@ -104,7 +104,7 @@ impl World {
         let mut settings = DoorSettings {
             auth: Auth::Keys,
             workspace: workspace.clone(),
-            knowledge: Arc::new(Library::new(records.clone(), Arc::new(Reader::here()), None)),
+            knowledge: Arc::new(Library::new(records.clone(), Arc::new(Reader::here()))),
             outbox: outbox.clone(),
             body_bytes_max: BODY_BYTES_MAX,
             heartbeat: HEARTBEAT,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
+use toolgate_egress::Egress;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::tools::ServerTools;
@@ -110,17 +111,20 @@ impl Check {
 pub(super) fn toolkit(settings: &Settings) -> anyhow::Result<Toolkit> {
     let store = Arc::new(MemoryStore::new());
     let reader = Arc::new(Reader::here());
+    let egress = Egress::new();
     Ok(Toolkit::standard(toolgate_tools::Parts {
         store: store.clone(),
         records: store.clone(),
         workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
-        knowledge: Arc::new(Library::new(store.clone(), reader.clone(), None)),
+        knowledge: Arc::new(Library::new(store.clone(), reader.clone())),
         deliveries: Arc::new(Deliveries::new(
             Arc::new(Outbox::new(store, Arc::new(SystemClock))),
             Channels::default(),
+            &egress,
         )),
         reader,
         plans: toolgate_tools::PlanLimits::default(),
+        egress,
         world: settings.world()?,
     }))
 }

@@ -1,9 +1,10 @@
-//! How tools reach the world outside.
+//! Outbound network access of tools.
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
+use toolgate_egress::{AllowList, Secrets};
 use toolgate_kernel::agent::Secret;
-use toolgate_tools::{AllowList, Manners, Secrets, World};
+use toolgate_tools::{Manners, World};
 
 use super::{Settings, text};
 

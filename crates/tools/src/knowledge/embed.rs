@@ -6,11 +6,9 @@ use aws_lc_rs::digest::{SHA256, digest};
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::json;
+use toolgate_egress::{BodyLimit, Client, Egress, Policy, Request};
 use toolgate_kernel::agent::Secret;
 use url::Url;
-
-use crate::guard::AllowList;
-use crate::outside::{Ask, Limit, Outside};
 
 /// Texts of one request.
 const BATCH: usize = 64;
@@ -33,7 +31,7 @@ pub struct EmbeddingModel {
 pub(crate) struct Embedder {
     model: EmbeddingModel,
     mark: Mark,
-    outside: Outside,
+    client: Client,
 }
 
 #[derive(Deserialize)]
@@ -48,11 +46,11 @@ struct Item {
 }
 
 impl Embedder {
-    pub fn new(model: EmbeddingModel) -> Self {
-        let outside = Outside::new(AllowList::only(&model.base_url));
+    pub fn new(model: EmbeddingModel, egress: &Egress) -> Self {
+        let client = egress.client(Policy::server(&model.base_url).within(TIMEOUT));
         let hash = digest(&SHA256, model.name.as_bytes());
         let mark = hash.as_ref()[..MARK_BYTES].try_into().expect("a hash is longer");
-        Self { model, mark, outside }
+        Self { model, mark, client }
     }
 
     /// A direction for each text; an error is for the log.
@@ -65,9 +63,8 @@ impl Embedder {
     }
 
     async fn ask(&self, texts: &[String]) -> Result<Vec<Direction>, String> {
-        let sent = tokio::time::timeout(TIMEOUT, self.outside.send(self.request(texts)?)).await;
-        let answer = sent.map_err(|_| "it gave no answer in time")?;
-        let answer = answer.map_err(|missed| missed.to_string())?;
+        let sent = self.client.send(self.request(texts)?).await;
+        let answer = sent.map_err(|error| error.to_string())?;
         if !answer.status.is_success() {
             return Err(format!("it answers with {}", answer.status));
         }
@@ -90,7 +87,7 @@ impl Embedder {
 }
 
 impl Embedder {
-    fn request(&self, texts: &[String]) -> Result<Ask, String> {
+    fn request(&self, texts: &[String]) -> Result<Request, String> {
         let mut url = self.model.base_url.clone();
         url.set_path(&format!("{}/embeddings", url.path().trim_end_matches('/')));
         let mut headers = HeaderMap::new();
@@ -102,12 +99,12 @@ impl Embedder {
             headers.insert(header::AUTHORIZATION, value);
         }
         let body = json!({"model": self.model.name, "input": texts});
-        Ok(Ask {
+        Ok(Request {
             method: Method::POST,
             url,
             headers,
             body: Some(body.to_string().into()),
-            limit: Limit::Whole(ANSWER_BYTES_MAX),
+            limit: BodyLimit::Whole(ANSWER_BYTES_MAX),
         })
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
+use toolgate_egress::{AllowList, Client, Egress, Policy};
 use toolgate_engine::outbox::{Channel, Delivery, Outbox};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::time::Time;
@@ -12,8 +13,6 @@ use toolgate_kernel::time::Time;
 use super::mail::Mail;
 use super::webhook::Webhook;
 use crate::due::{DueLoop, DueWork};
-use crate::guard::AllowList;
-use crate::outside::Outside;
 
 /// How often one is tried before it is laid aside: over about a day.
 const ATTEMPTS_MAX: u32 = 12;
@@ -34,8 +33,8 @@ pub struct Channels {
 pub struct Deliveries {
     outbox: Arc<Outbox>,
     channels: Channels,
-    /// The way to the webhook.
-    outside: Outside,
+    /// Reaches the webhook.
+    client: Client,
 }
 
 /// Why something was not taken.
@@ -48,10 +47,14 @@ pub(super) enum Undelivered {
 
 impl Deliveries {
     /// Out of this box, by these channels. Nothing is sent until [`Deliveries::work`].
-    pub fn new(outbox: Arc<Outbox>, channels: Channels) -> Self {
+    pub fn new(outbox: Arc<Outbox>, channels: Channels, egress: &Egress) -> Self {
+        let client = match &channels.webhook {
+            Some(webhook) => webhook.client(egress),
+            None => egress.client(Policy::public(AllowList::default())),
+        };
         Self {
             outbox,
-            outside: channels.webhook.as_ref().map_or_else(nowhere, Webhook::outside),
+            client,
             channels,
         }
     }
@@ -112,7 +115,7 @@ impl Deliveries {
                 let webhook = self.channels.webhook.as_ref().ok_or_else(|| gone("webhook"))?;
                 let body = parcel.payload.to_string();
                 let sent = webhook
-                    .send(&self.outside, id, body, self.outbox.clock().now())
+                    .send(&self.client, id, body, self.outbox.clock().now())
                     .await;
                 sent.map_err(Undelivered::Yet)
             }
@@ -122,10 +125,6 @@ impl Deliveries {
             }
         }
     }
-}
-
-fn nowhere() -> Outside {
-    Outside::new(AllowList::default())
 }
 
 #[async_trait]

@@ -6,12 +6,10 @@ use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderMap, HeaderValue, Method, header};
+use toolgate_egress::{BodyLimit, Client, Egress, Policy, Request};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::time::Time;
 use url::Url;
-
-use crate::guard::AllowList;
-use crate::outside::{Ask, Limit, Outside, Step};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What a secret begins with that is written in base64.
@@ -27,32 +25,30 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// The way there, and nowhere else on this network.
-    pub(super) fn outside(&self) -> Outside {
-        Outside::new(AllowList::only(&self.url))
+    /// A client that reaches it, and nothing else on this network.
+    pub(super) fn client(&self, egress: &Egress) -> Client {
+        egress.client(Policy::server(&self.url).within(TIMEOUT).without_redirects())
     }
 
     /// Sends a body; an error says why it was not taken. No redirect is followed.
     pub(super) async fn send(
         &self,
-        outside: &Outside,
+        client: &Client,
         id: &str,
         body: String,
         now: Time,
     ) -> Result<(), String> {
-        let ask = Ask {
+        let ask = Request {
             method: Method::POST,
             url: self.url.clone(),
             headers: self.headers(id, &body, now.0 / 1000),
             body: Some(body.into()),
-            limit: Limit::Head,
+            limit: BodyLimit::Head,
         };
-        match tokio::time::timeout(TIMEOUT, outside.step(ask)).await {
-            Ok(Ok(Step::There(answer))) if answer.status.is_success() => Ok(()),
-            Ok(Ok(Step::There(answer))) => Err(format!("it answered with {}", answer.status.as_u16())),
-            Ok(Ok(Step::Onward(_))) => Err("it redirects, which is not followed".into()),
-            Ok(Err(missed)) => Err(missed.to_string()),
-            Err(_) => Err("it gave no answer in time".into()),
+        match client.send(ask).await {
+            Ok(answer) if answer.status.is_success() => Ok(()),
+            Ok(answer) => Err(format!("it answered with {}", answer.status.as_u16())),
+            Err(error) => Err(error.to_string()),
         }
     }
 

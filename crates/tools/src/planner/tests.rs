@@ -179,17 +179,20 @@ fn node_on(
 ) -> (Engine, Planner) {
     let records: Arc<dyn Records> = store.clone();
     let reader = Arc::new(Reader::here());
+    let egress = toolgate_egress::Egress::new();
     let tools = Toolkit::standard(crate::Parts {
         reader: reader.clone(),
         store: store.clone(),
         records: records.clone(),
         workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
-        knowledge: Arc::new(Library::new(records.clone(), reader, None)),
+        knowledge: Arc::new(Library::new(records.clone(), reader)),
         deliveries: Arc::new(Deliveries::new(
             Arc::new(Outbox::new(records.clone(), clock.clone())),
             Channels::default(),
+            &egress,
         )),
         plans: LIMITS,
+        egress,
         world: crate::World::default(),
     });
     let model = ScriptedModel::new(|ask| match (last_results(ask), last_words(ask).split_once(' ')) {

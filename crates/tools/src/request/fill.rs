@@ -2,10 +2,9 @@
 //! words can name a secret, and a value stays inside of the place it was given.
 
 use serde_json::{Map, Value};
+use toolgate_egress::{Secrets, percent_encode as encode};
 use toolgate_kernel::template::{Piece, Template, plain};
 use url::{Url, form_urlencoded};
-
-use crate::secrets::{Secrets, encode};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const JSON: &str = "application/json";

@@ -10,13 +10,12 @@ use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::json;
+use toolgate_egress::{AllowList, BodyLimit, Client, Egress, Hop, Policy, Request};
 use toolgate_engine::tools::CallFailure;
 use toolgate_kernel::agent::Secret;
 use url::Url;
 
 use super::{ANSWER_BYTES_MAX, Found, Hit, SearchEngine, ask};
-use crate::guard::AllowList;
-use crate::outside::{Ask, Limit, Outside, Step};
 
 const ADDRESS: &str = "https://generativelanguage.googleapis.com/v1beta";
 /// What a link that leads elsewhere has in its path.
@@ -28,18 +27,18 @@ pub(super) struct Gemini {
     key: Secret,
     model: String,
     base_url: String,
-    outside: Outside,
+    client: Client,
 }
 
 impl Gemini {
-    pub(super) fn new(key: Secret, model: String, base_url: Option<Url>) -> Self {
+    pub(super) fn new(key: Secret, model: String, base_url: Option<Url>, egress: &Egress) -> Self {
         let allow = base_url.as_ref().map(AllowList::only).unwrap_or_default();
         let base_url = base_url.map_or(ADDRESS.to_owned(), String::from);
         Self {
             key,
             model,
             base_url: base_url.trim_end_matches('/').to_owned(),
-            outside: Outside::new(allow),
+            client: egress.client(Policy::public(allow)),
         }
     }
 }
@@ -131,14 +130,14 @@ impl SearchEngine for Gemini {
             "contents": [{"role": "user", "parts": [{"text": query}]}],
             "tools": [{"google_search": {}}],
         });
-        let request = Ask {
+        let request = Request {
             method: Method::POST,
             url,
             headers,
             body: Some(body.to_string().into()),
-            limit: Limit::Whole(ANSWER_BYTES_MAX),
+            limit: BodyLimit::Whole(ANSWER_BYTES_MAX),
         };
-        let mut found = found(ask(&self.outside, request).await?)?;
+        let mut found = found(ask(&self.client, request).await?)?;
         found.hits.truncate(most);
         let links = found.hits.iter_mut().map(|hit| self.resolve(hit));
         // Whoever is not done in time keeps the link, which still leads there for a while.
@@ -156,14 +155,14 @@ impl Gemini {
         else {
             return;
         };
-        let look = Ask {
+        let look = Request {
             method: Method::HEAD,
             url,
             headers: HeaderMap::new(),
             body: None,
-            limit: Limit::Head,
+            limit: BodyLimit::Head,
         };
-        if let Ok(Step::Onward(next)) = self.outside.step(look).await {
+        if let Ok(Hop::Redirect(next)) = self.client.hop(look).await {
             hit.url = next.url.into();
         }
     }

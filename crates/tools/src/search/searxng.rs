@@ -3,22 +3,21 @@
 use async_trait::async_trait;
 use http::{HeaderMap, Method};
 use serde::Deserialize;
+use toolgate_egress::{BodyLimit, Client, Egress, Policy, Request};
 use toolgate_engine::tools::CallFailure;
 use url::Url;
 
 use super::{ANSWER_BYTES_MAX, Found, Hit, SearchEngine, ask};
-use crate::guard::AllowList;
-use crate::outside::{Ask, Limit, Outside};
 
 pub(super) struct Searxng {
     base_url: Url,
-    outside: Outside,
+    client: Client,
 }
 
 impl Searxng {
-    pub(super) fn new(base_url: Url) -> Self {
-        let outside = Outside::new(AllowList::only(&base_url));
-        Self { base_url, outside }
+    pub(super) fn new(base_url: Url, egress: &Egress) -> Self {
+        let client = egress.client(Policy::server(&base_url));
+        Self { base_url, client }
     }
 }
 
@@ -46,14 +45,14 @@ impl SearchEngine for Searxng {
         url.query_pairs_mut()
             .append_pair("q", query)
             .append_pair("format", "json");
-        let request = Ask {
+        let request = Request {
             method: Method::GET,
             url,
             headers: HeaderMap::new(),
             body: None,
-            limit: Limit::Whole(ANSWER_BYTES_MAX),
+            limit: BodyLimit::Whole(ANSWER_BYTES_MAX),
         };
-        let reply: Reply = ask(&self.outside, request).await?;
+        let reply: Reply = ask(&self.client, request).await?;
         let hit = |place: Place| Hit {
             title: place.title,
             url: place.url,

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use toolgate_egress::{BodyLimit, Client, EgressError};
 use toolgate_kernel::time::Time;
 use url::Url;
-
-use crate::outside::{Limit, Missed, Outside};
 
 /// What a site calls us by.
 const AGENT: &str = "toolgate";
@@ -26,12 +25,12 @@ pub(super) struct Robots {
 
 impl Robots {
     /// Whether the owner of the site minds. A site that cannot say is not asked further.
-    pub(super) async fn allow(&self, outside: &Outside, page: &Url, now: Time) -> Result<bool, Missed> {
+    pub(super) async fn allow(&self, client: &Client, page: &Url, now: Time) -> Result<bool, EgressError> {
         let site = page.origin().ascii_serialization();
         let rules = match self.known(&site, now) {
             Some(rules) => rules,
             None => {
-                let rules = Arc::new(ask(outside, page).await?);
+                let rules = Arc::new(ask(client, page).await?);
                 self.remember(site, rules.clone(), now);
                 rules
             }
@@ -55,9 +54,11 @@ impl Robots {
     }
 }
 
-async fn ask(outside: &Outside, page: &Url) -> Result<Rules, Missed> {
+async fn ask(client: &Client, page: &Url) -> Result<Rules, EgressError> {
     let url = page.join("/robots.txt").expect("a path of a site");
-    let answer = outside.send(super::ask(url, Limit::Cut(FILE_BYTES_MAX))).await?;
+    let answer = client
+        .send(super::request(url, BodyLimit::Cut(FILE_BYTES_MAX)))
+        .await?;
     Ok(match answer.status.as_u16() {
         200..=299 => Rules::read(&String::from_utf8_lossy(&answer.body)),
         // No file, no wishes.

@@ -41,10 +41,11 @@ impl Node {
             store: world.store.clone(),
             records: world.records.clone(),
             workspace: Workspace::new(world.records.clone(), WorkspaceLimits::default()),
-            knowledge: Arc::new(Library::new(world.records.clone(), reader.clone(), None)),
+            knowledge: Arc::new(Library::new(world.records.clone(), reader.clone())),
             deliveries: Arc::new(deliveries(world, Some(hook), None)),
             reader,
             plans: PlanLimits::default(),
+            egress: toolgate_egress::Egress::new(),
             world: toolgate_tools::World::default(),
         });
         Self { toolkit, space }

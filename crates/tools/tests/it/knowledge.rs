@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
+use toolgate_egress::Egress;
 use toolgate_engine::knowledge::{Collection, Knowledge, NewDocument};
 use toolgate_engine::records::{Change, NewRecord, Owner, Shelf};
 use toolgate_kernel::time::Time;
@@ -24,6 +25,11 @@ fn document(id: &str, text: &str) -> NewDocument {
         mime: "text/plain".parse().unwrap(),
         data: text.into(),
     }
+}
+
+/// A library that finds documents by meaning too.
+fn embedding(records: Arc<MemoryStore>, model: EmbeddingModel) -> Library {
+    Library::new(records, reader()).with_embeddings(model, &Egress::new())
 }
 
 fn reader() -> Arc<Reader> {
@@ -47,7 +53,7 @@ fn found(told: &Value) -> Vec<&str> {
 
 on_every_store! {
     async fn an_agent_finds_passages_of_the_projects_documents_and_its_own(world) {
-        let library = Library::new(world.records.clone(), reader(), None);
+        let library = Library::new(world.records.clone(), reader());
         library.put(&of(None), document("tea", "Green tea is steeped at eighty degrees."), Time(1)).await.unwrap();
         let long = format!("{}\n\nThe lighthouse was painted red.", "Filler words here. ".repeat(200));
         library.put(&of(None), document("coast", &long), Time(1)).await.unwrap();
@@ -66,7 +72,7 @@ on_every_store! {
     }
 
     async fn passages_are_found_when_their_document_says_so(world) {
-        let library = Library::new(world.records.clone(), reader(), None);
+        let library = Library::new(world.records.clone(), reader());
         let shelf = Shelf { project: project(), owner: Owner::Project, kind: "knowledge" };
         let left = |document: &str| Change::Put(NewRecord {
             id: format!("c/{document}/0123456789abcdef/000000"),
@@ -107,7 +113,7 @@ fn model(name: &str, base_url: String) -> EmbeddingModel {
 async fn what_another_model_meant_says_nothing() {
     let server = MeaningServer::start().await;
     let records = Arc::new(MemoryStore::new());
-    let library = |name| Library::new(records.clone(), reader(), Some(model(name, server.base_url())));
+    let library = |name| embedding(records.clone(), model(name, server.base_url()));
     let cat = document("cat", "feline");
     library("one").put(&of(None), cat, Time(1)).await.unwrap();
     assert_eq!(
@@ -126,12 +132,12 @@ async fn words_alone_answer_when_nobody_says_what_they_mean() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}/v1", silent.local_addr().unwrap());
     let records = Arc::new(MemoryStore::new());
-    let put = Library::new(records.clone(), reader(), None);
+    let put = Library::new(records.clone(), reader());
     put.put(&of(None), document("cat", "feline"), Time(1))
         .await
         .unwrap();
     let asked = Instant::now();
-    let library = Library::new(records, reader(), Some(model("silent", base_url)));
+    let library = embedding(records, model("silent", base_url));
     assert_eq!(library.search(&of(None), "feline", 3).await.unwrap().len(), 1);
     // By the clock of the test, which stands still but for what is waited for.
     assert!(asked.elapsed() < Duration::from_secs(6), "{:?}", asked.elapsed());
@@ -141,7 +147,7 @@ async fn words_alone_answer_when_nobody_says_what_they_mean() {
 async fn with_a_model_of_meaning_other_words_find_it_too() {
     let server = MeaningServer::start().await;
     let model = model("meaning", server.base_url());
-    let library = Library::new(Arc::new(MemoryStore::new()), reader(), Some(model));
+    let library = embedding(Arc::new(MemoryStore::new()), model);
     for (id, text) in [
         ("cat", "feline on the sofa"),
         ("car", "engine and wheels"),
@@ -181,7 +187,7 @@ async fn with_a_model_of_meaning_other_words_find_it_too() {
 
 #[tokio::test]
 async fn pages_and_pdfs_are_found_by_their_words_and_nothing_of_them_is_lost() {
-    let library = Library::new(Arc::new(MemoryStore::new()), reader(), None);
+    let library = Library::new(Arc::new(MemoryStore::new()), reader());
     let put = async |id: &str, mime: &str, data: &[u8]| {
         let mime = mime.parse().unwrap();
         let data = data.to_vec();

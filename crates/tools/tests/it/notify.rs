@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use toolgate_egress::Egress;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::records::{Change, Listing, NewRecord, Owner, Shelf};
 use toolgate_engine::store::LogRange;
@@ -24,7 +25,7 @@ const SECRET: &str = "what only both sides know";
 /// A new process that delivers by these channels.
 pub fn deliveries(world: &World, webhook: Option<Webhook>, mail: Option<Mail>) -> Deliveries {
     let outbox = Arc::new(Outbox::new(world.records.clone(), world.clock.clone()));
-    Deliveries::new(outbox, Channels { webhook, mail })
+    Deliveries::new(outbox, Channels { webhook, mail }, &Egress::new())
 }
 
 fn shelf() -> Shelf {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use toolgate_egress::{AllowList, Egress, Secrets};
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::tools::{CallContext, CallFailure, ServerTools as _};
@@ -24,7 +25,7 @@ use toolgate_store::MemoryStore;
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::{Channels, Deliveries};
 use toolgate_tools::readable::Reader;
-use toolgate_tools::{AllowList, Parts, Secrets, Toolkit, World};
+use toolgate_tools::{Parts, Toolkit, World};
 
 /// Most bytes of a request that a test sends.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -138,17 +139,20 @@ pub fn toolkit(servers: &[&Server]) -> Toolkit {
 pub fn toolkit_in(world: World) -> Toolkit {
     let store = Arc::new(MemoryStore::new());
     let reader = Arc::new(Reader::here());
+    let egress = Egress::new();
     Toolkit::standard(Parts {
         reader: reader.clone(),
         store: store.clone(),
         records: store.clone(),
         workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
-        knowledge: Arc::new(Library::new(store.clone(), reader.clone(), None)),
+        knowledge: Arc::new(Library::new(store.clone(), reader.clone())),
         deliveries: Arc::new(Deliveries::new(
             Arc::new(Outbox::new(store, Arc::new(SystemClock))),
             Channels::default(),
+            &egress,
         )),
         plans: toolgate_tools::PlanLimits::default(),
+        egress,
         world,
     })
 }

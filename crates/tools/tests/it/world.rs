@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use toolgate_egress::Egress;
 use toolgate_engine::feed::{End, Scope};
 use toolgate_engine::intake::{Answer, Post};
 use toolgate_engine::model::Ask;
@@ -118,9 +119,10 @@ impl World {
             store: store.clone(),
             records: records.clone(),
             workspace: Workspace::new(records.clone(), WorkspaceLimits::default()),
-            knowledge: Arc::new(Library::new(records.clone(), reader.clone(), None)),
-            deliveries: Arc::new(Deliveries::new(outbox.clone(), channels)),
+            knowledge: Arc::new(Library::new(records.clone(), reader.clone())),
+            deliveries: Arc::new(Deliveries::new(outbox.clone(), channels, &Egress::new())),
             plans: toolgate_tools::PlanLimits::default(),
+            egress: Egress::new(),
             world: toolgate_tools::World::default(),
         });
         toolkit.register(Shout);

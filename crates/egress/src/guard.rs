@@ -1,19 +1,20 @@
-//! Where the gateway's tools may go: the public internet, and what the operator has named. Never this machine or its
-//! network, whatever the address looks like.
+//! The SSRF guard: which addresses are permitted. The public internet, and what the operator has named. Never this
+//! machine or its network, whatever the address looks like.
 //!
 //! Two checks, because one alone has a hole: the host in an address, which may be an IP in any spelling, and every
-//! address that a name resolves to, at the moment a connection is made.
+//! address that a name resolves to, at the moment a connection is made (`transport.rs`).
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+use std::sync::Arc;
 
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-/// What the operator lets tools reach besides the public internet: `host`, `host:port` or `*.domain`.
+use crate::transport::Route;
+
+/// What the operator lets requests reach besides the public internet: `host`, `host:port` or `*.domain`. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AllowList(Vec<Allowed>);
+pub struct AllowList(Arc<[Allowed]>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Allowed {
@@ -45,7 +46,7 @@ impl AllowList {
     }
 
     /// One server that the operator named by its address.
-    pub(crate) fn only(url: &Url) -> Self {
+    pub fn only(url: &Url) -> Self {
         let host = url.host().map(|host| match host {
             Host::Domain(name) => AllowedHost::Name(bare(name).into()),
             Host::Ipv4(address) => AllowedHost::Address(address.into()),
@@ -110,17 +111,8 @@ fn bare(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-/// How far a request may go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// To public addresses only; a name is checked again when it is resolved.
-    Public,
-    /// Wherever the name leads: the operator said so.
-    Allowed,
-}
-
-/// Whether tools may go there; the words say why not.
-pub(crate) fn check(url: &Url, allow: &AllowList) -> Result<Reach, String> {
+/// The host and port of an address that HTTP can be spoken with; the error says why not.
+pub(crate) fn parts(url: &Url) -> Result<(Host<&str>, u16), String> {
     if !matches!(url.scheme(), "http" | "https") {
         let scheme = url.scheme();
         return Err(format!(
@@ -130,11 +122,17 @@ pub(crate) fn check(url: &Url, allow: &AllowList) -> Result<Reach, String> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("an address with a user name in it is not asked; use a header".into());
     }
-    let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
-        return Err("the address names no host".into());
-    };
+    match (url.host(), url.port_or_known_default()) {
+        (Some(host), Some(port)) => Ok((host, port)),
+        (None, _) | (_, None) => Err("the address names no host".into()),
+    }
+}
+
+/// How a request to this address may travel; the error says why it may not.
+pub(crate) fn check(url: &Url, allow: &AllowList) -> Result<Route, String> {
+    let (host, port) = parts(url)?;
     if allow.holds(&host, port) {
-        return Ok(Reach::Allowed);
+        return Ok(Route::Direct);
     }
     let public = match host {
         Host::Domain(name) => !is_local_name(bare(name)),
@@ -151,7 +149,7 @@ pub(crate) fn check(url: &Url, allow: &AllowList) -> Result<Reach, String> {
             "port {port} belongs to another service, and the operator does not allow it"
         ));
     }
-    Ok(Reach::Public)
+    Ok(Route::Public)
 }
 
 /// Names that mean this machine or its network wherever they are resolved.
@@ -215,23 +213,6 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     }
 }
 
-/// Resolves names to public addresses, or to none. An address that was checked is the one that is connected to, so a
-/// name that changes its mind in between gains nothing.
-pub(crate) struct PublicResolver;
-
-impl Resolve for PublicResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            let public: Vec<SocketAddr> = found.into_iter().filter(|to| is_public(to.ip())).collect();
-            if public.is_empty() {
-                return Err(io::Error::other(NotPublic).into());
-            }
-            Ok(Box::new(public.into_iter()) as Addrs)
-        })
-    }
-}
-
 /// A name leads to no public address.
 #[derive(Debug, thiserror::Error)]
 #[error("the name leads to no address on the public internet, and the operator does not allow it")]
@@ -245,7 +226,7 @@ mod tests {
         AllowList::new(&entries.iter().map(|entry| entry.to_string()).collect::<Vec<_>>()).unwrap()
     }
 
-    fn reach(url: &str, entries: &[&str]) -> Result<Reach, String> {
+    fn reach(url: &str, entries: &[&str]) -> Result<Route, String> {
         check(
             &Url::parse(url).map_err(|error| error.to_string())?,
             &allow(entries),
@@ -347,7 +328,7 @@ mod tests {
             "http://[::ffff:93.184.215.14]/",
             "https://münchen.example/",
         ] {
-            assert_eq!(reach(url, &[]), Ok(Reach::Public), "{url}");
+            assert_eq!(reach(url, &[]), Ok(Route::Public), "{url}");
         }
     }
 
@@ -371,7 +352,7 @@ mod tests {
             "http://10.1.2.3/",
             "http://localhost:7/",
         ] {
-            assert_eq!(reach(url, &entries), Ok(Reach::Allowed), "{url}");
+            assert_eq!(reach(url, &entries), Ok(Route::Direct), "{url}");
         }
         for url in [
             "http://127.0.0.1:9001/",
@@ -387,7 +368,7 @@ mod tests {
         }
         // Outside of the list, but a public name: the resolver has the last word.
         for url in ["http://internal.example/", "http://evilinternal.example/"] {
-            assert_eq!(reach(url, &entries), Ok(Reach::Public), "{url}");
+            assert_eq!(reach(url, &entries), Ok(Route::Public), "{url}");
         }
     }
 
@@ -407,17 +388,5 @@ mod tests {
         ] {
             assert!(entry.parse::<Allowed>().is_err(), "{entry:?}");
         }
-    }
-
-    #[tokio::test]
-    async fn a_name_that_leads_inside_is_not_resolved() {
-        let resolved = PublicResolver.resolve("localhost".parse().expect("a name")).await;
-        assert!(
-            resolved
-                .err()
-                .expect("refused")
-                .to_string()
-                .contains("public internet")
-        );
     }
 }

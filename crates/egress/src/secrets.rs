@@ -1,6 +1,8 @@
-//! What the operator keeps from everybody: agents name it, the gateway fills it in where it is sent, and nobody reads it.
+//! Secrets of an operator: configurations name them, the gateway fills them in where they are sent, and removes them
+//! from everything that is read back.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
@@ -12,10 +14,13 @@ const CLOSE: char = '}';
 /// A shorter one would be found by chance in every other text, and so could not be kept out of it.
 pub const SECRET_CHARS_MIN: usize = 4;
 
-/// The operator's secrets, by name.
+/// Secrets by name. Cheap to clone, so that each project and each call can have its own.
 #[derive(Debug, Clone, Default)]
-pub struct Secrets {
-    kept: BTreeMap<String, Secret>,
+pub struct Secrets(Arc<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    by_name: BTreeMap<String, Secret>,
     /// Finds every spelling of every secret; none when there is nothing to find.
     finder: Option<AhoCorasick>,
     /// What stands for each spelling.
@@ -36,9 +41,9 @@ pub enum BadSecret {
 }
 
 impl Secrets {
-    /// Takes the operator's secrets.
+    /// Checks the names and lengths, and prepares the search for every spelling.
     pub fn new(secrets: impl IntoIterator<Item = (String, Secret)>) -> Result<Self, BadSecret> {
-        let mut kept = BTreeMap::new();
+        let mut by_name = BTreeMap::new();
         for (name, secret) in secrets {
             if name.is_empty()
                 || !name
@@ -50,9 +55,9 @@ impl Secrets {
             if secret.expose().chars().count() < SECRET_CHARS_MIN {
                 return Err(BadSecret::Short(name));
             }
-            kept.insert(name, secret);
+            by_name.insert(name, secret);
         }
-        let found = kept.iter().flat_map(|(name, secret)| {
+        let found = by_name.iter().flat_map(|(name, secret)| {
             let mark = format!("[secret {name}]");
             spellings(secret.expose())
                 .into_iter()
@@ -65,16 +70,16 @@ impl Secrets {
             .ascii_case_insensitive(true)
             .build(&texts)
             .expect("a few words fit");
-        Ok(Self {
+        Ok(Self(Arc::new(Kept {
             finder: (!texts.is_empty()).then_some(finder),
-            kept,
+            by_name,
             marks,
-        })
+        })))
     }
 
-    /// `text` of a configuration with secrets in their places; `write` says how one stands in it. The name of the first
-    /// that there is none of is the error. Never to be given text that comes from a model.
-    pub(crate) fn fill(&self, text: &str, write: impl Fn(&str) -> String) -> Result<String, String> {
+    /// `text` of a configuration with every `${secret.NAME}` replaced by what `write` makes of the secret. The error is the
+    /// first name that is unknown. Never to be given text that comes from a model.
+    pub fn fill(&self, text: &str, write: impl Fn(&str) -> String) -> Result<String, String> {
         let mut out = String::new();
         let mut rest = text;
         while let Some((before, found)) = rest.split_once(OPEN) {
@@ -84,7 +89,7 @@ impl Secrets {
                 rest = found;
                 continue;
             };
-            let secret = self.kept.get(name).ok_or_else(|| name.to_owned())?;
+            let secret = self.0.by_name.get(name).ok_or_else(|| name.to_owned())?;
             out.push_str(&write(secret.expose()));
             rest = after;
         }
@@ -93,15 +98,15 @@ impl Secrets {
     }
 
     /// `text` without any secret in it, however it is spelled.
-    pub(crate) fn hide(&self, text: &str) -> String {
-        match &self.finder {
-            Some(finder) => finder.replace_all(text, &self.marks),
+    pub fn hide(&self, text: &str) -> String {
+        match &self.0.finder {
+            Some(finder) => finder.replace_all(text, &self.0.marks),
             None => text.to_owned(),
         }
     }
 
     /// `value` without any secret in its texts and names.
-    pub(crate) fn hide_in(&self, value: Value) -> Value {
+    pub fn hide_in(&self, value: Value) -> Value {
         match value {
             Value::String(text) => self.hide(&text).into(),
             Value::Array(items) => items.into_iter().map(|item| self.hide_in(item)).collect(),
@@ -150,8 +155,8 @@ fn spellings(secret: &str) -> Vec<String> {
         coded(|unit| format!("\\x{unit:02x}")),
         coded(|unit| format!("&#x{unit:x};")),
         coded(|unit| format!("&#{unit};")),
-        encode(secret),
-        encode(&encode(secret)),
+        percent_encode(secret),
+        percent_encode(&percent_encode(secret)),
         form,
     ];
     spellings.sort();
@@ -160,7 +165,7 @@ fn spellings(secret: &str) -> Vec<String> {
 }
 
 /// Percent-encodes everything that may mean something in an address.
-pub(crate) fn encode(text: &str) -> String {
+pub fn percent_encode(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         match byte {
