@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! Adapter for Anthropic's Messages API.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,17 +16,18 @@ mod request;
 
 pub(crate) use request::tools;
 
-/// The version of the API that this adapter speaks.
+/// The API version that this adapter implements.
 const VERSION: &str = "2023-06-01";
-/// Marks what this adapter wants back.
+/// Prefix of signatures that this adapter stores and sends back.
 const TAG: &str = "anthropic:";
-/// Marks reasoning that came encrypted as a whole.
+/// Prefix of reasoning that arrived encrypted as a whole.
 const TAG_REDACTED: &str = "anthropic-redacted:";
 
-/// Everything about this vendor.
+/// Anthropic's Messages API.
 pub(crate) const VENDOR: Vendor<Messages> = Vendor {
     name: "Anthropic",
     address: "https://api.anthropic.com/v1",
+    key_setting: "anthropic_key",
     key: ("x-api-key", ""),
     request,
     dialect: Messages::default,
@@ -94,7 +95,7 @@ struct Delta<'a> {
     stop_reason: Text<'a>,
 }
 
-/// Each figure is the whole so far; one that is missing has not changed.
+/// Token counts. Each is the total so far; a missing one has not changed.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Count {
@@ -117,7 +118,7 @@ impl Count {
         let cached = self.cache_read_input_tokens.unwrap_or(0);
         let written = self.cache_creation_input_tokens.unwrap_or(0);
         Usage {
-            // The vendor counts what passes through its cache apart.
+            // The vendor counts tokens that are written to or read from its cache separately.
             input_tokens: self.input_tokens.unwrap_or(0) + written + cached,
             output_tokens: self.output_tokens.unwrap_or(0),
             reasoning_tokens: 0,
@@ -126,15 +127,15 @@ impl Count {
     }
 }
 
-/// A call whose block is open.
+/// A call whose content block is not closed yet.
 struct Open {
     index: u64,
     slot: u32,
-    /// What came with its start.
+    /// Input that came with the block's start.
     input: String,
 }
 
-/// Reads a stream of message events.
+/// Parser of a stream of message events.
 #[derive(Default)]
 pub(crate) struct Messages {
     open: Vec<Open>,
@@ -146,7 +147,7 @@ pub(crate) struct Messages {
 impl Dialect for Messages {
     fn event(&mut self, data: &[u8], reply: &mut Reply<'_>) -> Result<bool, ModelError> {
         let event: Event<'_> = serde_json::from_slice(data)
-            .map_err(|_| retryable("the model sent an event that is not a message's"))?;
+            .map_err(|_| retryable("the model sent an event that is not a valid message event"))?;
         if let Some(error) = event.error {
             return Err(VendorError::read(error).in_stream());
         }
@@ -157,7 +158,7 @@ impl Dialect for Messages {
             self.start(event.index, block, reply);
         }
         if let Some(delta) = event.delta {
-            self.take(event.index, delta, reply);
+            self.read_delta(event.index, delta, reply);
         }
         match &*event.kind {
             "content_block_stop" => self.stop(event.index, reply),
@@ -191,7 +192,7 @@ impl Messages {
         }
     }
 
-    fn take(&mut self, index: u64, delta: Delta<'_>, reply: &mut Reply<'_>) {
+    fn read_delta(&mut self, index: u64, delta: Delta<'_>, reply: &mut Reply<'_>) {
         match &*delta.kind {
             "text_delta" => reply.text(&delta.text),
             "thinking_delta" => reply.reasoning(&delta.thinking),
@@ -201,7 +202,7 @@ impl Messages {
                     reply.input(call.slot, &delta.partial_json);
                 }
             }
-            // The end of the message has a delta without a type.
+            // The delta at the end of the message has no type.
             "" => self.finish(&delta.stop_reason),
             _ => {}
         }

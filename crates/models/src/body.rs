@@ -1,4 +1,4 @@
-//! Reads the body of an answer as it comes.
+//! Reads a response body as it arrives.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,26 +14,27 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::direct::{Connection, Pool};
 
-/// Most bytes read of an answer that is an error.
+/// Most bytes read of an error response.
 const ERROR_BYTES_MAX: usize = 16 << 10;
-/// Longest wait for the whole of it.
+/// Longest wait for the whole error response.
 const ERROR_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Longest wait for the rest of an answer that we need no more.
+/// Longest wait for the end of a response whose last event was read.
 const REST_WAIT_MAX: Duration = Duration::from_millis(20);
-/// Most bytes taken in one read: others want to run too.
+/// Most bytes of one read, so that one fast model does not starve other tasks.
 const READ_BYTES_MAX: usize = 256 << 10;
 
-/// The connection broke, or the server broke off.
-pub(crate) struct Cut;
+/// The connection broke, or the server closed it in the middle of the response.
+pub(crate) struct Disconnected;
 
-/// The body of an answer. Dropping it before its end closes the connection.
+/// A response body. Dropping it before its end closes the connection.
 pub(crate) struct Body<'c> {
     frames: Frames,
-    /// Ours to drive and to give back.
+    /// The pooled connection that carries the body: driven by [`Body::read`], returned to the pool at the
+    /// end.
     connection: Option<(Connection, &'c Pool)>,
-    /// What arrives during a pause can be taken in one read.
+    /// Whether bytes that arrive during a pause come in one read.
     gathers: bool,
-    /// The connection broke; told when all that came before it is read.
+    /// The connection broke; reported only after everything received before is read.
     broken: bool,
 }
 
@@ -43,7 +44,7 @@ enum Frames {
 }
 
 impl<'c> Body<'c> {
-    /// Over a connection of our own.
+    /// A body over a pooled connection.
     pub(crate) fn direct(frames: Incoming, connection: Connection, pool: &'c Pool) -> Self {
         Self {
             frames: Frames::Direct(frames),
@@ -53,19 +54,19 @@ impl<'c> Body<'c> {
         }
     }
 
-    /// Over the shared client.
+    /// A body over the shared HTTPS client.
     pub(crate) fn shared(frames: reqwest::Body, version: Version) -> Self {
         Self {
             frames: Frames::Shared(frames),
             connection: None,
-            // Under HTTP/1.1 the frames are handed over one by one, however long we wait.
+            // Under HTTP/1.1 the client hands frames over one by one, however long we wait.
             gathers: version == Version::HTTP_2,
             broken: false,
         }
     }
 
-    /// Waits for bytes and takes all that are there; `false` when there will be no more.
-    pub(crate) async fn read(&mut self, mut take: impl FnMut(&[u8])) -> Result<bool, Cut> {
+    /// Waits for bytes and passes on all that are available; `false` at the end of the body.
+    pub(crate) async fn read(&mut self, mut take: impl FnMut(&[u8])) -> Result<bool, Disconnected> {
         let mut taken = 0;
         let frames = poll_fn(|context| {
             while taken < READ_BYTES_MAX && !self.broken {
@@ -76,15 +77,15 @@ impl<'c> Body<'c> {
                             take(&bytes);
                         }
                     }
-                    Poll::Ready(Some(Err(Cut))) => self.broken = true,
+                    Poll::Ready(Some(Err(Disconnected))) => self.broken = true,
                     Poll::Ready(None) => return Poll::Ready(Ok(false)),
                     Poll::Pending if taken == 0 => return Poll::Pending,
                     Poll::Pending => break,
                 }
             }
-            Poll::Ready(if taken == 0 { Err(Cut) } else { Ok(true) })
+            Poll::Ready(if taken == 0 { Err(Disconnected) } else { Ok(true) })
         });
-        // The runtime's own limit would cut a read after a few dozen words.
+        // Tokio's cooperative budget would end a read after a few dozen frames.
         let more = unconstrained(frames).await?;
         if !more && let Some((connection, pool)) = self.connection.take() {
             pool.put(connection);
@@ -92,26 +93,26 @@ impl<'c> Body<'c> {
         Ok(more)
     }
 
-    /// Lets bytes gather for `time`, where that makes the next read a larger one.
-    pub(crate) async fn pause(&mut self, time: Duration) -> Result<(), Cut> {
+    /// Waits for `time` so that bytes accumulate, if that makes the next read larger.
+    pub(crate) async fn pause(&mut self, time: Duration) -> Result<(), Disconnected> {
         match &mut self.connection {
-            Some((connection, _)) => connection.pause(time).await.map_err(|_| Cut)?,
+            Some((connection, _)) => connection.pause(time).await.map_err(|_| Disconnected)?,
             None if self.gathers => tokio::time::sleep(time).await,
             None => {}
         }
         Ok(())
     }
 
-    /// Reads what follows the last event, so that the connection can serve again.
+    /// Reads to the end of the body, so that the connection can be reused.
     pub(crate) async fn finish(mut self) {
-        // A server that does not come to its end in time loses the connection, nothing more.
+        // If the server does not finish in time only the connection is lost: the reply is complete.
         let _ = timeout(REST_WAIT_MAX, async {
             while let Ok(true) = self.read(|_| {}).await {}
         })
         .await;
     }
 
-    /// What there is to read of an error.
+    /// Reads the body of an error response, up to the limits on bytes and time.
     pub(crate) async fn read_error(mut self) -> Vec<u8> {
         let mut words = Vec::new();
         let until = Instant::now() + ERROR_WAIT_MAX;
@@ -124,7 +125,7 @@ impl<'c> Body<'c> {
         words
     }
 
-    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Disconnected>>> {
         let polled = self.frames.poll(context);
         match (&mut self.connection, &polled) {
             (Some((connection, _)), Poll::Pending) => {
@@ -137,10 +138,10 @@ impl<'c> Body<'c> {
 }
 
 impl Frames {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Disconnected>>> {
         match self {
-            Self::Direct(frames) => Pin::new(frames).poll_frame(context).map_err(|_| Cut),
-            Self::Shared(frames) => Pin::new(frames).poll_frame(context).map_err(|_| Cut),
+            Self::Direct(frames) => Pin::new(frames).poll_frame(context).map_err(|_| Disconnected),
+            Self::Shared(frames) => Pin::new(frames).poll_frame(context).map_err(|_| Disconnected),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The model for those who have none: follows rules, says so in every answer, calls the tools it is asked for.
+//! The built-in demo model, for trying out without an API key: it follows rules, labels every answer as a
+//! demo, and calls the tools that the message names.
 
 use serde_json::Value;
 use toolgate_engine::model::{Ask, Delta, Ending, ReplySink};
@@ -8,21 +9,22 @@ use toolgate_kernel::prompt::{CallResult, OfferedTool, ToolChoice, Turn};
 
 mod input;
 
-/// Every answer begins with this.
+/// Prefix of every answer.
 const LABEL: &str = "[demo model]";
 /// Most characters that an answer quotes of a message or an output.
 const QUOTED_CHARS_MAX: usize = 500;
 
-/// Answers the last turn: with words, or with words and calls. The same question gets the same answer.
+/// Replies to the last turn with text, or with text and calls. Deterministic: the same conversation gets the
+/// same reply.
 pub(crate) async fn reply(ask: &Ask, sink: &mut dyn ReplySink) -> Ending {
-    let asked = last_words(ask);
+    let asked = last_user_text(ask);
     let calls = match ask.turns.last().map(|turn| &**turn) {
         Some(Turn::Results(_)) => Vec::new(),
-        _ => wanted(ask, &asked),
+        _ => requested_tools(ask, &asked),
     };
     let words = match ask.turns.last().map(|turn| &**turn) {
-        Some(Turn::Results(results)) => told(results),
-        _ if calls.is_empty() => answer(ask, &asked),
+        Some(Turn::Results(results)) => describe_results(results),
+        _ if calls.is_empty() => answer_text(ask, &asked),
         _ => format!(
             "{LABEL} I call {}.",
             list(calls.iter().map(|call| call.name.as_str()))
@@ -33,7 +35,7 @@ pub(crate) async fn reply(ask: &Ask, sink: &mut dyn ReplySink) -> Ending {
         sink.delta(Delta::Text(word));
         sink.flush();
         output_tokens += 1;
-        // A real model lets others run between two words.
+        // Lets other tasks run between two tokens, as a real model does.
         tokio::task::yield_now().await;
     }
     for (slot, call) in (0..).zip(&calls) {
@@ -57,8 +59,8 @@ pub(crate) async fn reply(ask: &Ask, sink: &mut dyn ReplySink) -> Ending {
     }
 }
 
-/// What the user said last.
-fn last_words(ask: &Ask) -> String {
+/// The text of the last user message.
+fn last_user_text(ask: &Ask) -> String {
     let said = ask.turns.iter().rev().find_map(|turn| match &**turn {
         Turn::User(parts) => Some(parts),
         Turn::Assistant(_) | Turn::Results(_) => None,
@@ -70,22 +72,22 @@ fn last_words(ask: &Ask) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// The tools that the user asks for, in the order of asking.
-fn wanted<'a>(ask: &'a Ask, asked: &str) -> Vec<&'a OfferedTool> {
+/// The tools that the user's message names, in the order of the message.
+fn requested_tools<'a>(ask: &'a Ask, asked: &str) -> Vec<&'a OfferedTool> {
     let tools = ask.tools.iter();
     match &ask.tool_choice {
         ToolChoice::None => Vec::new(),
         ToolChoice::Tool(name) => tools.filter(|tool| tool.name == *name).collect(),
         ToolChoice::Auto | ToolChoice::Required => {
-            let asked = spoken(asked);
+            let asked = normalize_words(asked);
             let mut named: Vec<_> = tools
                 .filter_map(|tool| {
-                    let name = spoken(tool.name.as_str());
+                    let name = normalize_words(tool.name.as_str());
                     let at = asked.find(&name)?;
                     Some((at, at + name.len(), tool))
                 })
                 .collect();
-            // "ask user" asks for `ask_user` and not for `ask`.
+            // "ask user" means `ask_user` and not `ask`: of overlapping names the longest wins.
             let whole = named.clone();
             named.retain(|(from, to, _)| {
                 !whole
@@ -101,8 +103,9 @@ fn wanted<'a>(ask: &'a Ask, asked: &str) -> Vec<&'a OfferedTool> {
     }
 }
 
-/// A text as words between spaces: `askUser`, `ask_user` and `Ask user!` are all ` ask user `.
-fn spoken(text: &str) -> String {
+/// The text as lower-case words between spaces: `askUser`, `ask_user` and `Ask user!` all become
+/// ` ask user `.
+fn normalize_words(text: &str) -> String {
     let mut words = String::from(" ");
     let mut before = ' ';
     for c in text.chars() {
@@ -121,7 +124,7 @@ fn spoken(text: &str) -> String {
     words
 }
 
-fn answer(ask: &Ask, asked: &str) -> String {
+fn answer_text(ask: &Ask, asked: &str) -> String {
     const GREETINGS: [&str; 6] = ["hello", "hi", "hey", "help", "what can you do", "start"];
     let tools = match &*ask.tools {
         [] => "This agent has no tools.".into(),
@@ -130,7 +133,7 @@ fn answer(ask: &Ask, asked: &str) -> String {
             list(tools.iter().map(|tool| tool.name.as_str()))
         ),
     };
-    let heard = spoken(asked);
+    let heard = normalize_words(asked);
     if asked.trim().is_empty()
         || GREETINGS
             .iter()
@@ -148,8 +151,8 @@ fn answer(ask: &Ask, asked: &str) -> String {
     )
 }
 
-/// What became of the calls.
-fn told(results: &[CallResult]) -> String {
+/// One sentence per call: its output or its error.
+fn describe_results(results: &[CallResult]) -> String {
     let sentences = results.iter().map(|result| {
         if !result.is_error {
             return format!("{} gave {}.", result.name, quote(result.output.as_str()));
@@ -177,7 +180,7 @@ fn quote(text: &str) -> String {
     }
 }
 
-/// The members that an object of this schema must have.
+/// Names of the members that the schema requires.
 fn required(schema: &Value) -> impl Iterator<Item = &str> {
     schema["required"]
         .as_array()

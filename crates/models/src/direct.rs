@@ -1,8 +1,8 @@
-//! Connections to plain `http://` servers: a model on this machine or in this network.
+//! Pooled connections to plain `http://` servers: a model on this machine or in this network.
 //!
-//! Such a model writes tokens faster than anyone reads. Here whoever reads a reply drives its connection
-//! too, so that there is no second task to hand every token over, and the socket can be left alone for a
-//! moment to gather what comes.
+//! Such a model streams tokens faster than readers consume them. The task that reads a reply also drives its
+//! connection, so that no second task has to hand over every token, and the socket can be left unread for a
+//! moment to accumulate bytes.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -22,19 +22,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-/// Most connections kept for one server.
+/// Most idle connections kept per server.
 const IDLE_MAX: usize = 64;
-/// How long a connection is kept unused.
+/// How long an idle connection is kept.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Connections that are free, by server.
+/// Idle connections, by server.
 #[derive(Default)]
 pub(crate) struct Pool {
     idle: Mutex<HashMap<String, Vec<(Connection, Instant)>>>,
 }
 
 impl Pool {
-    /// Sends `request` over a free connection or a new one and gives the head of the answer.
+    /// Sends `request` over an idle or a new connection and returns the head of the response.
     pub(crate) async fn send(
         &self,
         request: Request<Full<Bytes>>,
@@ -47,13 +47,13 @@ impl Pool {
         {
             return Ok((answer, connection));
         }
-        // None was free, or the server had closed it under us: that is no reason to fail.
+        // No idle connection, or the server had closed it: open a new one instead of failing.
         let mut connection = timeout(connect_timeout, Connection::open(server)).await??;
         let answer = connection.send(request).await.map_err(io::Error::other)?;
         Ok((answer, connection))
     }
 
-    /// Keeps a connection whose answer was read to its end.
+    /// Returns a connection to the pool after its response was read to the end.
     pub(crate) fn put(&self, mut connection: Connection) {
         if !connection.is_free() {
             return;
@@ -79,7 +79,7 @@ impl Pool {
     }
 }
 
-/// One connection. Moves only while its owner polls it; closes when dropped.
+/// One connection. It makes progress only while its owner polls it, and closes when dropped.
 pub(crate) struct Connection {
     server: String,
     socket: Socket,
@@ -120,13 +120,13 @@ impl Connection {
         .await
     }
 
-    /// Moves bytes between the socket and the answer's body.
+    /// Moves bytes between the socket and the response body.
     pub(crate) fn drive(&mut self, context: &mut Context<'_>) {
         drive(&mut self.driver, &mut self.ended, context);
     }
 
-    /// Leaves the socket alone for `time`. It is taken off the runtime's poll: otherwise every token that
-    /// arrives meanwhile wakes a thread for nothing.
+    /// Leaves the socket unread for `time`. The socket is deregistered from the runtime meanwhile: otherwise
+    /// every token that arrives would wake a thread for nothing.
     pub(crate) async fn pause(&mut self, time: Duration) -> io::Result<()> {
         let stream = self
             .socket
@@ -150,12 +150,12 @@ fn drive(
     ended: &mut bool,
     context: &mut Context<'_>,
 ) {
-    // How it ended is for the answer or its body to say.
+    // How the connection ended is reported by the response or its body.
     *ended = *ended || Pin::new(driver).poll(context).is_ready();
 }
 
-/// The socket, shared with the connection's driver so that it can be taken away from it; nothing moves
-/// while it is away.
+/// The socket, shared with the connection's driver so that it can be removed for a pause; no bytes move while
+/// it is removed.
 #[derive(Clone)]
 struct Socket(Arc<Mutex<Option<TcpStream>>>);
 

@@ -1,4 +1,4 @@
-//! Turns what went wrong into words that hold no key, and says whether asking again can help.
+//! Turns failures into error messages without API keys, and decides whether a retry can help.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use toolgate_kernel::agent::Secret;
 
 use crate::json::{First, Text};
 
-/// Most characters of an error's message.
+/// Most characters of an error message.
 const MESSAGE_CHARS_MAX: usize = 400;
-/// Longest wait that a vendor may ask for.
+/// Longest `Retry-After` that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
-/// Asking again can help.
+/// An error that a retry may fix.
 pub(crate) fn retryable(message: impl Into<String>) -> ModelError {
     failed(ModelErrorKind::Retryable, message)
 }
 
-/// Asking again gives the same.
+/// An error that a retry cannot fix.
 pub(crate) fn permanent(message: impl Into<String>) -> ModelError {
     failed(ModelErrorKind::Final, message)
 }
@@ -33,8 +33,8 @@ fn failed(kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
     }
 }
 
-/// The error without the key and without the rest of a long message.
-pub(crate) fn presentable(mut error: ModelError, key: Option<&Secret>) -> ModelError {
+/// Removes the API key from the message, and cuts a long message.
+pub(crate) fn redacted(mut error: ModelError, key: Option<&Secret>) -> ModelError {
     if let Some(key) = key.map(Secret::expose)
         && !key.is_empty()
     {
@@ -47,7 +47,7 @@ pub(crate) fn presentable(mut error: ModelError, key: Option<&Secret>) -> ModelE
     error
 }
 
-/// What a vendor says of an error, in the answer's body or in the middle of a stream.
+/// An error object of a vendor, from a response body or from the middle of a stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct VendorError<'a> {
@@ -62,7 +62,7 @@ pub(crate) struct VendorError<'a> {
 }
 
 impl<'a> VendorError<'a> {
-    /// Reads the member `error`: an object, or only words.
+    /// Reads the member `error`: an object or a string.
     pub(crate) fn read(raw: &'a RawValue) -> Self {
         serde_json::from_str(raw.get()).unwrap_or_else(|_| Self {
             message: serde_json::from_str(raw.get()).unwrap_or_default(),
@@ -70,18 +70,21 @@ impl<'a> VendorError<'a> {
         })
     }
 
-    /// The error as it came in the middle of a stream. The vendor had taken the request, so the fault is
-    /// its own and passing unless it says otherwise.
+    /// The error for one that arrived in the middle of a stream. The vendor had accepted the request, so the
+    /// error is retryable unless its code says otherwise.
     pub(crate) fn in_stream(&self) -> ModelError {
         let kind = if self.is_final() {
             ModelErrorKind::Final
         } else {
             ModelErrorKind::Retryable
         };
-        failed(kind, format!("the model stopped with an error: {}", self.words()))
+        failed(
+            kind,
+            format!("the model stopped with an error: {}", self.summary()),
+        )
     }
 
-    fn words(&self) -> Cow<'_, str> {
+    fn summary(&self) -> Cow<'_, str> {
         let name = [&self.kind, &self.status, &self.code]
             .into_iter()
             .find(|name| !name.is_empty());
@@ -112,7 +115,7 @@ impl<'a> VendorError<'a> {
             "UNAUTHENTICATED",
             "PERMISSION_DENIED",
             "NOT_FOUND",
-            // Servers that put the status there
+            // Servers that put the HTTP status there
             "400",
             "401",
             "402",
@@ -127,8 +130,8 @@ impl<'a> VendorError<'a> {
     }
 }
 
-/// The error behind an answer that is no stream of events.
-pub(crate) fn refused(
+/// The error for a response that is not an event stream.
+pub(crate) fn response_error(
     host: &str,
     status: http::StatusCode,
     headers: &http::HeaderMap,
@@ -139,32 +142,28 @@ pub(crate) fn refused(
         #[serde(borrow)]
         error: &'a RawValue,
     }
-    // Google may wrap it in a list; a list is tried first because serde reads one as a struct, too.
+    // Google may wrap it in a list; the list is tried first because serde reads a list as a struct, too.
     let error = serde_json::from_slice::<First<Body<'_>>>(body)
         .map_or_else(|_| serde_json::from_slice::<Body<'_>>(body).ok(), |list| list.0);
     let error = error.map(|body| VendorError::read(body.error));
     if status.is_success() {
         return error.map_or_else(
-            || {
-                permanent(format!(
-                    "{host} answered with JSON where a stream of events was asked for"
-                ))
-            },
+            || permanent(format!("{host} answered with JSON, expected an event stream")),
             |error| error.in_stream(),
         );
     }
     let error = error.unwrap_or_default();
-    // A used-up quota comes as 429, but no wait brings it back.
-    let again = is_passing(status) && &*error.code != "insufficient_quota";
+    // A used-up quota is also a 429, but waiting does not restore it.
+    let may_retry = is_passing(status) && &*error.code != "insufficient_quota";
     let message = match status.as_u16() {
-        // Vendors quote parts of the key here.
-        401 => format!("{host} refused the key (401)"),
-        code => format!("{host} answered {code}: {}", error.words()),
+        // The vendor's message is dropped: vendors quote parts of the key in it.
+        401 => format!("{host} rejected the API key (401)"),
+        code => format!("{host} answered {code}: {}", error.summary()),
     };
     ModelError {
-        retry_after: retry_after(headers).filter(|_| again),
+        retry_after: retry_after(headers).filter(|_| may_retry),
         ..failed(
-            if again {
+            if may_retry {
                 ModelErrorKind::Retryable
             } else {
                 ModelErrorKind::Final
@@ -174,12 +173,13 @@ pub(crate) fn refused(
     }
 }
 
-/// Whether a status speaks of the moment and not of the request.
+/// Whether a status means a temporary condition and not a bad request.
 fn is_passing(status: http::StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 429)
 }
 
-/// How long the vendor asks to wait, in seconds or milliseconds. A date is not read: no vendor sends one.
+/// The wait that the vendor asks for, from `retry-after-ms` or `retry-after` in seconds. HTTP dates are not
+/// parsed: no vendor sends one.
 fn retry_after(headers: &http::HeaderMap) -> Option<Duration> {
     let number = |name| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let seconds = number("retry-after-ms")

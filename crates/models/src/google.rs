@@ -1,4 +1,4 @@
-//! Google's Gemini.
+//! Adapter for Google's Gemini API.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,13 +17,14 @@ mod schema;
 
 pub(crate) use request::tools;
 
-/// Marks what this adapter wants back.
+/// Prefix of signatures that this adapter stores and sends back.
 const TAG: &str = "google:";
 
-/// Everything about this vendor.
+/// Google's Gemini API.
 pub(crate) const VENDOR: Vendor<Generation> = Vendor {
     name: "Google",
     address: "https://generativelanguage.googleapis.com/v1beta",
+    key_setting: "google_key",
     key: ("x-goog-api-key", ""),
     request,
     dialect: Generation::default,
@@ -104,7 +105,7 @@ struct Count {
     thoughts_token_count: u64,
 }
 
-/// Reads a stream of partial responses.
+/// Parser of a stream of partial responses.
 #[derive(Default)]
 pub(crate) struct Generation {
     reason: Option<FinishReason>,
@@ -114,7 +115,7 @@ pub(crate) struct Generation {
 impl Dialect for Generation {
     fn event(&mut self, data: &[u8], reply: &mut Reply<'_>) -> Result<bool, ModelError> {
         let chunk: Chunk<'_> = serde_json::from_slice(data)
-            .map_err(|_| retryable("the model sent an event that is not a response"))?;
+            .map_err(|_| retryable("the model sent an event that is not a valid response"))?;
         if let Some(error) = chunk.error {
             return Err(VendorError::read(error).in_stream());
         }
@@ -129,10 +130,13 @@ impl Dialect for Generation {
         }
         if let Some(candidate) = chunk.candidates.0 {
             let parts = candidate.content.and_then(|content| content.parts);
-            parts.into_iter().flatten().for_each(|part| take(part, reply));
+            parts
+                .into_iter()
+                .flatten()
+                .for_each(|part| read_part(part, reply));
             self.finish(&candidate.finish_reason)?;
         }
-        // The stream ends where the connection does.
+        // Gemini sends no end marker: the stream ends where the connection does.
         Ok(false)
     }
 
@@ -146,8 +150,9 @@ impl Dialect for Generation {
     }
 }
 
-/// A call comes whole; its signature must go back with it, one of a text may.
-fn take(part: Part<'_>, reply: &mut Reply<'_>) {
+/// Handles one part. A call arrives complete; its signature must be sent back, the signature of a text may
+/// be.
+fn read_part(part: Part<'_>, reply: &mut Reply<'_>) {
     let signature = &part.thought_signature;
     match part.function_call {
         Some(call) => {
@@ -185,7 +190,7 @@ impl Generation {
             | "IMAGE_SAFETY"
             | "IMAGE_PROHIBITED_CONTENT"
             | "IMAGE_RECITATION" => Some(FinishReason::ContentFilter),
-            // The model stumbled over its own call and the vendor kept it: another try mostly works.
+            // The vendor withheld a malformed call of its model: a retry mostly works.
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => {
                 return Err(retryable(format!("the model stopped with {reason}")));
             }

@@ -1,4 +1,4 @@
-//! What the vendors' requests share: a conversation written out without being copied first.
+//! Serialization that all vendors' requests share: a conversation is written without being copied first.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use toolgate_kernel::message::Part;
 use toolgate_kernel::name::NAME_CHARS_MAX;
 use toolgate_kernel::prompt::{CallResult, Said, Turn};
 
-/// Stands where an image was that a vendor cannot be given.
-pub(crate) const IMAGE_LOST: &str = "[an image that cannot be shown to this model]";
+/// Replaces an image that a vendor does not accept.
+pub(crate) const IMAGE_UNSUPPORTED: &str = "[an image that cannot be shown to this model]";
 
-/// A list that is written as it is walked.
+/// A JSON array that is serialized while it is iterated.
 pub(crate) struct Each<F>(pub F);
 
 impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
@@ -20,7 +20,7 @@ impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
     }
 }
 
-/// What a turn holds, of each kind; two of the three are empty.
+/// The contents of a turn by kind; two of the three are empty.
 pub(crate) fn contents(turn: &Turn) -> (&[Part], &[Said], &[CallResult]) {
     match turn {
         Turn::User(parts) => (parts, &[], &[]),
@@ -29,7 +29,8 @@ pub(crate) fn contents(turn: &Turn) -> (&[Part], &[Said], &[CallResult]) {
     }
 }
 
-/// A call's input as the object that every vendor wants: what the model wrote instead stands in `input`.
+/// A call's input as a JSON object, which every vendor requires; anything else the model wrote goes into the
+/// member `input`.
 pub(crate) struct Object<'a>(pub &'a Json);
 
 impl Serialize for Object<'_> {
@@ -43,10 +44,10 @@ impl Serialize for Object<'_> {
     }
 }
 
-/// A call's output as the string that some vendors want: a string as it is, anything else as JSON text.
-pub(crate) struct Words<'a>(pub &'a Json);
+/// A call's output as a string, which some vendors require: a string as it is, anything else as JSON text.
+pub(crate) struct OutputText<'a>(pub &'a Json);
 
-impl Serialize for Words<'_> {
+impl Serialize for OutputText<'_> {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         match self.0.as_str() {
             text if text.starts_with('"') => self.0.serialize(out),
@@ -55,7 +56,8 @@ impl Serialize for Words<'_> {
     }
 }
 
-/// A name that a vendor takes back. A model may have made one up that it would then be refused for.
+/// A tool name that vendors accept. A model may have made up a name that its vendor would reject in the next
+/// request.
 pub(crate) fn sendable(name: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if (1..=NAME_CHARS_MAX).contains(&name.len()) && name.chars().all(allowed) {
@@ -70,22 +72,22 @@ pub(crate) fn sendable(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where an image is.
+/// The source of an image.
 pub(crate) enum Image<'a> {
-    /// At an address.
+    /// A URL.
     Url(&'a str),
-    /// In the message.
+    /// Contained in the message as a `data:` URL.
     Inline {
-        /// Such as `image/png`.
+        /// Media type, such as `image/png`.
         media_type: &'a str,
-        /// In base 64.
+        /// Base64-encoded bytes.
         data: &'a str,
     },
-    /// In a form that no vendor takes.
-    Lost,
+    /// A form that no vendor accepts.
+    Unsupported,
 }
 
-/// Takes a `data:` URL apart.
+/// Parses a `data:` URL; other URLs are returned as they are.
 pub(crate) fn image(url: &str) -> Image<'_> {
     let Some(rest) = url.strip_prefix("data:") else {
         return Image::Url(url);
@@ -98,11 +100,11 @@ pub(crate) fn image(url: &str) -> Image<'_> {
             media_type: head.split(';').next().unwrap_or_default(),
             data,
         },
-        None => Image::Lost,
+        None => Image::Unsupported,
     }
 }
 
-/// How hard a model shall think, for vendors that count no tokens.
+/// The reasoning effort for vendors that do not take a token count.
 pub(crate) fn effort(reasoning_tokens: u32) -> &'static str {
     match reasoning_tokens {
         0..=2048 => "low",

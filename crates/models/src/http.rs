@@ -1,4 +1,4 @@
-//! Sends a request, and again where that can help, until an answer begins.
+//! Sends a request, with retries where they can help, until a response stream begins.
 
 use std::error::Error;
 use std::sync::OnceLock;
@@ -16,22 +16,23 @@ use toolgate_kernel::agent::Secret;
 use crate::ModelSettings;
 use crate::body::Body;
 use crate::direct::Pool;
-use crate::failure::{permanent, refused, retryable};
+use crate::failure::{permanent, response_error, retryable};
 
-/// First wait before a request is tried again; doubles each time.
+/// First back-off before a retry; doubles each time.
 const BACKOFF: Duration = Duration::from_millis(500);
-/// Longest wait between two tries. Who asks for more is asked again later, by the engine.
+/// Longest back-off between two attempts. A longer `Retry-After` is returned to the engine, which retries the
+/// whole step later.
 const BACKOFF_MAX: Duration = Duration::from_secs(20);
-/// Sends requests to models.
+/// HTTP client for model servers.
 pub(crate) struct Client {
     settings: ModelSettings,
     pool: Pool,
-    /// Made when first needed: a gateway whose models are all in the house needs no root certificates.
+    /// Created on first use: a gateway whose models are all on plain `http://` needs no root certificates.
     shared: OnceLock<Result<reqwest::Client, String>>,
     sent: AtomicU64,
 }
 
-/// A request, ready to be sent as often as needed.
+/// A request that can be sent any number of times.
 pub(crate) struct Outgoing {
     uri: Uri,
     headers: HeaderMap,
@@ -39,15 +40,15 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// A `POST` of JSON.
+    /// A `POST` with a JSON body. Fails if `url` is not an absolute `http` or `https` URL.
     pub(crate) fn new(url: &str, body: Vec<u8>) -> Result<Self, ModelError> {
         let uri: Uri = url
             .parse()
-            .map_err(|_| permanent("the model's address is not a URL"))?;
+            .map_err(|_| permanent("the model's baseUrl is not a URL, expected one like https://host/v1"))?;
         let known = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
         if !known {
             return Err(permanent(
-                "the model's address is not a URL of the form https://host/path",
+                "the model's baseUrl is not a URL of http or https with a host, expected one like https://host/v1",
             ));
         }
         let mut headers = HeaderMap::with_capacity(8);
@@ -64,17 +65,18 @@ impl Outgoing {
         })
     }
 
-    /// Adds a header that anyone may see.
+    /// Adds a header without a secret.
     pub(crate) fn header(&mut self, name: &'static str, value: &'static str) {
         self.headers
             .insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
 
-    /// Adds the header that carries the key.
+    /// Adds the header with the API key, marked sensitive so that it is not logged.
     pub(crate) fn key(&mut self, name: &'static str, prefix: &str, key: &Secret) -> Result<(), ModelError> {
         let text = [prefix, key.expose()].concat();
-        let mut value = HeaderValue::from_str(&text)
-            .map_err(|_| permanent("the model's key holds characters that no header can carry"))?;
+        let mut value = HeaderValue::from_str(&text).map_err(|_| {
+            permanent("the model's API key contains characters that an HTTP header cannot carry")
+        })?;
         value.set_sensitive(true);
         self.headers.insert(HeaderName::from_static(name), value);
         Ok(())
@@ -85,16 +87,16 @@ impl Outgoing {
     }
 }
 
-/// A request that got no stream, and whether this is the place to try again.
-struct Miss {
+/// A request that got no stream, and whether this client may retry it.
+struct FailedAttempt {
     error: ModelError,
-    again: bool,
+    may_retry: bool,
 }
 
-impl From<ModelError> for Miss {
+impl From<ModelError> for FailedAttempt {
     fn from(error: ModelError) -> Self {
         Self {
-            again: error.kind == ModelErrorKind::Retryable,
+            may_retry: error.kind == ModelErrorKind::Retryable,
             error,
         }
     }
@@ -114,32 +116,46 @@ impl Client {
         &self.settings
     }
 
-    /// Sends until a stream begins, the error is final, or the tries are used up.
+    /// Sends until a stream begins, an error is final, or the attempts are used up.
     pub(crate) async fn send(&self, request: &Outgoing) -> Result<Body<'_>, ModelError> {
         let salt = self.sent.fetch_add(1, Ordering::Relaxed);
-        let mut tried = 0;
+        let mut attempts_made = 0;
         loop {
-            let miss = match self.send_once(request).await {
+            let failed = match self.send_once(request).await {
                 Ok(body) => return Ok(body),
-                Err(miss) => miss,
+                Err(failed) => failed,
             };
-            tried += 1;
-            let wait = miss.error.retry_after.unwrap_or_else(|| backoff(tried, salt));
-            if !miss.again || tried >= self.settings.attempts || wait > BACKOFF_MAX {
-                return Err(miss.error);
+            attempts_made += 1;
+            let wait = failed
+                .error
+                .retry_after
+                .unwrap_or_else(|| backoff(attempts_made, salt));
+            if !failed.may_retry || attempts_made >= self.settings.attempts || wait > BACKOFF_MAX {
+                return Err(failed.error);
             }
-            // Without the error's words: they may still hold the key.
-            tracing::debug!(host = request.host(), tried, ?wait, "asking the model again");
+            // Without the error message: the key is not removed from it yet.
+            tracing::debug!(
+                host = request.host(),
+                attempts_made,
+                ?wait,
+                "retrying the model request"
+            );
             tokio::time::sleep(wait).await;
         }
     }
 
-    async fn send_once(&self, request: &Outgoing) -> Result<Body<'_>, Miss> {
+    async fn send_once(&self, request: &Outgoing) -> Result<Body<'_>, FailedAttempt> {
         let wait = self.settings.idle_timeout;
         let Ok(sent) = timeout(wait, self.open(request)).await else {
-            // It had long enough; a second time is for the engine to decide.
-            let error = retryable(format!("{} did not answer within {wait:?}", request.host()));
-            return Err(Miss { error, again: false });
+            // One timeout is long enough for a caller; whether to wait again is the engine's decision.
+            let error = retryable(format!(
+                "{} did not answer within {wait:?}, vendors.idle_timeout sets the limit",
+                request.host()
+            ));
+            return Err(FailedAttempt {
+                error,
+                may_retry: false,
+            });
         };
         let (head, body) = sent?;
         let content_type = head
@@ -151,10 +167,10 @@ impl Client {
             return Ok(body);
         }
         let words = body.read_error().await;
-        Err(refused(request.host(), head.status, &head.headers, &words).into())
+        Err(response_error(request.host(), head.status, &head.headers, &words).into())
     }
 
-    async fn open(&self, request: &Outgoing) -> Result<(Parts, Body<'_>), Miss> {
+    async fn open(&self, request: &Outgoing) -> Result<(Parts, Body<'_>), FailedAttempt> {
         if self.settings.direct && request.uri.scheme_str() == Some("http") {
             self.open_direct(request).await
         } else {
@@ -173,7 +189,8 @@ impl Client {
             .authority()
             .map_or("", |authority| authority.as_str());
         let host = authority.rsplit('@').next().unwrap_or_default();
-        let host = HeaderValue::from_str(host).map_err(|_| "its name cannot be sent".to_owned())?;
+        let host = HeaderValue::from_str(host)
+            .map_err(|_| "its host name is not a valid header value".to_owned())?;
         request.headers_mut().insert(header::HOST, host);
         let sent = self.pool.send(request, self.settings.connect_timeout).await;
         let (answer, connection) = sent.map_err(|error| root(&error))?;
@@ -209,7 +226,7 @@ impl Client {
     }
 }
 
-/// The cause at the bottom: the layers above it repeat the address.
+/// The innermost cause: the layers above it repeat the address.
 fn root(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
@@ -218,10 +235,12 @@ fn root(error: &(dyn Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// Doubles with every try, less up to a half that differs from request to request.
-fn backoff(tried: u32, salt: u64) -> Duration {
-    let full = BACKOFF.saturating_mul(1 << (tried - 1).min(16)).min(BACKOFF_MAX);
-    let mixed = (salt ^ u64::from(tried))
+/// Exponential back-off with jitter: up to half of it is subtracted, differently for each request.
+fn backoff(attempts_made: u32, salt: u64) -> Duration {
+    let full = BACKOFF
+        .saturating_mul(1 << (attempts_made - 1).min(16))
+        .min(BACKOFF_MAX);
+    let mixed = (salt ^ u64::from(attempts_made))
         .wrapping_add(1)
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
         >> 40;

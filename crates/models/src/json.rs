@@ -1,5 +1,5 @@
-//! Reads vendors' JSON without a fuss: strings are borrowed where they can be, and what a compatible
-//! server spells differently does not break the stream.
+//! Lenient deserialization of vendors' JSON: strings are borrowed where possible, and a compatible server's
+//! deviations do not break the stream.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,8 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A string. Numbers read as their digits, a list of `{"text"}` parts as their texts, anything else as empty.
+/// A string. Numbers are read as their digits, a list of `{"text"}` parts as their concatenated texts,
+/// anything else as the empty string.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Text<'a>(Cow<'a, str>);
 
@@ -64,7 +65,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// One part of a text that came as a list: `{"type": "text", "text"}`.
+/// One part of a text that is a list: `{"type": "text", "text"}`.
 struct Part<'a>(Text<'a>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Part<'a> {
@@ -78,7 +79,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Part<'a> {
     }
 }
 
-/// The first element of a list, without room made for the others: we ask for one choice, one candidate.
+/// The first element of a list. The others are skipped without allocation: requests ask for one choice or
+/// candidate.
 #[derive(Debug)]
 pub(crate) struct First<T>(pub Option<T>);
 
@@ -109,7 +111,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
     }
 }
 
-/// Reads what a vendor may leave out, leave empty or misspell: a count of tokens must never break a reply.
+/// Reads a member that a vendor may omit or misspell, or the default: a wrong token count must not break a
+/// reply.
 pub(crate) fn read_or_default<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
         .unwrap_or_default()

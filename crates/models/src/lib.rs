@@ -1,10 +1,11 @@
-//! Talks to language models. One adapter per vendor, one [`Models`] in front of them.
+//! Talks to language models: one adapter per vendor, with [`Models`] in front of them.
 //!
-//! An adapter writes the request straight from the conversation and reads the stream as it comes; it keeps
-//! no state between replies and never judges what a model asks for: malformed input is passed on as it is.
+//! An adapter writes the request directly from the conversation and parses the stream as it arrives. It keeps
+//! no state between replies and does not validate what a model calls: malformed input is passed on unchanged,
+//! because the engine rejects it in one place for all vendors.
 //!
-//! Start with [`Models`], then `openai` (the adapter the others resemble), then `stream` and `http` (what
-//! they share).
+//! Start with [`Models`], then `openai` (the adapter the others resemble), then `stream` and `http`, which
+//! the adapters share.
 
 mod anthropic;
 mod body;
@@ -28,36 +29,36 @@ use toolgate_kernel::agent::{Provider, Secret};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::prompt::OfferedTool;
 
-use crate::failure::{permanent, presentable};
+use crate::failure::{permanent, redacted};
 use crate::http::{Client, Outgoing};
 use crate::stream::{Dialect, Reading};
 
 pub use crate::reply::{CALLS_MAX, INPUT_BYTES_MAX, REPLY_BYTES_MAX};
 
-/// What may be set.
+/// Settings of all model adapters.
 #[derive(Debug, Clone)]
 pub struct ModelSettings {
-    /// Key for OpenAI, when an agent brings none and asks at the vendor's own address.
+    /// OpenAI API key for agents without one; sent to the vendor's own address only.
     pub openai_key: Option<Secret>,
-    /// Key for Anthropic, likewise.
+    /// Anthropic API key for agents without one; sent to the vendor's own address only.
     pub anthropic_key: Option<Secret>,
-    /// Key for Gemini, likewise.
+    /// Gemini API key for agents without one; sent to the vendor's own address only.
     pub google_key: Option<Secret>,
-    /// Longest wait for a connection.
+    /// Timeout for opening a connection.
     pub connect_timeout: Duration,
-    /// Longest silence: before a reply begins, and in the middle of it.
+    /// Longest time without a byte: before a reply begins, and in the middle of it.
     pub idle_timeout: Duration,
-    /// How often a request is tried before the first byte of a reply.
+    /// Attempts of a request, the first included, until the first byte of a reply arrives.
     pub attempts: u32,
-    /// How long a model that writes faster than anyone reads is left alone between two reads, so that one
-    /// read brings many words; zero reads every word by itself. The first word never waits.
+    /// Pause between two reads from a model that streams faster than readers consume, so that one read brings
+    /// many tokens; zero reads each token by itself. The first token is never delayed.
     pub pace: Duration,
-    /// Speak to `http://` servers over connections of our own, which is cheaper; otherwise over the same
-    /// client as `https://`, which honours the environment's proxies.
+    /// Whether `http://` servers are reached over pooled connections of our own, which costs less CPU;
+    /// otherwise over the same client as `https://`, which honours the environment's proxies.
     pub direct: bool,
 }
 
-/// How long a fast model is left alone between two reads.
+/// Default pause between two reads from a fast model.
 pub const PACE: Duration = Duration::from_millis(2);
 
 impl Default for ModelSettings {
@@ -75,13 +76,13 @@ impl Default for ModelSettings {
     }
 }
 
-/// All vendors behind one.
+/// The [`Model`] that forwards each request to the adapter of its provider.
 pub struct Models {
     client: Client,
 }
 
 impl Models {
-    /// With these settings. Opens nothing yet.
+    /// Creates the adapters. Opens no connection yet.
     pub fn new(settings: ModelSettings) -> Self {
         Self {
             client: Client::new(settings),
@@ -105,7 +106,7 @@ impl Model for Models {
     }
     fn definitions(&self, vendor: Provider, tools: &[OfferedTool]) -> Option<Json> {
         let text = match vendor {
-            // A request without tools says nothing of them.
+            // A request without tools has no `tools` member at all.
             Provider::Openai | Provider::Anthropic | Provider::Google if tools.is_empty() => Ok("[]".into()),
             Provider::Openai => serde_json::to_string(&openai::tools(tools)),
             Provider::Anthropic => serde_json::to_string(&anthropic::tools(tools)),
@@ -117,16 +118,18 @@ impl Model for Models {
     }
 }
 
-/// What sets one vendor apart.
+/// The differences between vendors.
 struct Vendor<D> {
     name: &'static str,
-    /// Its own address.
+    /// Base URL of the vendor's own API.
     address: &'static str,
-    /// The header that carries the key, and what stands before the key in it.
+    /// The setting under `vendors` with the gateway's own API key.
+    key_setting: &'static str,
+    /// Header that carries the API key, and the prefix of its value.
     key: (&'static str, &'static str),
-    /// Writes the request for a server at this address.
+    /// Builds the request for the server at this base URL.
     request: fn(&Ask, &str) -> Result<Outgoing, ModelError>,
-    /// Reads the stream.
+    /// Creates the parser of the reply's stream.
     dialect: fn() -> D,
 }
 
@@ -145,10 +148,13 @@ impl Models {
             .unwrap_or(vendor.address)
             .trim_end_matches('/');
         let own = address == vendor.address;
-        // The gateway's key goes to the vendor and to nobody else.
+        // The gateway's own key is for the vendor: an agent's `baseUrl` must not receive it.
         let key = ask.model.api_key.as_ref().or(own_key.as_ref().filter(|_| own));
         if own && key.is_none() {
-            return Err(permanent(format!("there is no key for {}", vendor.name)));
+            return Err(permanent(format!(
+                "there is no API key for {}, set apiKey in the agent's model or vendors.{} in the settings",
+                vendor.name, vendor.key_setting
+            )));
         }
         let exchange = async {
             let mut request = (vendor.request)(ask, address)?;
@@ -158,11 +164,11 @@ impl Models {
             let body = self.client.send(&request).await?;
             stream::read(body, self.client.settings(), (vendor.dialect)(), sink).await
         };
-        exchange.await.map_err(|error| presentable(error, key))
+        exchange.await.map_err(|error| redacted(error, key))
     }
 }
 
-/// Reads a recorded reply as if it came from the network in these reads.
+/// Parses a recorded reply as if it arrived from the network in these reads.
 pub fn replay<'b>(
     provider: Provider,
     reads: impl IntoIterator<Item = &'b [u8]>,
@@ -176,7 +182,7 @@ pub fn replay<'b>(
         let mut reading = Reading::new((vendor.dialect)(), sink);
         for read in reads {
             reading.push(read);
-            if let Some(ending) = reading.give()? {
+            if let Some(ending) = reading.deliver()? {
                 return Ok(ending);
             }
         }

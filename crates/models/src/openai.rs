@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, and every server that speaks them.
+//! Adapter for OpenAI's chat completions API and every compatible server.
 
 use toolgate_engine::model::{Ask, Ending, ModelError};
 use toolgate_kernel::event::{FinishReason, Usage};
@@ -17,17 +17,18 @@ mod request;
 
 pub(crate) use request::tools;
 
-/// The vendor's own address.
+/// Base URL of the vendor's own API.
 const ADDRESS: &str = "https://api.openai.com/v1";
-/// Marks what this adapter wants back.
+/// Prefix of signatures that this adapter stores and sends back.
 const TAG: &str = "openai:";
-/// Stands for the name of a call that never got one.
+/// Name of a call that arrived without one.
 const NAMELESS: &str = "unnamed";
 
-/// Everything about this vendor.
+/// OpenAI's chat completions API.
 pub(crate) const VENDOR: Vendor<Completion> = Vendor {
     name: "OpenAI",
     address: ADDRESS,
+    key_setting: "openai_key",
     key: ("authorization", "Bearer "),
     request,
     dialect: Completion::default,
@@ -73,7 +74,7 @@ struct Delta<'a> {
     tool_calls: Option<Vec<Fragment<'a>>>,
 }
 
-/// A piece of a call.
+/// A fragment of a call.
 #[derive(Deserialize)]
 struct Fragment<'a> {
     #[serde(borrow, default)]
@@ -113,23 +114,23 @@ struct Thought {
     reasoning_tokens: Option<u64>,
 }
 
-/// A call whose pieces are coming in.
+/// A call whose fragments are arriving.
 struct Call {
     index: String,
     id: String,
-    /// Known once its name is.
+    /// Assigned when the call's name arrives.
     slot: Option<u32>,
-    /// What came before the name.
+    /// Arguments that arrived before the name.
     held: String,
 }
 
-/// Reads a stream of chunks.
+/// Parser of a stream of completion chunks.
 #[derive(Default)]
 pub(crate) struct Completion {
     calls: Vec<Call>,
     reason: Option<FinishReason>,
     usage: Usage,
-    /// The member that reasoning is coming in.
+    /// The JSON member that the current reasoning arrives in.
     reasoning: Option<&'static str>,
 }
 
@@ -140,7 +141,7 @@ impl Dialect for Completion {
             return Ok(true);
         }
         let chunk: Chunk<'_> = serde_json::from_slice(data)
-            .map_err(|_| retryable("the model sent an event that is not a chunk"))?;
+            .map_err(|_| retryable("the model sent an event that is not a valid completion chunk"))?;
         if let Some(error) = chunk.error {
             return Err(VendorError::read(error).in_stream());
         }
@@ -149,7 +150,7 @@ impl Dialect for Completion {
         }
         if let Some(choice) = chunk.choices.0 {
             if let Some(delta) = choice.delta {
-                self.take(delta, reply);
+                self.read_delta(delta, reply);
             }
             self.finish(&choice.finish_reason);
         }
@@ -167,7 +168,7 @@ impl Dialect for Completion {
         }
         let called = reply.calls() > 0 && matches!(reason, FinishReason::Stop | FinishReason::Other);
         Some(Ending {
-            // Many servers say `stop` after calls.
+            // Many servers send `stop` after calls.
             reason: if called { FinishReason::ToolCalls } else { reason },
             usage: self.usage,
         })
@@ -175,7 +176,7 @@ impl Dialect for Completion {
 }
 
 impl Completion {
-    fn take(&mut self, delta: Delta<'_>, reply: &mut Reply<'_>) {
+    fn read_delta(&mut self, delta: Delta<'_>, reply: &mut Reply<'_>) {
         for (member, text) in [
             ("reasoning_content", &delta.reasoning_content),
             ("reasoning", &delta.reasoning),
@@ -193,18 +194,18 @@ impl Completion {
         reply.text(&delta.refusal);
         let alone = calls.len() == 1;
         for (position, fragment) in calls.into_iter().enumerate() {
-            self.take_fragment(fragment, position, alone, reply);
+            self.read_fragment(fragment, position, alone, reply);
         }
     }
 
-    /// Servers that think before they call want the thought back, in the member it came in.
+    /// Ends the reasoning. Servers that reason before a call need it back, in the member it arrived in.
     fn end_reasoning(&mut self, reply: &mut Reply<'_>) {
         if let Some(member) = self.reasoning.take() {
             reply.reasoning_signature(TAG, member);
         }
     }
 
-    fn take_fragment(&mut self, fragment: Fragment<'_>, position: usize, alone: bool, reply: &mut Reply<'_>) {
+    fn read_fragment(&mut self, fragment: Fragment<'_>, position: usize, alone: bool, reply: &mut Reply<'_>) {
         let function = fragment.function.unwrap_or_default();
         let place = self
             .find(&fragment.index, &fragment.id, &function.name, position, alone)
@@ -233,8 +234,9 @@ impl Completion {
         }
     }
 
-    /// Which call a fragment belongs to: by its id, then by its index, then by where it stands. A new id is
-    /// a new call, whatever its index; an index is a name like any other and never a place in memory.
+    /// Finds the call that a fragment belongs to: by its id, then by its index, then by its position. A new
+    /// id is a new call, whatever its index. An index is only a label, never an offset, because servers send
+    /// gaps and repeats.
     fn find(&mut self, index: &str, id: &str, name: &str, position: usize, alone: bool) -> Option<usize> {
         let last_with = |calls: &[Call], index: &str| calls.iter().rposition(|call| call.index == index);
         if !id.is_empty() {
@@ -285,7 +287,7 @@ impl Completion {
     }
 }
 
-/// Arguments as text: the string that they should be, or the JSON that some servers send instead.
+/// Arguments as text: the string that they should be, or the JSON value that some servers send instead.
 fn text_of(raw: &RawValue) -> Text<'_> {
     match raw.get() {
         "null" => Text::default(),

@@ -1,4 +1,5 @@
-//! Gives the pieces of a reply to the sink: adjoining ones as one, slots without gaps, nothing beyond a cap.
+//! Passes the deltas of a reply to the sink: adjacent ones are merged, call slots have no gaps, and limits on
+//! calls and bytes are enforced.
 
 use toolgate_engine::model::{Delta, ModelError, ModelErrorKind, ReplySink};
 
@@ -12,17 +13,17 @@ pub const REPLY_BYTES_MAX: usize = 16 << 20;
 /// A reply on its way to a sink.
 pub(crate) struct Reply<'s> {
     sink: &'s mut dyn ReplySink,
-    /// What `held` is a piece of.
+    /// The kind of delta that `held` is a part of.
     kind: Kind,
     held: String,
     bytes: usize,
-    /// Bytes of each call's input.
+    /// Input bytes of each call, by slot.
     inputs: Vec<usize>,
-    /// Something was given since the last flush.
+    /// Whether deltas were passed on since the last flush.
     fresh: bool,
-    /// Something was ever given.
+    /// Whether any delta was passed on.
     begun: bool,
-    /// The cap that was passed.
+    /// The limit that was exceeded.
     over: Option<&'static str>,
 }
 
@@ -48,23 +49,24 @@ impl<'s> Reply<'s> {
         }
     }
 
-    /// More text.
+    /// Appends text.
     pub(crate) fn text(&mut self, text: &str) {
         self.hold(Kind::Text, text);
     }
 
-    /// More reasoning.
+    /// Appends reasoning.
     pub(crate) fn reasoning(&mut self, text: &str) {
         self.hold(Kind::Reasoning, text);
     }
 
-    /// What the vendor wants back with the reasoning. The tag names the adapter, so that no other sends it.
+    /// Stores the signature that the vendor needs back with the reasoning. The tag names the adapter, so that
+    /// no other adapter sends it.
     pub(crate) fn reasoning_signature(&mut self, tag: &str, signature: &str) {
         let tagged = [tag, signature].concat();
         self.give(Delta::ReasoningSignature(&tagged), tagged.len());
     }
 
-    /// A call began; gives its slot.
+    /// Begins a call and returns its slot.
     pub(crate) fn call(&mut self, name: &str) -> u32 {
         let slot = self.inputs.len() as u32;
         if self.inputs.len() == CALLS_MAX {
@@ -76,7 +78,7 @@ impl<'s> Reply<'s> {
         slot
     }
 
-    /// More of a call's input.
+    /// Appends to a call's input.
     pub(crate) fn input(&mut self, slot: u32, text: &str) {
         if let Some(bytes) = self.inputs.get_mut(slot as usize) {
             *bytes += text.len();
@@ -87,13 +89,13 @@ impl<'s> Reply<'s> {
         self.hold(Kind::Input(slot), text);
     }
 
-    /// What the vendor wants back with a call.
+    /// Stores the signature that the vendor needs back with a call.
     pub(crate) fn call_signature(&mut self, slot: u32, tag: &str, signature: &str) {
         let signature = &[tag, signature].concat();
         self.give(Delta::CallSignature { slot, signature }, signature.len());
     }
 
-    /// How many calls there are.
+    /// The number of calls so far.
     pub(crate) fn calls(&self) -> usize {
         self.inputs.len()
     }
@@ -103,12 +105,12 @@ impl<'s> Reply<'s> {
         self.inputs.get(slot as usize).is_some_and(|&bytes| bytes > 0)
     }
 
-    /// Whether the sink was given anything.
+    /// Whether the sink has received anything.
     pub(crate) fn begun(&self) -> bool {
         self.begun
     }
 
-    /// Shows what has arrived. Fails when a cap was passed.
+    /// Passes on and flushes what has arrived. Fails if a limit was exceeded.
     pub(crate) fn flush(&mut self) -> Result<(), ModelError> {
         self.give_held();
         if std::mem::take(&mut self.fresh) {
@@ -124,7 +126,7 @@ impl<'s> Reply<'s> {
         }
     }
 
-    /// The reply is whole. A call without input has the empty object: vendors send nothing for it.
+    /// Completes the reply. A call without input gets the empty object: vendors send nothing for it.
     pub(crate) fn end(&mut self) -> Result<(), ModelError> {
         for slot in 0..self.inputs.len() {
             if self.inputs[slot] == 0 {

@@ -1,4 +1,4 @@
-//! Server-sent events, decoded as they arrive.
+//! Incremental decoder of server-sent events (SSE).
 
 use std::ops::Range;
 
@@ -11,25 +11,25 @@ pub const EVENT_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong;
 
-/// Takes bytes in any split and gives the data of each event. Names, ids and comments are skipped: every
-/// vendor repeats in the data what they say.
+/// Accepts bytes in any split and returns the data of each event. Event names, ids and comments are skipped:
+/// every vendor repeats them in the data.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
-    /// Where the first unread line begins.
+    /// Start of the first unread line.
     line: usize,
-    /// No line ends between `line` and here.
+    /// There is no line ending between `line` and here.
     scanned: usize,
-    /// Data of the event that is being read; what follows it up to `line` is spent.
+    /// Data of the event that is being read; the bytes after it, up to `line`, are no longer needed.
     data: Option<Range<usize>>,
-    /// The last line ended in CR: an LF that follows belongs to it.
+    /// The last line ended in CR: an LF that follows belongs to that line ending.
     after_cr: bool,
-    /// A byte order mark can only stand before the first line.
+    /// Whether the first line was read: a byte order mark is only skipped before it.
     begun: bool,
 }
 
 impl Decoder {
-    /// Adds what came from the network.
+    /// Appends bytes from the network.
     pub fn push(&mut self, bytes: &[u8]) {
         let spent = self.data.as_ref().map_or(self.line, |data| data.start);
         self.buffer.drain(..spent);
@@ -41,8 +41,8 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The data of the next event, or nothing until more is pushed. What never ends in a blank line is
-    /// never given, as the standard has it.
+    /// The data of the next event, or `None` until more bytes are pushed. An event without its final blank
+    /// line is never returned, as the standard requires.
     pub fn next_event(&mut self) -> Result<Option<&[u8]>, TooLong> {
         while let Some(line) = self.next_line() {
             let Some(value) = self.data_of(line.clone()) else {
@@ -60,7 +60,7 @@ impl Decoder {
             };
             self.data = Some(match self.data.take() {
                 None => value,
-                // Joined in place: a field's name leaves more room before the value than the LF needs.
+                // Joined in place: the field name of the next line leaves more room than the LF needs.
                 Some(data) => {
                     self.buffer[data.end] = b'\n';
                     let end = data.end + 1 + value.len();
@@ -103,7 +103,7 @@ impl Decoder {
         Some(line)
     }
 
-    /// Where the value of a `data` line stands.
+    /// The range of a `data` line's value.
     fn data_of(&self, line: Range<usize>) -> Option<Range<usize>> {
         let rest = self.buffer[line.clone()].strip_prefix(b"data")?;
         match rest {

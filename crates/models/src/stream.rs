@@ -1,4 +1,5 @@
-//! Reads a reply from its stream: decodes events, lets the vendor's dialect say what they mean, keeps pace.
+//! Reads a reply from its SSE stream: decodes events, lets the vendor's dialect interpret them, and paces
+//! reads from fast models.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -9,21 +10,21 @@ use tokio::time::{Instant, sleep_until};
 use toolgate_engine::model::{Ending, ModelError, ReplySink};
 
 use crate::ModelSettings;
-use crate::body::{Body, Cut};
+use crate::body::{Body, Disconnected};
 use crate::failure::{permanent, retryable};
 use crate::reply::Reply;
-use crate::sse::Decoder;
+use crate::sse::{Decoder, EVENT_BYTES_MAX};
 
-/// Reads that follow each other faster than this come from a model that is worth waiting for.
+/// A model whose reads follow each other faster than this is paced.
 const FAST: Duration = Duration::from_millis(1);
-/// Most bytes of one stream, whatever they say.
+/// Most bytes of one stream, including events without content.
 const STREAM_BYTES_MAX: usize = 512 << 20;
 
-/// How one vendor tells a reply.
+/// Parser of one vendor's stream.
 pub(crate) trait Dialect: Send {
-    /// Takes one event; `true` when the vendor says that the stream is over.
+    /// Handles one event; `true` if it ends the stream.
     fn event(&mut self, data: &[u8], reply: &mut Reply<'_>) -> Result<bool, ModelError>;
-    /// How the reply ended, if what came is a whole one.
+    /// How the reply ended; `None` if it is incomplete.
     fn ending(&mut self, reply: &mut Reply<'_>) -> Option<Ending>;
 }
 
@@ -45,29 +46,33 @@ impl<'s, D: Dialect> Reading<'s, D> {
         }
     }
 
-    /// Takes what one read brought.
+    /// Appends the bytes of one read.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len();
         self.decoder.push(bytes);
     }
 
-    /// Gives the sink what is there; the ending once the vendor says that the stream is over.
-    pub(crate) fn give(&mut self) -> Result<Option<Ending>, ModelError> {
+    /// Passes complete events on to the sink, and returns the ending once the stream is over.
+    pub(crate) fn deliver(&mut self) -> Result<Option<Ending>, ModelError> {
         if self.bytes > STREAM_BYTES_MAX {
-            return Err(permanent("the model's stream does not end"));
+            return Err(permanent(format!(
+                "the model's stream is longer than {} MiB",
+                STREAM_BYTES_MAX >> 20
+            )));
         }
-        let over = self.take_events();
-        // What came before an error is shown, wherever the network cut the stream.
+        let over = self.decode_events();
+        // Flushed before an error is returned: readers see what came before it, however the network split it.
         self.reply.flush()?;
         if over? { self.end().map(Some) } else { Ok(None) }
     }
 
-    fn take_events(&mut self) -> Result<bool, ModelError> {
-        while let Some(data) = self
-            .decoder
-            .next_event()
-            .map_err(|_| permanent("the model sent too long an event"))?
-        {
+    fn decode_events(&mut self) -> Result<bool, ModelError> {
+        while let Some(data) = self.decoder.next_event().map_err(|_| {
+            permanent(format!(
+                "the model sent an event longer than {} MiB",
+                EVENT_BYTES_MAX >> 20
+            ))
+        })? {
             if self.dialect.event(data, &mut self.reply)? {
                 return Ok(true);
             }
@@ -75,7 +80,7 @@ impl<'s, D: Dialect> Reading<'s, D> {
         Ok(false)
     }
 
-    /// The ending when no more bytes come.
+    /// The ending when no more bytes come. Fails if the reply is incomplete.
     pub(crate) fn end(&mut self) -> Result<Ending, ModelError> {
         let ending = self.dialect.ending(&mut self.reply).ok_or_else(truncated)?;
         self.reply.end()?;
@@ -96,17 +101,19 @@ pub(crate) async fn read<D: Dialect>(
     loop {
         let more = {
             let mut read = pin!(body.read(|bytes| reading.push(bytes)));
-            // One timer for the whole reply: it is moved when it fires, not at every read.
+            // One timer for the whole reply: it is moved when it fires, because resetting it at every read is
+            // costly.
             poll_fn(|context| {
                 if let Poll::Ready(more) = read.as_mut().poll(context) {
-                    return Poll::Ready(more.map_err(|Cut| truncated()));
+                    return Poll::Ready(more.map_err(|Disconnected| truncated()));
                 }
                 while silence.as_mut().poll(context).is_ready() {
                     let until = last + settings.idle_timeout;
                     if until <= Instant::now() {
-                        return Poll::Ready(Err(retryable(
-                            "the model fell silent in the middle of its reply",
-                        )));
+                        return Poll::Ready(Err(retryable(format!(
+                            "the model sent nothing for {:?} in the middle of its reply, vendors.idle_timeout sets the limit",
+                            settings.idle_timeout
+                        ))));
                     }
                     silence.as_mut().reset(until);
                 }
@@ -114,16 +121,18 @@ pub(crate) async fn read<D: Dialect>(
             })
             .await?
         };
-        if let Some(ending) = reading.give()? {
+        if let Some(ending) = reading.deliver()? {
             body.finish().await;
             return Ok(ending);
         }
         if !more {
             return reading.end();
         }
-        // Never before the first piece is out: nobody waits longer for the first word.
+        // Not before the first delta is out: pacing must not delay the first token.
         if last.elapsed() < FAST && reading.reply.begun() && !settings.pace.is_zero() {
-            body.pause(settings.pace).await.map_err(|Cut| truncated())?;
+            body.pause(settings.pace)
+                .await
+                .map_err(|Disconnected| truncated())?;
         }
         last = Instant::now();
     }

@@ -1,4 +1,4 @@
-//! The body of a messages request, written straight from the conversation.
+//! The body of a Messages request, written directly from the conversation.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,15 +12,16 @@ use toolgate_kernel::message::Part;
 use toolgate_kernel::prompt::{CallResult, OfferedTool, Said, ToolChoice, Turn};
 
 use super::{TAG, TAG_REDACTED};
-use crate::history::{Each, IMAGE_LOST, Image, Object, Words, contents, effort, image, sendable};
+use crate::history::{Each, IMAGE_UNSUPPORTED, Image, Object, OutputText, contents, effort, image, sendable};
 
-/// Most tokens of a reply when the agent does not say: the vendor insists on a figure.
+/// `max_tokens` if the agent sets none: the vendor requires a value.
 const OUTPUT_TOKENS_DEFAULT: u32 = 8192;
-/// Fewest tokens that the vendor takes for reasoning.
+/// Smallest reasoning budget that the vendor accepts.
 const REASONING_TOKENS_MIN: u32 = 1024;
 
 pub(super) fn body(ask: &Ask) -> Vec<u8> {
-    // The vendor wants user and assistant in turn, results at the head of the user's.
+    // The vendor requires user and assistant messages in alternation, with tool results at the beginning of
+    // the user's message.
     let turns: Vec<&Turn> = ask
         .turns
         .iter()
@@ -42,7 +43,7 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
     let request = Request {
         model: &ask.model.name.name,
         stream: true,
-        // What it thinks counts as what it says.
+        // The vendor counts reasoning as output.
         max_tokens: output.saturating_add(thinking.map_or(0, |_| reasoning_tokens)),
         system: &ask.instructions,
         messages,
@@ -53,7 +54,7 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
             ToolChoice::None => Choice::None,
             ToolChoice::Tool(name) => Choice::Tool { name: name.as_str() },
         }),
-        // Reasoning does not go with these.
+        // The vendor rejects these together with reasoning.
         temperature: ask.model.temperature.filter(|_| thinking.is_none()),
         top_p: ask.model.top_p.filter(|_| thinking.is_none()),
         output_config: matches!(thinking, Some(Thinking::Adaptive { .. })).then(|| OutputConfig {
@@ -64,7 +65,7 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
     serde_json::to_vec(&request).expect("a request has only string keys")
 }
 
-/// The definitions, as the vendor reads them.
+/// The tool definitions in the vendor's format.
 pub(crate) fn tools(tools: &[OfferedTool]) -> impl Serialize {
     Each(move || {
         tools.iter().map(|tool| Tool {
@@ -154,7 +155,7 @@ enum Block<'a> {
     },
     ToolResult {
         tool_use_id: CallId,
-        content: Words<'a>,
+        content: OutputText<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
@@ -181,7 +182,7 @@ fn blocks(turn: &Turn) -> impl Iterator<Item = Block<'_>> {
 
 fn part(part: &Part) -> Option<Block<'_>> {
     match part {
-        Part::Text { text } => words(text),
+        Part::Text { text } => text_block(text),
         Part::Image { url, media_type } => Some(match image(url) {
             Image::Url(url) => Block::Image {
                 source: Source::Url { url },
@@ -195,14 +196,16 @@ fn part(part: &Part) -> Option<Block<'_>> {
                     data,
                 },
             },
-            Image::Lost => Block::Text { text: IMAGE_LOST },
+            Image::Unsupported => Block::Text {
+                text: IMAGE_UNSUPPORTED,
+            },
         }),
     }
 }
 
 fn piece(said: &Said) -> Option<Block<'_>> {
     match said {
-        Said::Text(text) => words(text),
+        Said::Text(text) => text_block(text),
         Said::Reasoning { text, signature } => {
             let signature = signature.as_deref()?;
             let signed = signature.strip_prefix(TAG).map(|signature| Block::Thinking {
@@ -226,20 +229,20 @@ fn piece(said: &Said) -> Option<Block<'_>> {
 fn result(result: &CallResult) -> Block<'_> {
     Block::ToolResult {
         tool_use_id: result.id,
-        content: Words(&result.output),
+        content: OutputText(&result.output),
         is_error: result.is_error,
     }
 }
 
-/// The vendor refuses a text of nothing but space.
-fn words(text: &str) -> Option<Block<'_>> {
+/// A text block; none for blank text, which the vendor rejects.
+fn text_block(text: &str) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then_some(Block::Text { text })
 }
 
-/// How to ask for reasoning, where it was asked for and can be had.
+/// The reasoning option, if the agent asks for reasoning and the vendor allows it in this request.
 fn thinking(ask: &Ask, turns: &[&Turn], budget_tokens: u32) -> Option<Thinking> {
     ask.model.reasoning_tokens?;
-    // A model that must call does not think.
+    // The vendor rejects reasoning together with a forced tool call.
     if !matches!(ask.tool_choice, ToolChoice::Auto | ToolChoice::None) {
         return None;
     }
@@ -248,7 +251,7 @@ fn thinking(ask: &Ask, turns: &[&Turn], budget_tokens: u32) -> Option<Thinking> 
             display: "summarized",
         });
     }
-    // Results may only be followed by more thought when their calls came of one.
+    // The vendor allows reasoning after tool results only if the calls followed reasoning.
     let thoughtless = match turns {
         [.., Turn::Assistant(said), Turn::Results(_)] => !matches!(
             said.first().and_then(piece),
@@ -259,7 +262,7 @@ fn thinking(ask: &Ask, turns: &[&Turn], budget_tokens: u32) -> Option<Thinking> 
     (!thoughtless).then_some(Thinking::Enabled { budget_tokens })
 }
 
-/// Models up to 4.5 are told how many tokens to think; later ones judge that by themselves.
+/// Whether the model takes a token budget for reasoning (up to 4.5); later models decide by themselves.
 fn takes_budget(model: &str) -> bool {
     const WITH_BUDGET: &[&str] = &[
         "claude-3",
@@ -275,7 +278,7 @@ fn takes_budget(model: &str) -> bool {
     WITH_BUDGET.iter().any(|prefix| model.starts_with(prefix))
 }
 
-/// A tool's schema as the vendor takes it: `type` is `object`, and no alternatives at the top.
+/// A tool's schema in the vendor's subset: `type` is `object`, and no alternatives at the top level.
 struct Schema<'a>(&'a Json);
 
 impl Serialize for Schema<'_> {

@@ -1,21 +1,21 @@
-//! Makes up an input for a tool out of what the user said.
+//! Builds an input for a tool from the user's message.
 
 use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::{required, spoken};
+use super::{normalize_words, required};
 
-/// How deep a schema is followed.
+/// How many levels of a schema are followed.
 const DEPTH_MAX: usize = 8;
 
-/// An input that fits `schema` as far as rules can tell: the required members only, texts and numbers from
-/// the message in the order in which they stand there.
+/// An input that matches `schema` as far as the rules can: required members only, with strings and numbers
+/// from the message in order.
 pub(super) fn make(schema: &Value, asked: &str, tool: &str) -> Value {
     let mut material = Material {
         root: schema,
         asked,
-        heard: spoken(asked),
+        heard: normalize_words(asked),
         texts: quoted(asked),
         rest: after(asked, tool),
         numbers: numbers(asked),
@@ -26,13 +26,13 @@ pub(super) fn make(schema: &Value, asked: &str, tool: &str) -> Value {
     }
 }
 
-/// What the message has to offer.
+/// The values found in the message.
 struct Material<'a> {
     root: &'a Value,
     asked: &'a str,
     heard: String,
     texts: VecDeque<&'a str>,
-    /// What follows the tool's name.
+    /// The text after the tool's name.
     rest: &'a str,
     numbers: VecDeque<f64>,
 }
@@ -91,7 +91,7 @@ impl Material<'_> {
         let said = options.iter().find(|option| {
             option
                 .as_str()
-                .is_some_and(|text| self.heard.contains(&spoken(text)))
+                .is_some_and(|text| self.heard.contains(&normalize_words(text)))
         });
         said.or(options.first()).cloned().unwrap_or_default()
     }
@@ -118,7 +118,7 @@ impl Material<'_> {
     }
 }
 
-/// The texts between quotes.
+/// The texts between quotation marks.
 fn quoted(asked: &str) -> VecDeque<&str> {
     asked
         .split(['"', '“', '”'])
@@ -128,13 +128,13 @@ fn quoted(asked: &str) -> VecDeque<&str> {
         .collect()
 }
 
-/// What follows the tool's name, or its first word, or else the whole message.
+/// The text after the tool's name, or after the name's last word, or else the whole message.
 fn after<'a>(asked: &'a str, tool: &str) -> &'a str {
-    let name = spoken(tool);
+    let name = normalize_words(tool);
     let last = name.split_whitespace().last().unwrap_or_default();
     let mut rest = asked;
-    for (at, word) in words(asked) {
-        if spoken(word).contains(last) {
+    for (at, word) in words_with_offsets(asked) {
+        if normalize_words(word).contains(last) {
             rest = &asked[at + word.len()..];
             break;
         }
@@ -147,8 +147,8 @@ fn after<'a>(asked: &'a str, tool: &str) -> &'a str {
     if rest.is_empty() { asked.trim() } else { rest }
 }
 
-/// The words of a text and where they stand.
-fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+/// The words of a text with their byte offsets.
+fn words_with_offsets(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split_whitespace()
         .map(move |word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
 }

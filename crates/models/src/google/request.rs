@@ -1,4 +1,4 @@
-//! The body of a `streamGenerateContent` request, written straight from the conversation.
+//! The body of a `streamGenerateContent` request, written directly from the conversation.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use toolgate_kernel::prompt::{CallResult, OfferedTool, Said, ToolChoice, Turn};
 
 use super::TAG;
 use super::schema::Schema;
-use crate::history::{Each, IMAGE_LOST, Image, Object, contents, image, sendable};
+use crate::history::{Each, IMAGE_UNSUPPORTED, Image, Object, contents, image, sendable};
 
-/// Goes with a call that another model made: without any signature the vendor refuses the conversation.
+/// Signature for a call that another model made: Gemini rejects a conversation with an unsigned call.
 const SIGNATURE_FOREIGN: &str = "skip_thought_signature_validator";
-/// Reasoning of fewer tokens than this is little.
+/// Below this many reasoning tokens the thinking level is `low`.
 const LITTLE_REASONING_TOKENS: u32 = 8192;
 
 pub(super) fn body(ask: &Ask) -> Vec<u8> {
@@ -63,13 +63,13 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
     serde_json::to_vec(&request).expect("a request has only string keys")
 }
 
-/// Models before 3 are told how many tokens to think and know no levels.
+/// Whether the model takes a token budget for reasoning (before Gemini 3) instead of a level.
 fn is_before_3(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or_default();
     name.starts_with("gemini-1") || name.starts_with("gemini-2")
 }
 
-/// The definitions, as the vendor reads them.
+/// The tool definitions in the vendor's format.
 pub(crate) fn tools(tools: &[OfferedTool]) -> impl Serialize {
     [Tools {
         function_declarations: Each(move || {
@@ -216,7 +216,7 @@ struct Response<'a> {
     response: Output<'a>,
 }
 
-/// An output under the name that the vendor gives it; an error has its own name already.
+/// An output wrapped in the member that the vendor requires; an error is an object already.
 struct Output<'a>(&'a CallResult);
 
 impl Serialize for Output<'_> {
@@ -235,7 +235,7 @@ fn parts(turn: &Turn, unsigned: bool) -> impl Iterator<Item = Part<'_>> {
     let first_call = said.iter().position(|piece| matches!(piece, Said::Call { .. }));
     let pieces = said.iter().enumerate().filter_map(move |(at, said)| {
         let mut part = piece(said)?;
-        // The first call of a step carries the signature of all.
+        // The signature on a step's first call covers all its calls.
         if first_call == Some(at) && !unsigned {
             part.thought_signature.get_or_insert(SIGNATURE_FOREIGN);
         }
@@ -250,7 +250,7 @@ fn parts(turn: &Turn, unsigned: bool) -> impl Iterator<Item = Part<'_>> {
 
 fn spoken(part: &Spoken) -> Option<Part<'_>> {
     match part {
-        Spoken::Text { text } => words(text),
+        Spoken::Text { text } => text_part(text),
         Spoken::Image { url, media_type } => Some(match image(url) {
             Image::Url(url) => Part {
                 file_data: Some(File {
@@ -269,8 +269,8 @@ fn spoken(part: &Spoken) -> Option<Part<'_>> {
                 }),
                 ..Part::default()
             },
-            Image::Lost => Part {
-                text: Some(IMAGE_LOST),
+            Image::Unsupported => Part {
+                text: Some(IMAGE_UNSUPPORTED),
                 ..Part::default()
             },
         }),
@@ -279,8 +279,8 @@ fn spoken(part: &Spoken) -> Option<Part<'_>> {
 
 fn piece(said: &Said) -> Option<Part<'_>> {
     match said {
-        Said::Text(text) => words(text),
-        // Thoughts are not wanted back, only what signs them.
+        Said::Text(text) => text_part(text),
+        // Gemini does not take reasoning text back, only its signature.
         Said::Reasoning { signature, .. } => Some(Part {
             text: Some(""),
             thought_signature: Some(signature.as_deref()?.strip_prefix(TAG)?),
@@ -314,8 +314,8 @@ fn result(result: &CallResult) -> Part<'_> {
     }
 }
 
-/// The vendor refuses an empty text.
-fn words(text: &str) -> Option<Part<'_>> {
+/// A text part; none for an empty text, which the vendor rejects.
+fn text_part(text: &str) -> Option<Part<'_>> {
     (!text.is_empty()).then(|| Part {
         text: Some(text),
         ..Part::default()

@@ -1,10 +1,10 @@
-//! Gemini reads a part of JSON Schema. What it does not know is said otherwise, or left out.
+//! Gemini accepts a subset of JSON Schema. Other keywords are translated or removed.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use toolgate_kernel::json::Json;
 
-/// Keywords that Gemini refuses or misreads.
+/// Keywords that Gemini rejects or misreads.
 const UNKNOWN: &[&str] = &[
     "$schema",
     "$comment",
@@ -25,7 +25,7 @@ const UNKNOWN: &[&str] = &[
     "else",
 ];
 
-/// A tool's schema as Gemini takes it: the text itself unless it holds something to mend.
+/// A tool's schema in Gemini's subset: the original text unless it contains an unsupported keyword.
 pub(super) struct Schema<'a>(pub &'a Json);
 
 impl Serialize for Schema<'_> {
@@ -39,35 +39,35 @@ impl Serialize for Schema<'_> {
             return self.0.serialize(out);
         }
         let mut schema = self.0.to_value();
-        mend(&mut schema);
+        simplify(&mut schema);
         schema.serialize(out)
     }
 }
 
-fn mend(schema: &mut Value) {
+fn simplify(schema: &mut Value) {
     let Value::Object(schema) = schema else { return };
     if let Some(only) = schema.remove("const") {
         schema.insert("enum".into(), Value::Array(vec![only]));
     }
-    include(schema, "exclusiveMinimum", "minimum", 1);
-    include(schema, "exclusiveMaximum", "maximum", -1);
+    make_inclusive(schema, "exclusiveMinimum", "minimum", 1);
+    make_inclusive(schema, "exclusiveMaximum", "maximum", -1);
     schema.retain(|keyword, _| !UNKNOWN.contains(&keyword.as_str()));
     for (keyword, value) in schema.iter_mut() {
         match (keyword.as_str(), value) {
             ("properties" | "$defs" | "definitions", Value::Object(schemas)) => {
-                schemas.values_mut().for_each(mend)
+                schemas.values_mut().for_each(simplify)
             }
             ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(mend)
+                schemas.iter_mut().for_each(simplify)
             }
-            ("items" | "additionalProperties", schema) => mend(schema),
+            ("items" | "additionalProperties", schema) => simplify(schema),
             _ => {}
         }
     }
 }
 
-/// A bound that is left out becomes the next integer, which is kept; for other numbers it is near enough.
-fn include(schema: &mut Map<String, Value>, excluded: &str, included: &str, step: i64) {
+/// Turns an exclusive bound into an inclusive one: exact for integers, and slightly wider for other numbers.
+fn make_inclusive(schema: &mut Map<String, Value>, excluded: &str, included: &str, step: i64) {
     let Some(bound) = schema.remove(excluded) else {
         return;
     };

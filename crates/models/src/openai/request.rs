@@ -1,4 +1,4 @@
-//! The body of a chat completions request, written straight from the conversation.
+//! The body of a chat completions request, written directly from the conversation.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use toolgate_kernel::message::Part;
 use toolgate_kernel::prompt::{OfferedTool, Said, ToolChoice, Turn};
 
 use super::{ADDRESS, TAG};
-use crate::history::{Each, Object, Words, effort, sendable};
+use crate::history::{Each, Object, OutputText, effort, sendable};
 
 pub(super) fn body(ask: &Ask, address: &str) -> Vec<u8> {
     let own = address == ADDRESS || address.contains(".openai.azure.com/");
@@ -25,7 +25,7 @@ pub(super) fn body(ask: &Ask, address: &str) -> Vec<u8> {
         tool_choice: has_tools.then_some(Choice(&ask.tool_choice)),
         temperature: ask.model.temperature,
         top_p: ask.model.top_p,
-        // The vendor's newer models refuse the older name, most other servers do not know the newer one.
+        // The vendor's newer models reject the older name; most other servers do not know the newer one.
         max_completion_tokens: ask.model.max_output_tokens.filter(|_| own),
         max_tokens: ask.model.max_output_tokens.filter(|_| !own),
         reasoning_effort: ask.model.reasoning_tokens.map(effort),
@@ -33,7 +33,7 @@ pub(super) fn body(ask: &Ask, address: &str) -> Vec<u8> {
     serde_json::to_vec(&request).expect("a request has only string keys")
 }
 
-/// The definitions, as the vendor reads them.
+/// The tool definitions in the vendor's format.
 pub(crate) fn tools(tools: &[OfferedTool]) -> impl Serialize {
     Each(move || {
         tools.iter().map(|tool| Tool {
@@ -117,7 +117,7 @@ impl Serialize for Choice<'_> {
 
 struct Messages<'a> {
     ask: &'a Ask,
-    /// To the vendor itself, which refuses members that it does not know.
+    /// Whether the request goes to the vendor itself, which rejects unknown members.
     own: bool,
 }
 
@@ -135,7 +135,7 @@ impl Serialize for Messages<'_> {
                     for result in results {
                         list.serialize_element(&Message {
                             tool_call_id: Some(result.id),
-                            ..Message::new("tool", Words(&result.output))
+                            ..Message::new("tool", OutputText(&result.output))
                         })?;
                     }
                 }
@@ -203,7 +203,7 @@ fn assistant(said: &[Said], own: bool) -> impl Serialize {
             said,
             of: Of::Reasoning(member),
         };
-        // Only calls need the thought that led to them.
+        // Reasoning is only needed back with the calls that followed it.
         (has_calls && !own && !joined.is_empty()).then_some(joined)
     };
     let text = Joined { said, of: Of::Text };
@@ -232,7 +232,8 @@ struct Called<'a> {
     arguments: Arguments<'a>,
 }
 
-/// A call's input as the text of an object: servers that parse it fail on anything else, for ever.
+/// A call's input as the text of a JSON object. Servers that parse it reject anything else, and would reject
+/// every later request of the conversation.
 struct Arguments<'a>(&'a Json);
 
 impl Serialize for Arguments<'_> {
@@ -247,11 +248,11 @@ impl Serialize for Arguments<'_> {
 #[derive(Clone, Copy)]
 enum Of {
     Text,
-    /// What came in this member.
+    /// Reasoning that arrived in this member.
     Reasoning(&'static str),
 }
 
-/// The texts of one kind, as one: not every server takes a list here.
+/// All texts of one kind, joined: not every server accepts a list here.
 struct Joined<'a> {
     said: &'a [Said],
     of: Of,
@@ -293,7 +294,7 @@ impl Serialize for Joined<'_> {
     }
 }
 
-/// What a user said: words alone as a string, which every server takes, otherwise a list.
+/// A user message: text alone as a string, which every server accepts, otherwise a list of parts.
 struct Parts<'a>(&'a [Part]);
 
 impl Serialize for Parts<'_> {

@@ -54,5 +54,8 @@ fn a_reply_may_be_so_long_and_no_longer() {
 #[test]
 fn an_event_may_be_so_long_and_no_longer() {
     let reads = ["data: ".to_owned(), "x".repeat(5 << 20)];
-    assert_eq!(last_line(&reads), "Final: the model sent too long an event");
+    assert_eq!(
+        last_line(&reads),
+        "Final: the model sent an event longer than 4 MiB"
+    );
 }

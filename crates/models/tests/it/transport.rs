@@ -128,7 +128,7 @@ async fn an_error_with_status_200_is_an_error() {
     let (seen, ..) = check(true, vec![refusal(200, "", r#"{"choices":[]}"#)]).await;
     assert_eq!(
         seen,
-        "Final: 127.0.0.1 answered with JSON where a stream of events was asked for"
+        "Final: 127.0.0.1 answered with JSON, expected an event stream"
     );
     let (seen, ..) = check(
         true,
@@ -232,7 +232,7 @@ async fn silence_ends_a_reply() {
         let (seen, took, _) = check(direct, vec![mute]).await;
         assert_eq!(
             seen,
-            "text: hello\nRetryable: the model fell silent in the middle of its reply"
+            "text: hello\nRetryable: the model sent nothing for 300s in the middle of its reply, vendors.idle_timeout sets the limit"
         );
         assert!(
             (Duration::from_secs(300)..Duration::from_secs(301)).contains(&took),
@@ -243,7 +243,10 @@ async fn silence_ends_a_reply() {
         let (seen, _, asked) = check(direct, vec![vec![Act::Await(signal)]]).await;
         assert_eq!(
             (seen.as_str(), asked),
-            ("Retryable: 127.0.0.1 did not answer within 300s", 1)
+            (
+                "Retryable: 127.0.0.1 did not answer within 300s, vendors.idle_timeout sets the limit",
+                1
+            )
         );
     }
 }
@@ -403,10 +406,10 @@ async fn the_gateways_key_goes_to_no_other_server() {
 
 #[tokio::test(start_paused = true)]
 async fn a_vendor_without_a_key_is_not_asked() {
-    for (provider, name) in [
-        (Provider::Openai, "OpenAI"),
-        (Provider::Anthropic, "Anthropic"),
-        (Provider::Google, "Google"),
+    for (provider, name, setting) in [
+        (Provider::Openai, "OpenAI", "openai_key"),
+        (Provider::Anthropic, "Anthropic", "anthropic_key"),
+        (Provider::Google, "Google", "google_key"),
     ] {
         let mut asked = ask(provider, "m", "", vec![user("hi")]);
         asked.model.base_url = None;
@@ -415,7 +418,12 @@ async fn a_vendor_without_a_key_is_not_asked() {
             .reply(&asked, &mut Trace::default())
             .await
             .unwrap_err();
-        assert_eq!(error.message, format!("there is no key for {name}"));
+        assert_eq!(
+            error.message,
+            format!(
+                "there is no API key for {name}, set apiKey in the agent's model or vendors.{setting} in the settings"
+            )
+        );
     }
 }
 
