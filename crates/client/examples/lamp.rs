@@ -1,4 +1,4 @@
-//! An agent that switches a lamp of this program.
+//! A chat whose agent switches a lamp of this program.
 
 use futures_util::StreamExt;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! A message, the run that answers, and the tools it asks for on the way.
+//! The chat loop: posts a message, follows its run, and executes the calls of client tools.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -16,22 +16,22 @@ use toolgate_kernel::event::{EndReason, Event as Body, Status, Usage};
 use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::tool::Placement;
 
+use crate::call_executor::{CONCURRENCY_DEFAULT, CallExecutor, CallUpdate, Offer, call_update};
 use crate::client::Client;
-use crate::desk::{CONCURRENCY_DEFAULT, Desk, Offer, Sign, sign};
 use crate::error::Error;
 use crate::event::Event;
 use crate::resources::RunRequest;
 use crate::stream::EventStream;
+use crate::streamed_text::StreamedText;
 use crate::tool::{ToolCall, ToolError, ToolResult};
-use crate::words::Words;
-use crate::work::{Handler, Override, Told, Worked};
+use crate::work::{Handler, Override, WorkEvent, WorkOutcome};
 
-/// How often a chat executes tools and goes on, unless said otherwise.
+/// Default of [`ChatRequest::max_tool_rounds`].
 const TOOL_ROUNDS_DEFAULT: u32 = 5;
-/// Chunks that may wait for a slow reader; then the gateway waits.
+/// Chunks buffered for a slow reader; then reading from the gateway pauses (backpressure).
 const CHUNKS_WAITING_MAX: usize = 64;
 
-/// What to say, to whom, and how far to go.
+/// A message, the agent and space it goes to, and how long to follow the run.
 #[derive(Clone)]
 pub struct ChatRequest {
     request: RunRequest,
@@ -42,7 +42,7 @@ pub struct ChatRequest {
 }
 
 impl ChatRequest {
-    /// Says this to the default agent, in a space of its own.
+    /// A message for the default agent, in a new space.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             request: RunRequest::new(message),
@@ -53,32 +53,34 @@ impl ChatRequest {
         }
     }
 
-    /// Who answers.
+    /// The agent that answers; the default agent if not set.
     pub fn agent(mut self, agent: impl Into<String>) -> Self {
         self.request.agent = Some(agent.into());
         self
     }
 
-    /// Where: the conversation goes on there.
+    /// The space whose conversation the message continues; a new space if not set.
     pub fn space(mut self, space: SpaceId) -> Self {
         self.request.space = Some(space);
         self
     }
 
-    /// Whatever to attach; never given to a model.
+    /// Data to attach to the message; never sent to a model.
     pub fn metadata(mut self, metadata: Value) -> Self {
         self.request.metadata = Some(metadata);
         self
     }
 
-    /// In how many steps tools are executed before the stream ends; 5 unless said otherwise, 0 for no limit.
+    /// The number of steps in which client tools are executed before the stream ends; 5 by default, 0 for no
+    /// limit.
     pub fn max_tool_rounds(mut self, rounds: u32) -> Self {
         self.max_tool_rounds = rounds;
         self
     }
 
-    /// Asked before the client's own tools, and for calls of client tools that are not its own: to confirm, to log,
-    /// to execute otherwise. `None` leaves the call to the client's tools; [`ToolCall::execute`] runs them.
+    /// Called before this client's own tools, and for calls of client tools that are not its own: to confirm,
+    /// to log, or to execute the call. `None` leaves the call to the client's tools; [`ToolCall::execute`]
+    /// runs them.
     pub fn on_tool_call<F, R>(mut self, run: F) -> Self
     where
         F: Fn(ToolCall) -> R + Send + Sync + 'static,
@@ -88,15 +90,15 @@ impl ChatRequest {
         self
     }
 
-    /// Takes calls of these tools and leaves the rest to others. Without it, whoever is asked first
-    /// ([`ChatRequest::on_tool_call`]) gets every call of a client tool: each is claimed, and released when nothing
-    /// here executes it.
+    /// Executes only calls of these tools and leaves the others to other clients. Without it,
+    /// [`ChatRequest::on_tool_call`] gets every call of a client tool: each is claimed first, and released if
+    /// nothing on this client executes it.
     pub fn only<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.only = Some(Arc::new(tools.into_iter().map(Into::into).collect()));
         self
     }
 
-    /// Also follow while the run waits for somebody else: a person who approves, another client.
+    /// Keeps following while the run waits for others: for an approval, or for another client.
     pub fn until_end(mut self) -> Self {
         self.until_end = true;
         self
@@ -119,53 +121,53 @@ impl fmt::Debug for ChatRequest {
     }
 }
 
-/// What a chat stream yields.
+/// An item of a chat stream.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Chunk {
-    /// The message is stored; this run answers.
+    /// The message is stored, and its run has started.
     Started {
-        /// Which run.
+        /// The run that answers.
         run: RunId,
-        /// Where: give it to the next [`ChatRequest::space`].
+        /// The space of the run, for the next [`ChatRequest::space`].
         space: SpaceId,
     },
-    /// The model says more. Every word comes once, in order, whatever was cut on the way; after a `step-retry` event
-    /// the step begins anew.
+    /// New text of the model. All text arrives exactly once and in order, over any reconnect; after a
+    /// `step-retry` event the step's text starts over.
     Text(String),
-    /// Something happened in the run.
+    /// An event of the run.
     Event(Box<Event>),
-    /// A tool begins to run here.
+    /// A tool starts to execute on this client.
     ToolStart(ToolCall),
-    /// It has run; its result is on its way.
+    /// A tool has been executed; its result is being sent.
     ToolResult(ToolResult),
-    /// The result is stored, or somebody else's was.
+    /// The gateway has stored a result for the call.
     ToolEnd {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// Ours counts.
+        /// Whether it is this client's result; otherwise another one won.
         stored: bool,
     },
-    /// Nothing more comes.
+    /// The stream has ended.
     Finished(Reply),
 }
 
-/// What a chat came to.
+/// The result of a chat.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// The run that answered.
     pub run: RunId,
-    /// Where.
+    /// The space of the run.
     pub space: SpaceId,
     /// The text of the last step.
     pub text: String,
-    /// Where the run stands.
+    /// The run's status when the stream ended.
     pub status: Status,
-    /// Why it ended, when it has.
+    /// Why the run ended, if it has.
     pub reason: Option<EndReason>,
-    /// What went wrong, where the gateway says so.
+    /// The error, if the run failed and the gateway shows it.
     pub error: Option<String>,
-    /// What it has cost, when it has ended.
+    /// Tokens used, known when the run has ended.
     pub usage: Usage,
     /// Why the stream ended before the run.
     pub pause: Option<Pause>,
@@ -174,13 +176,14 @@ pub struct Reply {
 /// Why a chat stream ends before its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pause {
-    /// The run waits for somebody else: a person, or a client that has the tool.
+    /// The run waits for others: for an approval, or for a client that has the tool.
     Waiting,
-    /// [`ChatRequest::max_tool_rounds`] are used up: the calls of the last step stay open.
+    /// [`ChatRequest::max_tool_rounds`] is reached: the calls of the last step stay open.
     ToolRounds,
 }
 
-/// A chat as it happens. Dropping it stops the following and the tools; the run goes on at the gateway.
+/// A chat as it happens. Dropping it cancels the local tools and stops following; the run continues at the
+/// gateway.
 pub struct ChatStream {
     chunks: mpsc::Receiver<Result<Chunk, Error>>,
     _task: AbortOnDropHandle<()>,
@@ -191,7 +194,7 @@ impl ChatStream {
         let (out, chunks) = mpsc::channel(CHUNKS_WAITING_MAX);
         let task = tokio::spawn(async move {
             if let Err(error) = run(client, request, &out).await {
-                // Who does not listen any more needs not be told.
+                // An error means that the stream was dropped.
                 let _ = out.send(Err(error)).await;
             }
         });
@@ -201,14 +204,16 @@ impl ChatStream {
         }
     }
 
-    /// Reads to the end and gives what came of it.
+    /// Reads to the end and returns the result.
     pub async fn finish(mut self) -> Result<Reply, Error> {
         while let Some(chunk) = self.next().await {
             if let Chunk::Finished(reply) = chunk? {
                 return Ok(reply);
             }
         }
-        Err(Error::Protocol("the chat ended without an end".into()))
+        Err(Error::Protocol(
+            "the chat stream ended without a Finished chunk".into(),
+        ))
     }
 }
 
@@ -229,10 +234,10 @@ async fn run(client: Client, chat: ChatRequest, out: &Out) -> Result<(), Error> 
     let posted = client.runs().start(&request).await?;
     let run = posted
         .run_id
-        .ok_or_else(|| Error::Protocol("nobody answers the message".into()))?;
+        .ok_or_else(|| Error::Protocol("the gateway started no run for the message".into()))?;
     let space = posted.space_id;
-    say(out, Chunk::Started { run, space }).await;
-    let (tell, told) = mpsc::channel(CHUNKS_WAITING_MAX);
+    send_chunk(out, Chunk::Started { run, space }).await;
+    let (sender, work_events) = mpsc::channel(CHUNKS_WAITING_MAX);
     let handler = Handler {
         client: client.clone(),
         first: chat.first,
@@ -240,12 +245,12 @@ async fn run(client: Client, chat: ChatRequest, out: &Out) -> Result<(), Error> 
     };
     let following = Following {
         events: client.runs().subscribe(run, posted.seq),
-        desk: Desk::new(handler, tell, CONCURRENCY_DEFAULT),
-        told,
+        executor: CallExecutor::new(handler, sender, CONCURRENCY_DEFAULT),
+        work_events,
         rounds: Rounds::new(chat.max_tool_rounds),
         until_end: chat.until_end,
         pending: BTreeSet::new(),
-        words: Words::default(),
+        text: StreamedText::default(),
         reply: Reply {
             run,
             space,
@@ -260,25 +265,25 @@ async fn run(client: Client, chat: ChatRequest, out: &Out) -> Result<(), Error> 
     };
     let reply = following.follow().await?;
     client.after_response(&reply).await;
-    say(out, Chunk::Finished(reply)).await;
+    send_chunk(out, Chunk::Finished(reply)).await;
     Ok(())
 }
 
-async fn say(out: &Out, chunk: Chunk) {
-    // The task is stopped when nobody listens.
+async fn send_chunk(out: &Out, chunk: Chunk) {
+    // An error means that the stream was dropped, which also stops this task.
     let _ = out.send(Ok(chunk)).await;
 }
 
-/// A run that is followed, and the calls of it that are worked on.
+/// A run that is followed, and its calls that are being executed.
 struct Following<'a> {
     events: EventStream,
-    desk: Desk,
-    told: mpsc::Receiver<Told>,
+    executor: CallExecutor,
+    work_events: mpsc::Receiver<WorkEvent>,
     rounds: Rounds,
     until_end: bool,
-    /// Calls that a client or a person has to move, ours among them.
+    /// Open calls that wait for a client or an approval, this client's included.
     pending: BTreeSet<CallId>,
-    words: Words,
+    text: StreamedText,
     reply: Reply,
     out: &'a Out,
 }
@@ -288,13 +293,13 @@ impl Following<'_> {
         while self.reply.pause.is_none() {
             tokio::select! {
                 biased;
-                Some(told) = self.told.recv() => self.pass_on(told).await,
-                Some((call, worked)) = self.desk.next(), if self.desk.is_busy() => {
-                    let stored = matches!(worked?, Worked::Stored { .. });
-                    say(self.out, Chunk::ToolEnd { call, stored }).await;
+                Some(work_event) = self.work_events.recv() => self.pass_on(work_event).await,
+                Some((call, worked)) = self.executor.next(), if self.executor.is_busy() => {
+                    let stored = matches!(worked?, WorkOutcome::Stored { .. });
+                    send_chunk(self.out, Chunk::ToolEnd { call, stored }).await;
                 }
                 event = self.events.next() => match event.transpose()? {
-                    Some(event) => self.take(event).await,
+                    Some(event) => self.handle_event(event).await,
                     None => break,
                 },
             }
@@ -302,36 +307,36 @@ impl Following<'_> {
                 self.reply.pause = Some(Pause::Waiting);
             }
         }
-        self.wind_up().await?;
+        self.finish_running_calls().await?;
         Ok(self.reply)
     }
 
-    async fn take(&mut self, event: Event) {
-        self.note(&event);
-        let sign = sign(&event);
-        if let Some(new) = event.body.as_ref().and_then(|body| self.words.new_in(body)) {
-            say(self.out, Chunk::Text(new)).await;
+    async fn handle_event(&mut self, event: Event) {
+        self.update_reply(&event);
+        let update = call_update(&event);
+        if let Some(new) = event.body.as_ref().and_then(|body| self.text.new_in(body)) {
+            send_chunk(self.out, Chunk::Text(new)).await;
         }
-        say(self.out, Chunk::Event(Box::new(event))).await;
-        match sign {
-            Some(Sign::Settled(call)) => {
+        send_chunk(self.out, Chunk::Event(Box::new(event))).await;
+        match update {
+            Some(CallUpdate::Settled(call)) => {
                 self.pending.remove(&call);
-                self.desk.settle(call);
+                self.executor.end_call(call);
             }
-            Some(Sign::Offered(offer)) if self.desk.wants(&offer) => self.begin(offer),
-            Some(Sign::Offered(_)) | None => {}
+            Some(CallUpdate::Offered(offer)) if self.executor.wants(&offer) => self.begin(offer),
+            Some(CallUpdate::Offered(_)) | None => {}
         }
     }
 
     fn begin(&mut self, offer: Offer) {
         match self.rounds.may_go_on() {
-            true => self.desk.take(offer),
+            true => self.executor.start(offer),
             false => self.reply.pause = Some(Pause::ToolRounds),
         }
     }
 
-    /// Keeps what the reply will say.
-    fn note(&mut self, event: &Event) {
+    /// Updates what the final [`Reply`] contains.
+    fn update_reply(&mut self, event: &Event) {
         match &event.body {
             Some(Body::StepStart(_)) => {
                 self.rounds.step();
@@ -357,30 +362,31 @@ impl Following<'_> {
         }
     }
 
-    async fn pass_on(&mut self, told: Told) {
-        let chunk = match told {
-            Told::Began(call) => Chunk::ToolStart(call),
-            Told::Ran(result) => Chunk::ToolResult(result),
+    async fn pass_on(&mut self, work_event: WorkEvent) {
+        let chunk = match work_event {
+            WorkEvent::Began(call) => Chunk::ToolStart(call),
+            WorkEvent::Ran(result) => Chunk::ToolResult(result),
         };
-        say(self.out, chunk).await;
+        send_chunk(self.out, chunk).await;
     }
 
-    /// The status alone would not do: it moves after the event that settles the last call.
+    /// Whether the run waits for others. The status alone would not do: it changes after the event that ends
+    /// the last call.
     fn waits_for_others(&self) -> bool {
         let waits = matches!(self.reply.status, Status::WaitingTool | Status::WaitingApproval);
-        let only_others = self.desk.open() == 0 && !self.pending.is_empty();
+        let only_others = self.executor.open() == 0 && !self.pending.is_empty();
         waits && only_others && !self.until_end && self.reply.pause.is_none()
     }
 
-    /// Lets what is under way come to its end: a result that was computed is handed in.
-    async fn wind_up(&mut self) -> Result<(), Error> {
-        while self.desk.is_busy() {
+    /// Lets running tools finish and submits their results.
+    async fn finish_running_calls(&mut self) -> Result<(), Error> {
+        while self.executor.is_busy() {
             tokio::select! {
                 biased;
-                Some(told) = self.told.recv() => self.pass_on(told).await,
-                Some((call, worked)) = self.desk.next() => {
-                    let stored = matches!(worked?, Worked::Stored { .. });
-                    say(self.out, Chunk::ToolEnd { call, stored }).await;
+                Some(work_event) = self.work_events.recv() => self.pass_on(work_event).await,
+                Some((call, worked)) = self.executor.next() => {
+                    let stored = matches!(worked?, WorkOutcome::Stored { .. });
+                    send_chunk(self.out, Chunk::ToolEnd { call, stored }).await;
                 }
             }
         }
@@ -393,7 +399,7 @@ impl Following<'_> {
 struct Rounds {
     max: u32,
     count: u32,
-    /// This step is counted.
+    /// Whether the current step is counted.
     counted: bool,
 }
 
@@ -406,12 +412,12 @@ impl Rounds {
         }
     }
 
-    /// A new step begins.
+    /// Begins a step.
     fn step(&mut self) {
         self.counted = false;
     }
 
-    /// Whether a call of this step may be executed.
+    /// Counts the current step, and returns whether its calls may be executed.
     fn may_go_on(&mut self) -> bool {
         if !self.counted {
             self.counted = true;

@@ -17,10 +17,10 @@ use crate::resources::{Agents, Approvals, Calls, Files, Knowledge, RunRequest, R
 use crate::serve::Serve;
 use crate::tool::{Definition, Tool, ToolCall, ToolError};
 
-/// The plugin that [`Client::register_tool`] makes for a tool is named after it, behind this.
+/// Prefix of the plugin that [`Client::register_tool`] creates for a single tool.
 const LONE_TOOL: &str = "tool:";
 
-/// A gateway as one principal sees it. Cheap to clone; clones share their plugins.
+/// A gateway as seen by one principal. Cheap to clone; clones share their plugins.
 #[derive(Clone, Debug)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -33,7 +33,7 @@ struct Shared {
     holder: String,
 }
 
-/// Sets a [`Client`] up.
+/// Builder of a [`Client`].
 #[derive(Debug, Default)]
 pub struct ClientBuilder {
     url: String,
@@ -43,38 +43,38 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// A backend's secret key, `sk_…`.
+    /// Authenticates as a backend with a secret key, `sk_…`.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// A user: the project's public key, `pk_…`, and a token that names who it is.
+    /// Authenticates as a user, with the project's public key, `pk_…`, and the user's JWT.
     pub fn user(mut self, public_key: impl Into<String>, token: impl Into<String>) -> Self {
         self.user = Some((public_key.into(), token.into()));
         self
     }
 
-    /// The name that this client claims calls with; a fresh one unless said otherwise. One that stays the same
-    /// over a restart keeps its claims.
+    /// The name that this client claims calls with; a random one by default. A name that stays the same over
+    /// a restart of the program keeps its leases.
     pub fn holder(mut self, holder: impl Into<String>) -> Self {
         self.holder = Some(holder.into());
         self
     }
 
-    /// The client. Nothing is sent yet.
+    /// Builds the client. Sends nothing yet; fails if the URL or the keys are malformed.
     pub fn build(self) -> Result<Client, Error> {
         let mut headers = HeaderMap::new();
         match (&self.key, &self.user) {
             (Some(_), Some(_)) => {
-                return Err(Error::Setup("a client is a backend or a user, not both".into()));
+                return Err(Error::Setup("a client authenticates with a secret key or as a user, not both, call either key or user".into()));
             }
             (Some(key), None) => headers.extend([bearer(key)?]),
             (None, Some((public_key, token))) => {
                 let name = HeaderName::from_static("x-public-key");
                 headers.extend([(name, sensitive(public_key)?), bearer(token)?]);
             }
-            // A gateway that lets everybody in asks for nothing.
+            // A gateway started with `--no-auth` needs no key.
             (None, None) => {}
         }
         let shared = Shared {
@@ -91,7 +91,7 @@ impl ClientBuilder {
 }
 
 impl Client {
-    /// A client of the gateway at this address.
+    /// A builder for a client of the gateway at this URL.
     pub fn builder(url: impl Into<String>) -> ClientBuilder {
         ClientBuilder {
             url: url.into(),
@@ -99,14 +99,14 @@ impl Client {
         }
     }
 
-    /// Registers a plugin: its tools go with every message from now on. Refused, with nothing changed, when it is
-    /// malformed, a name is taken, or its `on_register` fails.
+    /// Registers a plugin: its tools are sent with every message from now on. Fails, with nothing changed, if
+    /// the plugin is malformed, a name is already registered, or its `on_register` fails.
     pub async fn use_plugin(&self, plugin: Plugin) -> Result<&Self, Error> {
         let plugin = self.write(|registry| registry.insert(plugin))?;
         if let Some(hooks) = &plugin.hooks
             && let Err(cause) = hooks.on_register(self).await
         {
-            // It was there a moment ago; another caller may have taken it out.
+            // An error means that another caller has removed it meanwhile, which is what we want.
             let _ = self.write(|registry| registry.remove(&plugin.name));
             return Err(hook_failed("on_register", &plugin, cause).into());
         }
@@ -118,14 +118,14 @@ impl Client {
         Ok(self)
     }
 
-    /// Takes a plugin and its tools out, and waits until it has tidied up.
+    /// Removes a plugin and its tools, and waits for its `on_unregister`.
     pub async fn unuse(&self, name: &str) -> Result<(), Error> {
         let plugin = self.write(|registry| registry.remove(name))?;
         if let Some(hooks) = &plugin.hooks {
             let tidied = hooks.on_unregister().await;
             tidied.map_err(|cause| hook_failed("on_unregister", &plugin, cause))?;
         }
-        tracing::debug!(plugin = name, "plugin taken out");
+        tracing::debug!(plugin = name, "plugin removed");
         Ok(())
     }
 
@@ -151,7 +151,7 @@ impl Client {
         })
     }
 
-    /// What the model is told of this client's tools.
+    /// The definitions of this client's tools, as they are sent to the gateway.
     pub fn client_tool_definitions(&self) -> Vec<Definition> {
         self.registry(Registry::definitions)
     }
@@ -161,7 +161,8 @@ impl Client {
         self.registry(|registry| registry.tool(name).is_some())
     }
 
-    /// Executes a tool of this client's as a call of the model would, without a gateway: for tests, and for trying out.
+    /// Executes one of this client's tools as a call of the model would, without a gateway: for tests and for
+    /// trying out.
     pub async fn try_tool(&self, name: &str, input: Value) -> Result<Value, ToolError> {
         let run = RunId::new(Uuid::now_v7());
         let call = ToolCall {
@@ -175,13 +176,13 @@ impl Client {
         self.execute(call).await
     }
 
-    /// Sends a message and follows the run that answers. Tools of this client's tools are executed and answered
-    /// on the way.
+    /// Sends a message and follows the run that answers it. Calls of this client's tools are executed on the
+    /// way.
     pub fn chat_stream(&self, request: impl Into<ChatRequest>) -> ChatStream {
         ChatStream::open(self.clone(), request.into())
     }
 
-    /// The same, read to its end.
+    /// Like [`Client::chat_stream`], read to its end.
     pub async fn chat(&self, request: impl Into<ChatRequest>) -> Result<Reply, Error> {
         self.chat_stream(request).finish().await
     }
@@ -191,38 +192,38 @@ impl Client {
         Serve::new(self.clone(), space)
     }
 
-    /// Runs.
+    /// The runs API.
     pub fn runs(&self) -> Runs<'_> {
         Runs { client: self }
     }
-    /// Spaces.
+    /// The spaces API.
     pub fn spaces(&self) -> Spaces<'_> {
         Spaces { client: self }
     }
-    /// Tools of client tools: results, claims, progress.
+    /// The API for calls of client tools: results, claims, progress.
     pub fn tools(&self) -> Tools<'_> {
         Tools { client: self }
     }
-    /// Calls that wait for something outside.
+    /// The API for calls that wait for a signal.
     pub fn calls(&self) -> Calls<'_> {
         Calls { client: self }
     }
-    /// The files of a space.
+    /// The workspace files of a space.
     pub fn files(&self, space: SpaceId) -> Files<'_> {
         Files { client: self, space }
     }
-    /// The documents that agents search: the project's.
+    /// The project's documents, which agents search.
     pub fn knowledge(&self) -> Knowledge<'_> {
         Knowledge {
             client: self,
             agent: None,
         }
     }
-    /// Questions to a person.
+    /// The approvals API.
     pub fn approvals(&self) -> Approvals<'_> {
         Approvals { client: self }
     }
-    /// Configurations of agents.
+    /// The agents API.
     pub fn agents(&self) -> Agents<'_> {
         Agents { client: self }
     }
@@ -236,7 +237,7 @@ impl Client {
         &self.shared.http
     }
 
-    /// The request as the plugins want it sent.
+    /// Passes the request through the plugins' `before_request` hooks, in order.
     pub(crate) async fn before_request(&self, mut request: RunRequest) -> Result<RunRequest, Error> {
         for plugin in self.plugins() {
             if let Some(hooks) = &plugin.hooks {
@@ -255,7 +256,8 @@ impl Client {
         }
     }
 
-    /// Executes a call of a registered tool, within its time. Whatever goes wrong is an error for the model.
+    /// Executes a call of a registered tool, within its timeout. Every failure becomes an error for the
+    /// model.
     pub(crate) async fn execute(&self, call: ToolCall) -> Result<Value, ToolError> {
         let found = self.registry(|registry| {
             let (plugin, tool) = registry.tool(&call.name)?;
@@ -263,7 +265,7 @@ impl Client {
         });
         let Some((plugin, tool)) = found else {
             return Err(ToolError::new(format_args!(
-                "there is no tool named {:?} here",
+                "there is no tool named {:?} on this client",
                 call.name
             )));
         };
@@ -277,9 +279,11 @@ impl Client {
         };
         match tokio::time::timeout(tool.timeout, execution).await {
             Ok(Some(outcome)) => outcome,
-            Ok(None) => Err(ToolError::new(format_args!("nothing here executes {name:?}"))),
+            Ok(None) => Err(ToolError::new(format_args!(
+                "{name:?} has no executor on this client"
+            ))),
             Err(_) => Err(ToolError::new(format_args!(
-                "{name} gave no answer within {:?}",
+                "{name} gave no result within {:?}",
                 tool.timeout
             ))),
         }

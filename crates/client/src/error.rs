@@ -1,4 +1,4 @@
-//! What can go wrong, with a stable code for each.
+//! Errors, each with a stable code.
 
 use std::fmt;
 
@@ -7,35 +7,35 @@ use serde_json::Value;
 
 use crate::plugin::BoxError;
 
-/// Why something was not done.
+/// Why a request or a registration failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The gateway answered and said no.
+    /// The gateway rejected the request.
     #[error("{0}")]
     Refused(Box<Problem>),
     /// The gateway did not answer.
     #[error("cannot reach the gateway at {url}")]
     Unreachable {
-        /// Where it should be.
+        /// The gateway's URL.
         url: String,
-        /// What went wrong.
+        /// The cause.
         #[source]
         cause: BoxError,
     },
-    /// The gateway answered something that this version does not understand.
-    #[error("the gateway's answer makes no sense: {0}")]
+    /// The gateway's answer cannot be parsed by this version of the SDK.
+    #[error("the gateway's answer cannot be read: {0}")]
     Protocol(String),
-    /// The client was set up with something that cannot work.
+    /// The client was built, or called, with an invalid value.
     #[error("{0}")]
     Setup(String),
-    /// A plugin, or one of its hooks.
+    /// A plugin or one of its hooks failed.
     #[error(transparent)]
     Plugin(#[from] PluginError),
 }
 
 impl Error {
-    /// Stable, for programs: the gateway's own code where it answered.
+    /// The error's code, which is stable: the gateway's own code if it answered.
     pub fn code(&self) -> &str {
         match self {
             Self::Refused(problem) => &problem.code,
@@ -54,7 +54,7 @@ impl Error {
         }
     }
 
-    /// Everything that is wrong with what was sent, each with its place.
+    /// All problems of the request, each with its JSON pointer.
     pub fn faults(&self) -> &[Fault] {
         match self {
             Self::Refused(problem) => &problem.errors,
@@ -63,7 +63,7 @@ impl Error {
         }
     }
 
-    /// Nothing was done, and the same may work in a moment.
+    /// Whether nothing was done and a retry may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
@@ -73,25 +73,25 @@ impl Error {
     }
 }
 
-/// What the gateway says when it says no (RFC 9457).
+/// An error response of the gateway (RFC 9457).
 #[derive(Debug, Clone, Deserialize)]
 pub struct Problem {
     /// The HTTP status.
     pub status: u16,
-    /// What went wrong, for programs.
+    /// The error code, such as `NOT_FOUND`.
     pub code: String,
-    /// What went wrong, in words.
+    /// The error message.
     pub detail: String,
-    /// Everything that is wrong with what was sent.
+    /// All problems of the request.
     #[serde(default)]
     pub errors: Vec<Fault>,
-    /// On a conflict: the answer that holds.
+    /// On a conflict: the winning receipt.
     #[serde(default)]
     pub winner: Option<Value>,
-    /// On a conflict: who holds the call, and until when.
+    /// On a conflict: the client that holds the lease, and until when.
     #[serde(default)]
     pub claim: Option<Value>,
-    /// When to come back.
+    /// How long to wait before a retry, from `Retry-After`.
     #[serde(skip)]
     pub retry_after: Option<std::time::Duration>,
 }
@@ -103,10 +103,10 @@ impl fmt::Display for Problem {
     }
 }
 
-/// One thing wrong, and where.
+/// One problem of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Fault {
-    /// JSON pointer to the value at fault.
+    /// JSON pointer to the invalid value.
     pub pointer: String,
     /// What was seen and what would have been right.
     pub message: String,
@@ -118,56 +118,56 @@ fn write_faults(out: &mut fmt::Formatter<'_>, faults: &[Fault]) -> fmt::Result {
         .try_for_each(|fault| write!(out, "\n  {}: {}", fault.pointer, fault.message))
 }
 
-/// Why a plugin was not taken, or not let go.
+/// Why a plugin was not registered or not removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PluginError {
-    /// It has no name.
+    /// The plugin has no name.
     #[error("a plugin needs a name")]
     Unnamed,
-    /// It has no version.
+    /// The plugin has no version.
     #[error("the plugin {0:?} needs a version")]
     Unversioned(String),
-    /// Another one has its name.
-    #[error("a plugin named {0:?} is registered already")]
+    /// Another plugin has the same name.
+    #[error("a plugin named {0:?} is already registered")]
     Registered(String),
-    /// There is none of this name.
+    /// No plugin has this name.
     #[error("there is no plugin named {0:?}")]
     Unknown(String),
-    /// Definitions that the gateway would not take.
-    #[error("the tools of the plugin {plugin:?} will not do{}", Listed(faults))]
+    /// Definitions that the gateway would reject.
+    #[error("the tools of the plugin {plugin:?} are invalid{}", Listed(faults))]
     BadTools {
-        /// Whose.
+        /// The plugin's name.
         plugin: String,
-        /// Everything that is wrong with them.
+        /// All problems of its definitions.
         faults: Vec<Fault>,
     },
-    /// A tool's name is taken.
-    #[error("the tool {tool:?} of the plugin {plugin:?} is one of {holder:?} already")]
+    /// Another plugin has a tool of this name.
+    #[error("the tool {tool:?} of the plugin {plugin:?} is already registered by {holder:?}")]
     Conflict {
-        /// The name.
+        /// The tool's name.
         tool: String,
-        /// Who wants it.
+        /// The plugin that was being registered.
         plugin: String,
-        /// Who has it.
+        /// The plugin that already has the tool.
         holder: String,
     },
-    /// An executor for a tool that is not defined.
-    #[error("the plugin {plugin:?} has an executor for {tool:?}, which is none of its tools")]
+    /// An executor for a tool that the plugin does not define.
+    #[error("the plugin {plugin:?} has an executor for {tool:?}, which is not one of its tools")]
     Orphan {
-        /// The name it was given for.
+        /// The tool name of the executor.
         tool: String,
-        /// Whose.
+        /// The plugin's name.
         plugin: String,
     },
-    /// A hook failed.
+    /// A hook returned an error.
     #[error("{hook} of the plugin {plugin:?} failed")]
     Hook {
-        /// Which hook.
+        /// The hook's name, such as `on_register`.
         hook: &'static str,
-        /// Whose.
+        /// The plugin's name.
         plugin: String,
-        /// What it said.
+        /// The hook's error.
         #[source]
         cause: BoxError,
     },

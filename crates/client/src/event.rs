@@ -1,4 +1,4 @@
-//! Events as they arrive.
+//! Events as the gateway sends them.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,25 +8,25 @@ use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
-/// Something that happened in a run or a space.
+/// An event of a run or a space.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Its place: the cursor to come back with.
+    /// Position in the space's stream: the cursor to resume with.
     pub seq: Seq,
-    /// The run it belongs to; none for a message that nobody answers.
+    /// The run it belongs to; `None` for a message that starts no run.
     pub run: Option<RunId>,
-    /// The space it happened in.
+    /// The space it belongs to.
     pub space: SpaceId,
-    /// When.
+    /// When it was recorded.
     pub time: Time,
-    /// What happened; none for a kind that only a newer gateway knows.
+    /// The parsed event; `None` for a type that only a newer gateway knows.
     pub body: Option<kernel::Event>,
-    /// All of it, as it came.
+    /// The event as it was received.
     pub json: Json,
 }
 
 impl Event {
-    /// Reads the data of one server-sent event, or one item of a list.
+    /// Parses the data of one server-sent event, or one item of a list.
     pub(crate) fn read(data: &str) -> Result<Self, serde_json::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]

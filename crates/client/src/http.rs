@@ -1,4 +1,4 @@
-//! Sends requests, and again where that can help.
+//! HTTP requests to the gateway, with retries where they are safe.
 
 use std::time::{Duration, Instant};
 
@@ -10,25 +10,25 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, Problem};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest wait for the answer to one request that is no stream.
+/// Timeout of a request that is not a stream.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// First wait before something is tried again; doubles each time.
+/// First back-off before a retry; doubles each time.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
-/// Longest wait between two tries.
+/// Longest back-off between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 
-/// How long to go on when the gateway does not answer.
+/// How long a request is retried while the gateway does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// Not at all: sent twice it would be done twice.
+pub(crate) enum RetryPolicy {
+    /// Never: sending it twice would do it twice.
     Once,
-    /// As long as a person waits.
+    /// For as long as a person would wait.
     Brief,
-    /// As long as a restart takes: what is sent must not be lost.
+    /// For as long as a restart of the gateway takes: what is sent must not be lost.
     Long,
 }
 
-impl Patience {
+impl RetryPolicy {
     fn limit(self) -> Duration {
         match self {
             Self::Once => Duration::ZERO,
@@ -38,7 +38,7 @@ impl Patience {
     }
 }
 
-/// Waits between tries, longer each time.
+/// Exponential back-off with jitter.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,
@@ -51,7 +51,8 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// How long to wait now: somewhere in the upper half, so that many clients do not come back as one.
+    /// The next wait: in the upper half of the interval, so that many clients do not reconnect at the same
+    /// time.
     pub fn step(&mut self) -> Duration {
         let wait = self.next;
         self.next = (wait * 2).min(BACKOFF_MAX);
@@ -60,7 +61,7 @@ impl Backoff {
     }
 }
 
-/// One gateway, and who we are to it.
+/// One gateway, and the credentials for it.
 #[derive(Debug)]
 pub(crate) struct Http {
     client: reqwest::Client,
@@ -68,17 +69,17 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// `headers` say who is asking.
+    /// `headers` are the credentials.
     pub fn new(url: &str, headers: HeaderMap) -> Result<Self, Error> {
-        let expected = "expected an address such as http://127.0.0.1:8787";
+        let expected = "expected one like http://127.0.0.1:8787";
         let mut base: Url = url
             .parse()
-            .map_err(|_| Error::Setup(format!("{url:?} is no address; {expected}")))?;
+            .map_err(|_| Error::Setup(format!("{url:?} is not a URL, {expected}")))?;
         let host = match (base.scheme(), base.host_str()) {
             ("http" | "https", Some(host)) => host.to_owned(),
             _ => {
                 return Err(Error::Setup(format!(
-                    "{url:?} is no address of a gateway; {expected}"
+                    "{url:?} is not the URL of a gateway, {expected}"
                 )));
             }
         };
@@ -90,7 +91,7 @@ impl Http {
             .connect_timeout(CONNECT_TIMEOUT)
             .user_agent(concat!("toolgate-client/", env!("CARGO_PKG_VERSION")));
         if matches!(host.as_str(), "localhost" | "127.0.0.1" | "[::1]") {
-            // A proxy cannot reach what listens on this machine alone.
+            // A proxy cannot reach a gateway on loopback.
             builder = builder.no_proxy();
         }
         let client = builder
@@ -99,7 +100,7 @@ impl Http {
         Ok(Self { client, base })
     }
 
-    /// Where the gateway is.
+    /// The gateway's URL.
     pub fn url(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
@@ -110,7 +111,7 @@ impl Http {
         self.client.request(method, url)
     }
 
-    /// A request to a path of whatever parts, none of them `.` or `..`, with a query.
+    /// A request to a path of arbitrary segments, none of them `.` or `..`, with a query.
     pub fn request_segments(
         &self,
         method: Method,
@@ -128,43 +129,47 @@ impl Http {
     pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Error> {
         let url = self.base.join(path).expect("ids and names are fit for a path");
         let request = self.client.get(with_query(url, query));
-        self.read(request, Patience::Brief).await
+        self.read(request, RetryPolicy::Brief).await
     }
 
-    /// Sends JSON.
+    /// Posts JSON and reads the JSON of the response.
     pub async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: &impl Serialize,
-        patience: Patience,
+        retries: RetryPolicy,
     ) -> Result<T, Error> {
-        self.read(with_json(self.request(method, path), body)?, patience)
+        self.read(with_json(self.request(method, path), body)?, retries)
             .await
     }
 
-    /// Sends JSON; the answer has no body that matters.
-    pub async fn tell(&self, path: &str, body: &impl Serialize, patience: Patience) -> Result<(), Error> {
+    /// Posts JSON and ignores the response body.
+    pub async fn post(&self, path: &str, body: &impl Serialize, retries: RetryPolicy) -> Result<(), Error> {
         let request = with_json(self.request(Method::POST, path), body)?;
-        self.answer(request.timeout(ANSWER_TIMEOUT), patience)
+        self.send_request(request.timeout(ANSWER_TIMEOUT), retries)
             .await
             .map(drop)
     }
 
-    /// Sends a request and reads the JSON of its answer.
+    /// Sends a request and reads the JSON of the response.
     pub async fn read<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
-        patience: Patience,
+        retries: RetryPolicy,
     ) -> Result<T, Error> {
         let request = request.header(ACCEPT, "application/json").timeout(ANSWER_TIMEOUT);
-        let answer = self.answer(request, patience).await?;
-        let body = answer.bytes().await.map_err(|error| self.unreachable(error))?;
+        let response = self.send_request(request, retries).await?;
+        let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
         serde_json::from_slice(&body).map_err(|error| Error::Protocol(error.to_string()))
     }
 
-    /// Sends a request until something comes back or patience ends. An answer that says no is an error.
-    pub async fn answer(&self, request: RequestBuilder, patience: Patience) -> Result<Response, Error> {
+    /// Sends a request, and retries it as the policy allows. An error status is an [`Error`].
+    pub async fn send_request(
+        &self,
+        request: RequestBuilder,
+        retries: RetryPolicy,
+    ) -> Result<Response, Error> {
         let began = Instant::now();
         let mut backoff = Backoff::default();
         loop {
@@ -178,10 +183,10 @@ impl Http {
                 Error::Refused(problem) => problem.retry_after.unwrap_or_else(|| backoff.step()),
                 _ => backoff.step(),
             };
-            if !error.is_retryable() || began.elapsed() + wait > patience.limit() {
+            if !error.is_retryable() || began.elapsed() + wait > retries.limit() {
                 return Err(error);
             }
-            tracing::debug!(%error, ?wait, "trying again");
+            tracing::debug!(%error, ?wait, "retrying the request");
             tokio::time::sleep(wait).await;
         }
     }
@@ -202,25 +207,26 @@ fn with_query(mut url: Url, query: &[(&str, String)]) -> Url {
     url
 }
 
-/// The header that carries a key or a token.
+/// The header that carries a key or a JWT.
 pub(crate) fn bearer(secret: &str) -> Result<(HeaderName, HeaderValue), Error> {
     Ok((AUTHORIZATION, sensitive(&format!("Bearer {secret}"))?))
 }
 
-/// A value that no log shows.
+/// A header value that is not logged.
 pub(crate) fn sensitive(text: &str) -> Result<HeaderValue, Error> {
     let mut value = HeaderValue::from_str(text)
-        .map_err(|_| Error::Setup("the key holds characters that no header can carry".into()))?;
+        .map_err(|_| Error::Setup("the key contains characters that an HTTP header cannot carry".into()))?;
     value.set_sensitive(true);
     Ok(value)
 }
 
 fn with_json(request: RequestBuilder, body: &impl Serialize) -> Result<RequestBuilder, Error> {
-    let body = serde_json::to_vec(body).map_err(|error| Error::Setup(format!("this is no JSON: {error}")))?;
+    let body = serde_json::to_vec(body)
+        .map_err(|error| Error::Setup(format!("the value cannot be written as JSON: {error}")))?;
     Ok(request.header(CONTENT_TYPE, "application/json").body(body))
 }
 
-/// What an answer that is no success says of itself.
+/// The problem that an error response describes.
 async fn problem(response: Response) -> Problem {
     let status = response.status();
     let retry_after = response
@@ -232,7 +238,9 @@ async fn problem(response: Response) -> Problem {
     let mut problem: Problem = serde_json::from_str(&text).unwrap_or_else(|_| Problem {
         status: status.as_u16(),
         code: "UNEXPECTED".into(),
-        detail: format!("the answer was {status} and nothing that a gateway says"),
+        detail: format!(
+            "the server answered {status} without a problem document, check that the URL is a gateway's"
+        ),
         errors: Vec::new(),
         winner: None,
         claim: None,

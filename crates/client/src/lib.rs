@@ -1,15 +1,15 @@
-//! The Rust SDK: talks to a gateway, and executes the tools that a program brings.
+//! The Rust SDK of Toolgate: talks to a gateway, and executes client tools in the calling program.
 //!
-//! Start with [`Client`]: it holds plugins ([`Plugin`], [`Tool`]), talks ([`Client::chat_stream`]) and serves tools
-//! for a space ([`Client::serve`]). Everything a run does arrives as [`Event`]s; streams come back by themselves
-//! after a cut, from where they were.
+//! Start with [`Client`]: it holds plugins ([`Plugin`], [`Tool`]), chats ([`Client::chat_stream`]) and serves
+//! tools for a space ([`Client::serve`]). Everything a run does arrives as [`Event`]s; streams reconnect
+//! after a disconnect and resume from their cursor.
 //!
-//! It keeps no run state: what a call came to is in the gateway's log, and a result that was lost on the way is
-//! sent again.
+//! It keeps no run state: the outcome of a call is in the gateway's log, and a result whose receipt was lost
+//! is sent again.
 
+mod call_executor;
 mod chat;
 mod client;
-mod desk;
 mod error;
 mod event;
 mod http;
@@ -23,8 +23,8 @@ mod scripted;
 mod serve;
 mod sse;
 mod stream;
+mod streamed_text;
 mod tool;
-mod words;
 mod work;
 
 pub use chat::{ChatRequest, ChatStream, Chunk, Pause, Reply};
@@ -44,13 +44,13 @@ pub use tool::{Definition, Tool, ToolCall, ToolError, ToolResult};
 pub use async_trait::async_trait;
 /// Derives the schema of a tool's arguments; see [`Tool::typed`].
 pub use schemars::{self, JsonSchema};
-/// What happened, one type per kind of event; and the ids.
+/// The kernel's event types, one per kind of event, and the ids.
 pub use toolgate_kernel::{
     event as events,
     id::{ApprovalId, CallId, MessageId, RunId, SpaceId},
 };
 
-/// Keeps the README's first screen working.
+/// Compiles the README's examples as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

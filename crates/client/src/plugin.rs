@@ -1,4 +1,4 @@
-//! A plugin: tools that belong together, and hooks into what the client does.
+//! A plugin: a set of tools, and hooks into what the client does.
 
 use std::fmt;
 use std::future::Future;
@@ -12,10 +12,10 @@ use crate::client::Client;
 use crate::resources::RunRequest;
 use crate::tool::{Definition, Executor, Tool, ToolCall, ToolError, executor};
 
-/// Any error.
+/// Any error of a hook.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Tools that belong together, registered with [`Client::use_plugin`].
+/// A set of tools with hooks, registered with [`Client::use_plugin`].
 #[derive(Clone)]
 pub struct Plugin {
     pub(crate) name: String,
@@ -43,13 +43,13 @@ impl Plugin {
         self
     }
 
-    /// Adds several.
+    /// Adds several tools.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// Leaves out every tool that `keep` does not name: it is neither told to a model nor executed.
+    /// Removes every tool that `keep` rejects: it is neither sent to the gateway nor executed.
     pub fn only(mut self, keep: impl Fn(&str) -> bool) -> Self {
         let left_out: Vec<Tool> = self
             .tools
@@ -60,7 +60,7 @@ impl Plugin {
         self
     }
 
-    /// Gives the tool `name` of this plugin its executor. One for no tool is refused at registration.
+    /// Sets the executor of the plugin's tool `name`. An executor without a tool is rejected at registration.
     pub fn executor<F, R>(mut self, name: impl Into<String>, run: F) -> Self
     where
         F: Fn(ToolCall) -> R + Send + Sync + 'static,
@@ -76,12 +76,12 @@ impl Plugin {
         self
     }
 
-    /// What a model is told of its tools.
+    /// The definitions of its tools.
     pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
         self.tools.iter().map(Tool::definition)
     }
 
-    /// Its name.
+    /// The plugin's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -97,32 +97,32 @@ impl fmt::Debug for Plugin {
     }
 }
 
-/// What a plugin may do besides its tools. Hooks of several plugins run in the order of registration.
+/// Life-cycle hooks of a plugin. Hooks of several plugins run in the order of registration.
 #[async_trait]
 pub trait Hooks: Send + Sync {
-    /// The plugin was registered. An error undoes that.
+    /// Called when the plugin is registered. An error undoes the registration.
     async fn on_register(&self, client: &Client) -> Result<(), BoxError> {
         let _ = client;
         Ok(())
     }
 
-    /// A message is about to be sent: gives it back, changed or not. An error keeps it from being sent.
+    /// Called before a message is sent: returns it, changed or not. An error keeps it from being sent.
     async fn before_request(&self, request: RunRequest) -> Result<RunRequest, BoxError> {
         Ok(request)
     }
 
-    /// A chat stream has come to its end.
+    /// Called when a chat stream has ended.
     async fn after_response(&self, reply: &Reply) {
         let _ = reply;
     }
 
-    /// Executes a call of a tool of this plugin that has no executor; nothing when it cannot.
+    /// Executes a call of one of the plugin's tools that has no executor; `None` if it cannot.
     async fn on_tool_call(&self, call: &ToolCall) -> Option<Result<Value, ToolError>> {
         let _ = call;
         None
     }
 
-    /// The plugin was taken out.
+    /// Called when the plugin was removed.
     async fn on_unregister(&self) -> Result<(), BoxError> {
         Ok(())
     }

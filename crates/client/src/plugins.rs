@@ -1,4 +1,4 @@
-//! Plugins to begin with. Each stands behind a feature of its name.
+//! Included plugins, each behind a Cargo feature of its name.
 
 #[cfg(feature = "fs")]
 pub mod fs;

@@ -1,4 +1,4 @@
-//! The plugins of a client: checked when they come, kept in order.
+//! The registered plugins of a client: validated at registration, kept in order.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::error::{Fault, PluginError};
 use crate::plugin::Plugin;
 use crate::tool::{Definition, Tool};
 
-/// The plugins, and whose each tool is.
+/// The plugins, and the owner of each tool.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     plugins: Vec<Arc<Plugin>>,
-    /// The index of a tool in its plugin.
+    /// Each tool's plugin, and its index in that plugin.
     tools: BTreeMap<String, (Arc<Plugin>, usize)>,
 }
 
 impl Registry {
-    /// Takes a plugin if everything about it is right; otherwise nothing has changed.
+    /// Registers a plugin if it is valid; otherwise nothing changes.
     pub fn insert(&mut self, plugin: Plugin) -> Result<Arc<Plugin>, PluginError> {
         if plugin.name.trim().is_empty() {
             return Err(PluginError::Unnamed);
@@ -50,7 +50,7 @@ impl Registry {
         Ok(plugin)
     }
 
-    /// Takes a plugin and its tools out.
+    /// Removes a plugin and its tools.
     pub fn remove(&mut self, name: &str) -> Result<Arc<Plugin>, PluginError> {
         let at = self.plugins.iter().position(|plugin| plugin.name == name);
         let at = at.ok_or_else(|| PluginError::Unknown(name.into()))?;
@@ -64,25 +64,26 @@ impl Registry {
         self.plugins.iter().find(|plugin| plugin.name == name)
     }
 
-    /// All of them, in order of registration.
+    /// All plugins, in order of registration.
     pub fn plugins(&self) -> &[Arc<Plugin>] {
         &self.plugins
     }
 
-    /// The tool of this name, and whose it is.
+    /// The tool of this name, and its plugin.
     pub fn tool(&self, name: &str) -> Option<(&Arc<Plugin>, &Tool)> {
         let (plugin, index) = self.tools.get(name)?;
         Some((plugin, &plugin.tools[*index]))
     }
 
-    /// What the model is told, in order of registration.
+    /// The definitions of all tools, in order of registration.
     pub fn definitions(&self) -> Vec<Definition> {
         let tools = self.plugins.iter().flat_map(|plugin| &plugin.tools);
         tools.map(|tool| tool.definition.clone()).collect()
     }
 }
 
-/// What the gateway would say of the definitions, said now. How many it takes in one request is its own affair.
+/// Validates definitions by the gateway's own rules, before they are sent. The limit on tools per request is
+/// left to the gateway, because it is a setting there.
 fn check_definitions(plugin: &Plugin) -> Result<(), PluginError> {
     let definitions: Vec<&Definition> = plugin.tools.iter().map(|tool| &tool.definition).collect();
     let value = serde_json::to_value(definitions).expect("definitions are JSON");
@@ -100,7 +101,7 @@ fn check_definitions(plugin: &Plugin) -> Result<(), PluginError> {
     }
 }
 
-/// Everything that is wrong with definitions.
+/// All problems of the definitions.
 pub(crate) fn check(definitions: &Value, limits: &ClientToolLimits) -> Result<(), Vec<Fault>> {
     let fault = |problem: Problem| Fault {
         pointer: problem.pointer,
@@ -111,7 +112,7 @@ pub(crate) fn check(definitions: &Value, limits: &ClientToolLimits) -> Result<()
         .map_err(|problems| problems.into_iter().map(fault).collect())
 }
 
-/// Gives each tool the executor that was brought for it.
+/// Attaches to each tool the executor that the plugin has for it.
 fn with_executors(mut plugin: Plugin) -> Result<Plugin, PluginError> {
     let mut given = HashSet::new();
     for (name, executor) in std::mem::take(&mut plugin.executors) {

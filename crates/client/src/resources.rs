@@ -1,4 +1,4 @@
-//! What the gateway keeps, one type per kind of thing.
+//! The gateway's resources, one type per kind.
 
 mod agents;
 mod approvals;

@@ -1,13 +1,13 @@
-//! JSON Schemas that a gateway takes from a client: written out, without references.
+//! JSON Schemas in the form that a gateway accepts from a client: inlined, without references.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// Keywords that name or describe a schema and say nothing about the value. They cost room and help no model.
+/// Keywords that name or describe a schema and do not constrain the value. They cost bytes and help no model.
 const NAMES: [&str; 3] = ["$schema", "$id", "title"];
 
-/// The schema of a type, as it is read.
+/// The schema of a type, for deserialization.
 pub(crate) fn of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -18,7 +18,7 @@ pub(crate) fn of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The schema of a type that holds arguments: these are always an object, whatever else the type leaves open.
+/// The schema of a type that holds arguments: always an object, whatever else the type leaves open.
 pub(crate) fn of_arguments<T: JsonSchema>() -> Value {
     match of::<T>() {
         Value::Object(mut members) => {
@@ -29,10 +29,10 @@ pub(crate) fn of_arguments<T: JsonSchema>() -> Value {
     }
 }
 
-/// Takes out what only names things, and formats that are Rust's own (`uint32`): their bounds stay.
+/// Removes naming keywords, and formats that only Rust has (`uint32`), whose bounds remain.
 pub(crate) fn tidy(schema: &mut Value) {
     let Value::Object(members) = schema else { return };
-    // A property may be called `title`: only keywords are taken out.
+    // A property may be named `title`: only keywords are removed.
     NAMES.iter().for_each(|name| drop(members.remove(*name)));
     if let Some(Value::String(format)) = members.get("format")
         && ["uint", "int", "float", "double"]
@@ -44,7 +44,7 @@ pub(crate) fn tidy(schema: &mut Value) {
     subschemas(members).for_each(tidy);
 }
 
-/// The schemas that stand in a schema.
+/// The direct subschemas of a schema.
 pub(crate) fn subschemas(members: &mut Map<String, Value>) -> impl Iterator<Item = &mut Value> {
     members
         .iter_mut()

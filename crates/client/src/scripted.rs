@@ -1,4 +1,4 @@
-//! A gateway that answers from a script, for tests.
+//! A scripted gateway, for tests.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::client::Client;
 
-/// What it answers to one request, whatever that says.
+/// The response to one request, whatever it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reply {
     status: u16,
@@ -21,14 +21,14 @@ impl Reply {
         Self { status, kind, body }
     }
 
-    /// A stream that is cut after `body`.
+    /// A stream that is disconnected after `body`.
     pub fn events(body: &'static str) -> Self {
         let (status, kind) = (200, "text/event-stream");
         Self { status, kind, body }
     }
 }
 
-/// The gateway. It goes away after the last answer.
+/// The gateway. It stops after the last response.
 pub(crate) struct Scripted {
     url: String,
     asked: Arc<AtomicUsize>,
@@ -43,7 +43,7 @@ impl Scripted {
         std::thread::spawn(move || {
             for Reply { status, kind, body } in replies {
                 let (mut stream, _) = listener.accept().unwrap();
-                // Requests are small: each fits into one piece.
+                // Requests are small: each arrives in one read.
                 let _ = stream.read(&mut [0; 16 * 1024]).unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
                 let answer = format!(
@@ -51,7 +51,7 @@ impl Scripted {
                 );
                 stream.write_all(answer.as_bytes()).unwrap();
                 stream.shutdown(Shutdown::Write).unwrap();
-                // Closed with something unread, the answer would be lost.
+                // Reads the rest first: closing a socket with unread bytes would drop the response.
                 let _ = stream.read_to_end(&mut Vec::new());
             }
         });
@@ -62,7 +62,7 @@ impl Scripted {
         Client::builder(&self.url).key("sk_none").build().unwrap()
     }
 
-    /// How many requests came.
+    /// Number of requests so far.
     pub fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }

@@ -11,23 +11,23 @@ use tokio_util::task::AbortOnDropHandle;
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::SpaceId;
 
+use crate::call_executor::{CONCURRENCY_DEFAULT, CallExecutor, CallUpdate, Offer, call_update};
 use crate::client::Client;
-use crate::desk::{CONCURRENCY_DEFAULT, Desk, Offer, Sign, sign};
 use crate::error::Error;
 use crate::resources::RunFilter;
 use crate::tool::ToolResult;
-use crate::work::{Handler, Told, Worked};
+use crate::work::{Handler, WorkEvent, WorkOutcome};
 
-/// Runs that are listed at once.
+/// Runs per page when looking for open calls.
 const RUNS_PAGE: usize = 100;
-/// Most pages of runs that are looked through for open calls, newest first.
+/// Most pages of runs that are searched for open calls, newest first.
 const RUNS_PAGES_MAX: usize = 10;
-/// Tellings that may wait to be written down.
-const TOLD_WAITING_MAX: usize = 64;
+/// Work events that may be queued for logging.
+const WORK_EVENTS_MAX: usize = 64;
 
 type OnResult = Arc<dyn Fn(&ToolResult) + Send + Sync>;
 
-/// Sets a worker up; see [`Client::serve`].
+/// Builder of a worker; see [`Client::serve`].
 #[must_use = "a worker serves once it is started"]
 pub struct Serve {
     client: Client,
@@ -50,34 +50,34 @@ impl Serve {
         }
     }
 
-    /// Serves these tools and leaves the rest to others.
+    /// Serves only these tools and leaves the others to other clients.
     pub fn only<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.only = Some(Arc::new(tools.into_iter().map(Into::into).collect()));
         self
     }
 
-    /// Leaves out what happened up to this place; otherwise the runs that have not ended are asked once for calls
-    /// that are still open.
+    /// Ignores events up to this cursor. By default the worker first reads the runs that have not ended, and
+    /// executes their open calls.
     pub fn after(mut self, seq: Seq) -> Self {
         self.after = Some(seq);
         self
     }
 
-    /// Executes at most so many calls at a time and leaves the rest to others until there is room; 16 unless said
-    /// otherwise.
+    /// Executes at most this many calls at once and leaves others unclaimed until there is room; 16 by
+    /// default.
     pub fn concurrency(mut self, calls: NonZero<usize>) -> Self {
         self.concurrency = calls;
         self
     }
 
-    /// Called with every result, before it is handed in.
-    pub fn on_result(mut self, told: impl Fn(&ToolResult) + Send + Sync + 'static) -> Self {
-        self.on_result = Some(Arc::new(told));
+    /// Called with every result, before it is submitted.
+    pub fn on_result(mut self, observe: impl Fn(&ToolResult) + Send + Sync + 'static) -> Self {
+        self.on_result = Some(Arc::new(observe));
         self
     }
 
-    /// Starts it: claims what is offered, keeps the claims alive, executes, hands in. It goes on over cuts and
-    /// restarts of the gateway.
+    /// Starts the worker: it claims offered calls, renews their leases, executes them and submits results. It
+    /// continues over disconnects and restarts of the gateway.
     pub fn start(self) -> ToolServer {
         let stop = CancellationToken::new();
         let (open, working) = watch::channel(0);
@@ -90,38 +90,38 @@ impl Serve {
     }
 
     async fn run(self, stop: CancellationToken, open: watch::Sender<usize>) -> Result<(), Error> {
-        let (tell, mut told) = mpsc::channel(TOLD_WAITING_MAX);
+        let (sender, mut work_events) = mpsc::channel(WORK_EVENTS_MAX);
         let handler = Handler {
             client: self.client.clone(),
             first: None,
             only: self.only.clone(),
         };
-        let mut desk = Desk::new(handler, tell, self.concurrency);
+        let mut executor = CallExecutor::new(handler, sender, self.concurrency);
         let cursor = match self.after {
             Some(seq) => seq,
-            None => self.catch_up(&mut desk, &stop).await?,
+            None => self.catch_up(&mut executor, &stop).await?,
         };
         let mut events = self.client.spaces().subscribe(self.space, cursor);
         loop {
-            open.send_replace(desk.open());
+            open.send_replace(executor.open());
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(told) = told.recv() => self.write_down(&told),
-                Some((call, worked)) = desk.next(), if desk.is_busy() => match worked {
-                    Ok(Worked::Stored { name, ok }) => tracing::debug!(%call, name, ok, "call answered"),
-                    Ok(Worked::Elsewhere | Worked::Declined) => tracing::debug!(%call, "call left to others"),
-                    Err(error) => tracing::warn!(%call, %error, "call not answered"),
+                Some(work_event) = work_events.recv() => self.handle_work_event(&work_event),
+                Some((call, worked)) = executor.next(), if executor.is_busy() => match worked {
+                    Ok(WorkOutcome::Stored { name, ok }) => tracing::debug!(%call, name, ok, "result stored"),
+                    Ok(WorkOutcome::Elsewhere | WorkOutcome::Declined) => tracing::debug!(%call, "call left to others"),
+                    Err(error) => tracing::warn!(%call, %error, "no result stored"),
                 },
                 event = events.next() => match event {
-                    Some(Ok(event)) => match sign(&event) {
-                        Some(Sign::Settled(call)) => desk.settle(call),
-                        Some(Sign::Offered(offer)) => take_if_wanted(&mut desk, offer),
+                    Some(Ok(event)) => match call_update(&event) {
+                        Some(CallUpdate::Settled(call)) => executor.end_call(call),
+                        Some(CallUpdate::Offered(offer)) => start_if_wanted(&mut executor, offer),
                         None => {}
                     },
-                    // A worker outlasts a gateway that is away for long.
+                    // A worker keeps running while the gateway is unavailable, however long.
                     Some(Err(error)) if error.is_retryable() => {
-                        tracing::warn!(%error, "waiting for the gateway");
+                        tracing::warn!(%error, "the gateway is unavailable, reconnecting");
                         events = self.client.spaces().subscribe(self.space, events.cursor());
                     }
                     Some(Err(error)) => return Err(error),
@@ -129,16 +129,16 @@ impl Serve {
                 },
             }
         }
-        // Nobody reads what is told any more, and nothing may wait for that.
-        drop(told);
-        desk.close().await;
+        // Dropped first: nobody reads work events any more, and closing must not wait for a full channel.
+        drop(work_events);
+        executor.close().await;
         open.send_replace(0);
         Ok(())
     }
 
-    /// Takes the calls that are open, and gives the place up to which they are known. One that is seen again after
-    /// that place is taken once.
-    async fn catch_up(&self, desk: &mut Desk, stop: &CancellationToken) -> Result<Seq, Error> {
+    /// Begins the open calls of the space's runs, and returns the cursor up to which they are known. A call
+    /// that an event after that cursor announces again is begun only once.
+    async fn catch_up(&self, executor: &mut CallExecutor, stop: &CancellationToken) -> Result<Seq, Error> {
         let mut cursor = None;
         let mut filter = RunFilter {
             space: Some(self.space),
@@ -147,7 +147,8 @@ impl Serve {
         };
         for _ in 0..RUNS_PAGES_MAX {
             let page = self.client.runs().list(&filter).await?;
-            // From the first page, before any run is asked: what happens meanwhile is read again.
+            // The cursor is taken from the first page, before any run is read: events that happen meanwhile
+            // are then read again rather than missed.
             let newest = page.runs.iter().map(|run| run.seq).max();
             let known = *cursor.get_or_insert(newest.unwrap_or_default());
             for run in page.runs.iter().filter(|run| !run.status.is_final()) {
@@ -159,7 +160,7 @@ impl Serve {
                         call: call.tool_call_id,
                         name: call.tool_name,
                     };
-                    take_if_wanted(desk, offer);
+                    start_if_wanted(executor, offer);
                 }
             }
             match page.next_cursor {
@@ -170,10 +171,10 @@ impl Serve {
         Ok(cursor.unwrap_or_default())
     }
 
-    fn write_down(&self, told: &Told) {
-        match told {
-            Told::Began(call) => tracing::debug!(call = %call.id, name = call.name, "call claimed"),
-            Told::Ran(result) => {
+    fn handle_work_event(&self, work_event: &WorkEvent) {
+        match work_event {
+            WorkEvent::Began(call) => tracing::debug!(call = %call.id, name = call.name, "call claimed"),
+            WorkEvent::Ran(result) => {
                 if let Some(on_result) = &self.on_result {
                     on_result(result);
                 }
@@ -182,13 +183,13 @@ impl Serve {
     }
 }
 
-fn take_if_wanted(desk: &mut Desk, offer: Offer) {
-    if desk.wants(&offer) {
-        desk.take(offer);
+fn start_if_wanted(executor: &mut CallExecutor, offer: Offer) {
+    if executor.wants(&offer) {
+        executor.start(offer);
     }
 }
 
-/// A worker that serves. Stops when dropped; [`ToolServer::close`] stops it in order.
+/// A running worker. Dropping it stops it; [`ToolServer::close`] stops it gracefully.
 pub struct ToolServer {
     stop: CancellationToken,
     working: watch::Receiver<usize>,
@@ -196,19 +197,19 @@ pub struct ToolServer {
 }
 
 impl ToolServer {
-    /// Waits until no call is being worked on.
+    /// Waits until no call is being executed.
     pub async fn idle(&mut self) {
-        // A worker that has ended is idle.
+        // An error means that the worker has ended, so it is idle.
         let _ = self.working.wait_for(|open| *open == 0).await;
     }
 
-    /// Stops it: what is not done is given back for others.
+    /// Stops the worker and releases its open calls to others.
     pub async fn close(self) -> Result<(), Error> {
         self.stop.cancel();
         self.ended().await
     }
 
-    /// Waits until it ends by itself: only when the gateway does not let it in.
+    /// Waits until the worker ends by itself, which it does only if the gateway rejects its credentials.
     pub async fn ended(self) -> Result<(), Error> {
         match self.task.await {
             Ok(ended) => ended,

@@ -1,25 +1,26 @@
-//! Server-sent events, decoded as they arrive.
+//! Incremental decoder of server-sent events (SSE).
 
 use memchr::memchr;
 
-/// Most bytes of one event: more than the gateway lets into one.
+/// Most bytes of one event: more than the gateway allows.
 pub(crate) const EVENT_BYTES_MAX: usize = 16 << 20;
 
 /// An event is longer than [`EVENT_BYTES_MAX`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// Takes bytes in any split and gives the data of each event. Its name and its id stand in the data as well.
+/// Accepts bytes in any split and returns the data of each event. The event's name and id are in the data as
+/// well.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     buffer: Vec<u8>,
-    /// Everything before is read.
+    /// Everything before this offset is read.
     read: usize,
     data: String,
 }
 
 impl Decoder {
-    /// Adds what came from the network.
+    /// Appends bytes from the network.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         self.buffer.drain(..self.read);
         self.read = 0;
@@ -30,7 +31,7 @@ impl Decoder {
         }
     }
 
-    /// The data of the next event, or nothing until more is pushed.
+    /// The data of the next event, or `None` until more bytes are pushed.
     pub fn next_event(&mut self) -> Option<String> {
         while let Some(length) = memchr(b'\n', &self.buffer[self.read..]) {
             let line = &self.buffer[self.read..self.read + length];

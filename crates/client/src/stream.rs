@@ -1,4 +1,4 @@
-//! A stream of events that comes back after a cut, from where it was.
+//! An event stream that reconnects and resumes from its cursor.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use toolgate_kernel::id::{RunId, SpaceId};
 
 use crate::error::Error;
 use crate::event::Event;
-use crate::http::{Backoff, Http, Patience};
+use crate::http::{Backoff, Http, RetryPolicy};
 use crate::sse::Decoder;
 
-/// Longest silence: the gateway lets a stream beat every 15 seconds.
+/// Longest time without a byte: the gateway sends a heartbeat every 15 seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// How long a gateway may be away before the stream ends with an error.
+/// How long the gateway may be unavailable before the stream ends with an error.
 const AWAY_MAX: Duration = Duration::from_secs(300);
 
 /// The events of a run or a space, as they happen.
 ///
-/// After a cut it comes back with the place of the last event, so nothing is missing and nothing comes twice, also
-/// over a restart of the gateway. It ends when the run has ended, or with one error: the gateway said no, or was
-/// away for five minutes. What is not read yet waits at the gateway: nothing is buffered but the event that is
-/// being read.
+/// After a disconnect, also over a restart of the gateway, it resumes after the last event it has read: no
+/// gaps, no duplicates. It ends when the run has ended, or with one error: the gateway rejected the request,
+/// or was unavailable for five minutes. Unread events stay at the gateway (backpressure): only the event that
+/// is being read is buffered.
 pub struct EventStream {
     events: BoxStream<'static, Result<Event, Error>>,
     cursor: Seq,
@@ -61,7 +61,7 @@ impl EventStream {
         }
     }
 
-    /// The place of the last event that was read: give it as `after` to go on from here.
+    /// The cursor of the last event that was read: pass it as `after` to resume from here.
     pub fn cursor(&self) -> Seq {
         self.cursor
     }
@@ -82,7 +82,7 @@ impl Stream for EventStream {
 struct Reader {
     http: Arc<Http>,
     path: String,
-    /// The run that is followed: its end is the stream's.
+    /// The run that is followed: the stream ends with it.
     run: Option<RunId>,
     cursor: Seq,
     connection: Option<(Response, Decoder)>,
@@ -100,7 +100,7 @@ impl Reader {
                 Err(error) if self.may_come_back(&error) => {
                     self.connection = None;
                     let wait = self.backoff.step();
-                    tracing::debug!(path = self.path, cursor = self.cursor.0, ?wait, %error, "the stream was cut");
+                    tracing::debug!(path = self.path, cursor = self.cursor.0, ?wait, %error, "the event stream was disconnected");
                     tokio::time::sleep(wait).await;
                 }
                 Err(error) => {
@@ -117,14 +117,14 @@ impl Reader {
         error.is_retryable() && since.elapsed() < AWAY_MAX
     }
 
-    /// One step: connects, or reads the next piece. An event when one is whole.
+    /// One step: connects, or reads the next bytes. Returns an event when one is complete.
     async fn advance(&mut self) -> Result<Option<Event>, Error> {
         let Some((response, decoder)) = &mut self.connection else {
             return self.connect().await.map(|()| None);
         };
         while let Some(data) = decoder.next_event() {
             let event = Event::read(&data).map_err(|error| Error::Protocol(error.to_string()))?;
-            // A gateway that repeats itself is not believed.
+            // Guards against a server that repeats events.
             if event.seq > self.cursor {
                 self.cursor = event.seq;
                 self.over = self.run.is_some() && matches!(event.body, Some(kernel::Event::RunFinish(_)));
@@ -136,15 +136,16 @@ impl Reader {
             cause: cause.into(),
         };
         let piece = tokio::time::timeout(SILENCE_MAX, response.chunk()).await;
-        match piece.map_err(|_| cut("the stream fell silent"))? {
+        match piece.map_err(|_| cut("the stream sent no heartbeat"))? {
             Ok(Some(bytes)) => {
-                // Only now: a gateway that lets in and cuts at once is not asked again at once.
+                // Reset only after bytes arrived: a gateway that accepts and disconnects at once must not be
+                // asked again at once.
                 self.backoff = Backoff::default();
                 decoder
                     .push(&bytes)
-                    .map_err(|_| Error::Protocol("an event is too long".into()))?;
+                    .map_err(|_| Error::Protocol("an event is longer than 16 MiB".into()))?;
             }
-            // In order or not, who wants the rest has to come back.
+            // Whether it ended in order or not: the run has not ended, so reconnect.
             Ok(None) => return Err(cut("the stream ended")),
             Err(error) => return Err(self.http.unreachable(error)),
         }
@@ -157,8 +158,8 @@ impl Reader {
             .request(Method::GET, &self.path)
             .header(ACCEPT, "text/event-stream")
             .header("last-event-id", self.cursor.0.to_string());
-        let response = self.http.answer(request, Patience::Once).await?;
-        // A gateway that answers is not away, however long it has nothing to tell.
+        let response = self.http.send_request(request, RetryPolicy::Once).await?;
+        // A gateway that answers is available, however long it has no events.
         self.away_since = None;
         if response.status() == StatusCode::NO_CONTENT {
             self.over = true;

@@ -1,4 +1,4 @@
-//! A tool: what the model is told of it, and what executes it.
+//! A tool: its definition, and the function that executes it.
 
 use std::fmt;
 use std::future::Future;
@@ -18,29 +18,29 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::schema;
 
-/// How long an execution may take when its tool says nothing.
+/// Default of [`Tool::timeout`].
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 
-/// What the model is told of a tool.
+/// A tool's definition, as the gateway and the model see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Definition {
-    /// `[A-Za-z_][A-Za-z0-9_-]{0,63}`.
+    /// Name: `[A-Za-z_][A-Za-z0-9_-]{0,63}`.
     pub name: String,
-    /// What it does and when to use it: up to 1,024 characters.
+    /// What it does and when to use it: 1 to 1,024 characters.
     pub description: String,
     /// JSON Schema of the input, of type object.
     pub parameters: Value,
-    /// JSON Schema of the output; the gateway checks it.
+    /// JSON Schema of the output; the gateway validates results against it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// How long the gateway waits for a result, such as `"90s"`; ten minutes unless said otherwise.
+    /// How long the gateway waits for a result, such as `"90s"`; ten minutes by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
 }
 
 impl Definition {
-    /// A tool without arguments; give it some with [`Definition::parameters`].
+    /// A tool without arguments; add some with [`Definition::parameters`].
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -61,7 +61,7 @@ impl Definition {
 pub(crate) type Executor =
     Arc<dyn Fn(ToolCall) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync>;
 
-/// A definition, and what executes it on this side.
+/// A definition, and the function that executes it.
 #[derive(Clone)]
 pub struct Tool {
     pub(crate) definition: Definition,
@@ -100,7 +100,8 @@ impl Tool {
         Self::typed_with_call(name, description, move |arguments, _| run(arguments))
     }
 
-    /// The same, for a function that also wants the call: to tell how far it is, or to hear of a cancel.
+    /// Like [`Tool::typed`], for a function that also gets the call: to report progress, or to observe
+    /// cancellation.
     pub fn typed_with_call<A, F, R, T, E>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -138,7 +139,7 @@ impl Tool {
         }
     }
 
-    /// A definition alone: an executor is given to the plugin, or a hook takes the calls.
+    /// A definition alone: its executor is given to the plugin, or a hook executes its calls.
     pub fn without_executor(definition: Definition) -> Self {
         Self {
             definition,
@@ -147,21 +148,21 @@ impl Tool {
         }
     }
 
-    /// How long one execution may take; a minute unless said otherwise. The gateway waits that long on top of
-    /// the time it gives a client to begin.
+    /// Timeout of one execution; one minute by default. The gateway waits this long in addition to the time
+    /// that a client has to claim the call.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self.definition.timeout = Some(format!("{}ms", (timeout + CLIENT_DEADLINE).as_millis()));
         self
     }
 
-    /// Sets the schema of the output, which the gateway then checks.
+    /// Sets the schema of the output, which the gateway then validates results against.
     pub fn output<T: JsonSchema>(mut self) -> Self {
         self.definition.output_schema = Some(schema::of::<T>());
         self
     }
 
-    /// What the model is told.
+    /// The tool's definition.
     pub fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -184,35 +185,36 @@ where
     Arc::new(move |call| Box::pin(run(call)))
 }
 
-/// One use of a tool by the model, to be executed here.
+/// A call of a tool by the model, to be executed on this client.
 #[derive(Clone)]
 pub struct ToolCall {
-    /// Which call: the same one always has the same id, so it is good as an idempotency key.
+    /// The call's id. The same call always has the same id, so it serves as an idempotency key.
     pub id: CallId,
-    /// The tool.
+    /// The tool's name.
     pub name: String,
-    /// What to run it with; the gateway has checked it against the schema.
+    /// The call's input, which the gateway has validated against the schema.
     pub input: Value,
-    /// The run that asks.
+    /// The run that made the call.
     pub run: RunId,
-    /// Fires when nobody waits for the result any more: the run was cancelled, or somebody else answered.
+    /// Fires when the result is no longer wanted: the run was cancelled, the call has timed out, or another
+    /// result won.
     pub cancelled: CancellationToken,
     pub(crate) client: Client,
 }
 
 impl ToolCall {
-    /// The input as a type.
+    /// Deserializes the input.
     pub fn arguments<A: DeserializeOwned>(&self) -> Result<A, ToolError> {
         A::deserialize(&self.input)
-            .map_err(|error| ToolError::new(format_args!("the arguments do not fit: {error}")))
+            .map_err(|error| ToolError::new(format_args!("the arguments do not match the schema: {error}")))
     }
 
-    /// Executes it with this client's tools, within their time: what happens when nobody overrides it.
+    /// Executes the call with this client's tools, within their timeout: what happens without an override.
     pub async fn execute(self) -> Result<Value, ToolError> {
         self.client.clone().execute(self).await
     }
 
-    /// Tells whoever watches how far the call is: any JSON.
+    /// Reports progress, as any JSON, to everyone who watches the run.
     pub async fn progress(&self, progress: impl Serialize) -> Result<(), Error> {
         self.client.tools().progress(self.id, progress).await
     }
@@ -228,16 +230,16 @@ impl fmt::Debug for ToolCall {
     }
 }
 
-/// Why a tool gave no output, in words that the model can act on. Every error becomes one with `?`.
+/// Why a tool failed, in a message that the model can act on. Every error converts into one with `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError(String);
 
 impl ToolError {
-    /// From words.
+    /// An error with this message.
     pub fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
     }
-    /// The words.
+    /// The message.
     pub fn message(&self) -> &str {
         &self.0
     }
@@ -250,14 +252,14 @@ impl<E: std::error::Error> From<E> for ToolError {
     }
 }
 
-/// What became of a call that was executed here.
+/// The outcome of a call that was executed on this client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult {
-    /// Which call.
+    /// The call's id.
     pub call: CallId,
-    /// The tool.
+    /// The tool's name.
     pub name: String,
-    /// What the model is told.
+    /// The output or the error, as the model reads it.
     pub outcome: Result<Value, ToolError>,
     /// How long the execution took.
     pub elapsed: Duration,

@@ -1,4 +1,4 @@
-//! One call, from the claim to the receipt.
+//! The work on one call, from the claim to the receipt.
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -16,40 +16,40 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::tool::{ToolCall, ToolError, ToolResult};
 
-/// How long a claim holds without another word: a client that dies is noticed after this.
+/// Lease on a claimed call: when a client dies, the call is open again after this.
 const LEASE: Duration = Duration::from_secs(30);
-/// How often a claim is renewed: two renewals may be lost.
+/// How often the lease is renewed: two renewals may be lost.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Takes a call before the client's own tools do; nothing leaves it to them.
+/// Runs before the client's own tools; `None` leaves the call to them.
 pub(crate) type Override =
     Arc<dyn Fn(ToolCall) -> BoxFuture<'static, Option<Result<Value, ToolError>>> + Send + Sync>;
 
-/// Which calls are taken, and by what they are executed.
+/// The calls that this client executes, and the functions that execute them.
 #[derive(Clone)]
 pub(crate) struct Handler {
     pub client: Client,
-    /// Asked first, also for calls of tools that are not this client's.
+    /// Called first, also for calls of tools that are not this client's.
     pub first: Option<Override>,
-    /// Only these tools, when set.
+    /// Restricts execution to these tools, if set.
     pub only: Option<Arc<HashSet<String>>>,
 }
 
 impl Handler {
-    /// Whether calls of this tool are for us to try.
-    pub fn takes(&self, tool: &str) -> bool {
+    /// Whether calls of this tool should be claimed.
+    pub fn accepts(&self, tool: &str) -> bool {
         let wanted = self.only.as_ref().is_none_or(|only| only.contains(tool));
         wanted && (self.first.is_some() || self.client.has_tool(tool))
     }
 
-    /// Executes a call; nothing when nothing here does. A panic is an error like any other: it must not take
-    /// the calls beside it along.
+    /// Executes a call; `None` if nothing on this client does. A panic becomes an error for the model, so
+    /// that it does not end other calls.
     async fn run(&self, call: ToolCall) -> Option<Result<Value, ToolError>> {
         let name = call.name.clone();
         let guarded = AssertUnwindSafe(self.run_unguarded(call)).catch_unwind();
         guarded
             .await
-            .unwrap_or_else(|_| Some(Err(ToolError::new(format_args!("{name} broke down")))))
+            .unwrap_or_else(|_| Some(Err(ToolError::new(format_args!("{name} panicked")))))
     }
 
     async fn run_unguarded(&self, call: ToolCall) -> Option<Result<Value, ToolError>> {
@@ -65,38 +65,38 @@ impl Handler {
     }
 }
 
-/// What is told of a call while it is worked on.
+/// Progress of the work on a call.
 #[derive(Debug)]
-pub(crate) enum Told {
-    /// It is ours, and runs.
+pub(crate) enum WorkEvent {
+    /// The call was claimed, and its tool is executing.
     Began(ToolCall),
-    /// It ran.
+    /// The tool has returned.
     Ran(ToolResult),
 }
 
 /// How the work on a call ended.
 #[derive(Debug)]
-pub(crate) enum Worked {
+pub(crate) enum WorkOutcome {
     /// The result is stored.
     Stored { name: String, ok: bool },
-    /// Somebody else holds or has settled it, or a person has to decide first. Should it be offered again, it is
-    /// tried again.
+    /// Another client holds the call, it has its outcome, or it is not approved yet. If it is offered again,
+    /// it is tried again.
     Elsewhere,
-    /// Nothing here executes it.
+    /// Nothing on this client executes it.
     Declined,
 }
 
-/// Claims a call, executes it, and hands in what came of it. The claim is kept alive meanwhile.
-pub(crate) async fn work(
+/// Claims a call, executes it, and submits its result. The lease is renewed meanwhile.
+pub(crate) async fn execute_call(
     handler: &Handler,
     id: CallId,
     cancelled: CancellationToken,
-    tell: &mpsc::Sender<Told>,
-) -> Result<Worked, Error> {
+    events: &mpsc::Sender<WorkEvent>,
+) -> Result<WorkOutcome, Error> {
     let tools = handler.client.tools();
     let claimed = match tools.claim(id, LEASE).await {
         Ok(claimed) => claimed,
-        Err(error) if is_elsewhere(&error) => return Ok(Worked::Elsewhere),
+        Err(error) if is_elsewhere(&error) => return Ok(WorkOutcome::Elsewhere),
         Err(error) => return Err(error),
     };
     let call = ToolCall {
@@ -108,23 +108,23 @@ pub(crate) async fn work(
         client: handler.client.clone(),
     };
     let name = call.name.clone();
-    // Who does not listen any more needs not be told; so below.
-    let _ = tell.send(Told::Began(call.clone())).await;
+    // An error means that nobody listens any more; so below.
+    let _ = events.send(WorkEvent::Began(call.clone())).await;
     let began = Instant::now();
     let outcome = tokio::select! {
         outcome = handler.run(call) => outcome,
         () = cancelled.cancelled() => {
-            give_back(&handler.client, id).await;
-            return Ok(Worked::Elsewhere);
+            release_lease(&handler.client, id).await;
+            return Ok(WorkOutcome::Elsewhere);
         }
-        () = keep(&handler.client, id) => {
+        () = renew_lease(&handler.client, id) => {
             cancelled.cancel();
-            return Ok(Worked::Elsewhere);
+            return Ok(WorkOutcome::Elsewhere);
         }
     };
     let Some(outcome) = outcome else {
-        give_back(&handler.client, id).await;
-        return Ok(Worked::Declined);
+        release_lease(&handler.client, id).await;
+        return Ok(WorkOutcome::Declined);
     };
     let result = ToolResult {
         call: id,
@@ -132,24 +132,25 @@ pub(crate) async fn work(
         outcome,
         elapsed: began.elapsed(),
     };
-    let _ = tell.send(Told::Ran(result.clone())).await;
-    hand_in(&handler.client, &result).await
+    let _ = events.send(WorkEvent::Ran(result.clone())).await;
+    submit_result(&handler.client, &result).await
 }
 
-/// Stores the result. One that the gateway cannot take becomes an error, so that the run goes on.
-async fn hand_in(client: &Client, result: &ToolResult) -> Result<Worked, Error> {
-    let stored = |ok| Worked::Stored {
+/// Submits the result. A result that the gateway rejects is replaced by an error, so that the run can
+/// continue.
+async fn submit_result(client: &Client, result: &ToolResult) -> Result<WorkOutcome, Error> {
+    let stored = |ok| WorkOutcome::Stored {
         name: result.name.clone(),
         ok,
     };
     match client.tools().submit(result.call, &result.outcome).await {
         Ok(_) => Ok(stored(result.outcome.is_ok())),
-        Err(error) if is_elsewhere(&error) => Ok(Worked::Elsewhere),
+        Err(error) if is_elsewhere(&error) => Ok(WorkOutcome::Elsewhere),
         Err(error) if result.outcome.is_ok() && matches!(error.status(), Some(400 | 413 | 422)) => {
-            let told = Err(ToolError::new(format_args!("the output was refused: {error}")));
+            let rejected = Err(ToolError::new(format_args!("the output was rejected: {error}")));
             client
                 .tools()
-                .submit(result.call, &told)
+                .submit(result.call, &rejected)
                 .await
                 .map(|_| stored(false))
         }
@@ -157,24 +158,25 @@ async fn hand_in(client: &Client, result: &ToolResult) -> Result<Worked, Error> 
     }
 }
 
-/// Renews the claim until it is lost.
-async fn keep(client: &Client, id: CallId) {
+/// Renews the lease until it is lost.
+async fn renew_lease(client: &Client, id: CallId) {
     loop {
         tokio::time::sleep(HEARTBEAT).await;
         match client.tools().claim(id, LEASE).await {
             Err(error) if is_elsewhere(&error) => return,
-            // A gateway that is away for a moment: the result is taken also without a claim.
+            // The gateway is unavailable for a moment: keep executing, because a result is accepted without a
+            // lease too.
             Ok(_) | Err(_) => {}
         }
     }
 }
 
-async fn give_back(client: &Client, id: CallId) {
-    // A call that was settled needs no release, and a lease that stays ends by itself.
+async fn release_lease(client: &Client, id: CallId) {
+    // A call with an outcome needs no release, and a lease that is not released expires.
     let _ = client.tools().release(id).await;
 }
 
-/// The call is not ours: held, settled, unknown, or not approved yet.
+/// Whether the error means that the call is not this client's: held, ended, unknown, or not approved yet.
 fn is_elsewhere(error: &Error) -> bool {
     matches!(error.status(), Some(404 | 409 | 410))
 }

@@ -10,7 +10,7 @@ const AGENT: &str = "warehouse";
 
 #[derive(Deserialize, JsonSchema)]
 struct CheckStock {
-    /// What to look for, such as "teapot".
+    /// Name of the article, such as "teapot".
     article: String,
 }
 
@@ -21,7 +21,7 @@ struct Stock {
     shelf: &'static str,
 }
 
-/// Where a real worker would ask its database.
+/// A real worker would query its database here.
 async fn check_stock(asked: CheckStock) -> Result<Stock, ToolError> {
     let article = asked.article.to_lowercase();
     let (count, shelf) = match &article {
@@ -29,7 +29,7 @@ async fn check_stock(asked: CheckStock) -> Result<Stock, ToolError> {
         words if words.contains("cup") => (140, "B1"),
         _ => {
             return Err(ToolError::new(format_args!(
-                "there is no {article:?}; there are teapots and cups"
+                "there is no article {article:?}, expected \"teapot\" or \"cup\""
             )));
         }
     };
@@ -43,15 +43,16 @@ async fn check_stock(asked: CheckStock) -> Result<Stock, ToolError> {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let url = std::env::var("TOOLGATE_URL").unwrap_or_else(|_| "http://127.0.0.1:8787".into());
-    let key = std::env::var("TOOLGATE_SECRET_KEY").context("TOOLGATE_SECRET_KEY holds no key")?;
+    let key = std::env::var("TOOLGATE_SECRET_KEY")
+        .context("TOOLGATE_SECRET_KEY is not set, the gateway prints the key at its first start")?;
     let client = Client::builder(&url).key(key).build()?;
 
     let tool = Tool::typed(
         "check_stock",
-        "Says how many of an article are in the warehouse.",
+        "Returns how many of an article are in the warehouse.",
         check_stock,
     );
-    // A tool without an execution runs on a client: here.
+    // A tool without an `execution` is a client tool: this worker executes it.
     let agent = json!({"instructions": "Answer from check_stock.", "tools": [tool.definition()]});
     client.agents().put(AGENT, &agent).await?;
     client.register_tool(tool).await?;
@@ -68,6 +69,6 @@ async fn main() -> anyhow::Result<()> {
         .on_result(|result| println!("{} {:?}", result.name, result.outcome))
         .start();
     tokio::signal::ctrl_c().await?;
-    // Calls that are not done are offered to others.
+    // Releases the calls that are not done, so that another worker executes them.
     Ok(server.close().await?)
 }

@@ -1,7 +1,8 @@
 //! Files below one directory, for an agent to read and write.
 //!
-//! Nothing outside is reachable: not by `..`, not by an absolute path, not by a symbolic link, also not by one that
-//! is swapped in between (the system resolves every path below an open directory).
+//! Paths are confined to the directory: `..`, absolute paths and symbolic links that lead out of it are
+//! rejected, also a link that is swapped in between check and use, because the system resolves every path
+//! relative to an open directory.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -15,19 +16,19 @@ use serde::{Deserialize, Serialize};
 use crate::plugin::Plugin;
 use crate::tool::{Tool, ToolError};
 
-/// Most bytes of a file that are read at once.
+/// Most bytes that one read returns.
 const READ_BYTES_MAX: u64 = 256 * 1024;
-/// Most bytes that are written at once.
+/// Most bytes of one write.
 const WRITE_BYTES_MAX: usize = 1024 * 1024;
-/// Most entries of a directory that are listed.
+/// Most directory entries that are listed.
 const ENTRIES_MAX: usize = 1_000;
 
-/// What may be done.
+/// The operations that the plugin allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Read and list.
+    /// Read files and list directories.
     Read,
-    /// Also write.
+    /// Also write files.
     Write,
 }
 
@@ -50,7 +51,7 @@ pub fn plugin(root: impl AsRef<Path>, access: Access) -> io::Result<Plugin> {
         Access::Read => plugin,
         Access::Write => plugin.tool(Tool::typed(
             "write_file",
-            "Writes a text file, over what was there. Missing directories are made.",
+            "Writes a text file and replaces an existing one. Missing directories are created.",
             move |file: WriteFile| in_background(dir.clone(), move |dir| write(dir, &file)),
         )),
     })
@@ -58,9 +59,9 @@ pub fn plugin(root: impl AsRef<Path>, access: Access) -> io::Result<Plugin> {
 
 #[derive(Deserialize, JsonSchema)]
 struct ReadFile {
-    /// Such as "notes/today.md".
+    /// Path relative to the shared directory, such as "notes/today.md".
     path: String,
-    /// From this byte on; for files that are too long to be read at once.
+    /// Start at this byte; for files that are too long to be read at once.
     offset: Option<u64>,
 }
 
@@ -68,21 +69,21 @@ struct ReadFile {
 #[serde(rename_all = "camelCase")]
 struct FileText {
     text: String,
-    /// Where to go on; absent at the end.
+    /// Offset of the next read; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct ListDirectory {
-    /// Such as "notes"; the shared directory itself when it is left out.
+    /// Path relative to the shared directory, such as "notes"; the shared directory itself by default.
     path: Option<String>,
 }
 
 #[derive(Serialize)]
 struct Listing {
     entries: Vec<Entry>,
-    /// There are more.
+    /// Whether there are more entries.
     truncated: bool,
 }
 
@@ -96,9 +97,9 @@ struct Entry {
 
 #[derive(Deserialize, JsonSchema)]
 struct WriteFile {
-    /// Such as "notes/today.md".
+    /// Path relative to the shared directory, such as "notes/today.md".
     path: String,
-    /// All of the new text.
+    /// The complete new text.
     content: String,
 }
 
@@ -107,7 +108,7 @@ struct Written {
     bytes: usize,
 }
 
-/// Files block; the tasks around them must not.
+/// Runs blocking file operations off the async tasks.
 async fn in_background<T: Send + 'static>(
     dir: Arc<Dir>,
     work: impl FnOnce(&Dir) -> Result<T, ToolError> + Send + 'static,
@@ -116,8 +117,8 @@ async fn in_background<T: Send + 'static>(
 }
 
 fn read(dir: &Dir, file: &ReadFile) -> Result<FileText, ToolError> {
-    let why = |error| told(&file.path, error);
-    // A pipe would be waited for without end.
+    let why = |error| file_error(&file.path, error);
+    // Opening a named pipe would block until somebody writes to it.
     if !dir.metadata(&file.path).map_err(why)?.is_file() {
         return Err(ToolError::new(format_args!("{} is not a file", file.path)));
     }
@@ -132,13 +133,17 @@ fn read(dir: &Dir, file: &ReadFile) -> Result<FileText, ToolError> {
     let cut = bytes.len() as u64 > READ_BYTES_MAX;
     if cut {
         bytes.truncate(READ_BYTES_MAX as usize);
-        // Not in the middle of a character.
+        // Cuts between two characters, not inside one.
         let end = bytes.iter().rposition(|byte| byte & 0xc0 != 0x80).unwrap_or(0);
         bytes.truncate(end);
     }
     let next_offset = cut.then_some(offset + bytes.len() as u64);
-    let text = String::from_utf8(bytes)
-        .map_err(|_| ToolError::new(format_args!("{} is not text, or does not begin there", file.path)))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        ToolError::new(format_args!(
+            "{} is not UTF-8 text, or the offset is inside a character",
+            file.path
+        ))
+    })?;
     Ok(FileText { text, next_offset })
 }
 
@@ -150,7 +155,7 @@ fn list(dir: &Dir, place: &ListDirectory) -> Result<Listing, ToolError> {
         .unwrap_or(".");
     let mut entries = Vec::new();
     let mut truncated = false;
-    for entry in dir.read_dir(path).map_err(|error| told(path, error))? {
+    for entry in dir.read_dir(path).map_err(|error| file_error(path, error))? {
         if entries.len() == ENTRIES_MAX {
             truncated = true;
             break;
@@ -179,10 +184,10 @@ fn write(dir: &Dir, file: &WriteFile) -> Result<Written, ToolError> {
     let bytes = file.content.len();
     if bytes > WRITE_BYTES_MAX {
         return Err(ToolError::new(format_args!(
-            "{bytes} bytes are too many; at most {WRITE_BYTES_MAX} are written at once"
+            "{bytes} bytes are too many, at most {WRITE_BYTES_MAX} can be written at once"
         )));
     }
-    let why = |error| told(&file.path, error);
+    let why = |error| file_error(&file.path, error);
     if let Some(parent) = Path::new(&file.path)
         .parent()
         .filter(|parent| *parent != Path::new(""))
@@ -198,10 +203,10 @@ fn write(dir: &Dir, file: &WriteFile) -> Result<Written, ToolError> {
     Ok(Written { bytes })
 }
 
-fn told(path: &str, error: io::Error) -> ToolError {
+fn file_error(path: &str, error: io::Error) -> ToolError {
     match error.kind() {
         io::ErrorKind::PermissionDenied => ToolError::new(format_args!(
-            "{path} is outside the shared directory, or may not be touched"
+            "{path} is outside the shared directory, or its permissions do not allow access"
         )),
         _ => ToolError::new(format_args!("{path}: {error}")),
     }

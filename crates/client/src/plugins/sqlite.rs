@@ -1,7 +1,7 @@
-//! A SQLite database, for an agent to read.
+//! Read-only access to a SQLite database for an agent.
 //!
-//! Nothing can be written and no other file be opened: the database is opened for reading, and statements may do
-//! nothing but select from it. Rows, bytes and time are bounded.
+//! The database is opened read-only, and an authorizer allows nothing but selecting from it, so that no
+//! statement can write or open another file. Rows, bytes and time are limited.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,32 +17,32 @@ use serde_json::Value;
 use crate::plugin::Plugin;
 use crate::tool::{Tool, ToolError};
 
-/// Most rows of one answer.
+/// Most rows of one result.
 const ROWS_MAX: usize = 500;
-/// Most bytes of one answer, about.
+/// Approximate limit on the bytes of one result.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
-/// Most bytes of one value or row: what is larger is never built. Rows that hold a photograph still fit.
+/// Most bytes of one value or row: SQLite never builds a larger one. Rows with a photograph still fit.
 const VALUE_BYTES_MAX: i32 = 16 * 1024 * 1024;
-/// Longest time of one query.
+/// Timeout of one query.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(10);
-/// Steps of SQLite's machine between two looks at the clock.
+/// Virtual machine steps between two checks of the deadline.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
 
-/// The plugin `sqlite` with the tools `list_tables` and `sql_query`. The file must be a database.
+/// The plugin `sqlite` with the tools `list_tables` and `sql_query`. Fails if the file is not a database.
 pub fn plugin(file: impl AsRef<Path>) -> Result<Plugin, rusqlite::Error> {
-    // Made absolute now: the program may change its directory.
+    // Made absolute now, because the program may change its working directory.
     let file = std::path::absolute(file.as_ref()).unwrap_or_else(|_| file.as_ref().into());
     tables(&open(&file)?)?;
     let other = file.clone();
     Ok(Plugin::new("sqlite", env!("CARGO_PKG_VERSION"))
         .tool(Tool::typed(
             "list_tables",
-            "Lists the tables and views of the database, each with the SQL that made it.",
+            "Lists the tables and views of the database, each with its CREATE statement.",
             move |_: ListTables| in_background(file.clone(), |connection| Ok(tables(&connection)?)),
         ))
         .tool(Tool::typed(
             "sql_query",
-            "Runs one SELECT on the SQLite database and gives its rows. Nothing can be changed.",
+            "Runs one SELECT on the SQLite database and returns its rows. The database is read-only.",
             move |query: SqlQuery| {
                 in_background(other.clone(), move |connection| select(connection, &query.query))
             },
@@ -54,7 +54,7 @@ struct ListTables {}
 
 #[derive(Deserialize, JsonSchema)]
 struct SqlQuery {
-    /// One SELECT in SQLite's dialect.
+    /// One SELECT statement in SQLite's dialect.
     query: String,
 }
 
@@ -69,7 +69,7 @@ struct Table {
 struct Rows {
     columns: Vec<String>,
     rows: Vec<Vec<Value>>,
-    /// There are more.
+    /// Whether there are more rows.
     truncated: bool,
 }
 
@@ -109,7 +109,9 @@ fn select(mut connection: Connection, sql: &str) -> Result<Rows, ToolError> {
     let deadline = Instant::now() + QUERY_TIME_MAX;
     connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || Instant::now() > deadline))?;
     connection.authorizer(Some(only_reading))?;
-    let mut statement = connection.prepare(sql).map_err(|error| told(error, deadline))?;
+    let mut statement = connection
+        .prepare(sql)
+        .map_err(|error| query_error(error, deadline))?;
     if !statement.readonly() {
         return Err(ToolError::new(
             "only SELECT is allowed: this statement would change the database",
@@ -124,7 +126,7 @@ fn select(mut connection: Connection, sql: &str) -> Result<Rows, ToolError> {
     };
     let mut bytes = 0;
     let mut rows = statement.query([])?;
-    while let Some(row) = rows.next().map_err(|error| told(error, deadline))? {
+    while let Some(row) = rows.next().map_err(|error| query_error(error, deadline))? {
         let values: Result<Vec<Value>, _> = (0..width).map(|at| row.get_ref(at).map(json)).collect();
         let values = values?;
         bytes += values.iter().map(size).sum::<usize>();
@@ -137,7 +139,7 @@ fn select(mut connection: Connection, sql: &str) -> Result<Rows, ToolError> {
     Ok(answer)
 }
 
-/// Lets a statement read tables and call functions, and nothing else: no `ATTACH`, no `PRAGMA`, no extension.
+/// Allows reading tables and calling functions, and nothing else: no `ATTACH`, no `PRAGMA`, no extension.
 fn only_reading(asked: AuthContext<'_>) -> Authorization {
     match asked.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => Authorization::Allow,
@@ -148,7 +150,7 @@ fn only_reading(asked: AuthContext<'_>) -> Authorization {
     }
 }
 
-fn told(error: rusqlite::Error, deadline: Instant) -> ToolError {
+fn query_error(error: rusqlite::Error, deadline: Instant) -> ToolError {
     if Instant::now() > deadline {
         return ToolError::new(format_args!(
             "the query took longer than {QUERY_TIME_MAX:?} and was stopped"
@@ -173,7 +175,7 @@ fn json(value: ValueRef<'_>) -> Value {
 }
 
 fn size(value: &Value) -> usize {
-    /// Of a number, and of what stands around a value.
+    /// Estimated bytes of a number, and of the JSON around a value.
     const SMALL: usize = 16;
     value.as_str().map_or(SMALL, |text| text.len() + SMALL)
 }

@@ -1,4 +1,4 @@
-//! What time it is, anywhere.
+//! The current time in any time zone.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -13,12 +13,12 @@ pub fn plugin() -> Plugin {
     Plugin::new("time", env!("CARGO_PKG_VERSION"))
         .tool(Tool::typed(
             "get_current_time",
-            "Tells the date and the time of day, in a time zone.",
+            "Returns the current date and time in a time zone.",
             |asked: GetCurrentTime| async move { moment(Timestamp::now(), asked.timezone.as_deref()) },
         ))
         .tool(Tool::typed(
             "convert_time",
-            "Tells what a moment is in another time zone.",
+            "Converts a time to another time zone.",
             |asked: ConvertTime| async move {
                 let time: Timestamp = asked.time.parse()?;
                 moment(time, Some(&asked.timezone))
@@ -28,7 +28,7 @@ pub fn plugin() -> Plugin {
 
 #[derive(Deserialize, JsonSchema)]
 struct GetCurrentTime {
-    /// A name such as "Europe/Berlin" or "UTC"; the zone of this machine when it is left out.
+    /// IANA time zone such as "Europe/Berlin" or "UTC"; this machine's time zone by default.
     timezone: Option<String>,
 }
 
@@ -36,13 +36,13 @@ struct GetCurrentTime {
 struct ConvertTime {
     /// RFC 3339, such as "2026-11-16T12:00:00Z" or "2026-11-16T12:00:00-05:00".
     time: String,
-    /// A name such as "Asia/Tokyo".
+    /// IANA time zone such as "Asia/Tokyo".
     timezone: String,
 }
 
 #[derive(Serialize)]
 struct Moment {
-    /// RFC 3339, in the zone.
+    /// RFC 3339, in the time zone.
     time: String,
     timezone: String,
     weekday: String,
@@ -53,7 +53,7 @@ fn moment(time: Timestamp, zone: Option<&str>) -> Result<Moment, ToolError> {
         None => TimeZone::system(),
         Some(name) => TimeZone::get(name).map_err(|_| {
             ToolError::new(format_args!(
-                "{name:?} is no time zone; use a name such as \"America/New_York\""
+                "{name:?} is not a time zone, expected a name like \"America/New_York\""
             ))
         })?,
     };

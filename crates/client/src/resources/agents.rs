@@ -1,4 +1,4 @@
-//! Configurations of agents; for backends only.
+//! Agent configurations; need a secret key.
 
 use reqwest::Method;
 use serde::Deserialize;
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::Patience;
+use crate::http::RetryPolicy;
 
-/// Writes and reads configurations.
+/// Writes and lists agent configurations.
 #[derive(Debug, Clone, Copy)]
 pub struct Agents<'a> {
     pub(crate) client: &'a Client,
 }
 
 impl Agents<'_> {
-    /// Stores a configuration and gives its revision; the same one again is no new revision.
+    /// Stores a configuration and returns its revision; storing the same one again creates no revision.
     pub async fn put(&self, name: &str, config: &Value) -> Result<u32, Error> {
         #[derive(Deserialize)]
         struct Agent {
@@ -23,7 +23,7 @@ impl Agents<'_> {
         }
         let http = self.client.http();
         let path = format!("v1/agents/{name}");
-        let agent: Agent = http.send(Method::PUT, &path, config, Patience::Brief).await?;
+        let agent: Agent = http.send(Method::PUT, &path, config, RetryPolicy::Brief).await?;
         Ok(agent.revision)
     }
 

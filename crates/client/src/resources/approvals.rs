@@ -1,4 +1,4 @@
-//! Questions to a person.
+//! Approvals.
 
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,9 @@ use toolgate_kernel::id::{ApprovalId, CallId, RunId};
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::Patience;
+use crate::http::RetryPolicy;
 
-/// A person's answer.
+/// A decision on an approval.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Decision {
     approved: bool,
@@ -21,7 +21,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Yes, as it is.
+    /// Approves the call as it is.
     pub fn yes() -> Self {
         Self {
             approved: true,
@@ -29,21 +29,21 @@ impl Decision {
             reason: None,
         }
     }
-    /// Yes, with this input instead. It is validated again.
+    /// Approves the call with this input instead, which is validated again.
     pub fn yes_with(input: Value) -> Self {
         Self {
             input: Some(input),
             ..Self::yes()
         }
     }
-    /// No.
+    /// Rejects the call.
     pub fn no() -> Self {
         Self {
             approved: false,
             ..Self::yes()
         }
     }
-    /// No, and the model is told why.
+    /// Rejects the call with a reason, which the model reads.
     pub fn no_because(reason: impl Into<String>) -> Self {
         Self {
             reason: Some(reason.into()),
@@ -52,33 +52,33 @@ impl Decision {
     }
 }
 
-/// A decision is stored. The same decision again gets the same receipt.
+/// The receipt of a stored decision. The same decision again gets the same receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decided {
-    /// Which question.
+    /// The approval's id.
     pub approval_id: ApprovalId,
-    /// Which call.
+    /// The call that waited for it.
     pub tool_call_id: CallId,
-    /// Its run.
+    /// The run of the call.
     pub run_id: RunId,
-    /// Yes or no.
+    /// Whether the call was approved.
     pub approved: bool,
-    /// The place of the decision.
+    /// Position of the decision's event.
     pub seq: Seq,
 }
 
-/// Answers questions.
+/// Decides approvals.
 #[derive(Debug, Clone, Copy)]
 pub struct Approvals<'a> {
     pub(crate) client: &'a Client,
 }
 
 impl Approvals<'_> {
-    /// Decides. The first decision counts; another one is a conflict.
+    /// Stores a decision. The first one wins; a different one fails with a conflict.
     pub async fn decide(&self, approval: ApprovalId, decision: &Decision) -> Result<Decided, Error> {
         let path = format!("v1/approvals/{approval}");
         let http = self.client.http();
-        http.send(Method::POST, &path, decision, Patience::Long).await
+        http.send(Method::POST, &path, decision, RetryPolicy::Long).await
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that wait for something outside.
+//! Calls that wait for a signal.
 
 use reqwest::Method;
 use serde::Serialize;
@@ -8,21 +8,26 @@ use toolgate_kernel::id::CallId;
 use super::tools::Receipt;
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::Patience;
+use crate::http::RetryPolicy;
 
-/// Ends waits; for backends only.
+/// Signals waiting calls; needs a secret key.
 #[derive(Debug, Clone, Copy)]
 pub struct Calls<'a> {
     pub(crate) client: &'a Client,
 }
 
 impl Calls<'_> {
-    /// Ends the wait of a `waiting` call: its tool gives `{"signal": value}`. The same again gets the same receipt;
-    /// another value, or one that comes too late, is refused.
+    /// Ends the wait of a `waiting` call: its output is `{"signal": value}`. The same signal again gets the
+    /// same receipt; a different value, or one that arrives too late, is rejected.
     pub async fn signal(&self, call: CallId, value: impl Serialize) -> Result<Receipt, Error> {
         let path = format!("v1/calls/{call}/signal");
         let http = self.client.http();
-        http.send(Method::POST, &path, &json!({ "value": value }), Patience::Brief)
-            .await
+        http.send(
+            Method::POST,
+            &path,
+            &json!({ "value": value }),
+            RetryPolicy::Brief,
+        )
+        .await
     }
 }

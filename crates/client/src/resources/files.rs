@@ -1,4 +1,4 @@
-//! The files of spaces: the same ones that agents read and write.
+//! Workspace files of spaces: the same files that agents read and write.
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, IF_MATCH, IF_NONE_MATCH};
 use reqwest::{Method, RequestBuilder};
@@ -8,58 +8,58 @@ use toolgate_kernel::time::Time;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::Patience;
+use crate::http::RetryPolicy;
 
 const FILE_VERSION: &str = "toolgate-file-version";
 
-/// What there is to say of a file.
+/// Metadata of a file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct File {
-    /// Unique in its space.
+    /// Path, unique in its space.
     pub path: String,
-    /// What it holds.
+    /// Media type of the content.
     pub mime_type: String,
-    /// How much.
+    /// Size of the content in bytes.
     pub bytes: u64,
-    /// Counts its changes, from 1.
+    /// Version number: starts at 1 and grows with every change; never reused.
     pub version: u64,
-    /// When it was first written.
+    /// When it was created.
     pub created_at: Time,
     /// When this version was written.
     pub updated_at: Time,
 }
 
-/// A page of files, by name.
+/// A page of files, ordered by path.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FilePage {
-    /// The files.
+    /// The files of this page.
     pub files: Vec<File>,
-    /// What to give as `after` for the next page; none on the last.
+    /// The value of `after` for the next page; `None` on the last.
     pub next_cursor: Option<String>,
 }
 
-/// What a file holds.
+/// A file's content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileContent {
-    /// Its media type.
+    /// Media type of the content.
     pub mime_type: String,
-    /// Counts its changes, from 1.
+    /// Version number of this content.
     pub version: u64,
-    /// All of it.
+    /// The complete content.
     pub data: Vec<u8>,
 }
 
-/// What must be so for a file to be changed; otherwise it is refused with `CHANGED`.
+/// The precondition of a change; if it does not hold, the change is rejected with `CHANGED`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Only {
-    /// Nothing.
+    /// No precondition.
     #[default]
     Always,
-    /// There is none of this name.
+    /// The file does not exist.
     New,
-    /// It has this version.
+    /// The file has this version.
     Version(u64),
 }
 
@@ -71,7 +71,7 @@ pub struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// Files whose names begin so, behind the one named.
+    /// Files whose paths begin with `prefix`, after the path `after`.
     pub async fn list(&self, prefix: &str, after: Option<&str>) -> Result<FilePage, Error> {
         let mut query = vec![("prefix", prefix.to_owned())];
         query.extend(after.map(|after| ("after", after.to_owned())));
@@ -83,13 +83,14 @@ impl Files<'_> {
     pub async fn read(&self, path: &str) -> Result<FileContent, Error> {
         let request = self.request(Method::GET, path, Only::Always)?;
         let http = self.client.http();
-        let answer = http.answer(request, Patience::Brief).await?;
-        let mime_type = header(answer.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
-        let version = header(answer.headers(), FILE_VERSION).and_then(|text| text.parse().ok());
+        let response = http.send_request(request, RetryPolicy::Brief).await?;
+        let mime_type = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
+        let version = header(response.headers(), FILE_VERSION).and_then(|text| text.parse().ok());
         Ok(FileContent {
             mime_type,
-            version: version.ok_or_else(|| Error::Protocol("a file without its version".into()))?,
-            data: answer
+            version: version
+                .ok_or_else(|| Error::Protocol("the gateway sent a file without a version".into()))?,
+            data: response
                 .bytes()
                 .await
                 .map_err(|error| http.unreachable(error))?
@@ -97,21 +98,26 @@ impl Files<'_> {
         })
     }
 
-    /// Writes a file, whole. What it holds is what its name says.
+    /// Writes a whole file. The media type follows from the path's extension.
     pub async fn write(&self, path: &str, data: impl Into<Vec<u8>>, only: Only) -> Result<File, Error> {
         let request = self.request(Method::PUT, path, only)?.body(data.into());
-        // With a condition a second try could not tell its own first one from somebody else's.
-        let patience = match only {
-            Only::Always => Patience::Brief,
-            Only::New | Only::Version(_) => Patience::Once,
+        // Not retried with a precondition: a second attempt could not tell its own first write from another
+        // client's.
+        let retries = match only {
+            Only::Always => RetryPolicy::Brief,
+            Only::New | Only::Version(_) => RetryPolicy::Once,
         };
-        self.client.http().read(request, patience).await
+        self.client.http().read(request, retries).await
     }
 
-    /// Takes a file away, with its earlier versions.
+    /// Deletes a file and its earlier versions.
     pub async fn delete(&self, path: &str, only: Only) -> Result<(), Error> {
         let request = self.request(Method::DELETE, path, only)?;
-        self.client.http().answer(request, Patience::Once).await.map(drop)
+        self.client
+            .http()
+            .send_request(request, RetryPolicy::Once)
+            .await
+            .map(drop)
     }
 
     fn request(&self, method: Method, path: &str, only: Only) -> Result<RequestBuilder, Error> {
@@ -122,9 +128,11 @@ impl Files<'_> {
             "files".to_owned(),
         ];
         for part in path.split('/') {
-            // An address would be shortened by these, and lead somewhere else.
+            // URL normalization would remove these segments, and the request would reach another path.
             if matches!(part, "" | "." | "..") {
-                return Err(Error::Setup(format!("{path:?} is no name of a file")));
+                return Err(Error::Setup(format!(
+                    "{path:?} is not a file path, expected one like \"notes/today.md\""
+                )));
             }
             segments.push(part.to_owned());
         }

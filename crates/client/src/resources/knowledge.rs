@@ -1,4 +1,4 @@
-//! The documents that `searchKnowledge` looks in.
+//! The documents that `searchKnowledge` searches.
 
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
@@ -7,53 +7,53 @@ use toolgate_kernel::time::Time;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::Patience;
+use crate::http::RetryPolicy;
 
-/// What there is to say of a document.
+/// Metadata of a document.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Document {
-    /// Unique in its collection: the project's, or an agent's own.
+    /// Id, unique in its collection: the project's, or one agent's.
     pub id: String,
-    /// Its name for people.
+    /// Title for people.
     pub title: String,
-    /// Where it comes from.
+    /// Source of the document, such as a URL.
     #[serde(default)]
     pub source: Option<String>,
-    /// How it was written.
+    /// Media type that it was stored with.
     pub mime_type: String,
-    /// Pieces that it is found by.
+    /// Number of passages that it was split into for search.
     pub passages: u64,
-    /// When it was first kept.
+    /// When it was first stored.
     pub created_at: Time,
     /// When it was last changed.
     pub updated_at: Time,
 }
 
-/// A document to be kept.
+/// A document to store.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewDocument {
-    /// All of it, in UTF-8.
+    /// The complete content, in UTF-8.
     pub data: Vec<u8>,
-    /// What it is written in: `text/plain` (when left out), `text/markdown` or `text/html`.
+    /// Media type: `text/plain` (default), `text/markdown` or `text/html`.
     pub mime_type: Option<String>,
-    /// Its name for people; by default its own.
+    /// Title for people; the document's own by default.
     pub title: Option<String>,
-    /// Where it comes from.
+    /// Source of the document, such as a URL.
     pub source: Option<String>,
 }
 
-/// A page of documents, by id.
+/// A page of documents, ordered by id.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DocumentPage {
-    /// The documents.
+    /// The documents of this page.
     pub documents: Vec<Document>,
-    /// What to give as `after` for the next page; none on the last.
+    /// The value of `after` for the next page; `None` on the last.
     pub next_cursor: Option<String>,
 }
 
-/// Puts, lists and deletes documents; for backends only.
+/// Stores, lists and deletes documents; needs a secret key.
 #[derive(Debug, Clone, Copy)]
 pub struct Knowledge<'a> {
     pub(crate) client: &'a Client,
@@ -69,7 +69,7 @@ impl<'a> Knowledge<'a> {
         }
     }
 
-    /// Keeps a document, in place of the one with its id.
+    /// Stores a document, and replaces the one with the same id.
     pub async fn put(&self, id: &str, document: NewDocument) -> Result<Document, Error> {
         let NewDocument {
             data,
@@ -84,21 +84,21 @@ impl<'a> Knowledge<'a> {
         let http = self.client.http();
         let request = http.request_segments(Method::PUT, &segments(id), &query);
         let request = request.header(CONTENT_TYPE, mime_type).body(data);
-        http.read(request, Patience::Brief).await
+        http.read(request, RetryPolicy::Brief).await
     }
 
-    /// Documents behind the one named.
+    /// Documents after the id `after`.
     pub async fn list(&self, after: Option<&str>) -> Result<DocumentPage, Error> {
         let mut query = self.query();
         query.extend(after.map(|after| ("after", after.to_owned())));
         self.client.http().get("v1/knowledge/documents", &query).await
     }
 
-    /// Takes a document away: no agent finds it any more.
+    /// Deletes a document: no agent finds it any more.
     pub async fn delete(&self, id: &str) -> Result<(), Error> {
         let http = self.client.http();
         let request = http.request_segments(Method::DELETE, &segments(id), &self.query());
-        http.answer(request, Patience::Once).await.map(drop)
+        http.send_request(request, RetryPolicy::Once).await.map(drop)
     }
 
     fn query(&self) -> Vec<(&'static str, String)> {

@@ -11,34 +11,34 @@ use uuid::Uuid;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::Patience;
+use crate::http::RetryPolicy;
 use crate::stream::EventStream;
 use crate::tool::Definition;
 
-/// A message that starts a run, or goes to the one under way.
+/// A message that starts a run, or goes to the run under way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRequest {
-    /// The words.
+    /// The message's text.
     pub message: String,
-    /// Who answers; otherwise the space's agent, or the project's `default`.
+    /// The agent that answers; by default the space's agent, or the project's `default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Where; otherwise in a space that is made for this run.
+    /// The space; by default a new one is created for this run.
     #[serde(skip_serializing_if = "Option::is_none", rename = "spaceId")]
     pub space: Option<SpaceId>,
-    /// Tools that the caller executes itself.
+    /// Client tools that the caller executes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub client_tools: Vec<Definition>,
-    /// Whatever the sender attaches; never given to a model.
+    /// Data to attach to the message; never sent to a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// The same id again is the same message: sent twice, it is said once.
+    /// Idempotency key: a message with the same id is processed once.
     pub message_id: MessageId,
 }
 
 impl RunRequest {
-    /// A message for the default agent in a space of its own.
+    /// A message for the default agent in a new space.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -51,111 +51,111 @@ impl RunRequest {
     }
 }
 
-/// A message is stored.
+/// The receipt of a stored message.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Posted {
-    /// Which message.
+    /// The message's id.
     pub message_id: MessageId,
-    /// Where.
+    /// The space that it was posted to.
     pub space_id: SpaceId,
-    /// The run that answers; none when nobody does.
+    /// The run that answers; `None` if the message starts none.
     pub run_id: Option<RunId>,
-    /// A cursor from which everything that the message caused is seen.
+    /// A cursor from which all events that the message caused can be read.
     pub seq: Seq,
 }
 
-/// A run's row.
+/// A run in a list.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunSummary {
-    /// Which.
+    /// The run's id.
     pub id: RunId,
-    /// Where its events stand.
+    /// The space of its events.
     pub space_id: SpaceId,
-    /// Whose configuration it follows.
+    /// Name of its agent.
     pub agent: String,
-    /// Where it stands.
+    /// Its current status.
     pub status: Status,
-    /// When it began.
+    /// When it started.
     pub created_at: Time,
-    /// When it last moved.
+    /// When its last event was stored.
     pub updated_at: Time,
-    /// Place of its last event.
+    /// Position of its last event.
     pub seq: Seq,
 }
 
-/// A run as it stands.
+/// A run's current state.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
-    /// Its row.
+    /// The run as in a list.
     #[serde(flatten)]
     pub summary: RunSummary,
-    /// What it waits for.
+    /// The calls and approvals that it waits for.
     pub pending: Pending,
-    /// What it has cost.
+    /// Tokens used so far.
     pub usage: Usage,
-    /// The last words of the model.
+    /// The model's last text.
     #[serde(default)]
     pub text: Option<String>,
-    /// Why the run ended, or why the model stopped last.
+    /// Why the run ended, or why the model's last step ended.
     #[serde(default)]
     pub finish_reason: Option<String>,
-    /// What went wrong; for backends only.
+    /// The error of a failed run; needs a secret key.
     #[serde(default)]
     pub error: Option<String>,
 }
 
-/// What a run waits for.
+/// The calls and approvals that a run waits for.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Pending {
-    /// Client calls that are open.
+    /// Open calls of client tools.
     pub calls: Vec<OpenCall>,
-    /// Questions that nobody has answered.
+    /// Open approvals.
     pub approvals: Vec<Asked>,
 }
 
-/// A client call that is open.
+/// An open call of a client tool.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenCall {
-    /// Which.
+    /// The call's id.
     pub tool_call_id: CallId,
-    /// The tool.
+    /// The tool's name.
     pub tool_name: String,
-    /// What to run it with.
+    /// The call's input.
     pub input: Value,
-    /// Who holds it.
+    /// The client that holds the lease, if any.
     #[serde(default)]
     pub claim: Option<Claim>,
 }
 
-/// A question that nobody has answered.
+/// An open approval.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Asked {
-    /// Where to send the decision.
+    /// The approval's id, which the decision is sent to.
     pub approval_id: ApprovalId,
-    /// Which call.
+    /// The call that waits for it.
     pub tool_call_id: CallId,
-    /// The tool.
+    /// The tool's name.
     pub tool_name: String,
-    /// Exactly what will run, where the reader may see it.
+    /// The call's input, if the reader may see it.
     #[serde(default)]
     pub input: Option<Value>,
 }
 
-/// Which runs to list.
+/// A filter of runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
-    /// In this space only.
+    /// Only runs of this space.
     pub space: Option<SpaceId>,
-    /// In this status only.
+    /// Only runs in this status.
     pub status: Option<Status>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     pub before: Option<RunId>,
-    /// At most so many.
+    /// Most runs per page; the gateway's default if not set.
     pub limit: Option<usize>,
 }
 
@@ -163,31 +163,33 @@ pub struct RunFilter {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunPage {
-    /// The runs.
+    /// The runs of this page.
     pub runs: Vec<RunSummary>,
-    /// What to give as `before` for the next page; none on the last.
+    /// The value of `before` for the next page; `None` on the last.
     pub next_cursor: Option<RunId>,
 }
 
-/// Starts, reads and stops runs.
+/// Starts, reads and cancels runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Runs<'a> {
     pub(crate) client: &'a Client,
 }
 
 impl Runs<'_> {
-    /// Starts one. Sent again by itself when the gateway does not answer; it is said once all the same.
+    /// Starts a run. Retried while the gateway does not answer; the message id makes sure that it is
+    /// processed once.
     pub async fn start(&self, request: &RunRequest) -> Result<Posted, Error> {
         let http = self.client.http();
-        http.send(Method::POST, "v1/runs", request, Patience::Brief).await
+        http.send(Method::POST, "v1/runs", request, RetryPolicy::Brief)
+            .await
     }
 
-    /// How one stands.
+    /// A run's current state.
     pub async fn get(&self, run: RunId) -> Result<Run, Error> {
         self.client.http().get(&format!("v1/runs/{run}"), &[]).await
     }
 
-    /// A page of them.
+    /// A page of runs.
     pub async fn list(&self, filter: &RunFilter) -> Result<RunPage, Error> {
         let query: Vec<(&str, String)> = [
             ("space", filter.space.map(|space| space.to_string())),
@@ -201,13 +203,16 @@ impl Runs<'_> {
         self.client.http().get("v1/runs", &query).await
     }
 
-    /// Stops one, and everything below it. One that has ended stays as it is.
+    /// Cancels a run and its child runs. A run that has ended stays as it is.
     pub async fn cancel(&self, run: RunId) -> Result<(), Error> {
         let path = format!("v1/runs/{run}/cancel");
-        self.client.http().tell(&path, &json!({}), Patience::Brief).await
+        self.client
+            .http()
+            .post(&path, &json!({}), RetryPolicy::Brief)
+            .await
     }
 
-    /// Its events after a place, until it ends; from the beginning with `Seq::default()`.
+    /// The run's events after a cursor, until it ends; from the beginning with `Seq::default()`.
     pub fn subscribe(&self, run: RunId, after: Seq) -> EventStream {
         EventStream::of_run(self.client.http().clone(), run, after)
     }

@@ -12,22 +12,22 @@ use super::runs::{Posted, RunRequest};
 use crate::client::Client;
 use crate::error::Error;
 use crate::event::Event;
-use crate::http::Patience;
+use crate::http::RetryPolicy;
 use crate::stream::EventStream;
 
-/// A space to be made.
+/// A space to create.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NewSpace {
-    /// Its name for people.
+    /// Title for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The agent that answers when a message names none.
+    /// The agent that answers messages that name none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Whatever the project attaches.
+    /// Metadata of the project's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// Who takes part: entity ids, or subjects. For backends only.
+    /// Members: entity ids or subjects. Needs a secret key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
 }
@@ -36,20 +36,20 @@ pub struct NewSpace {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Space {
-    /// Which.
+    /// The space's id.
     pub id: SpaceId,
-    /// Its name for people.
+    /// Title for people.
     #[serde(default)]
     pub title: Option<String>,
-    /// The agent that answers when a message names none.
+    /// The agent that answers messages that name none.
     #[serde(default)]
     pub agent: Option<String>,
-    /// Whatever the project attached.
+    /// Metadata of the project's own.
     #[serde(default)]
     pub metadata: Option<Value>,
-    /// Who takes part.
+    /// Members of the space.
     pub members: Vec<EntityId>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
 }
 
@@ -58,29 +58,30 @@ pub struct Space {
 pub struct EventPage {
     /// The events, oldest first.
     pub events: Vec<Event>,
-    /// What to give as `after` for the next page; none on the last.
+    /// The value of `after` for the next page; `None` on the last.
     pub next_cursor: Option<Seq>,
 }
 
-/// Makes, reads and follows spaces.
+/// Creates, reads and follows spaces.
 #[derive(Debug, Clone, Copy)]
 pub struct Spaces<'a> {
     pub(crate) client: &'a Client,
 }
 
 impl Spaces<'_> {
-    /// Makes one.
+    /// Creates a space.
     pub async fn create(&self, space: &NewSpace) -> Result<Space, Error> {
         let http = self.client.http();
-        http.send(Method::POST, "v1/spaces", space, Patience::Once).await
+        http.send(Method::POST, "v1/spaces", space, RetryPolicy::Once)
+            .await
     }
 
-    /// One of them.
+    /// A space by its id.
     pub async fn get(&self, space: SpaceId) -> Result<Space, Error> {
         self.client.http().get(&format!("v1/spaces/{space}"), &[]).await
     }
 
-    /// The newest of them.
+    /// The newest spaces.
     pub async fn list(&self) -> Result<Vec<Space>, Error> {
         #[derive(Deserialize)]
         struct List {
@@ -90,7 +91,7 @@ impl Spaces<'_> {
         Ok(list.spaces)
     }
 
-    /// Says something in a space.
+    /// Posts a message to a space.
     pub async fn post(&self, space: SpaceId, request: RunRequest) -> Result<Posted, Error> {
         let request = RunRequest {
             space: None,
@@ -98,15 +99,15 @@ impl Spaces<'_> {
         };
         let path = format!("v1/spaces/{space}/messages");
         let http = self.client.http();
-        http.send(Method::POST, &path, &request, Patience::Brief).await
+        http.send(Method::POST, &path, &request, RetryPolicy::Brief).await
     }
 
-    /// Its events after a place, without end.
+    /// The space's events after a cursor, without end.
     pub fn subscribe(&self, space: SpaceId, after: Seq) -> EventStream {
         EventStream::of_space(self.client.http().clone(), space, after)
     }
 
-    /// A page of its stored events after a place.
+    /// A page of the space's stored events after a cursor.
     pub async fn events(&self, space: SpaceId, after: Seq) -> Result<EventPage, Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -125,5 +126,5 @@ impl Spaces<'_> {
     }
 }
 
-/// As many as the gateway gives at once.
+/// The gateway's largest page.
 const EVENTS_PAGE: usize = 500;

@@ -11,50 +11,50 @@ use toolgate_kernel::time::Time;
 
 use crate::client::Client;
 use crate::error::{Error, Fault};
-use crate::http::Patience;
+use crate::http::RetryPolicy;
 use crate::tool::{Definition, ToolError};
 
-/// A result is stored. The same result again gets the same receipt.
+/// The receipt of a stored result. The same result again gets the same receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
-    /// Which call.
+    /// The call's id.
     pub tool_call_id: CallId,
-    /// Its run.
+    /// The run of the call.
     pub run_id: RunId,
-    /// The place of the event that settled it.
+    /// Position of the event that ended the call.
     pub seq: Seq,
     /// When it was stored.
     pub time: Time,
 }
 
-/// A call is ours to execute.
+/// A call that this client holds a lease on.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claimed {
-    /// Which call.
+    /// The call's id.
     pub tool_call_id: CallId,
-    /// Its run.
+    /// The run of the call.
     pub run_id: RunId,
-    /// The tool.
+    /// The tool's name.
     pub tool_name: String,
-    /// What to run it with.
+    /// The call's input.
     pub input: Value,
-    /// Until when, unless it is claimed again.
+    /// When the lease expires, unless the call is claimed again.
     pub until: Time,
-    /// When the call is given up whoever holds it.
+    /// When the call times out, whoever holds it.
     pub deadline: Time,
 }
 
-/// Answers calls, claims them, tells how far they are; checks definitions.
+/// Submits results, claims calls, reports progress; validates definitions.
 #[derive(Debug, Clone, Copy)]
 pub struct Tools<'a> {
     pub(crate) client: &'a Client,
 }
 
 impl Tools<'_> {
-    /// Answers a call. Sent again for two minutes when the gateway is away: the first result counts, the same
-    /// again gets the same receipt.
+    /// Submits the result of a call. Retried for two minutes while the gateway is unavailable, which is safe:
+    /// the first result wins, and the same result again gets the same receipt.
     pub async fn submit(&self, call: CallId, outcome: &Result<Value, ToolError>) -> Result<Receipt, Error> {
         let body = match outcome {
             Ok(result) => json!({"toolCallId": call, "result": result}),
@@ -62,32 +62,32 @@ impl Tools<'_> {
         };
         let path = format!("v1/runs/{}/tool-results", call.run);
         let http = self.client.http();
-        http.send(Method::POST, &path, &body, Patience::Long).await
+        http.send(Method::POST, &path, &body, RetryPolicy::Long).await
     }
 
-    /// Claims a call for `lease`, so that nobody else executes it too; again to keep it.
+    /// Claims a call for `lease`, so that no other client executes it; claim again to renew the lease.
     pub async fn claim(&self, call: CallId, lease: Duration) -> Result<Claimed, Error> {
         let body = json!({"holder": self.client.holder(), "leaseSeconds": lease.as_secs().max(1)});
         let path = format!("v1/calls/{call}/claim");
         let http = self.client.http();
-        http.send(Method::POST, &path, &body, Patience::Brief).await
+        http.send(Method::POST, &path, &body, RetryPolicy::Brief).await
     }
 
-    /// Gives a claimed call back: it is offered again.
+    /// Releases a claimed call: it is open to other clients again.
     pub async fn release(&self, call: CallId) -> Result<(), Error> {
         let body = json!({"holder": self.client.holder()});
         let path = format!("v1/calls/{call}/release");
-        self.client.http().tell(&path, &body, Patience::Brief).await
+        self.client.http().post(&path, &body, RetryPolicy::Brief).await
     }
 
-    /// Tells whoever watches how far a call is: any JSON.
+    /// Reports progress of a call, as any JSON, to everyone who watches the run.
     pub async fn progress(&self, call: CallId, progress: impl Serialize) -> Result<(), Error> {
         let path = format!("v1/calls/{call}/progress");
         let body = json!({"progress": serde_json::to_value(progress).unwrap_or_default()});
-        self.client.http().tell(&path, &body, Patience::Once).await
+        self.client.http().post(&path, &body, RetryPolicy::Once).await
     }
 
-    /// Everything that the gateway finds wrong with definitions.
+    /// All problems that the gateway finds in definitions.
     pub async fn validate(&self, definitions: &[Definition]) -> Result<Vec<Fault>, Error> {
         #[derive(Deserialize)]
         struct Validated {
@@ -96,7 +96,7 @@ impl Tools<'_> {
         let body = json!({"tools": definitions});
         let http = self.client.http();
         let validated: Validated = http
-            .send(Method::POST, "v1/tools/validate", &body, Patience::Brief)
+            .send(Method::POST, "v1/tools/validate", &body, RetryPolicy::Brief)
             .await?;
         Ok(validated.errors)
     }

@@ -78,5 +78,5 @@ async fn a_tool_without_an_executor_is_left_to_its_plugins_hook() {
         json!({"heard": 1})
     );
     let words = words(client.try_tool("unknown", json!({})).await);
-    assert!(words.contains("nothing here executes"), "{words}");
+    assert!(words.contains("has no executor on this client"), "{words}");
 }

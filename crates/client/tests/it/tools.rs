@@ -62,7 +62,7 @@ async fn a_typed_tool_gets_its_arguments_and_gives_its_answer() {
 async fn arguments_that_do_not_fit_are_told_in_words() {
     let words = words(area_of(json!({"width": "wide"})).await);
     assert!(
-        words.starts_with("the arguments do not fit:") && words.contains("wide"),
+        words.starts_with("the arguments do not match the schema:") && words.contains("wide"),
         "{words}"
     );
 }
@@ -119,5 +119,5 @@ async fn a_tool_that_takes_too_long_is_given_up() {
     );
     client.register_tool(slow).await.unwrap();
     let words = words(client.try_tool("slow", json!({})).await);
-    assert_eq!(words, "slow gave no answer within 5s");
+    assert_eq!(words, "slow gave no result within 5s");
 }

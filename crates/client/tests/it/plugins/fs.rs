@@ -140,7 +140,7 @@ async fn a_long_file_is_read_in_pieces_that_never_split_a_character() {
 async fn what_is_no_text_or_too_much_is_refused() {
     let world = World::new(Access::Write).await;
     std::fs::write(world.directory.path().join("shared/binary"), [0xff, 0xfe]).unwrap();
-    assert!(words(world.read("binary").await).contains("not text"));
+    assert!(words(world.read("binary").await).contains("not UTF-8 text"));
     assert!(words(world.read("sub").await).contains("not a file"));
     let huge = json!({"path": "huge", "content": "x".repeat(2 << 20)});
     assert!(words(world.call("write_file", huge).await).contains("too many"));

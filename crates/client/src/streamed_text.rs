@@ -1,35 +1,35 @@
-//! The words of a run, each of them once.
+//! The text of a run, each piece exactly once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use toolgate_kernel::event::Event as Body;
 
-/// What of each part of the step was told. Deltas are gone once their part is whole: whoever comes late, or comes
-/// back, has the rest from the event that ends the part.
+/// Text of each part of the current step that was returned. Deltas are not stored: a client that connects
+/// late or reconnects gets the missing text from the event that ends the part.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
-    told: HashMap<Arc<str>, String>,
+pub(crate) struct StreamedText {
+    returned: HashMap<Arc<str>, String>,
 }
 
-impl Words {
-    /// The words that are new with this event.
+impl StreamedText {
+    /// The text that is new with this event.
     pub fn new_in(&mut self, body: &Body) -> Option<String> {
         let new = match body {
             Body::TextDelta(more) => {
-                self.told
+                self.returned
                     .entry(more.id.clone())
                     .or_default()
                     .push_str(&more.delta);
                 more.delta.clone()
             }
             Body::TextEnd(part) => {
-                let told = self.told.remove(&part.id).unwrap_or_default();
-                part.text.strip_prefix(&told).unwrap_or(&part.text).to_owned()
+                let returned = self.returned.remove(&part.id).unwrap_or_default();
+                part.text.strip_prefix(&returned).unwrap_or(&part.text).to_owned()
             }
-            // What the step said is void.
+            // A new step or a retry: text of the step before is complete or discarded.
             Body::StepStart(_) | Body::StepRetry(_) => {
-                self.told.clear();
+                self.returned.clear();
                 return None;
             }
             _ => return None,
@@ -44,9 +44,9 @@ mod tests {
 
     use super::*;
 
-    /// Deltas, then the end of the part; gives what was told, piece by piece.
-    fn told(deltas: &[&str], text: &str) -> Vec<String> {
-        let mut words = Words::default();
+    /// Applies deltas, then the end of the part; collects the new text of each event.
+    fn new_text(deltas: &[&str], text: &str) -> Vec<String> {
+        let mut words = StreamedText::default();
         let delta = |delta: &&str| {
             Body::from(TextDelta {
                 id: "1.0".into(),
@@ -64,13 +64,13 @@ mod tests {
     }
 
     #[test]
-    fn words_that_were_told_are_not_told_again() {
-        assert_eq!(told(&["Hell", "o"], "Hello"), ["Hell", "o"]);
+    fn text_that_was_returned_is_not_returned_again() {
+        assert_eq!(new_text(&["Hell", "o"], "Hello"), ["Hell", "o"]);
     }
 
     #[test]
-    fn words_that_were_missed_come_with_the_end_of_their_part() {
-        assert_eq!(told(&[], "Hello"), ["Hello"]);
-        assert_eq!(told(&["Hä"], "Hällo"), ["Hä", "llo"]);
+    fn text_that_was_missed_comes_with_the_end_of_their_part() {
+        assert_eq!(new_text(&[], "Hello"), ["Hello"]);
+        assert_eq!(new_text(&["Hä"], "Hällo"), ["Hä", "llo"]);
     }
 }
