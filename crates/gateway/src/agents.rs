@@ -1,12 +1,12 @@
-//! Agents as files: JSON as the HTTP door takes it, or Markdown with front matter.
+//! Agents as files: JSON as the HTTP API accepts it, or Markdown with front matter.
 //!
-//! `written` reads a file, `markdown` what is particular to Markdown, `place` finds the lines of problems, and
-//! `folder` keeps the agents of a folder as its files say.
+//! `agent_file` reads a file, `markdown` the Markdown form, `lines` maps JSON pointers to lines, and `folder`
+//! keeps the project's agents in step with the files of a folder.
 
+mod agent_file;
 mod folder;
+mod lines;
 mod markdown;
-mod place;
-mod written;
 
-pub use folder::{Folder, is_about_the_folder, text};
-pub use written::{FILE_BYTES_MAX, Fault, Written};
+pub use agent_file::{AgentFile, FILE_BYTES_MAX, Fault};
+pub use folder::{Folder, is_folder_readme, text};

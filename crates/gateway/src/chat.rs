@@ -1,4 +1,4 @@
-//! `toolgate chat`: talks to an agent in the terminal, or through a pipe, and executes the tools that were brought.
+//! `toolgate chat`: talks to an agent in the terminal or through a pipe, and executes local tools.
 
 mod dialogue;
 mod local;
@@ -13,12 +13,12 @@ use anyhow::{Context as _, anyhow};
 use clap::Args;
 use toolgate_client::{ChatRequest, Client, Error, SpaceId};
 
-/// Talks to an agent.
+/// Talk to an agent, in the terminal or through a pipe.
 #[derive(Debug, Args)]
 pub struct Chat {
-    /// Who answers [default: the space's agent, or `default`]
+    /// Name of the agent [default: the space's agent, or `default`]
     agent: Option<String>,
-    /// Where the gateway is
+    /// URL of the gateway
     #[arg(
         long,
         value_name = "URL",
@@ -26,40 +26,40 @@ pub struct Chat {
         default_value = "http://127.0.0.1:8787"
     )]
     url: String,
-    /// A secret key, as the gateway printed it at its first start
+    /// Secret key, as the gateway printed it at its first start
     #[arg(long, value_name = "KEY", env = "TOOLGATE_SECRET_KEY", hide_env_values = true)]
     key: Option<String>,
-    /// Go on in this space
+    /// Continue the conversation of this space
     #[arg(long, value_name = "ID")]
     space: Option<SpaceId>,
-    /// Bring tools: `fs:DIR`, `fs-read:DIR`, `sqlite:FILE` or `time`; may be given several times
+    /// Add local tools: `fs:DIR`, `fs-read:DIR`, `sqlite:FILE` or `time`; may be given several times
     #[arg(long = "plugin", value_name = "PLUGIN")]
     plugins: Vec<local::PluginFlag>,
-    /// Bring the tools of an MCP server: a command with its arguments, or a URL; may be given several times
+    /// Add the tools of an MCP server: a command with its arguments, or a URL; may be given several times
     #[arg(long = "mcp", value_name = "COMMAND|URL")]
     servers: Vec<local::McpFlag>,
-    /// Bring only these of the tools
+    /// Use only these of the local tools
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     tools: Vec<String>,
-    /// Run the tools that were brought without asking
+    /// Run local tools without asking
     #[arg(long, short)]
     yes: bool,
-    /// Print every event as a line of JSON; the message comes from standard input
+    /// Print every event as a line of JSON; the message is read from standard input
     #[arg(long)]
     json: bool,
-    /// Through a pipe: also wait for others, a person who approves or a client that has a tool
+    /// Through a pipe: keep waiting for an approval, or for another client that has a tool
     #[arg(long)]
     wait: bool,
-    /// In how many steps tools may run for one message; 0 for no limit
+    /// Steps with local tool calls per message; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 20)]
     max_tool_rounds: u32,
 }
 
-/// Talks until the person leaves; or, where nobody types, answers what comes through the pipe.
+/// Chats until the person leaves; without a terminal, answers the message on standard input.
 pub fn run(flags: Chat) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(talk(flags));
-    // A read of the terminal that nobody waits for any more must not keep the program.
+    // In the background: a blocked read of the terminal must not keep the program from ending.
     runtime.shutdown_background();
     ended
 }
@@ -70,7 +70,7 @@ async fn talk(flags: Chat) -> anyhow::Result<()> {
         builder = builder.key(key);
     }
     let client = builder.build()?;
-    let warnings = local::bring(&client, &flags.plugins, &flags.servers, &flags.tools).await?;
+    let warnings = local::register_local_tools(&client, &flags.plugins, &flags.servers, &flags.tools).await?;
     for warning in warnings {
         eprintln!("warning: {warning}");
     }
@@ -79,7 +79,7 @@ async fn talk(flags: Chat) -> anyhow::Result<()> {
         true => dialogue::run(&client, &flags).await,
         false => piped::run(&client, &flags).await,
     };
-    // Children of MCP servers end in order.
+    // Removed one by one, so that the child processes of MCP servers end in order.
     for name in client.plugin_names() {
         if let Err(error) = client.unuse(&name).await {
             eprintln!("warning: {error}");
@@ -89,7 +89,7 @@ async fn talk(flags: Chat) -> anyhow::Result<()> {
 }
 
 impl Chat {
-    /// What was said, as a request; in `space` when the conversation has one.
+    /// The request for a message; in `space` if the conversation has one.
     fn request(&self, message: &str, space: Option<SpaceId>) -> ChatRequest {
         let mut request = ChatRequest::new(message).max_tool_rounds(self.max_tool_rounds);
         if let Some(agent) = &self.agent {
@@ -101,17 +101,17 @@ impl Chat {
         request
     }
 
-    /// The error with what to do about it.
+    /// The error with advice.
     fn explained(&self, error: Error) -> anyhow::Error {
         let advice = match error.code() {
-            "UNREACHABLE" => format!("is a gateway running at {}? `toolgate serve` starts one, --url names another", self.url),
+            "UNREACHABLE" => format!("no gateway answers at {}, start one with `toolgate serve` or name another with --url", self.url),
             "UNAUTHENTICATED" if self.key.is_none() => {
                 "this gateway wants a key: give it with --key or in TOOLGATE_SECRET_KEY. It was printed at the gateway's \
                  first start and is kept nowhere in the clear; start with TOOLGATE_SECRET_KEY set to choose one, or \
                  with --no-auth to try things out"
                     .into()
             }
-            "UNAUTHENTICATED" => "the gateway does not know this key".into(),
+            "UNAUTHENTICATED" => "the gateway rejects this key, set TOOLGATE_SECRET_KEY or --key to the one it printed at its first start".into(),
             _ => return anyhow!(error),
         };
         Err::<(), _>(error).context(advice).expect_err("just made")

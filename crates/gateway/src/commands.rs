@@ -1,4 +1,4 @@
-//! What can be typed after `toolgate`.
+//! The commands of `toolgate`.
 
 mod agent_check;
 mod tool_check;
@@ -26,57 +26,58 @@ pub struct Toolgate {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Starts the gateway.
+    /// Start the gateway.
     Serve(Serve),
-    /// Talks to an agent, in the terminal or through a pipe.
+    /// Talk to an agent, in the terminal or through a pipe.
     Chat(chat::Chat),
-    /// Prints every setting with its default, ready to be edited.
+    /// Print every setting with its default, as a file to edit.
     Settings,
-    /// Prints the HTTP door's OpenAPI document.
+    /// Print the OpenAPI document of the HTTP API.
     Openapi,
-    /// Looks at agents.
+    /// Check agents.
     #[command(subcommand)]
     Agent(Agent),
-    /// Looks at tools.
+    /// Check tools.
     #[command(subcommand)]
     Tool(Tool),
-    /// Reads the document on the standard input; the gateway starts itself so, once for each document.
+    /// Parses the document on standard input. Hidden: the gateway starts itself with this command, once per
+    /// untrusted document.
     #[command(name = readable::ARGUMENT, hide = true)]
     ReadDocument,
 }
 
 #[derive(Debug, Subcommand)]
 enum Agent {
-    /// Checks files with agents, and tells everything that is wrong with them.
+    /// Check agent files and report every error.
     Check(agent_check::Check),
 }
 
 #[derive(Debug, Subcommand)]
 enum Tool {
-    /// Checks definitions of tools, and tells everything that is wrong with them.
+    /// Check tool definitions and report every error.
     Check(tool_check::Check),
 }
 
 #[derive(Debug, Args)]
 struct Serve {
-    /// Where to listen [default: 127.0.0.1:8787]
+    /// Address to listen on [default: 127.0.0.1:8787]
     #[arg(long, value_name = "ADDR", env = "TOOLGATE_LISTEN")]
     listen: Option<String>,
-    /// Where to keep everything; made at the first start [default: ./toolgate-data]
+    /// Data directory; created at the first start [default: ./toolgate-data]
     #[arg(long, value_name = "DIR", env = "TOOLGATE_DATA")]
     data: Option<PathBuf>,
-    /// A settings file; `toolgate settings` prints one
+    /// Settings file; `toolgate settings` prints one
     #[arg(long, value_name = "FILE", env = "TOOLGATE_CONFIG")]
     config: Option<PathBuf>,
-    /// A folder with agents as files, read at the start and whenever they change
+    /// Folder with agents as files, read at the start and whenever they change
     #[arg(long, value_name = "DIR", env = "TOOLGATE_AGENTS")]
     agents: Option<PathBuf>,
-    /// Let everybody in with all rights, for trying out; on loopback only
+    /// Disable authentication: every request has all rights, for trying out; on loopback only
     #[arg(long, env = "TOOLGATE_NO_AUTH", value_parser = BoolishValueParser::new())]
     no_auth: bool,
 }
 
-/// Does what was typed. What fails without being an error, as a check does, says so by the code.
+/// Runs the command. A command that fails without an error, as a check does, says so by its exit code.
 pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
     match typed.command {
         Command::Serve(flags) => {

@@ -1,16 +1,16 @@
-//! What is printed on standard output for somebody, or something, that reads it.
+//! Prints to standard output, which another program may read.
 
 use std::io::{ErrorKind, Write as _};
 
-/// Whether anybody still reads.
+/// Whether standard output is still read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
     There,
-    /// It has read enough, as `head` does. That is no error.
+    /// The reader has closed the pipe, as `head` does. That is not an error.
     Gone,
 }
 
-/// Prints all of it at once.
+/// Prints the whole text at once.
 pub fn print(text: &str) -> std::io::Result<Reader> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

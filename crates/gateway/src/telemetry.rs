@@ -1,4 +1,4 @@
-//! What the process tells about itself: logs to standard error, figures for `/metrics`, spans over OTLP.
+//! Logs to standard error, metrics for `/metrics`, OpenTelemetry spans over OTLP.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::settings::{self, LogFormat};
 
-/// How often the figures are folded together, so that they do not grow while nobody reads them.
+/// Interval of the metrics upkeep, which bounds their memory while nobody scrapes them.
 const UPKEEP: Duration = Duration::from_secs(5);
-/// Upper ends of the histograms' buckets, in seconds: every histogram of ours is a duration.
+/// Upper bounds of the histogram buckets, in seconds: all histograms are durations.
 const BUCKETS: &[f64] = &[
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
 ];
-/// OTLP's path for spans, below the endpoint.
+/// OTLP's path for spans, relative to the endpoint.
 const TRACES_PATH: &str = "/v1/traces";
 
-/// Logs, figures and spans are on while this lives.
+/// Logs, metrics and spans are enabled while this lives.
 pub struct Telemetry {
     figures: PrometheusHandle,
     spans: Option<SdkTracerProvider>,
 }
 
 impl Telemetry {
-    /// Starts them, for the whole process. Called once.
+    /// Enables them for the whole process. Called once.
     pub fn start(log: &settings::Log, telemetry: &settings::Telemetry) -> anyhow::Result<Self> {
         let spans = telemetry
             .otlp_endpoint
@@ -45,7 +45,8 @@ impl Telemetry {
             .transpose()?;
         let ours = |spans: &SdkTracerProvider| {
             let tracer = spans.tracer("toolgate");
-            // Other crates' spans stay out, above all those of the client that sends the spans.
+            // Spans of other crates are excluded, above all those of the HTTP client that sends the spans:
+            // they would cause more spans.
             tracing_opentelemetry::layer()
                 .with_tracer(tracer)
                 .with_filter(FilterFn::new(|meta| meta.target().starts_with("toolgate")))
@@ -58,18 +59,18 @@ impl Telemetry {
         let figures = PrometheusBuilder::new()
             .set_buckets(BUCKETS)
             .and_then(PrometheusBuilder::install_recorder)
-            .context("cannot keep figures")?;
+            .context("cannot record metrics")?;
         metrics::gauge!("toolgate_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
         Ok(Self { figures, spans })
     }
 
-    /// Renders the figures in Prometheus' text format.
+    /// A function that renders the metrics in Prometheus' text format.
     pub fn figures(&self) -> Arc<dyn Fn() -> String + Send + Sync> {
         let figures = self.figures.clone();
         Arc::new(move || figures.render())
     }
 
-    /// Keeps the figures small, for ever.
+    /// Runs the metrics upkeep without end.
     pub fn upkeep(&self) -> impl Future<Output = ()> + Send + use<> {
         let figures = self.figures.clone();
         async move {
@@ -81,7 +82,7 @@ impl Telemetry {
         }
     }
 
-    /// Sends what has not been sent yet.
+    /// Sends the spans that are still buffered.
     pub fn flush(self) {
         if let Some(Err(error)) = self.spans.map(|spans| spans.shutdown()) {
             tracing::warn!(%error, "the last spans were not sent");

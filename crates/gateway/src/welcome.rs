@@ -1,39 +1,39 @@
-//! What a person is told at the first start.
+//! The message that the first start prints.
 
 use std::fmt;
 
 use toolgate_kernel::agent::Secret;
 
-/// What was made and has to be shown now or never.
+/// Keys that were generated at this start; they can be shown only now, because only hashes are stored.
 #[derive(Default)]
 pub struct Fresh {
-    /// The secret key.
+    /// The secret key, if it was generated.
     pub secret_key: Option<Secret>,
-    /// The public key.
+    /// The public key, if it was generated.
     pub public_key: Option<Secret>,
-    /// What signs users' tokens.
+    /// The secret that signs users' JWTs, if it was generated.
     pub jwt_secret: Option<Secret>,
 }
 
 impl Fresh {
-    /// Nothing was made.
+    /// Whether no key was generated.
     pub fn is_empty(&self) -> bool {
         self.secret_key.is_none() && self.public_key.is_none() && self.jwt_secret.is_none()
     }
 }
 
-/// What a person needs who has just started the gateway for the first time.
+/// The message for a person who has started the gateway for the first time.
 pub struct Welcome<'a> {
-    /// What was made.
+    /// The generated keys.
     pub fresh: &'a Fresh,
-    /// Where the gateway listens.
+    /// URL that the gateway listens on.
     pub url: &'a str,
 }
 
 impl fmt::Display for Welcome<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { fresh, url } = self;
-        writeln!(out, "\nKeys of the project `default`. They are shown this once:")?;
+        writeln!(out, "\nKeys of the project `default`. They are not shown again:")?;
         for (what, made) in [
             ("secret key", &fresh.secret_key),
             ("public key", &fresh.public_key),

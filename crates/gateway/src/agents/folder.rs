@@ -1,4 +1,4 @@
-//! A folder of agents: what its files say is what the project has.
+//! Keeps the project's agents in step with the files of a folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,40 +14,42 @@ use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 
-use super::{FILE_BYTES_MAX, Fault, Written};
+use super::{AgentFile, FILE_BYTES_MAX, Fault};
 
-/// How often the folder is looked at. Looking asks for the files' times and sizes, and reads none.
+/// Interval between two looks at the folder. A look reads only the files' times and sizes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Most files of a folder.
 const FILES_MAX: usize = 1_000;
-/// Which file an agent was read from. It outlives the process: a file that was removed meanwhile is noticed.
+/// Kind of the records that store which file an agent was read from. They outlive the process, so that a file
+/// which is removed while the gateway is down is noticed.
 const KIND: &str = "agent-file";
 
-/// The agents of a folder.
+/// A folder with agent files.
 pub struct Folder {
     path: PathBuf,
     engine: Engine,
     records: Arc<dyn Records>,
     project: ProjectId,
-    /// Every file as it was when it was last read; none before the first look.
+    /// Every file as it was when it was last read; `None` before the first look.
     seen: Option<BTreeMap<String, Stamp>>,
-    /// Files that were missing at the last look. Editors take a file away for a moment while they write it, and with an
-    /// agent goes all that it remembers: it is gone when its file is missing twice. None before the first look, when
-    /// what is missing went while nobody looked.
+    /// Files that were missing at the last look. Editors remove a file for a moment while they save it, and
+    /// deleting an agent also deletes its state: so an agent is deleted only when its file is missing twice
+    /// in a row. `None` before the first look: files that are missing then were removed while the gateway was
+    /// down.
     missing: Option<BTreeSet<String>>,
 }
 
-/// Tells a changed file from one that stayed.
+/// Distinguishes a changed file from an unchanged one: modification time and size.
 type Stamp = (Option<SystemTime>, u64);
 
-/// What is kept of a file.
+/// The stored record of a file.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     agent: AgentName,
 }
 
 impl Folder {
-    /// Reads every file of a folder that is there.
+    /// Reads every file of the folder. Fails if the folder does not exist.
     pub async fn open(
         path: &Path,
         engine: Engine,
@@ -56,7 +58,7 @@ impl Folder {
     ) -> anyhow::Result<Self> {
         if !path.is_dir() {
             bail!(
-                "there is no folder {} with agents; make it, or leave out --agents",
+                "the agents folder {} does not exist, create it or choose another with --agents",
                 path.display()
             );
         }
@@ -72,7 +74,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Follows the folder until `stop` fires.
+    /// Follows changes of the folder until `stop` fires.
     pub async fn watch(mut self, stop: CancellationToken) {
         while stop
             .run_until_cancelled(tokio::time::sleep(LOOK_EVERY))
@@ -80,14 +82,14 @@ impl Folder {
             .is_some()
         {
             if let Err(error) = self.look().await {
-                // Forgotten, so that the next look tries everything again.
+                // Cleared, so that the next look reads every file again.
                 self.seen = None;
-                tracing::error!(folder = %self.path.display(), error = format!("{error:#}"), "the agents of a folder could not be read");
+                tracing::error!(folder = %self.path.display(), error = format!("{error:#}"), "the agents folder could not be read");
             }
         }
     }
 
-    /// Makes the agents what the files say now. A file that is wrong changes nothing.
+    /// Brings the agents in step with the files. An invalid file changes nothing.
     async fn look(&mut self) -> anyhow::Result<()> {
         let path = self.path.clone();
         let present = tokio::task::spawn_blocking(move || list(&path)).await??;
@@ -99,7 +101,7 @@ impl Folder {
         let kept = self.kept().await?;
         let (there, missing): (Vec<_>, Vec<_>) =
             kept.iter().partition(|(file, _)| present.contains_key(*file));
-        // Of two files with one agent it is in the one that is there.
+        // An agent with two files belongs to the one that still exists.
         let mut owners: BTreeMap<AgentName, String> = missing
             .iter()
             .chain(&there)
@@ -115,7 +117,7 @@ impl Folder {
                     .filter(|owner| *owner != file && present.contains_key(*owner));
                 owner.cloned()
             };
-            match self.take(file, owner_is_there).await? {
+            match self.store_agent(file, owner_is_there).await? {
                 Ok(agent) => {
                     owners.insert(agent.clone(), file.clone());
                     if let Some(before) = kept.get(file).filter(|before| **before != agent) {
@@ -138,15 +140,15 @@ impl Folder {
         }
         let mut seen = present;
         if !gone.is_empty() {
-            // One that gave no agent may have waited for the name that is free now.
+            // A file whose agent was not stored may have waited for a name that is free now: read it again.
             seen.retain(|file, _| owners.values().any(|owner| owner == file));
         }
         self.seen = Some(seen);
         Ok(())
     }
 
-    /// Stores the agent of a file, or says what is wrong with it.
-    async fn take(
+    /// Stores the agent of a file, or returns its errors.
+    async fn store_agent(
         &self,
         file: &str,
         owner: impl Fn(&AgentName) -> Option<String>,
@@ -157,7 +159,7 @@ impl Folder {
             Err(fault) => return Ok(Err(vec![fault])),
         };
         let has_action = |name: &str| self.engine.has_action(name);
-        let written = match Written::read(Path::new(file), &text, &has_action) {
+        let written = match AgentFile::read(Path::new(file), &text, &has_action) {
             Ok(written) => written,
             Err(faults) => return Ok(Err(faults)),
         };
@@ -165,7 +167,7 @@ impl Folder {
         if let Some(owner) = owner(&name) {
             return Ok(Err(vec![Fault::at(
                 1,
-                format!("the agent {name} is written in {owner} already"),
+                format!("the agent {name} is already defined in {owner}"),
             )]));
         }
         let config: Json = written.config.clone().into();
@@ -179,7 +181,7 @@ impl Folder {
         }
         match self.engine.put_agent(self.project, &name, config).await {
             Ok(revision) => {
-                tracing::info!(file, agent = %name, revision, "an agent was read from its file");
+                tracing::info!(file, agent = %name, revision, "stored the agent of a file");
                 Ok(Ok(name))
             }
             Err(AgentError::Invalid(problems)) => Ok(Err(written.faults(problems))),
@@ -187,7 +189,7 @@ impl Folder {
         }
     }
 
-    /// Removes the agent that was in `file`, unless another file has it now.
+    /// Deletes the agent that was in `file`, unless another file has it now.
     async fn remove(
         &self,
         agent: &AgentName,
@@ -198,7 +200,7 @@ impl Folder {
             return Ok(());
         }
         self.engine.remove_agent(self.project, agent).await?;
-        tracing::info!(file, %agent, "an agent was removed with its file");
+        tracing::info!(file, %agent, "deleted the agent of a removed file");
         Ok(())
     }
 
@@ -222,7 +224,7 @@ impl Folder {
         }
     }
 
-    /// The agent of every file that gave one.
+    /// The agent of every file that has stored one.
     async fn kept(&self) -> anyhow::Result<BTreeMap<String, AgentName>> {
         let listing = Listing {
             limit: FILES_MAX,
@@ -256,19 +258,18 @@ impl Folder {
 
 fn is_agent(name: &str) -> bool {
     let is_written = name.ends_with(".md") || name.ends_with(".json");
-    is_written && !name.starts_with('.') && !is_about_the_folder(name)
+    is_written && !name.starts_with('.') && !is_folder_readme(name)
 }
 
-/// A file that people read about the agents beside it.
-pub fn is_about_the_folder(name: &str) -> bool {
+/// Whether the file is documentation of the folder and not an agent.
+pub fn is_folder_readme(name: &str) -> bool {
     name.eq_ignore_ascii_case("readme.md")
 }
 
-/// The files of a folder that may be agents.
+/// The files of a folder that may be agents, with their stamps.
 fn list(folder: &Path) -> anyhow::Result<BTreeMap<String, Stamp>> {
     let mut files = BTreeMap::new();
-    let entries =
-        std::fs::read_dir(folder).with_context(|| format!("cannot look into {}", folder.display()))?;
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     for entry in entries {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else {
@@ -277,7 +278,7 @@ fn list(folder: &Path) -> anyhow::Result<BTreeMap<String, Stamp>> {
         if !is_agent(&name) {
             continue;
         }
-        // A file that goes away meanwhile is gone; a link counts as what it leads to.
+        // A file that vanishes meanwhile is skipped; a link counts as its target.
         let Ok(about) = std::fs::metadata(entry.path()) else {
             continue;
         };
@@ -285,13 +286,13 @@ fn list(folder: &Path) -> anyhow::Result<BTreeMap<String, Stamp>> {
             files.insert(name, (about.modified().ok(), about.len()));
         }
         if files.len() > FILES_MAX {
-            bail!("{} has more than {FILES_MAX} agents", folder.display());
+            bail!("{} has more than {FILES_MAX} agent files", folder.display());
         }
     }
     Ok(files)
 }
 
-/// What a file says, unless it is too long or no text.
+/// The text of a file, unless it is too long or not UTF-8.
 pub fn text(path: &Path) -> Result<String, Fault> {
     use std::io::Read;
     let mut text = String::new();

@@ -1,39 +1,40 @@
-//! An agent in Markdown: front matter in YAML says what it has, the text below it what it is told.
+//! An agent in Markdown: the YAML front matter is its configuration, the text below it the system prompt.
 
 use serde_json::{Map, Value, json};
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use toolgate_kernel::problem::Problem;
 
-use super::place::{Node, Places};
-use super::written::Fault;
+use super::agent_file::Fault;
+use super::lines::{Lines, Node};
 
-/// What stands above and below front matter.
+/// The line above and below front matter.
 const FENCE: &str = "---";
-/// The tool that starts any agent; the engine runs it, so it is no action.
+/// The tool that starts a child run of any agent; the engine executes it, so it is not among the toolkit's
+/// actions.
 const SPAWN_AGENT: &str = "spawn_agent";
-/// What of a tool made of words belongs to its execution.
+/// Members of a prompt tool that belong into `execution`.
 const EXECUTION: [&str; 3] = ["prompt", "model", "result_schema"];
 /// Most values in front matter.
 const NODES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 64;
 
-/// What a page says.
+/// A parsed Markdown file.
 pub struct Page {
-    /// What it calls the agent.
+    /// The member `name`.
     pub name: Option<Value>,
-    /// The configuration that it means.
+    /// The configuration, as the HTTP API accepts it.
     pub config: Value,
-    /// What is wrong with it that the configuration no longer tells.
+    /// Problems that cannot be found in the configuration any more.
     pub problems: Vec<Problem>,
-    /// Where everything stands.
-    pub places: Places,
+    /// The line of every part.
+    pub lines: Lines,
 }
 
-/// Reads a page.
+/// Parses a file.
 pub fn read(text: &str, has_action: &dyn Fn(&str) -> bool) -> Result<Page, Fault> {
     let (matter, body) = split(text)?;
     let node = parse(matter)?;
-    let places = Places::yaml(&node, 1);
+    let lines = Lines::yaml(&node, 1);
     let Value::Object(mut members) = node.value() else {
         return Err(Fault::at(
             2,
@@ -44,7 +45,7 @@ pub fn read(text: &str, has_action: &dyn Fn(&str) -> bool) -> Result<Page, Fault
     let mut problems = Vec::new();
     if let Some(Value::Array(tools)) = members.get_mut("tools") {
         for (index, tool) in tools.iter_mut().enumerate() {
-            match configured(tool, has_action) {
+            match config_tool(tool, has_action) {
                 Ok(config) => *tool = config,
                 Err(message) => problems.push(Problem::new(format!("/tools/{index}"), message)),
             }
@@ -52,7 +53,7 @@ pub fn read(text: &str, has_action: &dyn Fn(&str) -> bool) -> Result<Page, Fault
     }
     let body = body.trim();
     if members.contains_key("instructions") && !body.is_empty() {
-        let words = "the instructions stand below the front matter already; give them once";
+        let words = "the instructions are already below the front matter, write them once";
         problems.push(Problem::new("/instructions", words));
     } else if !body.is_empty() {
         members.insert("instructions".into(), body.into());
@@ -61,7 +62,7 @@ pub fn read(text: &str, has_action: &dyn Fn(&str) -> bool) -> Result<Page, Fault
         name,
         config: Value::Object(members),
         problems,
-        places,
+        lines,
     })
 }
 
@@ -84,11 +85,12 @@ fn split(text: &str) -> Result<(&str, &str), Fault> {
     }
     Err(Fault::at(
         1,
-        "the front matter has no end; expected a second line with ---",
+        "the front matter is not closed, expected a second line with ---",
     ))
 }
 
-/// Nothing in it can be larger than it is written: there are no anchors, and no merging.
+/// Parses the front matter. Anchors and merge keys are disabled, so that a small file cannot expand into a
+/// large value.
 fn parse(matter: &str) -> Result<Node, Fault> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -106,25 +108,27 @@ fn parse(matter: &str) -> Result<Node, Fault> {
     if matter.trim().is_empty() {
         return Err(Fault::at(
             1,
-            "the front matter is empty; expected at least a \"description\"",
+            "the front matter is empty, expected at least a \"description\"",
         ));
     }
     serde_saphyr::from_str_with_options(matter, options).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line() as usize);
-        Fault::at(line + 1, words(&error))
+        Fault::at(line + 1, yaml_error(&error))
     })
 }
 
-/// What is wrong, without the place: the library counts lines from the front matter on.
-fn words(error: &serde_saphyr::Error) -> String {
+/// The error without its position: the library counts lines from the beginning of the front matter.
+fn yaml_error(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::Error;
     match error {
         Error::Budget { .. } => {
-            "uses anchors or aliases, or is deeper or larger than front matter may be; write it out".into()
+            "uses anchors or aliases, which are not supported, or is nested too deep or too large".into()
         }
         Error::DuplicateMappingKey { key: Some(key), .. } => format!("has the key {key:?} twice"),
         Error::DuplicateMappingKey { .. } => "has a key twice".into(),
-        Error::MergeKeyNotAllowed { .. } => "has a merge key (<<), which is not taken; write it out".into(),
+        Error::MergeKeyNotAllowed { .. } => {
+            "has a merge key (<<), which is not supported, write the members out".into()
+        }
         _ => {
             let text = error.to_string();
             let text = text
@@ -135,34 +139,38 @@ fn words(error: &serde_saphyr::Error) -> String {
     }
 }
 
-/// A tool of front matter as a configuration has it: a name alone is one of the gateway's own, one with a
-/// `prompt` is made of words, and one with an `executionType` is written as in JSON.
-fn configured(tool: &Value, has_action: &dyn Fn(&str) -> bool) -> Result<Value, String> {
+/// A tool of front matter as a configuration has it: a name alone is a server tool, a tool with a `prompt` is
+/// a prompt tool, and one with an `executionType` is written as in JSON.
+fn config_tool(tool: &Value, has_action: &dyn Fn(&str) -> bool) -> Result<Value, String> {
     match tool {
-        Value::String(name) => own(name, Map::new(), has_action),
+        Value::String(name) => server_tool(name, Map::new(), has_action),
         Value::Object(tool) if tool.contains_key("executionType") => {
             let mut tool = tool.clone();
             expand_parameters(&mut tool);
             Ok(Value::Object(tool))
         }
-        Value::Object(tool) if tool.contains_key("prompt") => Ok(made_of_words(tool.clone())),
+        Value::Object(tool) if tool.contains_key("prompt") => Ok(prompt_tool(tool.clone())),
         Value::Object(tool) => match tool.get("name") {
-            Some(Value::String(name)) => own(name, tool.clone(), has_action)
-                .map_err(|_| "a tool of your own needs a \"prompt\", or an \"executionType\"".into()),
+            Some(Value::String(name)) => server_tool(name, tool.clone(), has_action)
+                .map_err(|_| "a tool with a \"name\" needs a \"prompt\" or an \"executionType\"".into()),
             _ => Err("expected a \"name\" and a \"prompt\"".into()),
         },
-        _ => Err("expected the name of one of the gateway's tools, or a tool of your own".into()),
+        _ => Err("expected the name of a server tool, or an object with a \"name\" and a \"prompt\"".into()),
     }
 }
 
-/// One of the gateway's own tools; `said` is what the author says of it.
-fn own(name: &str, said: Map<String, Value>, has_action: &dyn Fn(&str) -> bool) -> Result<Value, String> {
+/// A server tool; `said` are the members that the author overrides.
+fn server_tool(
+    name: &str,
+    said: Map<String, Value>,
+    has_action: &dyn Fn(&str) -> bool,
+) -> Result<Value, String> {
     let mut tool = said;
     tool.insert("name".into(), name.into());
     if name == SPAWN_AGENT {
         tool.insert("executionType".into(), "spawn-agent".into());
         let description = tool.entry("description");
-        description.or_insert("Start another agent with a task, and get its answer.".into());
+        description.or_insert("Start a child run of another agent with a task, and get its answer.".into());
     } else if has_action(name) {
         tool.insert("executionType".into(), "prebuilt".into());
         tool.insert("execution".into(), json!({ "action": name }));
@@ -172,7 +180,7 @@ fn own(name: &str, said: Map<String, Value>, has_action: &dyn Fn(&str) -> bool) 
     Ok(Value::Object(tool))
 }
 
-fn made_of_words(mut tool: Map<String, Value>) -> Value {
+fn prompt_tool(mut tool: Map<String, Value>) -> Value {
     let execution = EXECUTION
         .iter()
         .filter_map(|name| Some((name.to_string(), tool.shift_remove(*name)?)));
@@ -183,12 +191,13 @@ fn made_of_words(mut tool: Map<String, Value>) -> Value {
     Value::Object(tool)
 }
 
-/// `{text: {type: string, required: true}}` becomes a JSON Schema; what is one already stays.
+/// Turns the short form `{text: {type: string, required: true}}` into a JSON Schema; a JSON Schema stays as
+/// it is.
 fn expand_parameters(tool: &mut Map<String, Value>) {
     let Some(Value::Object(short)) = tool.get("parameters") else {
         return;
     };
-    // In the short form a parameter named `type` would be an object.
+    // A string under `type` means a JSON Schema: in the short form a parameter named `type` is an object.
     if short.get("type").is_some_and(Value::is_string) {
         return;
     }
@@ -198,7 +207,7 @@ fn expand_parameters(tool: &mut Map<String, Value>) {
         let Some(property) = property.as_object_mut() else {
             continue;
         };
-        // A list is what JSON Schema says of an object; the short form has a truth value.
+        // A list under `required` is JSON Schema's; the short form has a boolean.
         if let Some(Value::Bool(is_required)) = property.get("required") {
             if *is_required {
                 required.push(name.clone());

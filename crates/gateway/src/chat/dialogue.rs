@@ -1,26 +1,26 @@
-//! A conversation in a terminal.
+//! A chat in a terminal.
 
 use toolgate_client::{Client, SpaceId};
 
 use super::Chat;
 use super::screen::Screen;
 use super::terminal::{Terminal, Typed};
-use super::turn::{Asking, turn};
+use super::turn::{Confirmation, turn};
 
 const PROMPT: &str = "› ";
 const HELP: &str = "\
-/tools    the tools that were brought
-/space    where this conversation is kept
-/new      begin another conversation
+/tools    list the local tools
+/space    show the id of this conversation
+/new      start a new conversation
 /quit     leave; so do Ctrl-D, and Ctrl-C twice
-Ctrl-C while the agent works stops the agent.";
+Ctrl-C while the agent works cancels the run.";
 
-/// Takes messages until the person leaves.
+/// Reads and sends messages until the person leaves.
 pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
     let mut terminal = Terminal::open()?;
     let mut screen = Screen::new();
     let mut space = flags.space;
-    let mut asking = Asking::new(flags.yes);
+    let mut confirmation = Confirmation::new(flags.yes);
     let mut interrupted = false;
     greet(&mut screen, client, flags);
     loop {
@@ -42,15 +42,15 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
             "/help" => screen.note(HELP),
             "/space" => match space {
                 Some(space) => screen.line(space),
-                None => screen.note("nothing has been said yet"),
+                None => screen.note("there is no space yet, send a message first"),
             },
             "/tools" => list_tools(&mut screen, client),
             command if command.starts_with('/') => {
-                screen.error(format_args!("{command}? /help lists what there is"))
+                screen.error(format_args!("{command} is not a command, /help lists them"))
             }
             message => {
                 let request = flags.request(message, space);
-                match turn(client, request, &mut terminal, &mut screen, &mut asking).await {
+                match turn(client, request, &mut terminal, &mut screen, &mut confirmation).await {
                     Ok(began) => space = began.or(space),
                     Err(error) => screen.error(format_args!("{:#}", flags.explained(error))),
                 }
@@ -63,18 +63,21 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
 
 fn greet(screen: &mut Screen, client: &Client, flags: &Chat) {
     let agent = flags.agent.as_deref().unwrap_or("default");
-    let brought = match client.client_tool_definitions().len() {
+    let local = match client.client_tool_definitions().len() {
         0 => String::new(),
-        1 => ", with one tool from here".into(),
-        count => format!(", with {count} tools from here"),
+        1 => ", with one local tool".into(),
+        count => format!(", with {count} local tools"),
     };
-    screen.note(format_args!("{agent} at {}{brought}. /help helps.", flags.url));
+    screen.note(format_args!(
+        "{agent} at {}{local}. /help lists the commands.",
+        flags.url
+    ));
 }
 
 fn list_tools(screen: &mut Screen, client: &Client) {
     let tools = client.client_tool_definitions();
     if tools.is_empty() {
-        screen.note("none were brought; --plugin and --mcp bring some");
+        screen.note("there are no local tools, --plugin and --mcp add some");
     }
     for tool in tools {
         screen.line(format_args!(
@@ -87,6 +90,6 @@ fn list_tools(screen: &mut Screen, client: &Client) {
 
 fn farewell(screen: &mut Screen, space: Option<SpaceId>) {
     if let Some(space) = space {
-        screen.note(format_args!("go on with: toolgate chat --space {space}"));
+        screen.note(format_args!("continue with: toolgate chat --space {space}"));
     }
 }

@@ -1,4 +1,4 @@
-//! The tools that are brought to a chat.
+//! The local tools of a chat.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use toolgate_client::plugins::mcp::McpServer;
 use toolgate_client::plugins::{fs, sqlite, time};
 use toolgate_client::{Client, Plugin};
 
-/// A plugin, as it is written on the command line.
+/// The value of `--plugin`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PluginFlag {
     /// Files below a directory.
     Fs(PathBuf, Access),
-    /// A database, for reading.
+    /// A database, read-only.
     Sqlite(PathBuf),
     /// The time of day.
     Time,
@@ -46,12 +46,12 @@ impl PluginFlag {
     }
 }
 
-/// An MCP server, as it is written on the command line.
+/// The value of `--mcp`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpFlag {
     /// A program and its arguments.
     Command(String, Vec<String>),
-    /// An address.
+    /// A URL.
     Url(String),
 }
 
@@ -75,7 +75,7 @@ impl McpFlag {
         }
     }
 
-    /// What tells it apart: the program without what its kind always begins with, or the host.
+    /// The server's name in tool names: the program without its usual prefixes, or the host.
     fn name(&self) -> String {
         match self {
             Self::Command(program, _) => {
@@ -90,9 +90,8 @@ impl McpFlag {
     }
 }
 
-/// Registers everything that was asked for, and of that only the tools that were chosen; gives what went less well,
-/// in words.
-pub async fn bring(
+/// Registers the local tools, restricted to `--tools`; returns warnings.
+pub async fn register_local_tools(
     client: &Client,
     plugins: &[PluginFlag],
     servers: &[McpFlag],
@@ -120,7 +119,7 @@ pub async fn bring(
         .collect();
     if let Some(unknown) = only.iter().find(|name| !known.contains(&name.as_str())) {
         anyhow::bail!(
-            "--tools names {unknown:?}, which nothing brings; there are: {}",
+            "--tools names {unknown:?}, which is not a local tool, expected some of: {}",
             known.join(", ")
         );
     }
@@ -151,10 +150,12 @@ mod tests {
         let client = Client::builder("http://127.0.0.1:9").build().unwrap();
         let flags = [PluginFlag::Fs(directory.path().into(), Access::Write)];
         let only = ["read_file".to_owned()];
-        bring(&client, &flags, &[], &only).await.unwrap();
+        register_local_tools(&client, &flags, &[], &only).await.unwrap();
         assert!(client.has_tool("read_file") && !client.has_tool("write_file"));
         let other = Client::builder("http://127.0.0.1:9").build().unwrap();
-        let unknown = bring(&other, &flags, &[], &["fly".to_owned()]).await.unwrap_err();
+        let unknown = register_local_tools(&other, &flags, &[], &["fly".to_owned()])
+            .await
+            .unwrap_err();
         assert!(unknown.to_string().contains("write_file"), "{unknown}");
     }
 

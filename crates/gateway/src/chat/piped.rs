@@ -1,4 +1,4 @@
-//! A chat without a person: one message from standard input, the answer to standard output.
+//! A chat without a terminal: one message from standard input, the answer to standard output.
 
 use std::io::Read as _;
 
@@ -10,25 +10,25 @@ use toolgate_client::{Chunk, Client, Pause, Reply, RunId, ToolError};
 use super::Chat;
 use crate::output::{self, Reader};
 
-/// Says what stands in standard input. An error when the run did not complete.
+/// Sends the message on standard input. Fails if the run did not complete.
 pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
     let mut message = String::new();
     std::io::stdin()
         .read_to_string(&mut message)
-        .context("standard input is no text")?;
+        .context("standard input is not UTF-8 text")?;
     let message = message.trim();
     if message.is_empty() {
-        bail!("there is no message: give one on standard input, or start in a terminal");
+        bail!("there is no message, write one to standard input or start in a terminal");
     }
     let mut request = flags.request(message, flags.space);
     if flags.wait {
         request = request.until_end();
     }
     if !flags.yes {
-        // Calls that nothing here runs are not even claimed: other clients may have them at once.
+        // Only calls of local tools are claimed: other clients can claim the rest at once.
         let ours = client.client_tool_definitions().into_iter().map(|tool| tool.name);
         request = request.only(ours).on_tool_call(|_| async {
-            let refusal = ToolError::new("the user has not allowed tools to run here; --yes allows it");
+            let refusal = ToolError::new("the user has not allowed local tools to run, --yes allows it");
             Some(Err(refusal))
         });
     }
@@ -39,7 +39,7 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
             chunk = chat.next() => match chunk {
                 Some(Ok(Chunk::Started { run: started, .. })) => run = Some(started),
                 Some(Ok(Chunk::Event(event))) if flags.json => {
-                    // Whoever reads has seen enough; the run goes on at the gateway.
+                    // The reader has closed the pipe; the run continues at the gateway.
                     if print(event.json.as_str())? == Reader::Gone {
                         return Ok(());
                     }
@@ -47,7 +47,7 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
                 Some(Ok(Chunk::Finished(reply))) => return finish(&reply, flags.json),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(flags.explained(error)),
-                None => bail!("the chat ended without an end"),
+                None => bail!("the chat stream ended early"),
             },
             _ = tokio::signal::ctrl_c() => return stop(client, run).await,
         }
@@ -61,15 +61,15 @@ fn finish(reply: &Reply, json: bool) -> anyhow::Result<()> {
     let why = reply.error.as_deref().unwrap_or("no reason was given");
     match (reply.status, reply.pause) {
         (Status::Completed, _) => Ok(()),
-        (_, Some(Pause::ToolRounds)) => {
-            Err(anyhow!("tools ran in as many steps as --max-tool-rounds allows"))
-        }
+        (_, Some(Pause::ToolRounds)) => Err(anyhow!(
+            "local tools ran in as many steps as --max-tool-rounds allows"
+        )),
         (Status::WaitingApproval, _) => Err(anyhow!(
-            "the run waits for a person's approval; decide through the API (run {}), and --wait waits for it",
+            "the run {} waits for an approval, decide it over HTTP, --wait keeps waiting for it",
             reply.run
         )),
         (_, Some(Pause::Waiting)) => Err(anyhow!(
-            "the run waits for a client that has the tool (run {}, space {}); --wait waits for it",
+            "the run {} in {} waits for a client that has the tool, --wait keeps waiting for it",
             reply.run,
             reply.space
         )),

@@ -1,4 +1,4 @@
-//! What a person sees of a run.
+//! Shows a run's events to a person.
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
@@ -11,12 +11,12 @@ use toolgate_kernel::tool::Placement;
 /// Most characters of an input or an output that are shown.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// Writes to standard output. What a model or a tool says can never steer the terminal: control characters are
-/// left out.
+/// Writes to standard output. Control characters in the text of a model or a tool are removed, so that it
+/// cannot control the terminal.
 #[derive(Debug)]
 pub struct Screen {
     colours: bool,
-    /// The cursor stands at the beginning of a line.
+    /// Whether the cursor is at the beginning of a line.
     at_start: bool,
 }
 
@@ -29,7 +29,7 @@ enum Style {
 }
 
 impl Screen {
-    /// With colours on a terminal, unless `NO_COLOR` says no.
+    /// Uses colours on a terminal, unless `NO_COLOR` is set.
     pub fn new() -> Self {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
@@ -38,14 +38,14 @@ impl Screen {
         }
     }
 
-    /// Shows what an event means to a person; `here` are the names of the tools that run here.
+    /// Shows an event; `here` are the names of the local tools.
     pub fn show(&mut self, event: &Event, here: &[String]) {
         let Some(body) = &event.body else { return };
         match body {
             Body::TextEnd(_) | Body::ReasoningEnd(_) => self.fresh_line(),
             Body::ReasoningDelta(more) => self.think(&more.delta),
             Body::StepRetry(retry) => self.note(format_args!(
-                "the model broke off; asking again ({})",
+                "the model's reply broke off, retrying ({})",
                 retry.attempt
             )),
             Body::ToolInputAvailable(call) => {
@@ -72,7 +72,7 @@ impl Screen {
                 self.outcome('✗', Style::Red, format_args!("{} {}", failed.tool_name, cut(why)));
             }
             Body::ToolOutputDenied(no) => {
-                let why = no.reason.as_deref().unwrap_or("a person said no");
+                let why = no.reason.as_deref().unwrap_or("the call was rejected");
                 self.outcome('✗', Style::Red, format_args!("{} {}", no.tool_name, cut(why)));
             }
             Body::Notification(news) => self.note(format_args!("{}", clean(&news.title))),
@@ -88,30 +88,30 @@ impl Screen {
         }
     }
 
-    /// More of what the model says.
+    /// Appends text of the model.
     pub fn say(&mut self, text: &str) {
         self.put(&clean(text));
     }
 
-    /// Something about the conversation.
+    /// Shows a notice about the conversation.
     pub fn note(&mut self, words: impl Display) {
         let words = self.styled(&words.to_string(), Style::Dim);
         self.line(words);
     }
 
-    /// Something that went wrong.
+    /// Shows an error.
     pub fn error(&mut self, words: impl Display) {
         let words = self.styled(&words.to_string(), Style::Red);
         self.line(words);
     }
 
-    /// A line of its own.
+    /// Shows a line of its own.
     pub fn line(&mut self, words: impl Display) {
         self.fresh_line();
         self.put(&format!("{words}\n"));
     }
 
-    /// Ends the line that was begun.
+    /// Ends the current line.
     pub fn fresh_line(&mut self) {
         if !self.at_start {
             self.put("\n");
@@ -156,7 +156,7 @@ impl Screen {
     }
 }
 
-/// JSON on one line, not too long.
+/// JSON on one line, cut to [`SHOWN_CHARS_MAX`].
 pub fn short(json: &Json) -> String {
     cut(json.as_str())
 }
@@ -172,13 +172,13 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Text without what could steer a terminal, or show something else than stands there.
+/// Removes characters that could control a terminal, or make text look different from what it is.
 pub fn clean(text: &str) -> String {
     text.chars().filter(|c| is_seen(*c)).collect()
 }
 
-/// Not so are controls, and characters without a shape of their own: of no width, or turning the direction of what
-/// follows.
+/// Whether a character is visible: no control character, none of zero width, and none that changes the
+/// direction of the text after it.
 pub fn is_seen(c: char) -> bool {
     let steers = c.is_control() && !matches!(c, '\n' | '\t');
     let unseen = matches!(
@@ -189,7 +189,7 @@ pub fn is_seen(c: char) -> bool {
     !steers && !unseen
 }
 
-/// Whether all of a value is shown on one line.
+/// Whether the whole value is shown on one line.
 pub fn is_short(json: &Json) -> bool {
     short(json) == json.as_str()
 }

@@ -1,4 +1,4 @@
-//! Lines that a person types: messages, answers to questions, inputs in an editor.
+//! Reads what a person types: messages, answers to questions, inputs in an editor.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use rustyline::error::ReadlineError;
 use rustyline::{Config, DefaultEditor};
 use serde_json::Value;
 
-/// Messages that are remembered over sessions.
+/// Messages that the history file keeps.
 const HISTORY_LINES: usize = 1_000;
 
-/// What came of asking for a line.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// A line.
+    /// A line of text.
     Line(String),
     /// Ctrl-C.
     Interrupt,
@@ -22,7 +22,7 @@ pub enum Typed {
     End,
 }
 
-/// The keyboard. A line that is being typed can be edited; messages can be had again with the arrow keys.
+/// The keyboard, with line editing and a history of messages.
 pub struct Terminal {
     messages: DefaultEditor,
     answers: DefaultEditor,
@@ -30,7 +30,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// With the messages of earlier sessions.
+    /// Opens the terminal and loads the history of earlier sessions.
     pub fn open() -> anyhow::Result<Self> {
         let config = || anyhow::Ok(Config::builder().max_history_size(HISTORY_LINES)?.build());
         let mut terminal = Self {
@@ -39,13 +39,13 @@ impl Terminal {
             history: history_file(),
         };
         if let Some(file) = &terminal.history {
-            // None at the first time; and a chat without history is still a chat.
+            // There is none at the first start, and a chat works without history.
             let _ = terminal.messages.load_history(file);
         }
         Ok(terminal)
     }
 
-    /// The next message.
+    /// Reads the next message.
     pub fn message(&mut self, prompt: &str) -> anyhow::Result<Typed> {
         let typed = read(&mut self.messages, prompt)?;
         if let Typed::Line(line) = &typed
@@ -60,13 +60,13 @@ impl Terminal {
         Ok(typed)
     }
 
-    /// The answer to a question; not remembered.
+    /// Reads the answer to a question; it is not added to the history.
     pub fn answer(&mut self, question: &str) -> anyhow::Result<Typed> {
         read(&mut self.answers, question)
     }
 }
 
-/// Blocks this thread until a line is there; other tasks go on elsewhere.
+/// Blocks this thread until a line is typed; other tasks run on other threads.
 fn read(editor: &mut DefaultEditor, prompt: &str) -> anyhow::Result<Typed> {
     match tokio::task::block_in_place(|| editor.readline(prompt)) {
         Ok(line) => Ok(Typed::Line(line)),
@@ -76,7 +76,7 @@ fn read(editor: &mut DefaultEditor, prompt: &str) -> anyhow::Result<Typed> {
     }
 }
 
-/// `$XDG_STATE_HOME/toolgate/chat-history`, made ready.
+/// `$XDG_STATE_HOME/toolgate/chat-history`; creates its directory.
 fn history_file() -> Option<PathBuf> {
     let absolute = |name| {
         std::env::var_os(name)
@@ -89,7 +89,7 @@ fn history_file() -> Option<PathBuf> {
     Some(directory.join("chat-history"))
 }
 
-/// Lets the person change a value in their editor.
+/// Opens a value in the person's editor and returns the edited one.
 pub fn edit(value: &Value) -> anyhow::Result<Value> {
     let mut file = tempfile::Builder::new()
         .prefix("toolgate-")
@@ -101,15 +101,18 @@ pub fn edit(value: &Value) -> anyhow::Result<Value> {
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".into());
     let mut words = shlex::split(&editor).unwrap_or_default().into_iter();
-    let program = words.next().context("EDITOR names no program")?;
+    let program = words
+        .next()
+        .context("EDITOR is empty, set it to an editor's command")?;
     let status = tokio::task::block_in_place(|| {
         std::process::Command::new(&program)
             .args(words)
             .arg(file.path())
             .status()
     });
-    let status = status.with_context(|| format!("{program} does not start; EDITOR names another"))?;
+    let status =
+        status.with_context(|| format!("{program} cannot be started, set EDITOR to another editor"))?;
     anyhow::ensure!(status.success(), "{program} ended with {status}");
     let text = std::fs::read_to_string(file.path())?;
-    serde_json::from_str(&text).context("this is no JSON")
+    serde_json::from_str(&text).context("the edited text is not JSON")
 }

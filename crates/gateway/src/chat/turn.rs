@@ -1,4 +1,4 @@
-//! One message, and everything until the agent has answered.
+//! One message, until its run has ended or waits.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,18 @@ use toolgate_kernel::json::Json;
 use super::screen::{Screen, clean, is_seen, is_short, short};
 use super::terminal::{Terminal, Typed, edit};
 
-/// The agent's own tool for asking the person: whoever sits at the terminal is that person.
+/// The client tool with which an agent asks the person: at a terminal, that is whoever types.
 const ASK_USER: &str = "ask_user";
 
-/// Which tools may run here without a question.
+/// The local tools that run without confirmation.
 #[derive(Debug)]
-pub struct Asking {
+pub struct Confirmation {
     all: bool,
     always: BTreeSet<String>,
 }
 
-impl Asking {
-    /// About every tool, or about none.
+impl Confirmation {
+    /// Asks before every tool, or before none.
     pub fn new(yes: bool) -> Self {
         Self {
             all: yes,
@@ -38,7 +38,7 @@ impl Asking {
     }
 }
 
-/// A call that waits for the person's word.
+/// A call that waits for the person's confirmation.
 struct Question {
     call: ToolCall,
     answer: oneshot::Sender<Answer>,
@@ -49,13 +49,13 @@ enum Answer {
     Instead(Result<Value, ToolError>),
 }
 
-/// Says it and follows until the run has ended; gives the space of the conversation.
+/// Sends a message and follows its run; returns the space of the conversation.
 pub async fn turn(
     client: &Client,
     request: ChatRequest,
     terminal: &mut Terminal,
     screen: &mut Screen,
-    asking: &mut Asking,
+    confirmation: &mut Confirmation,
 ) -> Result<Option<SpaceId>, Error> {
     let (ask, questions) = mpsc::channel(1);
     let here: Vec<String> = client
@@ -63,14 +63,14 @@ pub async fn turn(
         .into_iter()
         .map(|tool| tool.name)
         .collect();
-    // A call that nothing here executes is left to other clients.
-    let taken = here.iter().map(String::as_str).chain([ASK_USER]);
-    let chat = client.chat_stream(request.until_end().only(taken).on_tool_call(asked_first(ask)));
+    // Calls that nothing on this client executes are left to other clients.
+    let claimed = here.iter().map(String::as_str).chain([ASK_USER]);
+    let chat = client.chat_stream(request.until_end().only(claimed).on_tool_call(confirm_first(ask)));
     let turn = Turn {
         client,
         terminal,
         screen,
-        asking,
+        confirmation,
         here,
         run: None,
         space: None,
@@ -79,8 +79,8 @@ pub async fn turn(
     turn.follow(chat, questions).await
 }
 
-/// Before a call runs here, the person is asked.
-fn asked_first(
+/// Asks the person before a local tool runs.
+fn confirm_first(
     ask: mpsc::Sender<Question>,
 ) -> impl Fn(ToolCall) -> futures_util::future::BoxFuture<'static, Option<Result<Value, ToolError>>>
 + Send
@@ -111,7 +111,7 @@ struct Turn<'a> {
     client: &'a Client,
     terminal: &'a mut Terminal,
     screen: &'a mut Screen,
-    asking: &'a mut Asking,
+    confirmation: &'a mut Confirmation,
     here: Vec<String>,
     run: Option<RunId>,
     space: Option<SpaceId>,
@@ -124,7 +124,7 @@ impl Turn<'_> {
         mut chat: ChatStream,
         mut questions: mpsc::Receiver<Question>,
     ) -> Result<Option<SpaceId>, Error> {
-        // One listener for the whole turn: none of the person's is lost between two chunks.
+        // One listener for the whole turn, so that no Ctrl-C is lost between two chunks.
         let mut interrupts =
             signal(SignalKind::interrupt()).map_err(|error| Error::Setup(error.to_string()))?;
         loop {
@@ -132,32 +132,32 @@ impl Turn<'_> {
                 biased;
                 _ = interrupts.recv() => {
                     if self.stopping {
-                        self.screen.note("left to itself");
+                        self.screen.note("left, the run continues at the gateway");
                         return Ok(self.space);
                     }
-                    self.stop().await;
+                    self.cancel().await;
                 }
                 Some(question) = questions.recv() => {
                     let answer = self.ask(&question.call).await;
-                    // A call that was settled meanwhile has nobody who waits.
+                    // An error means that the call has ended meanwhile.
                     let _ = question.answer.send(answer);
                 }
                 chunk = chat.next() => match chunk {
                     Some(Ok(Chunk::Finished(reply))) => {
                         self.screen.fresh_line();
                         if reply.pause == Some(Pause::ToolRounds) {
-                            self.screen.note("stopped: tools ran in as many steps as --max-tool-rounds allows");
+                            self.screen.note("stopped, local tools ran in as many steps as --max-tool-rounds allows");
                         }
                         return Ok(self.space);
                     }
-                    Some(chunk) => self.take(chunk?).await,
+                    Some(chunk) => self.show_chunk(chunk?).await,
                     None => return Ok(self.space),
                 },
             }
         }
     }
 
-    async fn take(&mut self, chunk: Chunk) {
+    async fn show_chunk(&mut self, chunk: Chunk) {
         match chunk {
             Chunk::Started { run, space } => (self.run, self.space) = (Some(run), Some(space)),
             Chunk::Text(words) => self.screen.say(&words),
@@ -171,8 +171,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks the gateway to stop the run; its end arrives as an event.
-    async fn stop(&mut self) {
+    /// Requests cancellation of the run; its end arrives as an event.
+    async fn cancel(&mut self) {
         self.stopping = true;
         self.screen.note("stopping");
         if let Some(run) = self.run
@@ -182,12 +182,12 @@ impl Turn<'_> {
         }
     }
 
-    /// Whether a call may run here; or its result, for a question to the person.
+    /// Whether a call may run; or its result, for a question to the person.
     async fn ask(&mut self, call: &ToolCall) -> Answer {
         if call.name == ASK_USER && !self.here.contains(&call.name) {
             return Answer::Instead(self.ask_user(&call.input).await);
         }
-        if !self.asking.is_needed(&call.name) {
+        if !self.confirmation.is_needed(&call.name) {
             return Answer::Run;
         }
         let json = Json::from(&call.input);
@@ -204,7 +204,7 @@ impl Turn<'_> {
             match self.choose(&question, letters).await.as_deref() {
                 Some("y") => return Answer::Run,
                 Some("a") => {
-                    self.asking.always.insert(call.name.clone());
+                    self.confirmation.always.insert(call.name.clone());
                     return Answer::Run;
                 }
                 Some("s") => self.screen.line(all_of(&call.input)),
@@ -226,13 +226,13 @@ impl Turn<'_> {
         match self.terminal.answer("? ") {
             Ok(Typed::Line(line)) => Ok(line.trim().into()),
             _ => {
-                self.stop().await;
+                self.cancel().await;
                 Err(ToolError::new("the user did not answer"))
             }
         }
     }
 
-    /// A tool needs a person's yes: asks until there is a decision that the gateway takes.
+    /// Asks the person until the gateway has accepted a decision.
     async fn decide(&mut self, asked: &ToolApprovalRequest) {
         let input = asked.input.as_ref().map(Json::to_value).unwrap_or_default();
         let pretty = serde_json::to_string_pretty(&input).unwrap_or_default();
@@ -264,7 +264,7 @@ impl Turn<'_> {
                 Ok(_) => return,
                 Err(error) => {
                     self.screen.error(&error);
-                    // Decided by somebody else, or too late: there is nothing left to ask.
+                    // Decided by somebody else, or expired: there is nothing left to decide.
                     if matches!(error.status(), Some(404 | 409 | 410)) {
                         return;
                     }
@@ -273,7 +273,7 @@ impl Turn<'_> {
         }
     }
 
-    /// One of the letters; none when the person interrupts, which stops the run.
+    /// Asks for one of the letters; `None` if the person presses Ctrl-C, which cancels the run.
     async fn choose(&mut self, question: &str, letters: &[&str]) -> Option<String> {
         self.screen.fresh_line();
         loop {
@@ -285,7 +285,7 @@ impl Turn<'_> {
                     }
                 }
                 _ => {
-                    self.stop().await;
+                    self.cancel().await;
                     return None;
                 }
             }
@@ -293,7 +293,7 @@ impl Turn<'_> {
     }
 }
 
-/// A value with everything in it: what has no shape of its own is written as an escape.
+/// The whole value as text; invisible characters are written as escapes.
 fn all_of(value: &Value) -> String {
     let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
     let seen = |c: char| match is_seen(c) {

@@ -1,4 +1,4 @@
-//! `toolgate agent check`: agents in files, checked as the gateway would read them.
+//! `toolgate agent check`: validates agent files as the gateway would.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use toolgate_engine::tools::ServerTools;
 use toolgate_kernel::agent::{self, Defaults};
 
 use super::tool_check::toolkit;
-use crate::agents::{Fault, Written, is_about_the_folder, text};
+use crate::agents::{AgentFile, Fault, is_folder_readme, text};
 use crate::output;
 use crate::serve;
 use crate::settings::Settings;
@@ -23,13 +23,13 @@ pub struct Check {
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
-    /// A settings file, for the model of agents that name none
+    /// Settings file, for the model of agents that name none
     #[arg(long, value_name = "FILE", env = "TOOLGATE_CONFIG")]
     config: Option<PathBuf>,
 }
 
 impl Check {
-    /// Prints the report; the code says whether everything is sound.
+    /// Prints the report; the exit code is 0 if every file is valid.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
         let tools = toolkit(&settings)?;
@@ -37,10 +37,10 @@ impl Check {
             model: serve::default_model(&settings.model),
             actions: &|action| tools.action(action),
         };
-        // What the gateway would leave alone in a folder is no agent here either.
+        // Files that the gateway ignores in a folder are ignored here too.
         let is_left_alone = |file: &Path| {
             let name = file.file_name().and_then(|name| name.to_str());
-            name.is_some_and(is_about_the_folder)
+            name.is_some_and(is_folder_readme)
         };
         let files = self.files.iter().filter(|file| !is_left_alone(file));
         let reports: Vec<Report> = files.map(|file| check(file, &defaults)).collect();
@@ -67,7 +67,7 @@ fn check(file: &Path, defaults: &Defaults<'_>) -> Report {
     let has_action = |name: &str| (defaults.actions)(name).is_some();
     let written = match text(file)
         .map_err(|fault| vec![fault])
-        .and_then(|text| Written::read(file, &text, &has_action))
+        .and_then(|text| AgentFile::read(file, &text, &has_action))
     {
         Ok(written) => written,
         Err(errors) => return Report { errors, ..report },
@@ -86,12 +86,12 @@ fn check(file: &Path, defaults: &Defaults<'_>) -> Report {
     report
 }
 
-/// What is to be said of a file.
+/// The report on one file.
 #[derive(Debug, Serialize)]
 struct Report {
     file: String,
     valid: bool,
-    /// The agent's name, when it has one.
+    /// The agent's name, if the file could be parsed.
     agent: Option<String>,
     /// The names of its tools.
     tools: Vec<String>,
@@ -117,7 +117,7 @@ impl fmt::Display for Report {
         match (&self.agent, self.valid) {
             (Some(agent), true) => {
                 let tools = count(self.tools.len(), "tool");
-                writeln!(out, "{file}: the agent {agent} with {tools} is sound")
+                writeln!(out, "{file}: the agent {agent} with {tools} is valid")
             }
             _ => writeln!(out, "{file}: {}", count(self.errors.len(), "problem")),
         }

@@ -1,4 +1,4 @@
-//! `toolgate tool check`: definitions in files, checked as the gateway would check them.
+//! `toolgate tool check`: validates tool definitions in files as the gateway would.
 
 use std::fmt;
 use std::io::{IsTerminal, Read};
@@ -32,30 +32,31 @@ const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub struct Check {
-    /// JSON files: a definition, a list of them, `{"tools": […]}` or an agent's configuration; `-` reads the input
+    /// JSON files: a definition, a list of them, `{"tools": […]}` or an agent's configuration; `-` reads
+    /// standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// By which rules [default: trusted for an agent's configuration, otherwise client]
+    /// Rules to validate by [default: trusted for an agent's configuration, otherwise client]
     #[arg(long, value_name = "PROFILE")]
     profile: Option<Profile>,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
-    /// A settings file, for its limits
+    /// Settings file, for its limits
     #[arg(long, value_name = "FILE", env = "TOOLGATE_CONFIG")]
     config: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Profile {
-    /// For tools that come with a request
+    /// Rules for client tools in a request
     Client,
-    /// For an agent's tools
+    /// Rules for an agent's tools
     Trusted,
 }
 
 impl Check {
-    /// Prints the report; the code says whether everything is sound.
+    /// Prints the report; the exit code is 0 if everything is valid.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
         let limits = settings.client_tools.limits()?;
@@ -82,7 +83,7 @@ impl Check {
             true => format!("{}\n", serde_json::to_string_pretty(&reports)?),
             false => reports.iter().map(Report::to_string).collect(),
         };
-        // The code tells also whoever reads no further.
+        // The exit code is right also if the reader has closed the pipe.
         output::print(&text)?;
         match reports.iter().all(|report| report.valid) {
             true => Ok(ExitCode::SUCCESS),
@@ -107,7 +108,7 @@ impl Check {
     }
 }
 
-/// The gateway's tools, to be asked what they say of themselves. Nothing is kept.
+/// The server tools, for their schemas and descriptions. Stores nothing.
 pub(super) fn toolkit(settings: &Settings) -> anyhow::Result<Toolkit> {
     let store = Arc::new(MemoryStore::new());
     let reader = Arc::new(Reader::here());
@@ -129,11 +130,11 @@ pub(super) fn toolkit(settings: &Settings) -> anyhow::Result<Toolkit> {
     }))
 }
 
-/// What is written in a file.
+/// The contents of a file.
 enum Form<'v> {
     /// An agent's configuration.
     Agent,
-    /// A definition or a list of them, and where it stands.
+    /// A definition or a list of them, and its JSON pointer.
     Tools(&'v Value, &'static str),
 }
 
@@ -149,21 +150,21 @@ impl<'v> Form<'v> {
     }
 }
 
-/// Whether something with these members is an agent rather than a tool.
+/// Whether an object with these members is an agent rather than a tool.
 fn is_agent(has: impl Fn(&str) -> bool) -> bool {
     ["tools", "agent", "instructions", "model", "loop"]
         .into_iter()
         .any(has)
 }
 
-/// The value in a file, or why there is none.
+/// Reads and parses a file.
 fn read(file: &PathBuf) -> Result<Value, Problem> {
     let open = || -> std::io::Result<Box<dyn Read>> {
         if file.as_os_str() != "-" {
             return Ok(Box::new(std::fs::File::open(file)?));
         }
         if std::io::stdin().is_terminal() {
-            eprintln!("reading definitions from the terminal; end with Ctrl-D");
+            eprintln!("reading definitions from the terminal, end them with Ctrl-D");
         }
         Ok(Box::new(std::io::stdin()))
     };
@@ -172,13 +173,13 @@ fn read(file: &PathBuf) -> Result<Value, Problem> {
         .and_then(|source| source.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
         .map_err(|error| Problem::new("", format!("cannot be read: {error}")))?;
     if text.len() as u64 > FILE_BYTES_MAX {
-        let words = format!("has more than {FILE_BYTES_MAX} bytes");
-        return Err(Problem::new("", words));
+        let message = format!("has more than {FILE_BYTES_MAX} bytes");
+        return Err(Problem::new("", message));
     }
     serde_json::from_str(&text).map_err(|error| Problem::new("", format!("is not JSON: {error}")))
 }
 
-/// What is to be said of a file.
+/// The report on one file.
 #[derive(Debug, Serialize)]
 struct Report {
     file: String,
@@ -219,7 +220,7 @@ impl fmt::Display for Report {
             _ => format!("{many} {what}s"),
         };
         match self.valid {
-            true => writeln!(out, "{file}: {} sound", count(self.tools.len(), "tool")),
+            true => writeln!(out, "{file}: {} valid", count(self.tools.len(), "tool")),
             false => writeln!(out, "{file}: {}", count(self.errors.len(), "problem")),
         }
     }

@@ -73,9 +73,9 @@ fn sound_agents_in_both_forms_pass() {
     let (code, told) = check(files.path(), &["research.md", "guide.json", "plain.json"]);
     assert_eq!(
         told,
-        "research.md: the agent research-agent with 3 tools is sound\n\
-         guide.json: the agent guide with 0 tools is sound\n\
-         plain.json: the agent plain with 0 tools is sound\n"
+        "research.md: the agent research-agent with 3 tools is valid\n\
+         guide.json: the agent guide with 0 tools is valid\n\
+         plain.json: the agent plain with 0 tools is valid\n"
     );
     assert_eq!(code, 0);
 }
@@ -254,7 +254,7 @@ async fn a_file_that_is_renamed_keeps_its_agent_and_two_files_cannot_share_one()
     let gateway = Gateway::start(&[("TOOLGATE_AGENTS", &path)]).await;
     let api = gateway.api();
     assert!(
-        gateway.log().contains("the agent one is written in a.md already"),
+        gateway.log().contains("the agent one is already defined in a.md"),
         "{}",
         gateway.log()
     );

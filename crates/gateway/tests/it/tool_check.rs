@@ -52,11 +52,11 @@ fn sound_definitions_of_every_form_pass() {
     let (code, told) = files.check(&["one.json", "list.json", "tools.json", "agent.json"]);
     assert_eq!(
         told,
-        "one.json: 1 tool sound\n\
+        "one.json: 1 tool valid\n\
          list.json#/1: warning: old is deprecated: Use beep.\n\
-         list.json: 2 tools sound\n\
-         tools.json: 1 tool sound\n\
-         agent.json: 1 tool sound\n"
+         list.json: 2 tools valid\n\
+         tools.json: 1 tool valid\n\
+         agent.json: 1 tool valid\n"
     );
     assert_eq!(code, 0);
 }
@@ -75,7 +75,7 @@ fn everything_wrong_is_told_with_file_and_place() {
         lines[1].starts_with("list.json#/1/parameters/required: error: "),
         "{told}"
     );
-    assert_eq!(lines[2..4], ["list.json: 2 problems", "good.json: 1 tool sound"]);
+    assert_eq!(lines[2..4], ["list.json: 2 problems", "good.json: 1 tool valid"]);
     assert!(
         lines[4].starts_with("none.json#: error: cannot be read: "),
         "{told}"

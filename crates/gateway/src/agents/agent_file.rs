@@ -1,4 +1,4 @@
-//! An agent as somebody wrote it, and everything that is wrong with it.
+//! An agent read from a file, and its errors.
 
 use std::path::Path;
 
@@ -7,42 +7,42 @@ use serde_json::Value;
 use toolgate_kernel::name::{AgentName, BadName};
 use toolgate_kernel::problem::Problem;
 
+use super::lines::Lines;
 use super::markdown;
-use super::place::Places;
 
 /// Largest file that is read.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// An agent's name and configuration, read from a file. It may still be wrong.
-pub struct Written {
-    /// What the file calls the agent, or else what the file is called.
+/// An agent's name and configuration, read from a file. The configuration is not validated yet.
+pub struct AgentFile {
+    /// The agent's name in the file, or the file's name without its extension.
     pub name: AgentName,
-    /// The configuration, as the HTTP door would take it.
+    /// The configuration, as the HTTP API accepts it.
     pub config: Value,
-    /// What was wrong already in the way it is written.
+    /// Problems found while parsing the file.
     problems: Vec<Problem>,
-    places: Places,
+    lines: Lines,
 }
 
-/// Something wrong in a file.
+/// An error in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Counted from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// JSON pointer to the value at fault, in the file's own form; empty for all of it.
+    /// JSON pointer to the invalid value, in the file's own form; empty for the whole file.
     pub pointer: String,
     /// What was seen and what would have been right.
     pub message: String,
 }
 
-impl Written {
-    /// Reads a file by the form that its name tells. `has_action` knows the gateway's own tools.
+impl AgentFile {
+    /// Parses a file by the extension of its name. `has_action` knows the server tools.
     pub fn read(path: &Path, text: &str, has_action: &dyn Fn(&str) -> bool) -> Result<Self, Vec<Fault>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let (config, named, problems, places) = match path.extension().and_then(|end| end.to_str()) {
+        let (config, named, problems, lines) = match path.extension().and_then(|end| end.to_str()) {
             Some("md") => {
                 let page = markdown::read(text, has_action).map_err(|fault| vec![fault])?;
-                (page.config, page.name, page.problems, page.places)
+                (page.config, page.name, page.problems, page.lines)
             }
             _ => {
                 let config: Value = serde_json::from_str(text).map_err(|error| {
@@ -50,14 +50,14 @@ impl Written {
                     vec![Fault::at(error.line(), message)]
                 })?;
                 let named = config.pointer("/agent/name").cloned();
-                (config, named, Vec::new(), Places::json(text))
+                (config, named, Vec::new(), Lines::json(text))
             }
         };
         let name = match &named {
             Some(Value::String(name)) => name.clone(),
             Some(other) => {
                 let message = format!("expected the agent's name, got {other}");
-                return Err(vec![Fault::at(places.line("/name"), message)]);
+                return Err(vec![Fault::at(lines.line("/name"), message)]);
             }
             None => path
                 .file_stem()
@@ -71,17 +71,17 @@ impl Written {
             } else {
                 "/name"
             };
-            vec![Fault::at(places.line(pointer), bad.to_string())]
+            vec![Fault::at(lines.line(pointer), bad.to_string())]
         })?;
         Ok(Self {
             name,
             config,
             problems,
-            places,
+            lines,
         })
     }
 
-    /// Everything that is wrong: with the way it is written, and with the configuration that came of it.
+    /// All errors: those found while parsing, and those of the configuration.
     pub fn faults(&self, of_config: Vec<Problem>) -> Vec<Fault> {
         let known = |problem: &Problem| {
             let mut before = self.problems.iter();
@@ -93,15 +93,15 @@ impl Written {
             .iter()
             .cloned()
             .chain(new)
-            .map(|p| self.placed(p))
+            .map(|p| self.locate(p))
             .collect();
         faults.sort_by_key(|fault| fault.line);
         faults
     }
 
-    /// The problem with the place where its author finds it.
-    pub fn placed(&self, problem: Problem) -> Fault {
-        let (pointer, line) = self.places.find(&problem.pointer);
+    /// The problem with its line, and its pointer in the form that the author wrote.
+    pub fn locate(&self, problem: Problem) -> Fault {
+        let (pointer, line) = self.lines.find(&problem.pointer);
         Fault {
             line,
             pointer,
@@ -111,7 +111,7 @@ impl Written {
 }
 
 impl Fault {
-    /// With a line or a whole file.
+    /// An error at a line, without a pointer.
     pub fn at(line: usize, message: impl Into<String>) -> Self {
         Self {
             line: line.max(1),

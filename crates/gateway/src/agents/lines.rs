@@ -1,4 +1,4 @@
-//! The lines of a file at which the parts of a configuration stand.
+//! Maps JSON pointers of a configuration to lines of its file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,66 +8,66 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 
-/// Parts that a configuration has and Markdown has not, because they say what is plain there.
-const UNWRITTEN: [&str; 2] = ["execution", "properties"];
+/// Members that a configuration has and Markdown leaves implicit.
+const IMPLICIT: [&str; 2] = ["execution", "properties"];
 
-/// Where everything in a file stands.
-pub struct Places {
-    root: Place,
+/// The line of every value in a file.
+pub struct Lines {
+    root: LineNode,
 }
 
-/// A value with its line, counted from 1.
+/// A value's line, counted from 1, with those of its members.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct LineNode {
     line: usize,
-    parts: BTreeMap<String, Place>,
+    parts: BTreeMap<String, LineNode>,
 }
 
-impl Places {
-    /// Of a JSON text. A text that is no JSON has only its first line.
+impl Lines {
+    /// The lines of a JSON text. A text that is not JSON has only its first line.
     pub fn json(text: &str) -> Self {
         Self {
-            root: json_place(text, text),
+            root: json_lines(text, text),
         }
     }
 
-    /// Of front matter that begins behind so many lines.
+    /// The lines of front matter that begins after `lines_before` lines.
     pub fn yaml(root: &Node, lines_before: usize) -> Self {
         Self {
-            root: root.place(root.line, lines_before),
+            root: root.lines(root.line, lines_before),
         }
     }
 
-    /// The part that `pointer` means, or the nearest around it: its own pointer and its line.
+    /// The value at `pointer`, or its nearest ancestor that is written in the file: its pointer and its line.
     pub fn find(&self, pointer: &str) -> (String, usize) {
-        let mut place = &self.root;
+        let mut node = &self.root;
         let mut found = String::new();
         for segment in pointer.split('/').skip(1) {
             let name = segment.replace("~1", "/").replace("~0", "~");
-            match place.parts.get(&name) {
+            match node.parts.get(&name) {
                 Some(part) => {
-                    place = part;
+                    node = part;
                     found = format!("{found}/{segment}");
                 }
-                None if UNWRITTEN.contains(&segment) => {}
+                None if IMPLICIT.contains(&segment) => {}
                 None => break,
             }
         }
-        (found, place.line)
+        (found, node.line)
     }
 
-    /// The line of the part that `pointer` means.
+    /// The line of the value at `pointer`.
     pub fn line(&self, pointer: &str) -> usize {
         self.find(pointer).1
     }
 }
 
-/// `raw` is a piece of `text`, so where it begins tells its line.
-fn json_place(text: &str, raw: &str) -> Place {
+/// `raw` is a slice of `text`, so its offset gives its line.
+fn json_lines(text: &str, raw: &str) -> LineNode {
     let raw = raw.trim_start();
     let offset = raw.as_ptr() as usize - text.as_ptr() as usize;
     let line = 1 + text[..offset].bytes().filter(|byte| *byte == b'\n').count();
-    let inside = |part: &RawValue| json_place(text, part.get());
+    let inside = |part: &RawValue| json_lines(text, part.get());
     let parts = if let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(raw) {
         members
             .into_iter()
@@ -81,7 +81,7 @@ fn json_place(text: &str, raw: &str) -> Place {
     } else {
         BTreeMap::new()
     };
-    Place { line, parts }
+    LineNode { line, parts }
 }
 
 /// A value of front matter with its line.
@@ -95,12 +95,12 @@ pub struct Node {
 enum Kind {
     Leaf(Value),
     List(Vec<Node>),
-    /// With the line of each name.
+    /// Members, each with the line of its name.
     Map(Vec<(String, usize, Node)>),
 }
 
 impl Node {
-    /// The value alone.
+    /// The value without lines.
     pub fn value(&self) -> Value {
         match &self.kind {
             Kind::Leaf(value) => value.clone(),
@@ -112,21 +112,21 @@ impl Node {
         }
     }
 
-    fn place(&self, line: usize, lines_before: usize) -> Place {
+    fn lines(&self, line: usize, lines_before: usize) -> LineNode {
         let parts = match &self.kind {
             Kind::Leaf(_) => BTreeMap::new(),
             Kind::List(items) => {
                 let named = items.iter().enumerate();
                 named
-                    .map(|(index, node)| (index.to_string(), node.place(node.line, lines_before)))
+                    .map(|(index, node)| (index.to_string(), node.lines(node.line, lines_before)))
                     .collect()
             }
             Kind::Map(members) => members
                 .iter()
-                .map(|(name, line, node)| (name.clone(), node.place(*line, lines_before)))
+                .map(|(name, line, node)| (name.clone(), node.lines(*line, lines_before)))
                 .collect(),
         };
-        Place {
+        LineNode {
             line: line + lines_before,
             parts,
         }
@@ -155,7 +155,7 @@ impl<'de> Visitor<'de> for KindVisitor {
     type Value = Kind;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a value that JSON has too")
+        out.write_str("a value that JSON can represent")
     }
     fn visit_bool<E>(self, value: bool) -> Result<Kind, E> {
         Ok(Kind::Leaf(value.into()))
