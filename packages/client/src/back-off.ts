@@ -1,7 +1,10 @@
 const DELAY_FIRST_MS = 250;
 const DELAY_MAX_MS = 15_000;
 
-/** How long to wait after the `attempt`-th failure: doubling, bounded, and spread so that clients do not return as one. */
+/**
+ * The wait after the `attempt`-th failure: exponential back-off with a maximum, and jitter so that clients do
+ * not retry at the same time.
+ */
 export function retryDelay(attempt: number): number {
   const ceiling = Math.min(DELAY_MAX_MS, DELAY_FIRST_MS * 2 ** (attempt - 1));
   return ceiling / 2 + Math.random() * (ceiling / 2);

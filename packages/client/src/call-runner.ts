@@ -14,40 +14,40 @@ import {
 import type { ToolCall, ToolContext } from './tool.js';
 import type { ToolOutcome, Tools } from './tools.js';
 
-/** How long a claim holds without another word, unless a job says otherwise; the word is said three times as often. */
+/** Lease of a claimed call in seconds, unless a job sets another; renewed three times as often. */
 const LEASE_SECONDS = 30;
 
-/** How a call went, seen from here. */
+/** How a call ended for this client. */
 export type Fate =
-  /** Executed here, and the result is on the gateway's disk. */
+  /** Executed here, and the gateway has stored the result. */
   | 'answered'
-  /** Somebody else executes it. */
+  /** Another client executes it. */
   | 'held'
-  /** Settled without us: answered by another, superseded, cancelled, timed out, unknown. */
+  /** Ended without this client: another result, superseded, cancelled, timed out, or unknown. */
   | 'settled'
-  /** Nothing here runs it; it is offered again. */
+  /** This client has no executor for it; the call was released. */
   | 'declined';
 
-/** What a call needs to be run. */
+/** A call to execute, and how. */
 export interface CallJob {
   call: ToolCall;
-  /** The name the claim is held by. */
+  /** The name that holds the lease. */
   holder: string;
   /** Runs the tool. A `ToolError` with code `TOOL_UNKNOWN` declines the call. */
   execute: (call: ToolCall, context: ToolContext) => unknown;
   timeoutMs?: number;
-  /** How long the claim outlives whoever holds it. */
+  /** How long the lease outlives a client that dies, in seconds. */
   leaseSeconds?: number;
-  /** Gives the call up and back. */
+  /** Cancels the execution and releases the call. */
   signal: AbortSignal;
   onStart?: (call: ToolCall) => void;
-  /** The tool has run; its result is handed in after this. */
+  /** Called when the tool has run, before its result is submitted. */
   onEnd?: (end: ToolEnd) => void;
 }
 
 /**
- * Claims a call, keeps the claim, executes, hands in the result. Goes on over lost connections and a restarting
- * gateway for as long as the signal allows.
+ * Claims a call, renews the lease, executes the tool, submits the result. Retries over disconnects and a
+ * restarting gateway for as long as the signal allows.
  */
 export class CallRunner {
   readonly #tools: Tools;
@@ -58,7 +58,9 @@ export class CallRunner {
     this.#log = log;
   }
 
-  /** Throws an `AbortedError` when the signal fires, and what the gateway refuses for reasons that are not the call's. */
+  /**
+   * Throws an `AbortedError` when the signal fires, and errors of the gateway that are not about the call.
+   */
   async run(job: CallJob): Promise<Fate> {
     const { call, signal } = job;
     const claimed = await this.#claim(job);
@@ -66,23 +68,23 @@ export class CallRunner {
     const stop = new AbortController();
     const forward = (): void => stop.abort(aborted(signal));
     signal.addEventListener('abort', forward, { once: true });
-    const heart = setInterval(() => this.#beat(job, stop), (leaseOf(job) * 1000) / 3);
+    const renewal = setInterval(() => this.#renewLease(job, stop), (leaseOf(job) * 1000) / 3);
     const timer = setTimer(job, stop);
     try {
       const outcome = await this.#execute(job, stop.signal);
       clearTimeout(timer);
       if (outcome === 'lost') return 'settled';
       if (outcome !== 'declined') return await this.#submit(job, outcome);
-      await this.#giveBack(job);
+      await this.#release(job);
       return 'declined';
     } catch (error) {
-      if (error instanceof AbortedError) await this.#giveBack(job);
+      if (error instanceof AbortedError) await this.#release(job);
       throw error;
     } finally {
-      clearInterval(heart);
+      clearInterval(renewal);
       clearTimeout(timer);
       signal.removeEventListener('abort', forward);
-      this.#log(`call ${call.toolCallId} of ${call.toolName}: done here`);
+      this.#log(`call ${call.toolCallId} of ${call.toolName}: result stored`);
     }
   }
 
@@ -90,11 +92,11 @@ export class CallRunner {
     const { call, holder, signal } = job;
     const claim = () => this.#tools.claim(call.toolCallId, { holder, leaseSeconds: leaseOf(job), signal });
     try {
-      await persist(claim, signal);
+      await retryUntilDone(claim, signal);
       return 'claimed';
     } catch (error) {
-      // A claim that was cut off may have been heard.
-      if (error instanceof AbortedError) await this.#giveBack(job);
+      // The claim may have reached the gateway although its response was lost.
+      if (error instanceof AbortedError) await this.#release(job);
       const fate = fateOf(error);
       if (fate === undefined) throw error;
       this.#log(`call ${call.toolCallId} of ${call.toolName}: ${(error as Error).message}`);
@@ -102,13 +104,16 @@ export class CallRunner {
     }
   }
 
-  /** A beat that is not heard is made up for by the next; one that is refused ends the execution. */
-  async #beat(job: CallJob, stop: AbortController): Promise<void> {
+  /**
+   * Renews the lease. A renewal that fails is made up for by the next; one that is rejected ends the
+   * execution.
+   */
+  async #renewLease(job: CallJob, stop: AbortController): Promise<void> {
     const { call, holder } = job;
     try {
       await this.#tools.claim(call.toolCallId, { holder, leaseSeconds: leaseOf(job), signal: stop.signal });
     } catch (error) {
-      if (fateOf(error) !== undefined) stop.abort(new LostClaim());
+      if (fateOf(error) !== undefined) stop.abort(new LostLease());
     }
   }
 
@@ -134,16 +139,19 @@ export class CallRunner {
       end({ result });
       return { result };
     } catch (error) {
-      if (error instanceof LostClaim) return 'lost';
+      if (error instanceof LostLease) return 'lost';
       if (error instanceof AbortedError) throw error;
       if (error instanceof ToolError && error.code === CODES.toolUnknown) return 'declined';
-      const words = wordsOf(error);
-      end({ result: { error: words }, error: words });
-      return { error: words };
+      const message = messageOf(error);
+      end({ result: { error: message }, error: message });
+      return { error: message };
     }
   }
 
-  /** A result that the gateway cannot take is handed in as an error, so that the run goes on. */
+  /**
+   * Submits the result. A result that the gateway rejects is replaced by an error, so that the run can
+   * continue.
+   */
   async #submit(job: CallJob, outcome: ToolOutcome): Promise<Fate> {
     const { call, holder, signal } = job;
     const submit = (given: ToolOutcome) =>
@@ -153,18 +161,18 @@ export class CallRunner {
         { signal },
       );
     try {
-      await persist(() => submit(outcome), signal);
+      await retryUntilDone(() => submit(outcome), signal);
       return 'answered';
     } catch (error) {
       if (fateOf(error) !== undefined) return 'settled';
       if (!isRefusalOfValue(error) || 'error' in outcome) throw error;
-      const words = `the tool ran, but its result was refused: ${wordsOf(error)}`;
-      await persist(() => submit({ error: words }), signal);
+      const message = `the tool ran, but its result was rejected: ${messageOf(error)}`;
+      await retryUntilDone(() => submit({ error: message }), signal);
       return 'answered';
     }
   }
 
-  /** Reports are sent one after another; of those that pile up only the last is. */
+  /** Sends progress reports one after another; of reports that queue up only the latest is sent. */
   #progressOf(call: ToolCall, signal: AbortSignal): (value: unknown) => Promise<void> {
     let next: { value: unknown } | undefined;
     let sending: Promise<void> | undefined;
@@ -175,7 +183,7 @@ export class CallRunner {
         await this.#tools
           .progress(call.toolCallId, value ?? null, { signal })
           .catch((error: unknown) =>
-            this.#log(`progress of ${call.toolName} was not delivered: ${wordsOf(error)}`),
+            this.#log(`progress of ${call.toolName} was not delivered: ${messageOf(error)}`),
           );
       }
       sending = undefined;
@@ -187,8 +195,8 @@ export class CallRunner {
     };
   }
 
-  /** Without the signal, which has fired; and without a care: a claim that is not given back runs out. */
-  async #giveBack({ call, holder }: CallJob): Promise<void> {
+  /** Without the signal, which has fired. Errors are ignored: a lease that is not released expires. */
+  async #release({ call, holder }: CallJob): Promise<void> {
     const signal = AbortSignal.timeout(GIVE_BACK_MS_MAX);
     await this.#tools.release(call.toolCallId, { holder, signal }).catch(() => {});
   }
@@ -196,8 +204,8 @@ export class CallRunner {
 
 const GIVE_BACK_MS_MAX = 2000;
 
-/** The gateway said that the call is no longer ours. */
-class LostClaim extends Error {}
+/** The gateway rejected the renewal of the lease. */
+class LostLease extends Error {}
 
 function leaseOf({ leaseSeconds = LEASE_SECONDS }: CallJob): number {
   return leaseSeconds;
@@ -208,11 +216,11 @@ function setTimer(
   stop: AbortController,
 ): ReturnType<typeof setTimeout> | undefined {
   if (timeoutMs === undefined) return undefined;
-  const words = `${call.toolName} gave no answer within ${timeoutMs} ms`;
-  return setTimeout(() => stop.abort(new TimeoutError(CODES.timeout, words)), timeoutMs);
+  const message = `${call.toolName} gave no result within ${timeoutMs} ms`;
+  return setTimeout(() => stop.abort(new TimeoutError(CODES.timeout, message)), timeoutMs);
 }
 
-/** What a refusal says of the call; `undefined` when it is about something else. */
+/** What an error says about the call; `undefined` if it is about something else. */
 function fateOf(error: unknown): 'held' | 'settled' | undefined {
   if (error instanceof ConflictError)
     return error.code === 'HELD' || error.code === 'NOT_APPROVED' ? 'held' : 'settled';
@@ -225,8 +233,8 @@ function isRefusalOfValue(error: unknown): boolean {
   );
 }
 
-/** Does it again for as long as waiting may help. */
-async function persist<T>(attempt: () => Promise<T>, signal: AbortSignal): Promise<T> {
+/** Retries for as long as the error is retryable and the signal allows. */
+async function retryUntilDone<T>(attempt: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (let failures = 1; ; failures += 1) {
     try {
       return await attempt();
@@ -238,7 +246,10 @@ async function persist<T>(attempt: () => Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-/** What the work gives, or the signal's reason as soon as it fires: an executor that does not listen holds up nobody. */
+/**
+ * The result of `work`, or the signal's reason as soon as it fires: an executor that ignores the signal
+ * blocks nobody.
+ */
 export function unlessAborted<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason);
@@ -250,18 +261,18 @@ export function unlessAborted<T>(work: () => Promise<T>, signal: AbortSignal): P
   });
 }
 
-/** A value as JSON will carry it; nothing becomes null. Throws for what JSON cannot say. */
+/** A value as JSON; `undefined` becomes null. Throws for values that JSON cannot represent. */
 function sendable(value: unknown): unknown {
   const text = JSON.stringify(value);
   return text === undefined ? null : value;
 }
 
-function wordsOf(error: unknown): string {
-  const words = error instanceof Error ? error.message : String(error);
-  return words || 'the tool failed without saying why';
+function messageOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message || 'the tool failed without a message';
 }
 
-/** `call_<run>_<number>` holds the id of its run. */
+/** The id of the run, which `call_<run>_<number>` contains. */
 function runOf(callId: string): string {
   return callId.replace(/^call_(.*)_\d+$/, 'run_$1');
 }

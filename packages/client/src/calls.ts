@@ -2,7 +2,7 @@ import type { Connection } from './connection.js';
 import type { CallOptions } from './resources.js';
 import type { Receipt } from './wire.js';
 
-/** Calls that wait for something outside; for backends only. */
+/** Calls that wait for a signal; needs a secret key. */
 export class Calls {
   readonly #connection: Connection;
   constructor(connection: Connection) {
@@ -10,8 +10,8 @@ export class Calls {
   }
 
   /**
-   * Ends the wait of a `waiting` call: its tool gives `{signal: value}`. The same again gets the same receipt; another
-   * value is a `ConflictError`, one that comes too late a `GoneError`.
+   * Ends the wait of a `waiting` call: its output is `{signal: value}`. The same signal again gets the same
+   * receipt; a different value is a `ConflictError`, one that arrives too late a `GoneError`.
    */
   signal(callId: string, value: unknown = null, options: CallOptions = {}): Promise<Receipt> {
     const path = `/v1/calls/${encodeURIComponent(callId)}/signal`;

@@ -1,7 +1,7 @@
-/** Items that may wait before a producer is asked to. */
+/** Queue length at which producers should wait (backpressure). */
 const LENGTH_MAX = 256;
 
-/** A queue with one reader. Producers that can wait, should. */
+/** A queue with one reader. Producers that can wait should await `room`. */
 export class Channel<T> {
   #items: T[] = [];
   #wakeReader: (() => void) | undefined;
@@ -12,7 +12,7 @@ export class Channel<T> {
     this.#wakeReader?.();
   }
 
-  /** Resolves when there is room again. */
+  /** Resolves when the queue is below its limit. */
   async room(): Promise<void> {
     if (this.#items.length < LENGTH_MAX) return;
     await new Promise<void>((resolve) => {

@@ -3,20 +3,23 @@ import { CODES, ValidationError } from './error.js';
 import type { ClientToolDefinition } from './tool.js';
 import type { StartRun } from './wire.js';
 
-/** The conversation of a chat; its last message is the new one. */
+/** The messages of a chat; the last one is the new one. */
 export function messagesOf({ messages, message }: ChatOptions): ChatMessage[] {
   const all: ChatMessage[] = [...(messages ?? [])];
   if (message !== undefined) all.push({ role: 'user', content: message });
   if (all.at(-1)?.role !== 'user') {
     const seen = all.length === 0 ? 'there is none' : `the last one is from "${all.at(-1)?.role}"`;
-    const words = `the last message must be from "user"; ${seen}`;
-    const errors = [{ pointer: '/messages', message: words }];
-    throw new ValidationError(CODES.validation, words, { errors });
+    const problem = `the last message must be from "user", ${seen}`;
+    const errors = [{ pointer: '/messages', message: problem }];
+    throw new ValidationError(CODES.validation, problem, { errors });
   }
   return all;
 }
 
-/** The body that starts a run; what was said before goes along for agents that take the caller's word for it. */
+/**
+ * The body that starts a run. Earlier messages are sent as history, which only agents with `history: client`
+ * use.
+ */
 export function chatRequest(
   options: ChatOptions,
   messages: ChatMessage[],

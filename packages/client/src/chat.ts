@@ -5,7 +5,7 @@ import { freshKey } from './fresh-key.js';
 import { type ChatHost, type Opened, Turn } from './turn.js';
 import type { StartRun } from './wire.js';
 
-/** Starts a run, yields what happens, and runs the calls that are for this client. */
+/** Starts a run, yields its chunks, and executes the calls of this client's tools. */
 export async function* chat(host: ChatHost, options: ChatOptions): AsyncGenerator<Chunk, ChatResult, void> {
   const messages = messagesOf(options);
   await host.ready();
@@ -25,7 +25,7 @@ export async function* chat(host: ChatHost, options: ChatOptions): AsyncGenerato
 async function start(host: ChatHost, request: StartRun, signal: AbortSignal | undefined): Promise<Opened> {
   const response = await host.connection.send('/v1/runs', {
     method: 'POST',
-    // Results are posted beside the stream, so that one slow tool holds up nothing.
+    // Results are posted on separate requests, so that a slow tool does not block the stream.
     query: { until: 'end' },
     body: request,
     headers: { accept: 'text/event-stream', 'idempotency-key': freshKey() },
@@ -34,7 +34,6 @@ async function start(host: ChatHost, request: StartRun, signal: AbortSignal | un
   });
   const runId = response.headers.get('toolgate-run-id');
   const spaceId = response.headers.get('toolgate-space-id');
-  if (!runId || !spaceId)
-    throw new ProtocolError(CODES.protocol, 'the gateway did not say which run it started');
+  if (!runId || !spaceId) throw new ProtocolError(CODES.protocol, 'the response of the gateway names no run');
   return { response, runId, spaceId };
 }

@@ -10,21 +10,21 @@ import type {
   Usage,
 } from './wire.js';
 
-/** One piece of a chat stream. A type that you do not know comes from a newer client: skip it. */
+/** One item of a chat stream. Skip types that you do not know: they come from a newer client. */
 export type Chunk =
   | { type: 'start'; value: { runId: RunId; spaceId: SpaceId } }
   | { type: 'text'; value: string }
   | { type: 'reasoning'; value: string }
-  /** The model broke off and is asked again: text and reasoning since the last `step` are void. */
+  /** The model's reply broke off and is requested again: discard text and reasoning since the last `step`. */
   | { type: 'retry'; value: { step: number } }
   | { type: 'step'; value: { step: number } }
   | { type: 'tool_call'; value: ToolCall & { placement: Placement } }
   | { type: 'tool_progress'; value: { toolCallId: string; toolName: string; progress: unknown } }
-  /** What a call gave, wherever it ran. `local` when this client ran it. */
+  /** The outcome of a call, wherever it ran. `local` if this client executed it. */
   | { type: 'tool_result'; value: ToolResult }
-  /** This client has run a tool. */
+  /** This client has executed a tool. */
   | { type: 'tool_end'; value: ToolEnd }
-  /** A person must decide; see `onApproval` and `client.approvals.decide`. */
+  /** A call waits for approval; see `onApproval` and `client.approvals.decide`. */
   | { type: 'approval'; value: ApprovalRequest }
   | {
       type: 'approval_decided';
@@ -33,19 +33,19 @@ export type Chunk =
   | { type: 'step_finish'; value: { step: number; reason: StepFinishEvent['reason']; usage: Usage } }
   | { type: 'finish'; value: Finish };
 
-/** What a call gave. */
+/** The outcome of a call. */
 export interface ToolResult {
   toolCallId: string;
   toolName: string;
-  /** Absent where it is not yours to see. A failed call has `{error}`. */
+  /** Absent if redacted for this user. A failed call has `{error}`. */
   result?: unknown;
-  /** The words of the failure, when it failed. */
+  /** The error message, if the call failed. */
   error?: string;
-  /** Whether this client ran it. */
+  /** Whether this client executed it. */
   local: boolean;
 }
 
-/** This client has run a tool. */
+/** An execution of a tool by this client. */
 export interface ToolEnd {
   toolCallId: string;
   toolName: string;
@@ -55,7 +55,7 @@ export interface ToolEnd {
   durationMs: number;
 }
 
-/** A question to a person: may this call run? */
+/** A request for approval of a call. */
 export interface ApprovalRequest {
   approvalId: string;
   toolCallId: string;
@@ -64,31 +64,31 @@ export interface ApprovalRequest {
   expiresAt?: string;
 }
 
-/** A person's answer. */
+/** A decision on an approval. */
 export type ApprovalDecision = { approved: true; input?: unknown } | { approved: false; reason?: string };
 
 /** How a chat stream ended. */
 export interface Finish {
   /**
-   * The run's own reason, or what it waits for: `tool-calls` (calls that this client does not run, or too many
-   * rounds), `approval` (a person).
+   * The run's own reason, or what it waits for: `tool-calls` (calls that this client does not execute, or
+   * `maxToolRounds` is reached), `approval` (a person).
    */
   reason: RunFinishEvent['reason'] | 'tool-calls' | 'approval';
   status: Status;
   usage?: Usage;
-  /** Why it failed. */
+  /** The error of a failed run. */
   error?: string;
   /** Calls that are still open. */
   pending: ToolCall[];
 }
 
-/** A whole chat answer. */
+/** The complete result of a chat. */
 export interface ChatResult {
   runId: RunId;
   spaceId: SpaceId;
-  /** The last words: those of the last step that had any. */
+  /** Text of the last step that had any. */
   text: string;
-  /** The last thoughts, the same way. */
+  /** Reasoning of the last step that had any. */
   reasoning: string;
   toolCalls: Array<ToolCall & { placement: Placement }>;
   toolResults: ToolResult[];
@@ -96,41 +96,49 @@ export interface ChatResult {
   finish: Finish;
 }
 
-/** Who said what. */
+/** A message of a conversation. */
 export interface ChatMessage {
   role: 'user' | 'assistant' | 'system';
   content: string | ChatPart[];
 }
 
-/** Words or an image. */
+/** A text or an image. */
 export type ChatPart = { type: 'text'; text: string } | { type: 'image'; url: string; mediaType?: string };
 
-/** What `chatStream` and `chat` take. */
+/** Options of `chatStream` and `chat`. */
 export interface ChatOptions {
   /** The conversation; the last message is the new one. */
   messages?: ChatMessage[];
-  /** The new message, when that is all. */
+  /** The new message, if there is no conversation to send. */
   message?: string | ChatPart[];
-  /** Who answers; otherwise the client's, the space's or the project's agent. */
+  /** The agent that answers; by default the client's, the space's or the project's agent. */
   agent?: string;
-  /** Where; otherwise the space of an earlier call whose messages these continue, or a new one. */
+  /** The space; by default the one of an earlier chat whose messages these continue, or a new one. */
   space?: string;
-  /** Of the agent's own client tools only those of these categories, and those of none. */
+  /** Selects among the agent's own client tools: those of these categories, and those without a category. */
   selectedToolCategories?: string[];
-  /** How often this client runs tools before it hands the run back; 5, and 0 for no limit. */
+  /** Steps in which this client executes tools before the stream ends; 5 by default, 0 for no limit. */
   maxToolRounds?: number;
-  /** Runs the calls instead of the executors. `client.execute(call, context)` does what would have been done. */
+  /**
+   * Executes the calls instead of the executors. `client.execute(call, context)` runs the default executor.
+   */
   onToolCall?: (call: ToolCall, context: ToolContext) => unknown;
-  /** Decides approvals. Without it `chatStream` waits for somebody who does, and `chat` ends with `approval`. */
+  /**
+   * Decides approvals. Without it `chatStream` waits until somebody else decides, and `chat` ends with
+   * `approval`.
+   */
   onApproval?: (request: ApprovalRequest) => ApprovalDecision | Promise<ApprovalDecision>;
-  /** Whether to go on waiting while a person decides. */
+  /** Whether to keep the stream open while an approval is undecided. */
   waitForApproval?: boolean;
-  /** Whether to go on waiting for calls that others run: another tab, a worker. Without it they end the stream. */
+  /**
+   * Whether to keep the stream open for calls that others execute: another tab, a worker. Without it such
+   * calls end the stream.
+   */
   waitForTools?: boolean;
-  /** Attached to the message; never given to a model. */
+  /** Data to attach to the message; never sent to a model. */
   metadata?: Record<string, unknown>;
-  /** The same id again is the same message. */
+  /** Idempotency key: a message with the same id is processed once. */
   messageId?: MessageId;
-  /** Ends the stream. The run goes on; `client.runs.cancel` stops it. */
+  /** Ends the stream. The run continues; `client.runs.cancel` cancels it. */
   signal?: AbortSignal;
 }

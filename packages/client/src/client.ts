@@ -28,29 +28,29 @@ import { Tools } from './tools.js';
 import type { ChatHost } from './turn.js';
 import { satisfies } from './version-range.js';
 
-/** What a client is made of. */
+/** Options of a client. */
 export interface ToolgateClientOptions extends ConnectionOptions {
-  /** Who answers, unless a chat says otherwise. */
+  /** The agent of chats that name none. */
   agent?: string;
-  /** Says what the client does: to the console, or to a function of yours. */
+  /** Logs what the client does: to the console, or to a function. */
   debug?: boolean | ((line: string) => void);
-  /** A name for this client, by which it holds calls; a fresh one unless said otherwise. */
+  /** The name with which this client claims calls; a random one by default. */
   clientId?: string;
 }
 
-/** What a client tells those who listen with `client.on`. */
+/** Events of `client.on`. */
 export interface ClientEvents {
-  /** It begins to run a tool. */
+  /** A tool starts to execute. */
   tool_start: ToolCall;
-  /** It has run a tool. */
+  /** A tool has been executed. */
   tool_end: ToolEnd;
   /** A chat stream has ended. */
   finish: ChatResult;
 }
 
-/** A gateway, seen from a backend or a browser, and the tools that run here. */
+/** A gateway, as seen by a backend or a browser, and the client tools that run here. */
 export class ToolgateClient {
-  /** The name by which this client holds calls. */
+  /** The name with which this client claims calls. */
   readonly clientId: string;
   readonly runs: Runs;
   readonly spaces: Spaces;
@@ -102,8 +102,8 @@ export class ToolgateClient {
   }
 
   /**
-   * Adds a plugin. Throws a `PluginError` at once when it is malformed or in conflict with another. Its
-   * `onRegister` is awaited by `ready` and by every chat; when it fails, they throw and the plugin is gone.
+   * Registers a plugin. Throws a `PluginError` at once if it is malformed or conflicts with another. Its
+   * `onRegister` is awaited by `ready` and by every chat; if it fails, they throw and the plugin is removed.
    */
   use(plugin: ToolgatePlugin): this {
     this.#registry.add(plugin);
@@ -111,14 +111,17 @@ export class ToolgateClient {
     return this;
   }
 
-  /** Removes a plugin and waits for its `onUnregister`. Throws when there is none, or another depends on it. */
+  /**
+   * Removes a plugin and waits for its `onUnregister`. Throws if it is not registered, or another plugin
+   * depends on it.
+   */
   async unuse(name: string): Promise<void> {
     const plugin = this.#registry.remove(name);
     await this.#starting;
     await plugin.hooks?.onUnregister?.();
   }
 
-  /** Adds one tool, the type of its arguments inferred from `parameters` or `input`. */
+  /** Registers one tool, with the type of its arguments inferred from `parameters` or `input`. */
   registerTool<const P extends ToolParameters>(tool: SchemaTool<P>): this;
   registerTool<S extends StandardSchema>(tool: StandardTool<S>): this;
   registerTool(tool: RunnableTool): this;
@@ -127,35 +130,35 @@ export class ToolgateClient {
     return this;
   }
 
-  /** Removes a tool that `registerTool` added. */
+  /** Removes a tool that was registered with `registerTool`. */
   unregisterTool(name: string): this {
     this.#registry.removeTool(name);
     return this;
   }
 
-  /** Whether a plugin of this name is there. */
+  /** Whether a plugin of this name is registered. */
   hasPlugin(name: string): boolean {
     return this.#registry.has(name);
   }
 
-  /** In the order of `use`. */
+  /** The names of all plugins, in the order of `use`. */
   getPluginNames(): string[] {
     return this.#registry.names();
   }
 
-  /** What the gateway is told with every chat. */
+  /** The tool definitions that are sent with every chat. */
   getClientToolDefinitions(): ClientToolDefinition[] {
     return this.#registry.definitions();
   }
 
-  /** Whether a tool has an executor here. */
+  /** Whether a tool has an executor on this client. */
   hasExecutor(toolName: string): boolean {
     return this.#registry.hasExecutor(toolName);
   }
 
   /**
-   * Runs a tool here and now, as a chat would, without telling the gateway. What an `onToolCall` of yours calls
-   * when it has nothing of its own to do.
+   * Executes a tool as a chat would, without the gateway. Call it from your `onToolCall` to run the default
+   * executor.
    */
   async execute(call: ToolCallLike, context: Partial<ToolContext> = {}): Promise<unknown> {
     const read = readToolCall(call);
@@ -170,26 +173,28 @@ export class ToolgateClient {
     });
   }
 
-  /** Resolves when every plugin has started. Rejects, once, with what kept one from it. */
+  /** Resolves when every plugin has started. Rejects, once, with the error of a plugin that has not. */
   async ready(): Promise<void> {
     await this.#starting;
     const failure = this.#failures.shift();
     if (failure !== undefined) throw failure;
   }
 
-  /** Listens to what this client does. Gives what stops it. */
+  /** Adds a listener for what this client does. Returns a function that removes it. */
   on<E extends keyof ClientEvents>(type: E, handler: (event: ClientEvents[E]) => void): () => void {
     const handlers = this.#listeners.get(type) ?? new Set();
     this.#listeners.set(type, handlers.add(handler));
     return () => handlers.delete(handler);
   }
 
-  /** Says something and yields the answer as it comes; runs the tools that the model asks this client for. */
+  /** Sends a message and yields the answer as it arrives; executes the calls of this client's tools. */
   chatStream(options: ChatOptions): AsyncGenerator<Chunk, ChatResult, void> {
     return chat(this.#host(), options);
   }
 
-  /** The answer as a whole. Ends with `approval` when a person must decide, unless `onApproval` does. */
+  /**
+   * Returns the complete answer. Ends with `approval` if a call waits for one, unless `onApproval` decides.
+   */
   async chat(options: ChatOptions | string): Promise<ChatResult> {
     const given = typeof options === 'string' ? { message: options } : options;
     const stream = this.chatStream({ waitForApproval: false, ...given });
@@ -199,23 +204,23 @@ export class ToolgateClient {
     }
   }
 
-  /** Closes what serves tools and removes all plugins, the last one first. */
+  /** Closes tool servers and removes all plugins, the last one first. */
   async close(): Promise<void> {
     await Promise.all([...this.#servers].map((server) => server.close()));
     for (const name of this.getPluginNames().reverse()) await this.unuse(name);
   }
 
   async #start(plugin: ToolgatePlugin): Promise<void> {
-    // Removed before its turn came.
+    // It was removed before it could start.
     if (!this.#registry.has(plugin.name)) return;
     try {
       await this.#refuseEngine(plugin);
       await plugin.hooks?.onRegister?.(this);
       this.#registry.refresh(plugin.name);
     } catch (cause) {
-      const words = `plugin "${plugin.name}" did not start: ${cause instanceof Error ? cause.message : cause}`;
+      const message = `plugin "${plugin.name}" could not be started: ${cause instanceof Error ? cause.message : cause}`;
       this.#failures.push(
-        cause instanceof PluginError ? cause : new PluginError(CODES.pluginFailed, words, { cause }),
+        cause instanceof PluginError ? cause : new PluginError(CODES.pluginFailed, message, { cause }),
       );
       if (this.#registry.has(plugin.name)) this.#registry.remove(plugin.name);
     }
@@ -226,10 +231,10 @@ export class ToolgateClient {
     this.#version ??= this.#gatewayVersion();
     const version = await this.#version;
     if (version === undefined)
-      return this.#log(`plugin ${name}: the gateway's version is not known; not checked`);
+      return this.#log(`plugin ${name}: the gateway's version is unknown, its range is not checked`);
     if (satisfies(version, engine) === false) {
-      const words = `plugin "${name}" needs a gateway ${engine}; this one is ${version}`;
-      throw new PluginError(CODES.pluginEngine, words);
+      const message = `plugin "${name}" needs a gateway of version ${engine}, this one is ${version}`;
+      throw new PluginError(CODES.pluginEngine, message);
     }
   }
 
@@ -238,7 +243,7 @@ export class ToolgateClient {
       const document = await this.#connection.json<{ info?: { version?: string } }>('/openapi.json');
       return document.info?.version;
     } catch {
-      // Asked again by the next plugin; a gateway that is away fails the request itself.
+      // Read again for the next plugin; if the gateway is unavailable, the chat's own request fails.
       this.#version = undefined;
       return undefined;
     }
@@ -255,13 +260,13 @@ export class ToolgateClient {
       agent: this.#agent,
       ready: () => this.ready(),
       log: this.#log,
-      onToolStart: (call) => this.#tell('tool_start', call),
-      onToolEnd: (end) => this.#tell('tool_end', end),
-      onFinish: (result) => this.#tell('finish', result),
+      onToolStart: (call) => this.#emit('tool_start', call),
+      onToolEnd: (end) => this.#emit('tool_end', end),
+      onFinish: (result) => this.#emit('finish', result),
     };
   }
 
-  #tell<E extends keyof ClientEvents>(type: E, event: ClientEvents[E]): void {
+  #emit<E extends keyof ClientEvents>(type: E, event: ClientEvents[E]): void {
     this.#log(`${type} ${'toolName' in event ? event.toolName : ''}`.trim());
     for (const handler of this.#listeners.get(type) ?? []) {
       try {

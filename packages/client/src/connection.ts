@@ -1,20 +1,20 @@
 import { pause, retryDelay } from './back-off.js';
 import { AbortedError, CODES, ConnectionError, errorOf, ProtocolError, ToolgateError } from './error.js';
 
-/** Tries of a request that is safe to send again. */
+/** Attempts of a request that is safe to repeat. */
 const TRIES_MAX = 4;
 
 /** How a client reaches its gateway. */
 export interface ConnectionOptions {
-  /** The gateway's address, such as `http://127.0.0.1:8787`. */
+  /** The gateway's URL, such as `http://127.0.0.1:8787`. */
   url: string;
-  /** A backend's secret key, `sk_…`. Never in a browser. */
+  /** The secret key of a backend, `sk_…`. Never use it in a browser. */
   key?: string;
-  /** A project's public key, `pk_…`, together with `token`. */
+  /** The project's public key, `pk_…`, together with `token`. */
   publicKey?: string;
-  /** The user's JWT, or what fetches a fresh one. */
+  /** The user's JWT, or a function that fetches a fresh one. */
   token?: string | (() => string | Promise<string>);
-  /** Instead of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: typeof globalThis.fetch;
 }
 
@@ -22,22 +22,22 @@ export interface ConnectionOptions {
 export interface RequestOptions {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   query?: Record<string, string | number | undefined>;
-  /** Sent as JSON. */
+  /** A body, sent as JSON. */
   body?: unknown;
-  /** Sent as they are, instead of `body`. */
+  /** A raw body, instead of `body`. */
   bytes?: Uint8Array<ArrayBuffer>;
   headers?: Record<string, string>;
   signal?: AbortSignal;
   /**
-   * Whether sending it twice does no harm. Such a request is sent again when the connection breaks or the
-   * gateway is busy. Reads always are.
+   * Whether repeating it does no harm. Such a request is retried when the connection breaks or the gateway is
+   * unavailable. Reads always are.
    */
   safe?: boolean;
-  /** Whether it is sent even though the page that sends it goes away. */
+  /** Whether it is sent even if the page is being closed. */
   keepalive?: boolean;
 }
 
-/** Sends requests with the caller's credentials, and reads refusals as errors. */
+/** Sends requests with the caller's credentials, and throws error responses. */
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #base: string;
@@ -49,7 +49,7 @@ export class Connection {
     this.#log = log;
   }
 
-  /** The JSON of an answer; `undefined` when it has none. */
+  /** The JSON of a response; `undefined` if it has no body. */
   async json<T>(path: string, options: RequestOptions = {}): Promise<T> {
     const response = await this.send(path, options);
     if (response.status === 204) return undefined as T;
@@ -58,11 +58,11 @@ export class Connection {
     } catch (cause) {
       throw options.signal?.aborted
         ? aborted(options.signal)
-        : new ProtocolError(CODES.protocol, `${path} gave an answer that is not JSON`, { cause });
+        : new ProtocolError(CODES.protocol, `${path} returned a response that is not JSON`, { cause });
     }
   }
 
-  /** An accepted answer. Refusals and broken connections are thrown. */
+  /** A successful response. Error responses and broken connections are thrown. */
   async send(path: string, options: RequestOptions = {}): Promise<Response> {
     const safe = options.safe ?? (options.method ?? 'GET') === 'GET';
     for (let attempt = 1; ; attempt += 1) {
@@ -70,7 +70,7 @@ export class Connection {
         return await this.#once(path, options);
       } catch (error) {
         if (!(safe && error instanceof ToolgateError && error.retryable) || attempt >= TRIES_MAX) throw error;
-        this.#log(`${path}: ${error.message}; trying again`);
+        this.#log(`${path}: ${error.message}; retrying`);
         await pause(error.retryAfterMs ?? retryDelay(attempt), options.signal);
         if (options.signal?.aborted) throw aborted(options.signal);
       }
@@ -117,13 +117,13 @@ export class Connection {
   }
 }
 
-/** The error of a caller that has had enough. */
+/** The error for an aborted signal. */
 export function aborted(signal: AbortSignal): AbortedError {
   return new AbortedError(CODES.aborted, 'the caller aborted the request', { cause: signal.reason });
 }
 
 function unreachable(base: string, cause: unknown): ConnectionError {
-  return new ConnectionError(CODES.connection, `the gateway at ${base} was not reached`, {
+  return new ConnectionError(CODES.connection, `the gateway at ${base} cannot be reached`, {
     cause,
     retryable: true,
   });

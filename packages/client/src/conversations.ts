@@ -1,35 +1,38 @@
 import type { ChatMessage } from './chunk.js';
 
-/** How many conversations are remembered; the one that was continued longest ago goes first. */
+/** Conversations that are remembered; the least recently continued one is dropped first. */
 const CONVERSATIONS_MAX = 64;
 
-/** Which space holds which conversation, so that a caller who sends all messages each time goes on in the same one. */
+/**
+ * Maps conversations to spaces, so that a caller who sends all messages each time continues in the same
+ * space.
+ */
 export class Conversations {
-  /** What was said by others than the agent, by space; the last entry is the newest. */
-  readonly #said = new Map<string, string[]>();
+  /** Messages of others than the agent, by space; the last entry is the most recent. */
+  readonly #messages = new Map<string, string[]>();
 
-  /** The space whose conversation these messages continue: the one with the most in common. */
+  /** The space whose conversation these messages continue: the one with the longest common prefix. */
   find(messages: ChatMessage[], agent: string | undefined): string | undefined {
-    const words = wordsOf(messages, agent);
+    const texts = textsOf(messages, agent);
     let best: { space: string; length: number } | undefined;
-    for (const [space, earlier] of this.#said) {
+    for (const [space, earlier] of this.#messages) {
       const continues =
-        earlier.length < words.length && earlier.every((word, index) => word === words[index]);
+        earlier.length < texts.length && earlier.every((text, index) => text === texts[index]);
       if (continues && earlier.length >= (best?.length ?? 0)) best = { space, length: earlier.length };
     }
     return best?.space;
   }
 
   remember(space: string, messages: ChatMessage[], agent: string | undefined): void {
-    this.#said.delete(space);
-    this.#said.set(space, wordsOf(messages, agent));
-    const [oldest] = this.#said.keys();
-    if (this.#said.size > CONVERSATIONS_MAX && oldest !== undefined) this.#said.delete(oldest);
+    this.#messages.delete(space);
+    this.#messages.set(space, textsOf(messages, agent));
+    const [oldest] = this.#messages.keys();
+    if (this.#messages.size > CONVERSATIONS_MAX && oldest !== undefined) this.#messages.delete(oldest);
   }
 }
 
-/** What the agent said is left out: callers keep it, shorten it or leave it out as they like. */
-function wordsOf(messages: ChatMessage[], agent: string | undefined): string[] {
-  const said = messages.filter(({ role }) => role !== 'assistant');
-  return [`agent ${agent ?? ''}`, ...said.map(({ role, content }) => `${role} ${JSON.stringify(content)}`)];
+/** Messages of the agent are left out: callers keep, shorten or drop them. */
+function textsOf(messages: ChatMessage[], agent: string | undefined): string[] {
+  const others = messages.filter(({ role }) => role !== 'assistant');
+  return [`agent ${agent ?? ''}`, ...others.map(({ role, content }) => `${role} ${JSON.stringify(content)}`)];
 }

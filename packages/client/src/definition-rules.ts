@@ -2,7 +2,7 @@ import { CODES, ValidationError } from './error.js';
 import type { ClientToolDefinition } from './tool.js';
 import type { Fault } from './wire.js';
 
-/** What the gateway accepts from a client, unless its settings say otherwise. */
+/** The gateway's default limits on client tools. */
 export const NAME_PATTERN: RegExp = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 export const DESCRIPTION_LENGTH_MAX = 1024;
 export const SCHEMA_DEPTH_MAX = 5;
@@ -17,24 +17,24 @@ export const SCHEMA_TYPES: ReadonlySet<string> = new Set([
   'null',
 ]);
 
-/** The definitions, or everything that is wrong with them. */
+/** Valid definitions, or all problems. */
 export type Validation =
   | { success: true; data: ClientToolDefinition[] }
   | { success: false; errors: Fault[] };
 
-/** The definitions, when they are fit to be sent. Throws a `ValidationError` that says everything that is wrong. */
+/** Returns the definitions if they are valid. Throws a `ValidationError` that lists all problems. */
 export function validateToolDefinitions(tools: unknown): ClientToolDefinition[] {
   const checked = safeValidateToolDefinitions(tools);
   if (checked.success) return checked.data;
-  const words = checked.errors.map(({ pointer, message }) => `${pointer || '/'}: ${message}`).join('; ');
-  throw new ValidationError(CODES.validation, `the tool definitions are not valid: ${words}`, {
+  const problems = checked.errors.map(({ pointer, message }) => `${pointer || '/'}: ${message}`).join('; ');
+  throw new ValidationError(CODES.validation, `the tool definitions are not valid: ${problems}`, {
     errors: checked.errors,
   });
 }
 
 /**
- * Looks for what the gateway would refuse: names, descriptions, the shape of the parameters, nesting. It is the
- * gateway that decides; this says the same earlier.
+ * Checks what the gateway would reject: names, descriptions, the shape of the parameters, nesting. The
+ * gateway decides; this reports the same problems earlier.
  */
 export function safeValidateToolDefinitions(tools: unknown): Validation {
   if (!Array.isArray(tools)) {
@@ -71,7 +71,7 @@ function faultsOfTool(tool: Record<string, unknown>, pointer: string): Fault[] {
   }
   const length = typeof description === 'string' ? [...description].length : 0;
   if (length < 1 || length > DESCRIPTION_LENGTH_MAX) {
-    const message = `expected a text of 1 to ${DESCRIPTION_LENGTH_MAX} characters; got ${typeof description === 'string' ? length : shown(description)}`;
+    const message = `expected a string of 1 to ${DESCRIPTION_LENGTH_MAX} characters, got ${typeof description === 'string' ? length : shown(description)}`;
     faults.push({ pointer: `${pointer}/description`, message });
   }
   if (!isRecord(parameters) || parameters.type !== 'object') {
@@ -98,13 +98,13 @@ function faultsOfSchema(schema: unknown, pointer: string, depth: number): Fault[
   }
   for (const keyword of ['$ref', '$dynamicRef']) {
     if (keyword in schema) {
-      const message = `${keyword} is not allowed here; write out what it stands for`;
+      const message = `${keyword} is not allowed in a client tool, write the schema out`;
       faults.push({ pointer: `${pointer}/${keyword}`, message });
     }
   }
   const count = isRecord(schema.properties) ? Object.keys(schema.properties).length : 0;
   if (count > PROPERTIES_MAX) {
-    const message = `${count} properties in one object; at most ${PROPERTIES_MAX} are allowed`;
+    const message = `${count} properties in one object, at most ${PROPERTIES_MAX} are allowed`;
     faults.push({ pointer: `${pointer}/properties`, message });
   }
   for (const [place, part] of subschemas(schema))
@@ -112,7 +112,7 @@ function faultsOfSchema(schema: unknown, pointer: string, depth: number): Fault[
   return faults;
 }
 
-/** Keywords whose value is a schema, an array of them, or an object of them. */
+/** Keywords whose value is a schema, an array of schemas, or an object of schemas. */
 const SINGLE = [
   'items',
   'contains',
@@ -126,7 +126,7 @@ const SINGLE = [
 const LISTS = ['prefixItems', 'allOf', 'anyOf', 'oneOf'] as const;
 const MAPS = ['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions'] as const;
 
-/** The schemas right below one, each with its place. */
+/** The direct subschemas of a schema, each with its JSON pointer. */
 export function* subschemas(schema: Record<string, unknown>): Generator<[place: string, schema: unknown]> {
   for (const keyword of SINGLE) if (keyword in schema) yield [`/${keyword}`, schema[keyword]];
   for (const keyword of LISTS) {

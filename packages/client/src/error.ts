@@ -1,18 +1,21 @@
 import type { Fault, Problem } from './wire.js';
 
-/** Anything that goes wrong with a gateway or a plugin. `code` is stable; the words are for people. */
+/** Any error of the gateway or a plugin. `code` is stable; the message is for people. */
 export class ToolgateError extends Error {
-  /** The gateway's code (`NOT_FOUND`, `VALIDATION_FAILED`, …) or one of ours (`CONNECTION`, `ABORTED`, …). */
+  /**
+   * The gateway's code (`NOT_FOUND`, `VALIDATION_FAILED`, …) or the client's own (`CONNECTION`, `ABORTED`,
+   * …).
+   */
   readonly code: string;
-  /** The HTTP status, when the gateway answered. */
+  /** The HTTP status, if the gateway answered. */
   readonly status: number | undefined;
-  /** Everything that is wrong with what was sent, each with a JSON pointer. */
+  /** All problems of the request, each with a JSON pointer. */
   readonly errors: readonly Fault[];
-  /** Whether the same request may succeed later. */
+  /** Whether a retry may succeed. */
   readonly retryable: boolean;
   /** How long the gateway asked to wait, in milliseconds. */
   readonly retryAfterMs: number | undefined;
-  /** What the gateway answered. */
+  /** The problem document of the response. */
   readonly problem: Problem | undefined;
 
   constructor(code: string, message: string, details: ErrorDetails = {}) {
@@ -27,7 +30,7 @@ export class ToolgateError extends Error {
   }
 }
 
-/** What an error knows beside its code and its words. */
+/** Optional members of an error. */
 export interface ErrorDetails {
   status?: number;
   errors?: readonly Fault[];
@@ -37,34 +40,34 @@ export interface ErrorDetails {
   cause?: unknown;
 }
 
-/** 401 and 403: the key or the token does not open this. */
+/** 401 and 403: the key or the JWT does not give access. */
 export class AccessError extends ToolgateError {}
-/** 404: there is none, or it is not yours to know. */
+/** 404: it does not exist, or you may not know that it does. */
 export class NotFoundError extends ToolgateError {}
-/** 409: something else holds. `problem.winner` or `problem.claim` says what. */
+/** 409: conflict. `problem.winner` is the winning receipt, or `problem.claim` the lease. */
 export class ConflictError extends ToolgateError {}
 /** 410: too late. `code` is the reason: `TIMEOUT`, `CANCELLED`, `SUPERSEDED`, `DENIED`. */
 export class GoneError extends ToolgateError {}
-/** 422: `errors` says everything that is wrong. Also thrown before a request, by the client's own checks. */
+/** 422: `errors` lists all problems. Also thrown before a request, by the client's own checks. */
 export class ValidationError extends ToolgateError {}
-/** 429: too many requests. */
+/** 429: over the rate limit. */
 export class RateLimitedError extends ToolgateError {}
 /** 5xx: nothing was done. */
 export class UnavailableError extends ToolgateError {}
-/** The gateway was not reached, or the connection broke. */
+/** The gateway cannot be reached, or the connection broke. */
 export class ConnectionError extends ToolgateError {}
-/** The gateway said something that this client does not understand. */
+/** The gateway's response cannot be read by this version of the client. */
 export class ProtocolError extends ToolgateError {}
-/** A tool took longer than it may. */
+/** A tool exceeded its timeout. */
 export class TimeoutError extends ToolgateError {}
 /** The caller's signal fired. */
 export class AbortedError extends ToolgateError {}
-/** A plugin is malformed, in conflict with another, or failed to start. */
+/** A plugin is malformed, conflicts with another, or could not be started. */
 export class PluginError extends ToolgateError {}
-/** A tool could not be run here. */
+/** A tool could not be executed on this client. */
 export class ToolError extends ToolgateError {}
 
-/** Codes that are not the gateway's. */
+/** Codes of errors that are not the gateway's. */
 export const CODES = {
   connection: 'CONNECTION',
   aborted: 'ABORTED',
@@ -82,16 +85,19 @@ export const CODES = {
   validation: 'VALIDATION_FAILED',
 } as const;
 
-/** Reads a refusal. Never throws: an answer that is no problem document is still an error with a status. */
+/**
+ * The error for an error response. Never throws: a response without a problem document is still an error with
+ * a status.
+ */
 export async function errorOf(response: Response): Promise<ToolgateError> {
   const status = response.status;
   const problem = await problemOf(response);
   const code = problem?.code ?? CODES.http;
-  const words = problem?.detail ?? `the gateway answered ${status} ${response.statusText}`.trim();
+  const message = problem?.detail ?? `the gateway answered ${status} ${response.statusText}`.trim();
   const retryAfterMs = retryAfterOf(response.headers.get('retry-after'));
   const retryable = status === 429 || status === 503 || status === 408 || status === 502 || status === 504;
   const details: ErrorDetails = { status, problem, retryable, retryAfterMs };
-  return new (classFor(status))(code, words, details);
+  return new (classFor(status))(code, message, details);
 }
 
 function classFor(status: number): typeof ToolgateError {

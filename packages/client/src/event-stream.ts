@@ -7,12 +7,12 @@ import type { Event } from './wire.js';
 /** An event by its type. */
 export type EventOf<T extends Event['type']> = Extract<Event, { type: T }>;
 
-/** What a handler is given: the event, and the same again as `data` for those who look there. */
+/** The argument of a handler: the event, and the same event again as `data`. */
 export type Delivered<E extends Event = Event> = E & { readonly data: E };
 
-/** What `subscribe` takes. */
+/** Options of `subscribe`. */
 export interface SubscribeOptions {
-  /** The `seq` of the last event that was read; nothing for all of them. */
+  /** The cursor: `seq` of the last event that was read; all events if not set. */
   after?: number;
   /** Closes the stream. */
   signal?: AbortSignal;
@@ -21,18 +21,18 @@ export interface SubscribeOptions {
 /** What to follow, and from where. */
 export interface FollowOptions extends SubscribeOptions {
   path: string;
-  /** The answer to read first, when a request has opened the stream already. */
+  /** A response that has opened the stream already, to read first. */
   opened?: Response;
-  /** Told of every connection, also of those after a cut. */
+  /** Called on every connection, reconnects included. */
   onOpen?: () => void;
-  /** Told of every cut that it will come back from. */
+  /** Called on every disconnect that is followed by a reconnect. */
   onCut?: () => void;
 }
 
 /**
- * Events one by one, without gap and without repeat. Reconnects from the last one after any cut, with growing
- * pauses; ends when a run has ended. Throws what waiting does not cure: no access, not found, a cursor that is
- * past retention (`GoneError`), the caller's abort.
+ * Yields events without gaps or duplicates. Reconnects from the last event after any disconnect, with
+ * exponential back-off; ends when a run has ended. Throws errors that a retry does not fix: no access, not
+ * found, a cursor past retention (`GoneError`), the caller's abort.
  */
 export async function* follow(
   connection: Connection,
@@ -54,7 +54,7 @@ export async function* follow(
         failures = 0;
         asked = undefined;
         yield event;
-        // Yielding gave the caller time to change its mind.
+        // The caller may have aborted while it handled the yielded event.
         if (signal?.aborted) throw aborted(signal);
         if (event.type === 'run-finish' && path.startsWith('/v1/runs/')) return;
       }
@@ -80,11 +80,11 @@ async function openAt(
 ): Promise<Response> {
   const headers: Record<string, string> = { accept: 'text/event-stream' };
   if (cursor !== undefined) headers['last-event-id'] = String(cursor);
-  // Coming back is this file's work, with its own count of failures.
+  // Not retried by the connection: this loop reconnects, with its own count of failures.
   return connection.send(path, { headers, safe: false, ...(signal ? { signal } : {}) });
 }
 
-/** An event of a type that is not known yet is passed on; what is no event at all is skipped. */
+/** Parses an event. An event of an unknown type is passed on; a value that is not an event is skipped. */
 function parse(data: string): Event | undefined {
   let value: unknown;
   try {
@@ -96,23 +96,23 @@ function parse(data: string): Event | undefined {
   return typeof event?.type === 'string' && typeof event.seq === 'number' ? (event as Event) : undefined;
 }
 
-/** What a stream says of itself. */
+/** Notifications about the stream itself. */
 export interface StreamNotes {
-  /** A connection stands; also after a cut. */
+  /** A connection is open; also after a reconnect. */
   open: undefined;
-  /** The connection broke, or could not be made; it is tried again. */
+  /** The connection broke or could not be opened; it is retried. */
   cut: undefined;
-  /** It ended for good, because of this; or a handler threw this. */
+  /** The stream ended with this error, or a handler threw it. */
   error: unknown;
-  /** It ended. */
+  /** The stream ended. */
   close: undefined;
 }
 
 type Handler = (value: never) => unknown;
 
 /**
- * The events of a run or a space. Listen with `on`, or iterate. Nothing is sent until one of them is done;
- * several handlers share a connection, each iteration has its own.
+ * The events of a run or a space. Listen with `on`, or iterate. Nothing is requested before that; handlers
+ * share one connection, each iteration has its own.
  */
 export class EventStream implements AsyncIterable<Event> {
   readonly #connection: Connection;
@@ -134,17 +134,17 @@ export class EventStream implements AsyncIterable<Event> {
       });
   }
 
-  /** The `seq` of the last event that was delivered: give it as `after` to go on from here later. */
+  /** The cursor: `seq` of the last event that was delivered; pass it as `after` to resume later. */
   get cursor(): number | undefined {
     return this.#cursor;
   }
 
-  /** Whether it was closed, or has ended. */
+  /** Whether the stream was closed or has ended. */
   get closed(): boolean {
     return this.#stop.signal.aborted;
   }
 
-  /** Calls `handler` for every event of a type, `*` for all of them. Gives what stops it. */
+  /** Calls `handler` for every event of a type, `*` for all of them. Returns a function that removes it. */
   on<T extends Event['type']>(type: T, handler: (event: Delivered<EventOf<T>>) => unknown): () => void;
   on(type: '*', handler: (event: Delivered) => unknown): () => void;
   on<N extends keyof StreamNotes>(note: N, handler: (value: StreamNotes[N]) => unknown): () => void;
@@ -153,20 +153,20 @@ export class EventStream implements AsyncIterable<Event> {
     this.#handlers.set(type, handlers.add(handler));
     if (!this.#started && !this.closed) {
       this.#started = true;
-      // After the caller has added its other handlers.
+      // Deferred, so that the caller can add its other handlers first.
       queueMicrotask(() => this.#pump());
     }
     return () => handlers.delete(handler);
   }
 
-  /** Ends it. No handler is called for an event after this. */
+  /** Closes the stream. No handler is called for an event after this. */
   close(): void {
     if (this.closed) return;
     this.#stop.abort();
-    this.#tell('close', undefined);
+    this.#emit('close', undefined);
   }
 
-  /** Ends quietly when the stream is closed; throws what ends it otherwise. */
+  /** Ends when the stream is closed; throws the error that ends it otherwise. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Event, void, void> {
     if (this.closed) return;
     try {
@@ -183,8 +183,8 @@ export class EventStream implements AsyncIterable<Event> {
     return follow(this.#connection, {
       path: this.#options.path,
       signal: this.#stop.signal,
-      onOpen: () => this.#tell('open', undefined),
-      onCut: () => this.#tell('cut', undefined),
+      onOpen: () => this.#emit('open', undefined),
+      onCut: () => this.#emit('cut', undefined),
       ...(this.#cursor === undefined ? {} : { after: this.#cursor }),
     });
   }
@@ -194,20 +194,20 @@ export class EventStream implements AsyncIterable<Event> {
       for await (const event of this.#follow()) {
         this.#cursor = event.seq;
         const delivered = Object.defineProperty(event, 'data', { value: event, enumerable: false });
-        this.#tell(event.type, delivered);
-        this.#tell('*', delivered);
+        this.#emit(event.type, delivered);
+        this.#emit('*', delivered);
       }
     } catch (error) {
-      if (!(error instanceof AbortedError)) this.#tell('error', error);
+      if (!(error instanceof AbortedError)) this.#emit('error', error);
     }
     this.close();
   }
 
-  /** A handler that fails does not fail the stream: its error goes to the `error` handlers. */
-  #tell(type: string, value: unknown): void {
+  /** An error of a handler does not end the stream: it goes to the `error` handlers. */
+  #emit(type: string, value: unknown): void {
     for (const handler of this.#handlers.get(type) ?? []) {
       const failed = (error: unknown): void => {
-        if (type !== 'error') this.#tell('error', error);
+        if (type !== 'error') this.#emit('error', error);
       };
       try {
         const outcome = (handler as (value: unknown) => unknown)(value);

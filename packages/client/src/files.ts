@@ -4,35 +4,35 @@ import { CODES, ValidationError } from './error.js';
 import type { CallOptions } from './resources.js';
 import type { File, FileList } from './wire.js';
 
-/** What a file holds. */
+/** A file's content. */
 export interface FileContent {
   mimeType: string;
-  /** Counts its changes, from 1. */
+  /** Version number: starts at 1 and grows with every change; never reused. */
   version: number;
   data: Uint8Array;
-  /** The same as text, read as UTF-8. */
+  /** The content as text, decoded as UTF-8. */
   text(): string;
 }
 
-/** What must be so for a file to be changed: there is none yet, or it has this version. */
+/** The precondition of a change: the file does not exist, or has this version. */
 export type Only = 'new' | { version: number };
 
-/** What `files.write` takes. */
+/** Options of `files.write`. */
 export interface WriteOptions extends CallOptions {
-  /** What it holds; by default what its name says. */
+  /** Media type; by default it follows from the path's extension. */
   mimeType?: string;
-  /** Otherwise the gateway refuses with code `CHANGED`, and nothing is written. */
+  /** If it does not hold, the gateway rejects the change with code `CHANGED`, and nothing is written. */
   only?: Only;
 }
 
-/** The files of spaces: the same ones that agents read and write. */
+/** Workspace files of spaces: the same files that agents read and write. */
 export class Files {
   readonly #connection: Connection;
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** By name; `after` takes the `nextCursor` of the page before. */
+  /** Files ordered by path; `after` is the `nextCursor` of the previous page. */
   list(
     spaceId: string,
     query: { prefix?: string; after?: string; limit?: number } = {},
@@ -58,7 +58,7 @@ export class Files {
     };
   }
 
-  /** Writes a file, whole. */
+  /** Writes a whole file. */
   async write(
     spaceId: string,
     path: string,
@@ -70,21 +70,22 @@ export class Files {
       method: 'PUT',
       bytes: await bytesOf(content),
       headers: { ...(mimeType === undefined ? {} : { 'content-type': mimeType }), ...condition(only) },
-      // With a condition a second try could not tell its own first one from somebody else's.
+      // Not retried with a precondition: a second attempt could not tell its own first write from another
+      // client's.
       safe: only === undefined,
     });
   }
 
-  /** Takes a file away, with its earlier versions. */
+  /** Deletes a file and its earlier versions. */
   async delete(spaceId: string, path: string, { version, ...options }: DeleteOptions = {}): Promise<void> {
     const headers = version === undefined ? {} : condition({ version });
     await this.#connection.json(address(spaceId, path), { ...options, method: 'DELETE', headers });
   }
 }
 
-/** What `files.delete` takes. */
+/** Options of `files.delete`. */
 export interface DeleteOptions extends CallOptions {
-  /** Only this version. */
+  /** Delete only this version. */
   version?: number;
 }
 
@@ -95,9 +96,12 @@ function condition(only: Only | undefined): Record<string, string> {
 
 function address(spaceId: string, path: string): string {
   const parts = path.split('/');
-  // An address would be shortened by these, and lead somewhere else.
+  // URL normalization would remove these segments, and the request would reach another path.
   if (parts.some((part) => part === '' || part === '.' || part === '..')) {
-    throw new ValidationError(CODES.validation, `${JSON.stringify(path)} is no name of a file`);
+    throw new ValidationError(
+      CODES.validation,
+      `${JSON.stringify(path)} is not a file path, expected one like "notes/today.md"`,
+    );
   }
   return `/v1/spaces/${encodeURIComponent(spaceId)}/files/${parts.map(encodeURIComponent).join('/')}`;
 }

@@ -1,4 +1,4 @@
-/** The part of JSON Schema that a client tool's parameters may use. */
+/** The subset of JSON Schema that a client tool's parameters may use. */
 export interface JsonSchema {
   readonly type?: string | readonly string[];
   readonly description?: string;
@@ -17,8 +17,8 @@ export interface ToolParameters extends JsonSchema {
 }
 
 /**
- * The TypeScript type of what a JSON Schema admits, for the simple subset: types, enums, constants, arrays,
- * nested objects with `required`. Anything else is `unknown`.
+ * The TypeScript type of the values that a JSON Schema allows, for a simple subset: types, enums, constants,
+ * arrays, nested objects with `required`. Anything else is `unknown`.
  */
 export type FromSchema<S> = S extends { readonly const: infer C }
   ? C

@@ -3,29 +3,29 @@ import { bytesOf, type Content } from './content.js';
 import type { CallOptions } from './resources.js';
 import type { Document, DocumentList } from './wire.js';
 
-/** Whose documents: an agent's own, or the project's when it is left out. */
+/** The collection: an agent's own documents, or the project's if not set. */
 export interface DocumentQuery {
   agent?: string;
 }
 
-/** What `knowledge.put` takes. */
+/** Options of `knowledge.put`. */
 export interface PutDocument extends DocumentQuery, CallOptions {
-  /** What it is written in: `text/plain`, `text/markdown` or `text/html`. */
+  /** Media type: `text/plain`, `text/markdown` or `text/html`. */
   mimeType?: string;
-  /** Its name for people; by default its own. */
+  /** Title for people; the document's own by default. */
   title?: string;
-  /** Where it comes from. */
+  /** Source of the document, such as a URL. */
   source?: string;
 }
 
-/** The documents that `searchKnowledge` looks in; for backends only. */
+/** The documents that `searchKnowledge` searches; needs a secret key. */
 export class Knowledge {
   readonly #connection: Connection;
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** Keeps a document, in place of the one with its id. */
+  /** Stores a document, and replaces the one with the same id. */
   async put(documentId: string, content: Content, options: PutDocument = {}): Promise<Document> {
     const { mimeType = 'text/plain', agent, title, source, ...rest } = options;
     return this.#connection.json(address(documentId), {
@@ -43,7 +43,7 @@ export class Knowledge {
     return this.#connection.json(address(documentId), { ...options, query: { agent } });
   }
 
-  /** By id; `after` takes the `nextCursor` of the page before. */
+  /** Documents ordered by id; `after` is the `nextCursor` of the previous page. */
   list(
     query: DocumentQuery & { after?: string; limit?: number } = {},
     options: CallOptions = {},
@@ -51,7 +51,7 @@ export class Knowledge {
     return this.#connection.json('/v1/knowledge/documents', { ...options, query: { ...query } });
   }
 
-  /** Takes a document away: no agent finds it any more. */
+  /** Deletes a document: no agent finds it any more. */
   delete(documentId: string, { agent, ...options }: DocumentQuery & CallOptions = {}): Promise<void> {
     return this.#connection.json(address(documentId), { ...options, method: 'DELETE', query: { agent } });
   }

@@ -6,16 +6,16 @@ import type { ClientToolDefinition, RunnableTool, ToolCall, ToolContext, ToolExe
 import { isVersion, satisfies } from './version-range.js';
 import type { StartRun } from './wire.js';
 
-/** A tool, who brought it, and what runs it, if anything does. */
+/** A tool, its owner, and its executor, if it has one. */
 interface OwnedTool {
-  /** The plugin's name; `undefined` for a tool of its own. */
+  /** The owning plugin's name; `undefined` for a tool of `registerTool`. */
   owner: string | undefined;
   definition: ClientToolDefinition;
   timeoutMs?: number;
   execute?: ToolExecutor;
 }
 
-/** The plugins and tools of a client. Refuses what is malformed or in conflict, before anything has changed. */
+/** The plugins and tools of a client. Rejects what is malformed or conflicting before anything changes. */
 export class PluginRegistry {
   readonly #plugins = new Map<string, ToolgatePlugin>();
   readonly #tools = new Map<string, OwnedTool>();
@@ -28,7 +28,7 @@ export class PluginRegistry {
   add(plugin: ToolgatePlugin): void {
     this.#refuseMalformed(plugin);
     if (this.#plugins.has(plugin.name)) {
-      throw new PluginError(CODES.pluginConflict, `plugin "${plugin.name}" is registered already`);
+      throw new PluginError(CODES.pluginConflict, `plugin "${plugin.name}" is already registered`);
     }
     this.#refuseMissing(plugin);
     const tools = this.#toolsOf(plugin);
@@ -37,7 +37,7 @@ export class PluginRegistry {
     this.#log(`plugin ${plugin.name} ${plugin.version}: ${tools.length} tools`);
   }
 
-  /** Reads a plugin's tools again: its `onRegister` may have filled them. */
+  /** Reads a plugin's tools again: its `onRegister` may have added some. */
   refresh(name: string): void {
     const plugin = this.#plugins.get(name);
     if (!plugin) return;
@@ -56,19 +56,19 @@ export class PluginRegistry {
   removeTool(name: string): void {
     const tool = this.#tools.get(name);
     if (!tool || tool.owner !== undefined) {
-      throw new PluginError(CODES.pluginUnknown, `no tool of its own is called "${name}"`);
+      throw new PluginError(CODES.pluginUnknown, `there is no registered tool named "${name}"`);
     }
     this.#tools.delete(name);
   }
 
-  /** Forgets a plugin and gives it back, so that its `onUnregister` can be called. */
+  /** Removes a plugin and returns it, so that its `onUnregister` can be called. */
   remove(name: string): ToolgatePlugin {
     const plugin = this.#plugins.get(name);
-    if (!plugin) throw new PluginError(CODES.pluginUnknown, `no plugin is called "${name}"`);
+    if (!plugin) throw new PluginError(CODES.pluginUnknown, `there is no plugin named "${name}"`);
     for (const other of this.#plugins.values()) {
       if (Object.hasOwn(other.dependencies ?? {}, name)) {
-        const words = `plugin "${name}" cannot go: "${other.name}" depends on it`;
-        throw new PluginError(CODES.pluginDependency, words);
+        const message = `plugin "${name}" cannot be removed, "${other.name}" depends on it`;
+        throw new PluginError(CODES.pluginDependency, message);
       }
     }
     this.#plugins.delete(name);
@@ -89,7 +89,7 @@ export class PluginRegistry {
     return [...this.#tools.values()].map(({ definition }) => definition);
   }
 
-  /** Whether something here would run the tool: its executor, or a plugin that is asked for calls it did not name. */
+  /** Whether this client executes the tool: by its executor, or by a plugin's `onToolCall`. */
   handles(toolName: string): boolean {
     if (this.#tools.get(toolName)?.execute) return true;
     return [...this.#plugins.values()].some((plugin) => plugin.hooks?.onToolCall);
@@ -103,7 +103,7 @@ export class PluginRegistry {
     return this.#tools.get(toolName)?.timeoutMs;
   }
 
-  /** Runs a tool: by its executor, otherwise by the first plugin whose `onToolCall` gives something. */
+  /** Executes a tool: by its executor, otherwise by the first plugin whose `onToolCall` returns something. */
   async execute(call: ToolCall, context: ToolContext): Promise<unknown> {
     const tool = this.#tools.get(call.toolName);
     if (tool?.execute) return tool.execute(call.args, context);
@@ -114,7 +114,7 @@ export class PluginRegistry {
     throw new ToolError(CODES.toolUnknown, `no executor for tool: ${call.toolName}`);
   }
 
-  /** What the plugins make of a request, each of what the one before gave. */
+  /** Passes a request through the plugins' `beforeRequest` hooks, in order. */
   async beforeRequest(request: StartRun): Promise<StartRun> {
     let current = request;
     for (const plugin of [...this.#plugins.values()]) {
@@ -153,8 +153,8 @@ export class PluginRegistry {
     });
     this.#refuseTools(tools, `plugin "${plugin.name}"`, plugin.name);
     for (const orphan of executors.keys()) {
-      const words = `plugin "${plugin.name}" has an executor for "${orphan}" but no such tool`;
-      throw new PluginError(CODES.pluginInvalid, words);
+      const message = `plugin "${plugin.name}" has an executor for "${orphan}", which is not one of its tools`;
+      throw new PluginError(CODES.pluginInvalid, message);
     }
     return tools;
   }
@@ -162,8 +162,8 @@ export class PluginRegistry {
   #refuseTools(tools: OwnedTool[], bringer: string, owner: string | undefined): void {
     const checked = safeValidateToolDefinitions(tools.map(({ definition }) => definition));
     if (!checked.success) {
-      const words = checked.errors.map(({ pointer, message }) => `${pointer}: ${message}`).join('; ');
-      throw new PluginError(CODES.pluginInvalid, `${bringer} has tools that are not valid: ${words}`, {
+      const problems = checked.errors.map(({ pointer, message }) => `${pointer}: ${message}`).join('; ');
+      throw new PluginError(CODES.pluginInvalid, `${bringer} has tools that are not valid: ${problems}`, {
         errors: checked.errors,
       });
     }
@@ -173,7 +173,7 @@ export class PluginRegistry {
         const holder = other.owner === undefined ? 'another tool' : `plugin "${other.owner}"`;
         throw new PluginError(
           CODES.pluginConflict,
-          `${bringer}: the tool name "${definition.name}" is taken by ${holder}`,
+          `${bringer}: the tool name "${definition.name}" is already registered by ${holder}`,
         );
       }
     }
@@ -181,14 +181,14 @@ export class PluginRegistry {
 
   #refuseMalformed(plugin: ToolgatePlugin): void {
     const { name, version, engine } = plugin ?? {};
-    const refuse = (words: string): never => {
-      throw new PluginError(CODES.pluginInvalid, words);
+    const refuse = (message: string): never => {
+      throw new PluginError(CODES.pluginInvalid, message);
     };
     if (typeof name !== 'string' || name.trim() === '') refuse('a plugin needs a name');
     if (typeof version !== 'string' || version === '') refuse(`plugin "${name}" needs a version`);
-    if (!isVersion(version)) refuse(`plugin "${name}" has version "${version}"; expected one like "1.0.0"`);
+    if (!isVersion(version)) refuse(`plugin "${name}" has version "${version}", expected one like "1.0.0"`);
     if (engine !== undefined && satisfies('0.0.0', engine) === undefined) {
-      refuse(`plugin "${name}" names engine "${engine}"; expected a version range like ">=0.1"`);
+      refuse(`plugin "${name}" names engine "${engine}", expected a version range like ">=0.1"`);
     }
     for (const [tool, execute] of Object.entries(plugin.executors ?? {})) {
       if (typeof execute !== 'function')
@@ -200,11 +200,12 @@ export class PluginRegistry {
     for (const [name, range] of Object.entries(plugin.dependencies ?? {})) {
       const other = this.#plugins.get(name);
       const needs = `plugin "${plugin.name}" needs plugin "${name}" ${range}`;
-      if (!other) throw new PluginError(CODES.pluginDependency, `${needs}; register that first`);
+      if (!other) throw new PluginError(CODES.pluginDependency, `${needs}, register that first`);
       const fits = satisfies(other.version, range);
       if (fits === undefined)
-        throw new PluginError(CODES.pluginInvalid, `${needs}, which is no version range`);
-      if (!fits) throw new PluginError(CODES.pluginDependency, `${needs}; ${other.version} is registered`);
+        throw new PluginError(CODES.pluginInvalid, `${needs}, which is not a version range`);
+      if (!fits)
+        throw new PluginError(CODES.pluginDependency, `${needs}, but ${other.version} is registered`);
     }
   }
 }

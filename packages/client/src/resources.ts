@@ -18,41 +18,44 @@ import type {
   Status,
 } from './wire.js';
 
-/** What every request may be given. */
+/** Options of every request. */
 export interface CallOptions {
   signal?: AbortSignal;
 }
 
-/** One activation of an agent each. */
+/** The runs API. */
 export class Runs {
   readonly #connection: Connection;
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** Starts a run and gives its ids; `chatStream` does this and watches it. Safe to be cut: it starts once. */
+  /**
+   * Starts a run and returns its ids; `chatStream` does this and follows the run. Safe to retry: the
+   * idempotency key starts it once.
+   */
   start(run: StartRun | string, options: CallOptions & { idempotencyKey?: string } = {}): Promise<Posted> {
     const body = typeof run === 'string' ? { message: run } : run;
     return this.#connection.json('/v1/runs', postOnce(body, options));
   }
 
-  /** A run as it stands: status, open calls and approvals, last words. */
+  /** A run's current state: status, open calls and approvals, last text. */
   get(runId: string, options: CallOptions = {}): Promise<Run> {
     return this.#connection.json(`/v1/runs/${encodeURIComponent(runId)}`, options);
   }
 
-  /** Newest first; `before` takes the `nextCursor` of the page before. */
+  /** Runs, newest first; `before` is the `nextCursor` of the previous page. */
   list(query: RunQuery = {}, options: CallOptions = {}): Promise<RunList> {
     return this.#connection.json('/v1/runs', { ...options, query: { ...query } });
   }
 
-  /** Stops a run and everything below it. */
+  /** Cancels a run and its child runs. */
   cancel(runId: string, options: CallOptions = {}): Promise<RunStopped> {
     const path = `/v1/runs/${encodeURIComponent(runId)}/cancel`;
     return this.#connection.json(path, { ...options, method: 'POST', safe: true });
   }
 
-  /** Its events until it ends. */
+  /** The run's events until it ends. */
   subscribe(runId: string, options: SubscribeOptions = {}): EventStream {
     return new EventStream(this.#connection, {
       ...options,
@@ -61,7 +64,7 @@ export class Runs {
   }
 }
 
-/** Which runs to list. */
+/** A filter of runs. */
 export interface RunQuery {
   space?: string;
   status?: Status;
@@ -70,14 +73,14 @@ export interface RunQuery {
   limit?: number;
 }
 
-/** Shared conversations. */
+/** The spaces API: shared conversations. */
 export class Spaces {
   readonly #connection: Connection;
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** Makes a space. */
+  /** Creates a space. */
   create(space: CreateSpace = {}, options: CallOptions = {}): Promise<Space> {
     return this.#connection.json('/v1/spaces', { ...options, method: 'POST', body: space });
   }
@@ -86,12 +89,15 @@ export class Spaces {
     return this.#connection.json(`/v1/spaces/${encodeURIComponent(spaceId)}`, options);
   }
 
-  /** Newest first; `before` takes the `nextCursor` of the page before. */
+  /** Spaces, newest first; `before` is the `nextCursor` of the previous page. */
   list(query: { before?: string; limit?: number } = {}, options: CallOptions = {}): Promise<SpaceList> {
     return this.#connection.json('/v1/spaces', { ...options, query });
   }
 
-  /** Says something. Its agent answers, unless `respond` is false. Safe to be cut: it is said once. */
+  /**
+   * Posts a message. The space's agent answers, unless `respond` is false. Safe to retry: the idempotency key
+   * posts it once.
+   */
   post(
     spaceId: string,
     message: PostMessage | string,
@@ -104,27 +110,27 @@ export class Spaces {
     );
   }
 
-  /** Its runs, newest first. */
+  /** The space's runs, newest first. */
   runs(spaceId: string, query: Omit<RunQuery, 'space'> = {}, options: CallOptions = {}): Promise<RunList> {
     const path = `/v1/spaces/${encodeURIComponent(spaceId)}/runs`;
     return this.#connection.json(path, { ...options, query: { ...query } });
   }
 
-  /** Its events, without end: everything that happens in it and is yours to see. */
+  /** The space's events, without end, redacted for the caller. */
   subscribe(spaceId: string, options: SubscribeOptions = {}): EventStream {
     const path = `/v1/spaces/${encodeURIComponent(spaceId)}/events`;
     return new EventStream(this.#connection, { ...options, path });
   }
 }
 
-/** Configurations; for backends only. */
+/** Agent configurations; needs a secret key. */
 export class Agents {
   readonly #connection: Connection;
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** Writes an agent; a change is a new revision, the same again is not. */
+  /** Stores an agent; a change creates a revision, storing the same one again does not. */
   put(name: string, config: Record<string, unknown>, options: CallOptions = {}): Promise<Agent> {
     return this.#connection.json(this.#path(name), { ...options, method: 'PUT', body: config, safe: true });
   }
@@ -146,14 +152,17 @@ export class Agents {
   }
 }
 
-/** Questions to people. */
+/** The approvals API. */
 export class Approvals {
   readonly #connection: Connection;
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** Says yes, yes with another input, or no. The same again gets the same receipt; another one is a `ConflictError`. */
+  /**
+   * Approves a call, approves it with an edited input, or rejects it. The same decision again gets the same
+   * receipt; a different one is a `ConflictError`.
+   */
   decide(approvalId: string, decision: ApprovalDecision, options: CallOptions = {}): Promise<Decided> {
     const path = `/v1/approvals/${encodeURIComponent(approvalId)}`;
     return this.#connection.json(path, { ...options, method: 'POST', body: decision, safe: true });

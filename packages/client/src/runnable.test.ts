@@ -43,7 +43,7 @@ describe('a tool written with a schema library', () => {
     expect(tool.definition.parameters).not.toHaveProperty('$schema');
     expect(tool.definition.outputSchema).toMatchObject({ type: 'object', required: ['found'] });
     expect(await tool.execute({ query: 'abc' }, context)).toEqual({ found: 10 });
-    await fails(tool, { query: 'a' }, /search do not fit: query: /);
+    await fails(tool, { query: 'a' }, /search do not match the schema: query: /);
   });
 
   test('arktype', async () => {
@@ -85,7 +85,7 @@ describe('a tool written with a schema library', () => {
     };
     const attempt = () => defineTool({ ...words, input, execute: () => 1 });
     expect(attempt).toThrow(PluginError);
-    expect(attempt).toThrow(/mine does not say.*`parameters` beside `input`/);
+    expect(attempt).toThrow(/mine does not generate.*`parameters` beside `input`/);
   });
 
   test('a check that takes its time is waited for', async () => {

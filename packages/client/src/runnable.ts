@@ -6,13 +6,14 @@ import type { ClientToolDefinition, RunnableTool, SchemaTool, StandardTool, Tool
 
 const DIALECT = 'draft-2020-12';
 
-/** How long the gateway waits for a result unless it is told otherwise, and what a longer wait has to spare. */
+/** How long the gateway waits for a result by default, and the margin of a longer timeout. */
 const DEADLINE_MS = 10 * 60_000;
 const SPARE_SECONDS = 60;
 
 /**
- * A tool with its executor, the type of its arguments inferred from `parameters` (JSON Schema) or `input` (zod,
- * valibot, arktype, …). For the `tools` of a plugin; `client.registerTool` takes the same object as it is.
+ * A tool with its executor, with the type of its arguments inferred from `parameters` (JSON Schema) or
+ * `input` (zod, valibot, arktype, …). For the `tools` of a plugin; `client.registerTool` accepts the same
+ * object directly.
  */
 export function defineTool<const P extends ToolParameters>(tool: SchemaTool<P>): RunnableTool;
 export function defineTool<S extends StandardSchema>(tool: StandardTool<S>): RunnableTool;
@@ -39,13 +40,16 @@ export function defineTool(tool: SchemaTool | StandardTool): RunnableTool {
   };
 }
 
-/** The executor, given only arguments that fit. */
+/** The executor, called only with valid arguments. */
 function checked(name: string, input: StandardSchema, execute: ToolExecutor): ToolExecutor {
   return async (args, context) => {
     const outcome = await input['~standard'].validate(args);
     if (outcome.issues) {
-      const words = outcome.issues.map(sentence).join('; ');
-      throw new ToolError(CODES.toolArguments, `the arguments of ${name} do not fit: ${words}`);
+      const problems = outcome.issues.map(sentence).join('; ');
+      throw new ToolError(
+        CODES.toolArguments,
+        `the arguments of ${name} do not match the schema: ${problems}`,
+      );
     }
     return execute(outcome.value as Record<string, unknown>, context);
   };
@@ -56,13 +60,13 @@ function sentence({ message, path = [] }: StandardIssue): string {
   return place ? `${place}: ${message}` : message;
 }
 
-/** What a schema library says of itself, without the dialect, which is the gateway's own. */
+/** The JSON Schema that a schema library generates, without `$schema`: the gateway has one dialect. */
 function jsonSchemaOf(tool: string, schema: StandardSchema, side: 'input' | 'output'): JsonSchema {
   const convert = schema['~standard'].jsonSchema;
   if (!convert) {
     const way = side === 'input' ? 'give `parameters` beside `input`' : 'give `output` as JSON Schema';
-    const words = `${schema['~standard'].vendor} does not say the JSON Schema of ${tool}'s ${side}; ${way}, or wrap it (valibot: toStandardJsonSchema)`;
-    throw new PluginError(CODES.pluginInvalid, words);
+    const message = `${schema['~standard'].vendor} does not generate the JSON Schema of ${tool}'s ${side}, ${way}, or wrap it (valibot: toStandardJsonSchema)`;
+    throw new PluginError(CODES.pluginInvalid, message);
   }
   const { $schema: _, ...rest } = convert[side]({ target: DIALECT });
   return rest;

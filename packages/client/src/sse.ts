@@ -1,6 +1,6 @@
 import { CODES, ConnectionError, ProtocolError } from './error.js';
 
-/** The longest single event, in UTF-16 units. The gateway's largest results are far below it. */
+/** The longest event, in UTF-16 units. The gateway's largest results are far below it. */
 export const EVENT_LENGTH_MAX: number = 16 * 1024 * 1024;
 
 /** One server-sent event. */
@@ -10,12 +10,12 @@ export interface ServerSentEvent {
   data: string;
 }
 
-/** How long a connection may be silent. The gateway sends a comment far more often. */
+/** How long a connection may be silent. The gateway's heartbeats are far more frequent. */
 const SILENCE_MS_MAX = 60_000;
 
 /**
- * Reads a body of server-sent events until it ends or breaks, or the signal fires. Comments are skipped; `retry:` is
- * told to `onRetry`.
+ * Reads a body of server-sent events until it ends or breaks, or the signal fires. Comments are skipped;
+ * `retry:` is passed to `onRetry`.
  */
 export async function* readEvents(
   body: ReadableStream<Uint8Array>,
@@ -41,13 +41,13 @@ export async function* readEvents(
   }
 }
 
-/** A connection that was lost without a word (a sleeping laptop, a dead proxy) is given up. */
+/** Gives up on a connection that was lost without an error (a sleeping laptop, a dead proxy). */
 async function readOrGiveUp(
   reader: ReadableStreamDefaultReader<Uint8Array>,
 ): Promise<ReadableStreamReadResult<Uint8Array>> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const silence = new Promise<never>((_, reject) => {
-    const error = new ConnectionError(CODES.connection, 'the stream went silent', { retryable: true });
+    const error = new ConnectionError(CODES.connection, 'the stream sent no heartbeat', { retryable: true });
     timer = setTimeout(() => reject(error), SILENCE_MS_MAX);
   });
   try {
@@ -57,7 +57,10 @@ async function readOrGiveUp(
   }
 }
 
-/** Cuts text into events, however it arrives. An event that the text ends in the middle of is dropped, as the standard says. */
+/**
+ * Splits text into events, however it arrives. An incomplete event at the end is dropped, as the standard
+ * requires.
+ */
 export class EventParser {
   readonly #onRetry: ((ms: number) => void) | undefined;
   #rest = '';
@@ -70,12 +73,12 @@ export class EventParser {
     this.#onRetry = onRetry;
   }
 
-  /** Takes more text and gives the events that are whole now. */
+  /** Appends text and returns the events that are complete. */
   push(text: string): ServerSentEvent[] {
     const events: ServerSentEvent[] = [];
     const all = this.#rest + text;
     const lineEnd = /\r\n|\n|\r/g;
-    // What was looked at before holds no end of a line, but perhaps half of one.
+    // The text before was searched already, but may end in half of a line ending.
     lineEnd.lastIndex = Math.max(0, this.#rest.length - 1);
     let start = 0;
     for (const line of all.matchAll(lineEnd)) {

@@ -1,6 +1,6 @@
 /**
- * What zod, valibot, arktype and others share: a value with `~standard` that can check something
- * (https://standardschema.dev), and that may say its JSON Schema.
+ * The interface that zod, valibot, arktype and others share: a value with `~standard` that validates
+ * (https://standardschema.dev), and may generate its JSON Schema.
  */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
@@ -8,7 +8,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
     readonly vendor: string;
     readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
-    /** The Standard JSON Schema interface, where the library has it. */
+    /** The Standard JSON Schema interface, if the library implements it. */
     readonly jsonSchema?: {
       readonly input: (options: { readonly target: string }) => Record<string, unknown>;
       readonly output: (options: { readonly target: string }) => Record<string, unknown>;
@@ -16,16 +16,16 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** What a check gave: the value, or what is wrong with it. */
+/** The result of a validation: the value, or its issues. */
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
 
-/** One thing that is wrong. */
+/** One problem of a value. */
 export interface StandardIssue {
   readonly message: string;
   readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined;
 }
 
-/** The type of the value that a schema gives when it checks one. */
+/** The type of the value that a schema returns from a validation. */
 export type OutputOf<S extends StandardSchema> = NonNullable<S['~standard']['types']>['output'];

@@ -2,7 +2,10 @@ import { isRecord } from './definition-rules.js';
 import { CODES, ToolError } from './error.js';
 import type { ToolCall, ToolCallLike } from './tool.js';
 
-/** A call in our own words, whatever words it came in. Throws a `ToolError` when its arguments are no JSON object. */
+/**
+ * Normalizes a call, whatever member names it came with. Throws a `ToolError` if its arguments are not a JSON
+ * object.
+ */
 export function readToolCall(call: ToolCallLike): ToolCall {
   const toolName = call.toolName ?? call.name ?? call.function?.name ?? '';
   const { runId, spaceId, deadline } = call;

@@ -12,21 +12,21 @@ import type { Tools } from './tools.js';
 import type { Event, Status } from './wire.js';
 
 const CONCURRENCY = 16;
-/** Runs that are looked at for calls that wait already, newest first. */
+/** Runs that are searched for open calls, newest first. */
 const RUNS_MAX = 100;
 const FINAL: ReadonlySet<Status> = new Set(['completed', 'failed', 'cancelled']);
 
-/** What `tools.serve` takes. */
+/** Options of `tools.serve`. */
 export interface ServeOptions {
-  /** What runs the calls, by tool name; beside the tools of the client's plugins. */
+  /** Executors by tool name, in addition to the tools of the client's plugins. */
   tools?: Record<string, ToolExecutor<never> | { execute: ToolExecutor<never>; timeout?: number }>;
-  /** Only tools of these names. */
+  /** Serve only tools of these names. */
   only?: string[];
-  /** A name for this server; the client's own with something fresh unless said otherwise. */
+  /** The name that holds the leases; by default the client's own with a random suffix. */
   holder?: string;
-  /** How long a call stays ours when this process dies, in seconds; 30. */
+  /** Lease of a call in seconds: how long it stays claimed if this process dies; 30 by default. */
   leaseSeconds?: number;
-  /** At most so many at a time; 16. */
+  /** Most calls executed at once; 16 by default. */
   concurrency?: number;
   /** Closes the server. */
   signal?: AbortSignal;
@@ -46,11 +46,11 @@ export interface ServeHost {
   onToolEnd(end: ToolEnd): void;
 }
 
-/** Executes the calls of a space until it is closed. */
+/** Executes the client tool calls of a space until it is closed. */
 export class ToolServer {
-  /** The name under which it holds calls. */
+  /** The name that holds the leases. */
   readonly holder: string;
-  /** Resolves when it has ended; rejects with what ended it, unless that was `close`. */
+  /** Resolves when the server has ended; rejects with the error that ended it, unless that was `close`. */
   readonly done: Promise<void>;
   readonly #host: ServeHost;
   readonly #spaceId: string;
@@ -60,9 +60,11 @@ export class ToolServer {
   readonly #stop = new AbortController();
   readonly #ready: Promise<void>;
   #opened: () => void = () => {};
-  /** Calls that are under way here, each with what stops it. */
+  /** Calls that are executing here, each with its abort controller. */
   readonly #running = new Map<string, { stop: AbortController; ended: Promise<void>; released: boolean }>();
-  /** Calls that are open and not ours yet: somebody else holds them, or there is no room. */
+  /**
+   * Open calls that are not claimed here yet: another client holds them, or the concurrency limit is reached.
+   */
   readonly #waiting = new Map<string, { call: ToolCall; held: boolean }>();
   #idle: Array<() => void> = [];
 
@@ -86,7 +88,7 @@ export class ToolServer {
     });
     this.done = this.#serve();
     this.#ready = Promise.race([opened, this.done]);
-    // Whoever wants to know asks; nobody has to.
+    // Handled here, so that a caller who does not await `done` gets no unhandled rejection.
     this.done.catch(() => {});
     this.#ready.catch(() => {});
     const { signal } = options;
@@ -94,18 +96,18 @@ export class ToolServer {
     signal?.addEventListener('abort', () => this.#stop.abort(), { once: true, signal: this.#stop.signal });
   }
 
-  /** Resolves when it listens: calls from now on are seen. Rejects when it cannot. */
+  /** Resolves when the server listens: calls from now on are seen. Rejects if it cannot. */
   ready(): Promise<void> {
     return this.#ready;
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no call is executing. */
   async idle(): Promise<void> {
     if (this.#running.size === 0) return;
     await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** Takes no more calls, gives back what it holds, and resolves when nothing is left. */
+  /** Claims no more calls, releases its leases, and resolves when everything has stopped. */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.done.catch(() => {});
@@ -114,7 +116,7 @@ export class ToolServer {
   async #serve(): Promise<void> {
     try {
       await this.#host.ready();
-      const after = await this.#takeOpenCalls();
+      const after = await this.#startOpenCalls();
       const events = follow(this.#host.connection, {
         path: `/v1/spaces/${encodeURIComponent(this.#spaceId)}/events`,
         signal: this.#stop.signal,
@@ -130,8 +132,11 @@ export class ToolServer {
     }
   }
 
-  /** Takes the calls that wait already, and gives the place to go on from. Calls that are seen twice are run once. */
-  async #takeOpenCalls(): Promise<number | undefined> {
+  /**
+   * Starts the calls that are already open, and returns the cursor to follow from. A call that is seen twice
+   * is executed once.
+   */
+  async #startOpenCalls(): Promise<number | undefined> {
     const options = { signal: this.#stop.signal };
     const { runs } = await this.#host.spaces.runs(this.#spaceId, { limit: RUNS_MAX }, options);
     for (const { id, status } of runs) {
@@ -148,7 +153,7 @@ export class ToolServer {
   #see(event: Event): void {
     switch (event.type) {
       case 'tool-input-available':
-        // Without a deadline it is not offered: it was refused, or a person is asked first.
+        // A call without a deadline is not open: it was rejected, or waits for approval.
         if (event.placement === 'client' && event.deadline !== undefined) this.#offer(readToolCall(event));
         break;
       case 'tool-approval-response':
@@ -174,7 +179,7 @@ export class ToolServer {
     }
   }
 
-  /** The event holds an input only when it was changed; the run knows it in any case. */
+  /** The event has an input only if it was edited; the run always has it. */
   async #offerApproved(callId: string, runId: string | undefined): Promise<void> {
     if (runId === undefined) return;
     try {
@@ -183,7 +188,7 @@ export class ToolServer {
       if (call) this.#offer(readToolCall({ ...call, deadline: call.deadline ?? undefined, runId, spaceId }));
     } catch (error) {
       this.#host.log(
-        `call ${callId} was approved, but its input was not learned: ${(error as Error).message}`,
+        `call ${callId} was approved, but its input could not be read: ${(error as Error).message}`,
       );
     }
   }
@@ -234,7 +239,7 @@ export class ToolServer {
         onEnd: (end) => this.#host.onToolEnd(end),
       });
       if (fate !== 'held') return;
-      // Released while we asked for it: then the answer is old.
+      // The call was released while the claim was under way: then that answer is outdated.
       const released = this.#running.get(call.toolCallId)?.released ?? false;
       this.#waiting.set(call.toolCallId, { call, held: !released });
     } catch (error) {

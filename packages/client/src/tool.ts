@@ -1,21 +1,21 @@
 import type { FromSchema, JsonSchema, ToolParameters } from './json-schema.js';
 import type { OutputOf, StandardSchema } from './standard-schema.js';
 
-/** What the gateway and the model are told of a client tool. */
+/** A client tool's definition, as the gateway and the model see it. */
 export interface ClientToolDefinition {
   /** `[A-Za-z_][A-Za-z0-9_-]{0,63}`, unique among the tools of a client. */
   name: string;
-  /** What the model reads: 1 to 1024 characters. */
+  /** What it does and when to use it, for the model: 1 to 1024 characters. */
   description: string;
   /** JSON Schema of the arguments. */
   parameters: JsonSchema;
-  /** JSON Schema of the result; a result that does not fit is refused. */
+  /** JSON Schema of the result; a result that does not match is rejected. */
   outputSchema?: JsonSchema;
-  /** How long the run waits for a result: seconds, or a text such as `30s` or `10m`. */
+  /** How long the run waits for a result: seconds, or a string such as `30s` or `10m`. */
   timeout?: number | string;
 }
 
-/** A model's wish to use a tool. */
+/** A call of a tool by the model. */
 export interface ToolCall {
   toolCallId: string;
   toolName: string;
@@ -26,7 +26,10 @@ export interface ToolCall {
   deadline?: string;
 }
 
-/** A call in whatever words its sender uses: `id`, `name`, `arguments` (an object or JSON text) are understood too. */
+/**
+ * A call with any of the usual member names: `id`, `name`, `arguments` (an object or JSON text) are accepted
+ * too.
+ */
 export interface ToolCallLike {
   toolCallId?: string;
   callId?: string;
@@ -36,32 +39,35 @@ export interface ToolCallLike {
   args?: unknown;
   input?: unknown;
   arguments?: unknown;
-  /** OpenAI's nesting. */
+  /** OpenAI's nested form. */
   function?: { name?: string; arguments?: unknown };
   runId?: string;
   spaceId?: string;
   deadline?: string;
 }
 
-/** What an executor knows beside its arguments. */
+/** The context of an execution. */
 export interface ToolContext {
   toolCallId: string;
   toolName: string;
   runId?: string;
   spaceId?: string;
-  /** Fires when the result is no longer wanted: time-out, cancel, a new message, a lost claim. */
+  /** Fires when the result is no longer wanted: timeout, cancellation, a new message, a lost lease. */
   signal: AbortSignal;
-  /** Tells everyone who watches how far it is: any JSON. Never throws; what is not delivered is dropped. */
+  /**
+   * Reports progress, as any JSON, to everyone who watches the run. Never throws; reports that cannot be
+   * delivered are dropped.
+   */
   progress(value: unknown): Promise<void>;
 }
 
-/** Runs a tool. What it returns reaches the model; what it throws reaches the model as `{error}`. */
+/** Executes a tool. The returned value is the result; a thrown error reaches the model as `{error}`. */
 export type ToolExecutor<Args = Record<string, unknown>, Result = unknown> = (
   args: Args,
   context: ToolContext,
 ) => Result | Promise<Result>;
 
-/** A tool with the code that runs it, its arguments described by JSON Schema. */
+/** A tool with its executor, its arguments described by JSON Schema. */
 export interface SchemaTool<P extends ToolParameters = ToolParameters, Result = unknown> {
   name: string;
   description: string;
@@ -69,31 +75,34 @@ export interface SchemaTool<P extends ToolParameters = ToolParameters, Result = 
   parameters: P;
   /** JSON Schema or Standard Schema of the result. */
   output?: JsonSchema | StandardSchema;
-  /** How long the executor may take, in milliseconds. */
+  /** Timeout of the executor in milliseconds. */
   timeout?: number;
   execute: ToolExecutor<FromSchema<P>, Result>;
 }
 
-/** A tool with the code that runs it, its arguments described by zod, valibot, arktype or another Standard Schema library. */
+/**
+ * A tool with its executor, its arguments described by zod, valibot, arktype or another Standard Schema
+ * library.
+ */
 export interface StandardTool<S extends StandardSchema = StandardSchema, Result = unknown> {
   name: string;
   description: string;
-  /** Checks the arguments before `execute`; their type is inferred from it. */
+  /** Validates the arguments before `execute`; their type is inferred from it. */
   input: S;
-  /** JSON Schema of the arguments, for libraries that cannot say it themselves. */
+  /** JSON Schema of the arguments, for libraries that cannot generate it. */
   parameters?: JsonSchema;
   /** JSON Schema or Standard Schema of the result. */
   output?: JsonSchema | StandardSchema;
-  /** How long the executor may take, in milliseconds. */
+  /** Timeout of the executor in milliseconds. */
   timeout?: number;
   execute: ToolExecutor<OutputOf<S>, Result>;
 }
 
-/** A tool ready to run, its argument types forgotten. */
+/** A tool ready to execute, without its argument types. */
 export interface RunnableTool {
   definition: ClientToolDefinition;
-  /** How long the executor may take, in milliseconds. */
+  /** Timeout of the executor in milliseconds. */
   timeoutMs?: number;
-  /** Checks the arguments, then runs. */
+  /** Validates the arguments, then executes. */
   execute: ToolExecutor;
 }

@@ -4,12 +4,12 @@ import type { ClientToolDefinition } from './tool.js';
 import type { ServeOptions, ToolServer } from './tool-server.js';
 import type { Claimed, Receipt, Tool, ToolDefinitions, ToolList, Validated } from './wire.js';
 
-/** What a call gave, in the gateway's words. */
+/** The outcome of a call, as it is posted. */
 export type ToolOutcome =
   | { result: unknown }
   | { error: string | { message: string; code?: string; name?: string } };
 
-/** A result by its space. */
+/** A result posted to a space. */
 export type SpaceResult = ToolOutcome & {
   toolCallId: string;
   runId?: string;
@@ -17,7 +17,7 @@ export type SpaceResult = ToolOutcome & {
   clientId?: string;
 };
 
-/** A result by its run; `callId` and `toolCallId` mean the same. */
+/** A result posted to a run; `callId` and `toolCallId` mean the same. */
 export type RunResult = ToolOutcome & {
   callId?: string;
   toolCallId?: string;
@@ -25,20 +25,20 @@ export type RunResult = ToolOutcome & {
   clientId?: string;
 };
 
-/** Which tools to find; what is left out does not matter. */
+/** A filter of tools; all given members must match. */
 export interface ToolQuery {
   agent?: string;
-  /** Words in a row in one of its triggers; case and accents do not matter. */
+  /** Words in sequence in one of its triggers; case and accents are ignored. */
   trigger?: string;
   category?: string;
-  /** For backends only. */
+  /** Needs a secret key. */
   permission?: string;
 }
 
-/** Whose words for tools. */
+/** The vendor whose format to use. */
 export type ToolFormat = 'openai' | 'anthropic' | 'google';
 
-/** Calls of tools that run on clients, and what is known of tools. */
+/** Calls of client tools, and tool definitions. */
 export class Tools {
   readonly #connection: Connection;
   readonly #holder: string;
@@ -54,19 +54,22 @@ export class Tools {
     this.#serve = serve;
   }
 
-  /** Hands in what a call gave. The receipt means: it is on disk. The same again gets the same receipt. */
+  /**
+   * Posts the result of a call. The receipt means that it is on disk. The same result again gets the same
+   * receipt.
+   */
   submitResult(spaceId: string, result: SpaceResult, options: CallOptions = {}): Promise<Receipt> {
     return this.#post(`/v1/spaces/${encodeURIComponent(spaceId)}/tool-results`, result, options);
   }
 
-  /** The same by run. */
+  /** Like `submitResult`, by run. */
   submitRunResult(runId: string, result: RunResult, options: CallOptions = {}): Promise<Receipt> {
     return this.#post(`/v1/runs/${encodeURIComponent(runId)}/tool-results`, result, options);
   }
 
   /**
-   * Takes a call, so that nobody else executes it; again to keep it. A `ConflictError` with code `HELD` says who
-   * has it; a `GoneError` that it is settled.
+   * Claims a call, so that no other client executes it; claim again to renew the lease. A `ConflictError`
+   * with code `HELD` names the holder; a `GoneError` means that the call has ended.
    */
   claim(
     callId: string,
@@ -76,10 +79,10 @@ export class Tools {
     return this.#post(`/v1/calls/${encodeURIComponent(callId)}/claim`, body, options);
   }
 
-  /** Gives a call back: it is offered again. */
+  /** Releases a call: it is open to other clients again. */
   async release(callId: string, { holder = this.#holder, ...options }: ReleaseOptions = {}): Promise<void> {
     const path = `/v1/calls/${encodeURIComponent(callId)}/release`;
-    // A tab that is closed or reloaded gives its calls back on its way out.
+    // `keepalive`, so that a tab which is closed or reloaded still releases its calls.
     await this.#connection.json(path, {
       ...options,
       method: 'POST',
@@ -89,17 +92,17 @@ export class Tools {
     });
   }
 
-  /** Says how far a call is: any JSON. */
+  /** Reports progress of a call: any JSON. */
   async progress(callId: string, progress: unknown, options: CallOptions = {}): Promise<void> {
     await this.#post(`/v1/calls/${encodeURIComponent(callId)}/progress`, { progress }, options);
   }
 
-  /** The tools of the project's agents that fit all of the query. */
+  /** The tools of the project's agents that match the query. */
   async list(query: ToolQuery = {}, options: CallOptions = {}): Promise<Tool[]> {
     return (await this.#connection.json<ToolList>('/v1/tools', { ...options, query: { ...query } })).tools;
   }
 
-  /** The same, exactly as models of this vendor are told of them; for backends only. */
+  /** The tools in a vendor's format, exactly as they are sent to its models; needs a secret key. */
   async definitions(
     format: ToolFormat,
     query: ToolQuery = {},
@@ -112,34 +115,34 @@ export class Tools {
     return (await found).tools;
   }
 
-  /** What the gateway has to say about definitions, all of it at once. */
+  /** Validates definitions, and returns all problems at once. */
   validate(tools: ClientToolDefinition[], options: CallOptions = {}): Promise<Validated> {
     return this.#post('/v1/tools/validate', { tools }, options);
   }
 
   /**
-   * Executes the calls of a space, also those that wait already: claims each, keeps the claim, runs the tool,
-   * hands in the result. Several servers of one space share the work.
+   * Executes the calls of a space, including those already open: claims each, renews the lease, executes the
+   * tool, posts the result. Several servers of one space share the work.
    */
   serve(spaceId: string, options: ServeOptions = {}): ToolServer {
     return this.#serve(spaceId, options);
   }
 
   #post<T>(path: string, body: unknown, options: CallOptions): Promise<T> {
-    // All of these may be sent twice: the intake contract, or they only read.
+    // All of these are safe to repeat: by the contract for results, or because they only read.
     return this.#connection.json(path, { ...options, method: 'POST', body, safe: true });
   }
 }
 
-/** What `claim` takes. */
+/** Options of `claim`. */
 export interface ClaimOptions extends CallOptions {
-  /** A name for whoever executes; the client's own unless said otherwise. */
+  /** The name that holds the lease; the client's own by default. */
   holder?: string;
-  /** How long the claim holds without another word, in seconds; 30. */
+  /** Lease in seconds; 30 by default. */
   leaseSeconds?: number;
 }
 
-/** What `release` takes. */
+/** Options of `release`. */
 export interface ReleaseOptions extends CallOptions {
   holder?: string;
 }

@@ -1,5 +1,6 @@
 import { CallRunner, type Fate } from './call-runner.js';
 import { Channel } from './channel.js';
+import { ChatResultBuilder } from './chat-result.js';
 import type {
   ApprovalRequest,
   ChatOptions,
@@ -15,8 +16,7 @@ import { AbortedError, CODES, ConflictError, GoneError, ProtocolError } from './
 import { follow } from './event-stream.js';
 import type { PluginRegistry } from './plugin-registry.js';
 import type { Approvals } from './resources.js';
-import { StreamedWords, type Words } from './streamed-words.js';
-import { Told } from './told.js';
+import { StreamedText, type TextPiece } from './streamed-text.js';
 import type { ToolCall } from './tool.js';
 import { readToolCall } from './tool-call.js';
 import type { Tools } from './tools.js';
@@ -29,7 +29,7 @@ import type {
   ToolOutputErrorEvent,
 } from './wire.js';
 
-/** How often a client runs tools for one chat, unless told otherwise. */
+/** Default of `maxToolRounds`. */
 const TOOL_ROUNDS = 5;
 
 /** What a chat needs of its client. */
@@ -59,12 +59,12 @@ export interface Opened {
 interface OpenCall {
   call: ToolCall & { placement: Placement };
   /**
-   * Who runs it: the gateway (`elsewhere`), nobody before a person has said yes (`asked`), this client (`here`; its
-   * result is handed in: `ours`), another client (`held`), nobody that we know of (`left`).
+   * Who executes it: the gateway (`elsewhere`), nobody before the approval (`asked`), this client (`here`;
+   * after its result was posted: `ours`), another client (`held`), nobody that we know of (`left`).
    */
   state: 'elsewhere' | 'asked' | 'here' | 'ours' | 'held' | 'left';
   stop?: AbortController;
-  /** It was released while we asked for it. */
+  /** Whether it was released while our claim was under way. */
   released?: boolean;
 }
 
@@ -75,7 +75,7 @@ type News =
   | { ended: true }
   | { failed: unknown };
 
-/** One run, watched from its start until it ends or waits for somebody else. */
+/** One run, followed from its start until it ends or waits for somebody else. */
 export class Turn {
   readonly #host: ChatHost;
   readonly #options: ChatOptions;
@@ -85,8 +85,8 @@ export class Turn {
   readonly #stop = new AbortController();
   readonly #calls = new Map<string, OpenCall>();
   readonly #approvals = new Map<string, ApprovalRequest>();
-  readonly #words = new StreamedWords();
-  readonly #told: Told;
+  readonly #text = new StreamedText();
+  readonly #result: ChatResultBuilder;
   #status: Status = 'queued';
   #step = 0;
   #rounds = 0;
@@ -97,7 +97,7 @@ export class Turn {
     this.#options = options;
     this.#opened = opened;
     this.#runner = new CallRunner(host.tools, host.log);
-    this.#told = new Told(opened.runId, opened.spaceId);
+    this.#result = new ChatResultBuilder(opened.runId, opened.spaceId);
     const { signal } = options;
     if (signal?.aborted) this.stop();
     signal?.addEventListener('abort', () => this.stop(), { once: true, signal: this.#stop.signal });
@@ -106,7 +106,7 @@ export class Turn {
   stop(): void {
     this.#stop.abort();
     const { body } = this.#opened.response;
-    // A stream that nobody has begun to read has nobody else to close it.
+    // Nobody else cancels a body that was never read.
     if (body && !body.locked) body.cancel().catch(() => {});
   }
 
@@ -117,9 +117,9 @@ export class Turn {
     for (;;) {
       const news = await this.#news.take();
       if ('failed' in news) throw this.#errorOf(news.failed);
-      if ('ended' in news) throw new ProtocolError(CODES.protocol, 'the stream ended before the run did');
+      if ('ended' in news) throw new ProtocolError(CODES.protocol, 'the stream ended before the run');
       for (const chunk of this.#chunksOf(news)) {
-        this.#told.note(chunk);
+        this.#result.add(chunk);
         yield chunk;
       }
       const finish = this.#finishOf(news);
@@ -128,7 +128,7 @@ export class Turn {
   }
 
   async *#finish(finish: Finish): AsyncGenerator<Chunk, ChatResult, void> {
-    const result = this.#told.result(finish);
+    const result = this.#result.result(finish);
     await this.#host.registry.afterResponse(result);
     this.#host.onFinish(result);
     yield { type: 'finish', value: finish };
@@ -157,7 +157,7 @@ export class Turn {
 
   *#chunksOf(news: News): Generator<Chunk, void, void> {
     if ('chunk' in news) yield news.chunk;
-    else if ('fate' in news) this.#settleFate(news.callId, news.fate);
+    else if ('fate' in news) this.#handleFate(news.callId, news.fate);
     else if ('event' in news) yield* this.#chunksOfEvent(news.event);
   }
 
@@ -165,30 +165,30 @@ export class Turn {
     switch (event.type) {
       case 'step-start':
         this.#step = event.step;
-        this.#words.reset();
+        this.#text.reset();
         yield { type: 'step', value: { step: event.step } };
         break;
       case 'step-retry':
-        this.#words.reset();
+        this.#text.reset();
         yield { type: 'retry', value: { step: event.step } };
         break;
       case 'text-start':
-        yield* this.#say(this.#words.start('text', event.id));
+        yield* this.#textChunks(this.#text.start('text', event.id));
         break;
       case 'text-delta':
-        yield* this.#say(this.#words.delta('text', event.id, event.delta));
+        yield* this.#textChunks(this.#text.delta('text', event.id, event.delta));
         break;
       case 'text-end':
-        yield* this.#say(this.#words.end('text', event.id, event.text));
+        yield* this.#textChunks(this.#text.end('text', event.id, event.text));
         break;
       case 'reasoning-start':
-        yield* this.#say(this.#words.start('reasoning', event.id));
+        yield* this.#textChunks(this.#text.start('reasoning', event.id));
         break;
       case 'reasoning-delta':
-        yield* this.#say(this.#words.delta('reasoning', event.id, event.delta));
+        yield* this.#textChunks(this.#text.delta('reasoning', event.id, event.delta));
         break;
       case 'reasoning-end':
-        yield* this.#say(this.#words.end('reasoning', event.id, event.text));
+        yield* this.#textChunks(this.#text.end('reasoning', event.id, event.text));
         break;
       case 'tool-input-available': {
         const { toolCallId, toolName, input, runId, spaceId, deadline, placement } = event;
@@ -196,11 +196,11 @@ export class Turn {
           ...readToolCall({ toolCallId, toolName, input: input ?? {}, runId, spaceId, deadline }),
           placement,
         };
-        // A call of ours with no deadline is not offered: it was refused, or a person is asked first.
+        // A client call without a deadline is not open: it was rejected, or waits for approval.
         const state = placement !== 'client' ? 'elsewhere' : deadline === undefined ? 'asked' : 'left';
         this.#calls.set(toolCallId, { call, state });
         yield { type: 'tool_call', value: call };
-        if (state === 'left') this.#consider(toolCallId);
+        if (state === 'left') this.#executeIfOurs(toolCallId);
         break;
       }
       case 'tool-approval-request': {
@@ -214,13 +214,13 @@ export class Turn {
       case 'tool-approval-response': {
         const { approvalId, toolCallId, approved, reason, input } = event;
         this.#approvals.delete(approvalId);
-        // What the run waited for has come; it says by itself what is next.
+        // What the run waited for has arrived; its next status comes as an event.
         this.#status = 'running';
         const open = this.#calls.get(toolCallId);
         if (open && approved && open.call.placement === 'client') {
           if (input !== undefined) open.call = { ...open.call, args: input as Record<string, unknown> };
           open.state = 'left';
-          this.#consider(toolCallId);
+          this.#executeIfOurs(toolCallId);
         }
         yield {
           type: 'approval_decided',
@@ -229,7 +229,7 @@ export class Turn {
         break;
       }
       case 'tool-released':
-        this.#consider(event.toolCallId);
+        this.#executeIfOurs(event.toolCallId);
         break;
       case 'tool-progress': {
         const { toolCallId, toolName, progress } = event;
@@ -250,16 +250,17 @@ export class Turn {
         this.#status = event.status;
         break;
       default:
-        // The rest tells a chat nothing; a newer gateway may know more.
+        // Other events do not concern a chat; a newer gateway may send more.
         break;
     }
   }
 
-  *#say(words: Words[]): Generator<Chunk, void, void> {
-    for (const word of words) yield word === 'void' ? { type: 'retry', value: { step: this.#step } } : word;
+  *#textChunks(pieces: TextPiece[]): Generator<Chunk, void, void> {
+    for (const piece of pieces)
+      yield piece === 'void' ? { type: 'retry', value: { step: this.#step } } : piece;
   }
 
-  /** A call has settled, here or elsewhere: whatever still runs for it may stop. */
+  /** A call has ended, here or elsewhere: an execution of it is cancelled. */
   #resultOf(event: ToolOutputAvailableEvent | ToolOutputErrorEvent | ToolOutputDeniedEvent): ToolResult {
     const { toolCallId, toolName } = event;
     const open = this.#calls.get(toolCallId);
@@ -272,12 +273,12 @@ export class Turn {
     const error =
       event.type === 'tool-output-error'
         ? (event.errorText ?? event.code ?? 'failed')
-        : (event.reason ?? 'a person said no');
+        : (event.reason ?? 'the call was rejected');
     return { toolCallId, toolName, local, error, result: { error } };
   }
 
-  /** Runs an open call, if it is ours to run. */
-  #consider(callId: string): void {
+  /** Executes an open call, if it is for this client. */
+  #executeIfOurs(callId: string): void {
     const open = this.#calls.get(callId);
     if (!open || open.state === 'elsewhere') return;
     if (open.state === 'here') {
@@ -323,19 +324,19 @@ export class Turn {
       });
       this.#news.push({ callId, fate });
     } catch (failed) {
-      // Stopped because the call has settled: the event has told it.
+      // Cancelled because the call has ended: its event has reported that.
       if (failed instanceof AbortedError && !this.#stop.signal.aborted) return;
       this.#news.push({ failed });
     }
   }
 
-  #settleFate(callId: string, fate: Fate): void {
+  #handleFate(callId: string, fate: Fate): void {
     const open = this.#calls.get(callId);
     if (open?.state !== 'here') return;
-    // The event that settles it is on its way, unless nobody runs it.
+    // The event that ends it will follow, unless nobody executes it.
     open.state = fate === 'held' ? 'held' : fate === 'declined' ? 'left' : 'ours';
-    // Released while we asked for it: then the answer is old.
-    if (fate === 'held' && open.released) this.#consider(callId);
+    // It was released while our claim was under way: then that answer is outdated.
+    if (fate === 'held' && open.released) this.#executeIfOurs(callId);
   }
 
   async #decide(request: ApprovalRequest): Promise<void> {
@@ -345,7 +346,7 @@ export class Turn {
       const decision = await onApproval(request);
       await this.#host.approvals.decide(request.approvalId, decision, { signal: this.#stop.signal });
     } catch (failed) {
-      // Somebody else was faster, or it is too late: the events say which.
+      // Another decision was first, or it is too late: the events say which.
       if (failed instanceof ConflictError || failed instanceof GoneError) return;
       this.#news.push({ failed });
     }

@@ -4,14 +4,14 @@ type Bound = { atLeast: Version; below?: Version };
 const PARTIAL = String.raw`(\d+|[xX*])(?:\.(\d+|[xX*]))?(?:\.(\d+|[xX*]))?`;
 const COMPARATOR = new RegExp(String.raw`^(\^|~|>=|<=|>|<|=)?\s*v?${PARTIAL}$`);
 
-/** Whether a text is a version: `major.minor.patch`, with whatever `-` or `+` adds. */
+/** Whether a string is a version: `major.minor.patch`, with an optional `-` or `+` suffix. */
 export function isVersion(text: string): boolean {
   return /^\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$/.test(text);
 }
 
 /**
- * Whether a version is in a range: `*`, `1.2.3`, `1.x`, `^1.2`, `~1.2`, `>=1 <3`, and several of these with `||`.
- * What follows `-` or `+` in a version is not looked at. `undefined` when the range cannot be read.
+ * Whether a version is in a range: `*`, `1.2.3`, `1.x`, `^1.2`, `~1.2`, `>=1 <3`, and several of these with
+ * `||`. Suffixes after `-` or `+` are ignored. `undefined` if the range cannot be parsed.
  */
 export function satisfies(version: string, range: string): boolean | undefined {
   const read = readVersion(version);
@@ -40,7 +40,7 @@ function readBound(text: string): Bound | undefined {
   const [major, minor, patch] = numbers;
   if (major === undefined) return { atLeast: [0, 0, 0] };
   const atLeast: Version = [major, minor ?? 0, patch ?? 0];
-  // The first version that a partial one like `1.2` does not mean any more.
+  // The first version that is no longer covered by a partial one like `1.2`.
   const next: Version =
     minor === undefined
       ? [major + 1, 0, 0]
@@ -65,7 +65,7 @@ function readBound(text: string): Bound | undefined {
   }
 }
 
-/** Up to the next change of the first number that is not zero. */
+/** Up to the next change of the first non-zero number. */
 function caret(major: number, minor: number | undefined, patch: number | undefined): Version {
   if (major > 0 || minor === undefined) return [major + 1, 0, 0];
   if (minor > 0 || patch === undefined) return [0, minor + 1, 0];

@@ -38,7 +38,7 @@ describe('a client and its plugins', () => {
     await client.unuse('second');
     expect(onUnregister).toHaveBeenCalledOnce();
     expect(client.hasPlugin('second')).toBe(false);
-    await expect(client.unuse('second')).rejects.toThrow(/no plugin is called "second"/);
+    await expect(client.unuse('second')).rejects.toThrow(/there is no plugin named "second"/);
   });
 
   test('the tools of plugins travel with the request, and nothing without plugins', async () => {
@@ -83,7 +83,7 @@ describe('a client and its plugins', () => {
     client.use({ name: 'new', version: '1.0.0', engine: '>=99' });
     await expect(client.ready()).rejects.toMatchObject({
       code: 'PLUGIN_ENGINE',
-      message: />=99; this one is 0\./,
+      message: />=99, this one is 0\./,
     });
     client.use({ name: 'fit', version: '1.0.0', engine: '>=0.1' });
     await client.ready();
@@ -218,7 +218,7 @@ describe('a chat', () => {
     const { client } = await world([{ calls: [{ name: 'count' }] }, 'Sorry.']);
     client.registerTool({ ...bare('count'), output: { type: 'integer' }, execute: () => 'many' });
     const { toolResults, text } = await client.chat('do it');
-    expect(toolResults[0]?.error).toMatch(/its result was refused/);
+    expect(toolResults[0]?.error).toMatch(/its result was rejected/);
     expect(text).toBe('Sorry.');
   });
 
@@ -571,7 +571,7 @@ describe('conversations', () => {
     await expect(client.chat({ messages: [{ role: 'assistant', content: 'x' }] })).rejects.toThrow(
       ValidationError,
     );
-    await expect(client.chat({})).rejects.toThrow(/must be from "user"; there is none/);
+    await expect(client.chat({})).rejects.toThrow(/must be from "user", there is none/);
   });
 
   test('a new message while a tool runs supersedes the call', async () => {

@@ -95,7 +95,7 @@ describe('the MCP bridge', () => {
     expect(await echo()).toMatch(/hi/);
     await first.stop();
     await expect(echo()).rejects.toThrow();
-    await expect(echo()).rejects.toThrow(/"web" is not there/);
+    await expect(echo()).rejects.toThrow(/"web" cannot be reached/);
     await startHttp(port);
     expect(await echo()).toMatch(/hi/);
   });
@@ -123,7 +123,7 @@ describe('the MCP bridge', () => {
     const client = offline().use(mcpPlugin({ servers: [stdio, broken] }));
     await expect(client.ready()).rejects.toMatchObject({
       code: 'PLUGIN_FAILED',
-      message: /"broken" is not there/,
+      message: /"broken" cannot be reached/,
     });
     client.use(mcpPlugin({ servers: [stdio, { ...broken, optional: true }] }));
     await client.ready();

@@ -109,14 +109,14 @@ test.each([
 ])('an answer is bounded in bytes: %s', async (_, query) => {
   const { run } = await database();
   await expect(run('sql_query', { query })).rejects.toThrow(
-    /has more than 262144 bytes; ask for fewer rows or shorter values/,
+    /has more than 262144 bytes, select fewer rows or shorter values/,
   );
   expect(await run('sql_query', { query: 'select 1' })).toMatchObject({ rows: [[1]] });
 });
 test('where the file is stays untold', async () => {
   const { run } = await database();
   const query = 'select file from "PRAGMA_database_list"';
-  await expect(run('sql_query', { query })).rejects.toThrow(/where the database is kept is not told/);
+  await expect(run('sql_query', { query })).rejects.toThrow(/the path of the database is not accessible/);
 });
 test('a database that is not there says so', async () => {
   const client = new ToolgateClient({ url: 'http://127.0.0.1:1' }).use(sqlitePlugin('/nowhere/x.db'));

@@ -11,7 +11,9 @@ export interface ApprovalViewProps {
 
 type Mode = 'ask' | 'edit' | 'reject';
 
-/** The question whether a call may run: yes, yes with another input, or no with a reason. Escape goes back. */
+/**
+ * The form of an approval: approve, approve with an edited input, or reject with a reason. Escape goes back.
+ */
 export function ApprovalView({ approval, decide }: ApprovalViewProps): ReactNode {
   const title = useId();
   const [mode, setMode] = useState<Mode>('ask');

@@ -6,8 +6,8 @@ import { type SpaceStore, spaceStore } from './space-store.js';
 import type { Tools } from './tool.js';
 
 /**
- * What the chat is doing: `submitted` until the first words arrive, `waiting_…` while a client, a person or a
- * clock has to move, `error` when the last run failed or a message was not taken.
+ * What the chat is doing: `submitted` until the first text arrives, `waiting_…` while the run waits for a
+ * client, an approval or a time, `error` if the last run failed or a message was rejected.
  */
 export type ChatStatus =
   | 'ready'
@@ -21,10 +21,10 @@ export type ChatStatus =
 export interface ChatSnapshot {
   /** Absent until the first message is sent, or a space is opened. */
   readonly spaceId?: string;
-  /** The conversation, with messages that are on their way at its end; without the work of child runs. */
+  /** The conversation, followed by messages that are being sent; without messages of child runs. */
   readonly messages: readonly Message[];
   readonly status: ChatStatus;
-  /** What went wrong last: a message that was not taken, a run that failed, a connection that will not come back. */
+  /** The last error: a rejected message, a failed run, or a connection that will not be retried. */
   readonly error?: Error;
   readonly connection: Connection;
   /** The latest run. */
@@ -32,22 +32,22 @@ export interface ChatSnapshot {
 }
 
 export interface ChatOptions {
-  /** Who answers; the space's or the gateway's default agent unless said otherwise. */
+  /** The agent that answers; by default the space's or the gateway's default agent. */
   readonly agent?: string;
-  /** The space to open; without one, the first message makes one. */
+  /** The space to open; without one, the first message creates one. */
   readonly spaceId?: string;
-  /** Called when the chat moves to another space: the moment to remember its id. */
+  /** Called when the chat moves to another space, so that its id can be stored. */
   readonly onSpaceChange?: (spaceId: string | undefined) => void;
 }
 
 const EMPTY: ChatSnapshot = { messages: [], status: 'ready', connection: 'idle' };
 
-/** One chat: a space, the messages on their way to it, and what can be done. Knows nothing of React. */
+/** One chat: a space, the messages that are being sent to it, and the actions. Independent of React. */
 export class ChatStore {
   readonly client: ToolgateClient;
   /** May be replaced at any time; the next message uses them. */
   options: ChatOptions;
-  /** Their definitions travel with each message. */
+  /** Client tools; their definitions are sent with each message. */
   tools: Tools = {};
   #space: SpaceStore | undefined;
   #making: Promise<{ id: string }> | undefined;
@@ -64,10 +64,10 @@ export class ChatStore {
     this.#snapshot = this.#compute();
   }
 
-  /** What is known now. The same object until something changes. */
+  /** The current state. The same object until something changes. */
   readonly snapshot = (): ChatSnapshot => this.#snapshot;
 
-  /** What a server renders. */
+  /** The state that a server renders. */
   readonly serverSnapshot = (): ChatSnapshot => EMPTY;
 
   /** Calls `listener` after each change, until the returned function is called. */
@@ -81,7 +81,7 @@ export class ChatStore {
     };
   };
 
-  /** Moves to another space; to none, which begins a new conversation with the next message. */
+  /** Moves to another space, or to none: then the next message starts a new conversation. */
   readonly open = (spaceId: string | undefined): void => {
     if (spaceId === this.#space?.spaceId) return;
     this.#unfollow();
@@ -94,8 +94,9 @@ export class ChatStore {
   };
 
   /**
-   * Says something. It shows at once and resolves when the gateway has stored it; a message that could not be
-   * sent stays as `failed`, and `resend` tries it again under the same id, so that it cannot arrive twice.
+   * Sends a message. It is shown at once, and the promise resolves when the gateway has stored it. A message
+   * that could not be sent stays as `failed`, and `resend` retries it with the same id, so that it is stored
+   * once.
    */
   readonly send = async (text: string): Promise<void> => {
     const message: Message = {
@@ -109,13 +110,15 @@ export class ChatStore {
     await this.#post(message);
   };
 
-  /** Tries a failed message again. */
+  /** Retries a failed message. */
   readonly resend = async (messageId: string): Promise<void> => {
     const message = this.#outgoing.find(({ id, state }) => id === messageId && state === 'failed');
     if (message) await this.#post(message);
   };
 
-  /** Cancels what is under way, also while it waits. Resolves when the gateway has stored that. */
+  /**
+   * Cancels the run under way, also while it waits. Resolves when the gateway has stored the cancellation.
+   */
   readonly stop = async (): Promise<void> => {
     const open = Object.values(this.#space?.snapshot().runs ?? {}).filter(
       (run) => !isFinished(run.status) && run.parentCallId === undefined,
@@ -128,7 +131,10 @@ export class ChatStore {
     }
   };
 
-  /** Says yes, or yes with another input, or no. What is refused is thrown, and not kept as the chat's error. */
+  /**
+   * Approves a call, approves it with an edited input, or rejects it. An error is thrown, and not kept as the
+   * chat's error.
+   */
   readonly decide = async (
     approvalId: string,
     decision: { approved: true; input?: unknown } | { approved: false; reason?: string },
@@ -136,7 +142,7 @@ export class ChatStore {
     await this.client.approvals.decide(approvalId, decision);
   };
 
-  /** Connects again at once after the connection was given up. */
+  /** Reconnects at once after the connection has failed. */
   readonly reconnect = (): void => this.#space?.reconnect();
 
   async #post(message: Message): Promise<void> {
@@ -159,14 +165,14 @@ export class ChatStore {
     }
   }
 
-  /** The space, made if there is none; messages that are sent at the same time make one between them. */
+  /** The space; created if there is none. Messages that are sent at the same time share one. */
   async #ensureSpace(): Promise<SpaceStore> {
     if (this.#space) return this.#space;
     this.#making ??= this.client.spaces.create({ agent: this.options.agent }).finally(() => {
       this.#making = undefined;
     });
     const { id } = await this.#making;
-    // Somebody may have opened one meanwhile; then the message goes there.
+    // Another space may have been opened meanwhile; then the message goes there.
     if (!this.#space) {
       this.#space = spaceStore(this.client, id);
       if (this.#listeners.size > 0) this.#follow();
@@ -224,7 +230,7 @@ function latestRun(space: ConversationSnapshot): Run | undefined {
 
 function failureOf(run: Run | undefined): Error | undefined {
   if (run?.status !== 'failed') return undefined;
-  return new Error(run.error ?? `the run failed: ${run.reason ?? 'for an unknown reason'}`);
+  return new Error(run.error ?? `the run failed: ${run.reason ?? 'no reason given'}`);
 }
 
 function statusOf(
@@ -243,8 +249,8 @@ function statusOf(
 }
 
 /**
- * What the agent is told of the page's tools and of the client's plugins. `timeout` stays here: it limits the handler, not
- * how long the run waits for somebody to take the call.
+ * The definitions of the page's tools and of the client's plugins. `timeout` is left out: it limits the
+ * handler, not how long the run waits for a client.
  */
 function definitionsOf(client: ToolgateClient, tools: Tools): wire.NewClientTool[] | undefined {
   const own = Object.entries(tools).flatMap(([name, tool]) => {

@@ -8,7 +8,7 @@ export interface ComposerProps {
   readonly stop: () => Promise<void>;
 }
 
-/** Where one writes. Enter sends, Shift+Enter begins a new line, Escape stops the agent. */
+/** The message input. Enter sends, Shift+Enter begins a new line, Escape cancels the run. */
 export function Composer({ placeholder, isBusy, send, stop }: ComposerProps): ReactNode {
   const [text, setText] = useState('');
   const isEmpty = text.trim() === '';
@@ -16,13 +16,13 @@ export function Composer({ placeholder, isBusy, send, stop }: ComposerProps): Re
     event?.preventDefault();
     if (isEmpty) return;
     setText('');
-    // The message stays in the chat as failed, with a way to try again.
+    // The message stays in the chat as failed, with a button to retry it.
     send(text.trim()).catch(() => {});
   };
-  // A run that ended in the meantime needs no stopping; anything else the chat shows.
+  // A run that ended in the meantime needs no cancellation; the chat shows other errors.
   const halt = (): void => void stop().catch(() => {});
   const press = (event: KeyboardEvent): void => {
-    // Enter also confirms a word in an input method, which is not meant for us.
+    // Enter also confirms a word in an input method, which must not send the message.
     if (event.nativeEvent.isComposing) return;
     if (event.key === 'Escape' && isBusy) halt();
     if (event.key === 'Enter' && !event.shiftKey) {

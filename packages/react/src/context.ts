@@ -3,7 +3,7 @@ import { type Context, createContext, useContext } from 'react';
 import type { ChatStore } from './chat-store.js';
 import type { ToolComponents } from './tool-component.js';
 
-/** What `ToolgateChatProvider` gives to everything below it. */
+/** The value that `ToolgateChatProvider` provides. */
 export interface ToolgateContextValue {
   readonly client: ToolgateClient;
   readonly chat: ChatStore;

@@ -2,26 +2,26 @@ import type { EventStream } from '@toolgate/client';
 import { type Conversation, EMPTY_CONVERSATION, fold } from './conversation.js';
 
 /**
- * Whether events arrive: `waiting` is between two attempts, `failed` will not be tried again, `idle` is when nobody listens
- * or nothing more will come.
+ * State of the event stream: `waiting` is the pause before a reconnect, `failed` is not retried, `idle` means
+ * that nobody listens or no more events will come.
  */
 export type Connection = 'idle' | 'connecting' | 'live' | 'waiting' | 'failed';
 
-/** A conversation, and whether it is up to date. */
+/** A conversation, and the state of its stream. */
 export interface ConversationSnapshot extends Conversation {
   readonly connection: Connection;
-  /** Why `connection` is `failed`. */
+  /** The error, if `connection` is `failed`. */
   readonly connectionError?: Error;
 }
 
-/** Shortest time between two publications, so that a fast model does not render every token on its own. */
+/** Shortest time between two publications, so that a fast model does not cause a render per token. */
 const PUBLISH_MILLISECONDS = 16;
 
 export const EMPTY_SNAPSHOT: ConversationSnapshot = { ...EMPTY_CONVERSATION, connection: 'idle' };
 
 /**
- * A stream of events, folded. It reads while somebody listens and stops when nobody does; what it has read it
- * keeps, and goes on from there.
+ * Folds a stream of events into a conversation. It is connected while it has listeners; afterwards it keeps
+ * its state and resumes from there.
  */
 export class ConversationStore {
   readonly #connect: (after: number) => EventStream;
@@ -32,31 +32,31 @@ export class ConversationStore {
   readonly #listeners = new Set<() => void>();
   #stream: EventStream | undefined;
 
-  /** `connect` gives the events after a place. */
+  /** `connect` opens the stream of events after a cursor. */
   constructor(connect: (after: number) => EventStream) {
     this.#connect = connect;
   }
 
-  /** What is known now. The same object until something changes. */
+  /** The current state. The same object until something changes. */
   readonly snapshot = (): ConversationSnapshot => this.#published;
 
-  /** What is known before anything was read: what a server renders. */
+  /** The state before any event was read, which a server renders. */
   readonly serverSnapshot = (): ConversationSnapshot => EMPTY_SNAPSHOT;
 
   /** Calls `listener` after each change, until the returned function is called. */
   readonly subscribe = (listener: () => void): (() => void) => {
-    // A listener of its own for each call: the same function may listen twice.
+    // Wrapped, so that the same function can be subscribed twice.
     const entry = (): void => listener();
     this.#listeners.add(entry);
     this.#open();
     return () => {
       this.#listeners.delete(entry);
-      // Whoever leaves often comes back at once, as StrictMode does: a connection is not worth less than that.
+      // Deferred: StrictMode unsubscribes and subscribes again at once, which must not cost a connection.
       queueMicrotask(() => this.#listeners.size === 0 && this.#close());
     };
   };
 
-  /** Tries again after `failed`, at once. */
+  /** Reconnects at once after `failed`. */
   readonly reconnect = (): void => {
     this.#close();
     if (this.#listeners.size > 0) this.#open();
@@ -73,7 +73,7 @@ export class ConversationStore {
     stream.on('open', () => change(() => ({ connection: 'live' })));
     stream.on('cut', () => change(() => ({ connection: 'waiting' })));
     stream.on('error', (error) => change(() => ({ connection: 'failed', connectionError: asError(error) })));
-    // It ends by itself when there is nothing more to come, as with a run that has ended.
+    // The stream ends by itself when no more events will come, as for a run that has ended.
     stream.on('close', () => {
       if (this.#folded.connection !== 'failed') change(() => ({ connection: 'idle' }));
     });

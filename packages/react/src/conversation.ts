@@ -1,9 +1,9 @@
 import type { wire } from '@toolgate/client';
 import type { Approval, Message, MessagePart, Run, RunStatus, ToolCall } from './message.js';
 
-/** What a space's events add up to. Never changed, only replaced: equal parts stay the same objects. */
+/** The state that a space's events add up to. Immutable: unchanged parts stay the same objects. */
 export interface Conversation {
-  /** The place of the last event that is in here; where to go on reading. */
+  /** The cursor: `seq` of the last event that is included. */
   readonly cursor: number;
   readonly messages: readonly Message[];
   readonly runs: Readonly<Record<string, Run>>;
@@ -12,8 +12,8 @@ export interface Conversation {
 export const EMPTY_CONVERSATION: Conversation = { cursor: 0, messages: [], runs: {} };
 
 /**
- * Adds one event. Events come in the order of their `seq`; one that is already in changes nothing, so that
- * replaying any stretch is harmless. An event type from a newer gateway only moves the cursor.
+ * Adds one event. Events come in the order of their `seq`; an event that is already included changes nothing,
+ * so that replaying is safe. An event type from a newer gateway only moves the cursor.
  */
 export function fold(conversation: Conversation, event: wire.Event): Conversation {
   if (event.seq <= conversation.cursor) return conversation;
@@ -27,7 +27,7 @@ export function callsOf(conversation: Conversation): ToolCall[] {
   );
 }
 
-/** The approvals that wait for somebody's decision, oldest first. */
+/** The open approvals, oldest first. */
 export function openApprovals(conversation: Conversation): Approval[] {
   return callsOf(conversation).flatMap(({ approval }) => (approval?.state === 'requested' ? [approval] : []));
 }
@@ -121,7 +121,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
     case 'tool-output-denied':
       return patchCall(conversation, event, () => ({
         state: 'output-denied',
-        error: { code: 'DENIED', message: event.reason ?? 'somebody said no' },
+        error: { code: 'DENIED', message: event.reason ?? 'the call was rejected' },
       }));
     case 'run-status':
       return patchRun(conversation, event.runId, { status: event.status as RunStatus });
@@ -139,7 +139,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
   }
 }
 
-/** An event with its run; the empty text for what belongs to none. */
+/** An event with its run id; the empty string for events without a run. */
 type RunEvent = wire.Event & { runId: string };
 type Of<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>;
 type TextEvent = Of<
@@ -236,7 +236,10 @@ function newCall(event: ToolEvent): ToolCall {
   };
 }
 
-/** The agent's message that the run writes now: its last one, unless somebody spoke in the run since. */
+/**
+ * Index of the agent's message that the run is writing: its last one, unless somebody has posted a message
+ * since.
+ */
 function replyIndex(conversation: Conversation, runId: string): number {
   const at = conversation.messages.findLastIndex((message) => message.runId === runId);
   return conversation.messages[at]?.role === 'assistant' ? at : -1;
@@ -256,7 +259,7 @@ function openReply(conversation: Conversation, { runId, seq, time }: InRun): Con
   return { ...conversation, messages: [...conversation.messages, reply] };
 }
 
-/** Ends every reply of the run: also those that somebody's new message cut short. */
+/** Ends every message of the run, including those that a new user message interrupted. */
 function closeReply(conversation: Conversation, { runId }: InRun): Conversation {
   return {
     ...conversation,
@@ -294,7 +297,7 @@ function replaceMessage(
   return { ...conversation, messages };
 }
 
-/** Replaces the part, or begins it at the end; a part that begins ends the ones before it. */
+/** Replaces the part, or appends it; a part that begins ends the ones before it. */
 function upsert(
   parts: readonly MessagePart[],
   id: string,
@@ -326,7 +329,7 @@ function patchRun(conversation: Conversation, runId: string, change: Partial<Run
   return run ? withRun(conversation, runId, { ...run, ...change }) : conversation;
 }
 
-/** Without the members that are `undefined`: absent means absent. */
+/** Removes members that are `undefined`, so that absent means absent. */
 function defined(call: { [K in keyof ToolCall]: ToolCall[K] | undefined }): ToolCall {
   return Object.fromEntries(
     Object.entries(call).filter(([, value]) => value !== undefined),

@@ -5,7 +5,7 @@ export interface Field {
   readonly text: string;
 }
 
-/** The members of an input. A value that is no object is one field. */
+/** The fields of an input. A value that is not an object is a single field. */
 export function fieldsOf(value: unknown): readonly Field[] {
   return isObject(value) ? Object.entries(value).map(fieldOf) : [fieldOf([WHOLE, value])];
 }
@@ -15,7 +15,7 @@ export function changed(fields: readonly Field[], name: string, text: string): r
   return fields.map((field) => (field.name === name ? { ...field, text } : field));
 }
 
-/** The input that the fields make, or what is wrong with the first that makes none. */
+/** The input that the fields describe, or the problem of the first invalid one. */
 export function inputOf(fields: readonly Field[]): { value: unknown } | { problem: string } {
   const members: [string, unknown][] = [];
   for (const field of fields) {
@@ -28,7 +28,7 @@ export function inputOf(fields: readonly Field[]): { value: unknown } | { proble
   };
 }
 
-/** The name of the one field of a value that is no object. No JSON schema of a tool's input is that. */
+/** Name of the single field of a value that is not an object. No tool parameter has this name. */
 const WHOLE = '(value)';
 
 function fieldOf([name, value]: [string, unknown]): Field {

@@ -1,8 +1,8 @@
 import { Fragment, memo, type ReactNode } from 'react';
 
 /**
- * The Markdown that models write, as elements: paragraphs, headings, lists, quotes, code, links. Text
- * that is cut anywhere, as it is while it streams, still renders. No HTML passes through.
+ * Renders the Markdown that models write: paragraphs, headings, lists, quotes, code, links. Incomplete text,
+ * as it is while it streams, renders too. HTML is not passed through.
  */
 export const Markdown: (props: { text: string }) => ReactNode = memo(({ text }: { text: string }) =>
   blocksOf(text).map((block, index) => <Block key={index} block={block} />),
@@ -63,7 +63,7 @@ function startsBlock(line: string): boolean {
   return [FENCE, HEADING, QUOTE, BULLET, NUMBER].some((mark) => mark.test(line));
 }
 
-/** A line without a mark goes on with the item before it. */
+/** Joins a line without a list marker to the item before it. */
 function joinItems(lines: string[], mark: RegExp): string[] {
   return lines.reduce<string[]>((items, line) => {
     if (mark.test(line)) items.push(line.replace(mark, ''));
@@ -109,8 +109,8 @@ function Block({ block }: { block: Block }) {
   }
 }
 
-// In this order: code, bold, emphasis, a link with a name, a bare address. No part may run over the beginning of
-// another of its kind, or is bounded: text full of beginnings that never end takes no longer than other text.
+// In this order: code, bold, emphasis, named links, bare URLs. Every part is bounded or cannot cross the
+// start of another of its kind, so that text full of unclosed markers still takes linear time.
 const INLINE =
   /`([^`]+)`|\*\*([^*]+)\*\*|(?<![\w*])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_](?![\w*])|\[([^[\]]+)\]\((\S{1,2000}?)\)|(https?:\/\/[^\s<>)]*[^\s<>).,;:!?])/g;
 
@@ -125,7 +125,7 @@ function Inline({ text }: { text: string }): ReactNode {
   return pieces;
 }
 
-/** What one match of `INLINE` becomes. */
+/** The element for one match of `INLINE`. */
 function marked([, code, bold, emphasis, name, target, address]: RegExpExecArray): ReactNode {
   if (code !== undefined) return <code>{code}</code>;
   if (bold !== undefined)
@@ -144,7 +144,7 @@ function marked([, code, bold, emphasis, name, target, address]: RegExpExecArray
   return <Link name={address ?? ''} target={address ?? ''} />;
 }
 
-/** Only addresses that cannot run anything become links. */
+/** Renders a link only for URL schemes that cannot run code. */
 function Link({ name, target }: { name: string; target: string }) {
   if (!/^(https?:|mailto:)/i.test(target)) return name;
   return (

@@ -2,7 +2,7 @@ const LETTERS = '0123456789abcdefghjkmnpqrstvwxyz';
 const RANDOM_LETTERS = 16;
 const TIME_LETTERS = 10;
 
-/** A fresh message id in the gateway's form: `msg_`, the time in ten letters, chance in sixteen. */
+/** A new message id in the gateway's form: `msg_`, ten characters of time, sixteen random ones. */
 export function newMessageId(): string {
   let time = '';
   for (let rest = Date.now(), i = 0; i < TIME_LETTERS; i++, rest = Math.floor(rest / 32)) {

@@ -11,7 +11,7 @@ export interface MessageViewProps {
   readonly components: ToolComponents;
 }
 
-/** One message with all its parts. Rendered again only when the message itself has changed. */
+/** One message with all its parts. Rendered again only if the message itself has changed. */
 export const MessageView: (props: MessageViewProps) => ReactNode = memo(
   ({ message, chat, components }: MessageViewProps) => {
     if (message.role === 'assistant' && message.parts.length === 0) return null;

@@ -1,7 +1,7 @@
-/** Where a tool runs; only `client` calls are for us to execute. */
+/** Where a tool runs; this page can execute `client` calls only. */
 export type Placement = 'client' | 'server' | 'plugin' | 'mcp';
 
-/** How far a call is. The last three are final. */
+/** The state of a call. The last three are final. */
 export type ToolCallState =
   | 'input-streaming'
   | 'input-available'
@@ -11,21 +11,21 @@ export type ToolCallState =
   | 'output-error'
   | 'output-denied';
 
-/** A question to a person: may this call run? */
+/** An approval of a call. */
 export interface Approval {
   readonly id: string;
   readonly callId: string;
   readonly runId: string;
   readonly toolName: string;
   readonly state: 'requested' | 'approved' | 'rejected' | 'expired';
-  /** What the model wants to give the tool; absent when the gateway hides it from this user. */
+  /** The call's input; absent if redacted for this user. */
   readonly input?: unknown;
   readonly expiresAt: string;
-  /** Why it was rejected, in the words of whoever did. */
+  /** Why it was rejected. */
   readonly reason?: string;
 }
 
-/** One use of a tool by the model. */
+/** A call of a tool by the model. */
 export interface ToolCall {
   readonly id: string;
   readonly runId: string;
@@ -33,22 +33,22 @@ export interface ToolCall {
   readonly name: string;
   readonly placement: Placement;
   readonly state: ToolCallState;
-  /** The input as JSON text, while it streams in. */
+  /** The input as JSON text, while it streams. */
   readonly inputText: string;
-  /** The whole input; absent until the model has written it, or when the gateway hides it from this user. */
+  /** The complete input; absent until the model has written it, or if redacted for this user. */
   readonly input?: unknown;
   readonly output?: unknown;
   readonly error?: { readonly code: string; readonly message: string };
-  /** What the executor last told about how far it is. */
+  /** The last progress report of the executor. */
   readonly progress?: unknown;
   readonly approval?: Approval;
-  /** The client that executes it. */
+  /** The client that holds the lease. */
   readonly claim?: { readonly holder: string; readonly until: string };
-  /** When a client's answer must be there. Only a call that is open for clients has one. */
+  /** When a client's result must be there. Only a call that is open for clients has one. */
   readonly deadline?: string;
 }
 
-/** One piece of a message. */
+/** One part of a message. */
 export type MessagePart =
   | { readonly type: 'text'; readonly id: string; readonly text: string; readonly streaming: boolean }
   | { readonly type: 'reasoning'; readonly id: string; readonly text: string; readonly streaming: boolean }
@@ -56,18 +56,18 @@ export type MessagePart =
   | { readonly type: 'image'; readonly id: string; readonly url: string; readonly mediaType?: string }
   | { readonly type: 'data'; readonly id: string; readonly name: string; readonly data: unknown };
 
-/** Something somebody said: a person, the agent, or the gateway itself (`notice`). */
+/** A message of a person, of the agent, or of the gateway itself (`notice`). */
 export interface Message {
   readonly id: string;
   readonly role: 'user' | 'assistant' | 'notice';
   readonly parts: readonly MessagePart[];
-  /** `sending` and `failed` are messages of this page that the gateway has not taken. */
+  /** `sending` and `failed` are messages of this page that the gateway has not stored. */
   readonly state: 'sending' | 'failed' | 'streaming' | 'done';
   readonly time: string;
   readonly runId?: string;
-  /** The entity that wrote it; absent for a backend that speaks for nobody. */
+  /** The entity that wrote it; absent for a backend that acts for no entity. */
   readonly from?: string;
-  /** The call whose child run this belongs to. Such messages are work behind the scenes, not conversation. */
+  /** The call whose child run this belongs to. Such messages are not part of the conversation. */
   readonly parentCallId?: string;
 }
 
@@ -81,26 +81,26 @@ export type RunStatus =
   | 'failed'
   | 'cancelled';
 
-/** One activation of the agent, as far as the space's events tell. */
+/** One activation of the agent, as far as the space's events show. */
 export interface Run {
   readonly id: string;
   readonly spaceId: string;
   readonly agent: string;
   readonly status: RunStatus;
-  /** Which model reply it is at, counted from 1. */
+  /** The current step, counted from 1. */
   readonly step: number;
-  /** Why it ended, once it has. */
+  /** Why it ended, if it has. */
   readonly reason?: string;
   readonly error?: string;
   readonly parentCallId?: string;
 }
 
-/** Whether nothing more will happen in it. */
+/** Whether the run has ended. */
 export function isFinished(status: RunStatus): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
-/** Whether the call has its one outcome. */
+/** Whether the call has its outcome. */
 export function isSettled(state: ToolCallState): boolean {
   return state === 'output-available' || state === 'output-error' || state === 'output-denied';
 }

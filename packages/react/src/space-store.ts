@@ -2,7 +2,7 @@ import type { ToolgateClient } from '@toolgate/client';
 import { ConversationStore } from './conversation-store.js';
 import { ToolExecutor } from './tool-executor.js';
 
-/** What happens in one space, and the one who executes the calls that are for this page. */
+/** The conversation of one space, and the executor of the calls that are for this page. */
 export class SpaceStore extends ConversationStore {
   readonly client: ToolgateClient;
   readonly spaceId: string;
@@ -18,7 +18,7 @@ export class SpaceStore extends ConversationStore {
 
 const stores = new WeakMap<ToolgateClient, Map<string, WeakRef<SpaceStore>>>();
 
-/** The one store of a space for this client, so that all hooks share one connection. */
+/** The store of a space, one per client, so that all hooks share one connection. */
 export function spaceStore(client: ToolgateClient, spaceId: string): SpaceStore {
   const known = stores.get(client) ?? new Map<string, WeakRef<SpaceStore>>();
   stores.set(client, known);

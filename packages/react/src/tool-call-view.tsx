@@ -12,7 +12,7 @@ export interface ToolCallViewProps {
   readonly decide: ChatStore['decide'];
 }
 
-/** One call: the question whether it may run, then its own component, or a plain card where it has none. */
+/** One call: its approval, then its own component, or the default card. */
 export function ToolCallView({ call, components, decide }: ToolCallViewProps): ReactNode {
   if (call.state === 'approval-requested' && call.approval?.state === 'requested') {
     return <ApprovalView key={call.approval.id} approval={call.approval} decide={decide} />;
@@ -65,7 +65,7 @@ function Own({ of: Own, call }: { of: NonNullable<ToolComponents[string]>; call:
   );
 }
 
-/** What is shown of a tool that has no component of its own. */
+/** The default card of a tool without a component. */
 function ToolCard({ call }: { call: ToolCall }) {
   const details = [
     { title: 'Input', value: call.input },
@@ -127,7 +127,7 @@ function stateWords(call: ToolCall): string {
     case 'input-available':
       return call.placement === 'client' ? 'Waiting for a client' : 'Starting…';
     case 'approval-requested':
-      return 'Being decided';
+      return 'Waiting for approval';
     case 'executing':
       return 'Running…';
     case 'output-available':
@@ -146,7 +146,7 @@ function Progress({ call }: { call: ToolCall }) {
   return <p className="tg-progress">{typeof progress === 'string' ? progress : JSON.stringify(progress)}</p>;
 }
 
-/** A component that throws takes only its own place down. */
+/** Replaces a component that throws, and nothing else, by the fallback. */
 class Fallback extends Component<{ fallback: ReactNode; children: ReactNode }, { hasFailed: boolean }> {
   override state: { hasFailed: boolean } = { hasFailed: false };
 

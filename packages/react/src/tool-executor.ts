@@ -4,50 +4,53 @@ import { isSettled, type ToolCall } from './message.js';
 import type { SpaceStore } from './space-store.js';
 import { handlerOf, type Tools, type ToolWork } from './tool.js';
 
-/** What happens to the calls under way when their tools go away: given to somebody else, or finished here. */
+/**
+ * What happens to calls that are executing when their tools are removed: they are released to other clients,
+ * or finished.
+ */
 export type OnUnmount = 'release' | 'finish';
 
-/** Tools that somebody on the page offers. */
+/** Tools that a component of the page provides. */
 export interface ToolSource {
   readonly tools: Tools;
   readonly onUnmount: OnUnmount;
 }
 
-/** Tools on offer. */
+/** Tools that are provided until `close` is called. */
 export interface ToolOffer {
-  /** Changes them; calls under way go on as they were begun. */
+  /** Replaces them; calls that are executing continue as they began. */
   readonly replace: (source: ToolSource) => void;
   readonly close: () => void;
 }
 
-/** Long enough that a tab in the background, whose timers run once a minute, keeps its claims. */
+/** Long enough that a tab in the background, whose timers run once a minute, keeps its leases. */
 const LEASE_SECONDS = 90;
 
 interface Work {
   readonly call: ToolCall;
   readonly stop: AbortController;
   onUnmount: OnUnmount;
-  /** There is an outcome, which is handed in whatever happens. */
+  /** The handler has returned: its result is submitted whatever happens. */
   isExecuted: boolean;
 }
 
 /**
- * Executes the open client calls of one space whose tools the page, or a plugin of its client, offers. Each call is claimed before it is
- * executed, so that of several tabs one does it. What to do follows from the conversation alone: a call that was
- * left open, by a reload or by another tab, is taken like a new one.
+ * Executes the open client calls of one space whose tools the page, or a plugin of its client, provides. Each
+ * call is claimed before it is executed, so that only one of several tabs does it. What to do follows from
+ * the conversation alone: a call that a reload or another tab left open is claimed like a new one.
  */
 export class ToolExecutor {
   readonly #store: SpaceStore;
   readonly #runner: CallRunner;
   readonly #sources = new Set<{ current: ToolSource }>();
   readonly #working = new Map<string, Work>();
-  /** Calls as they were when somebody else turned out to have them; tried again when they have changed. */
+  /** Calls, as they were when another client turned out to hold them; tried again when they have changed. */
   readonly #refused = new Map<string, ToolCall>();
-  /** Calls whose result is stored, though the event that says so may still be on its way. */
+  /** Calls whose result is stored, although the event may not have arrived yet. */
   readonly #answered = new Set<string>();
   #leave: (() => void) | undefined;
   #isLookDue = false;
-  /** The page is going away, or lies in the browser's back-forward cache: it must not take anything. */
+  /** The page is being closed, or is in the browser's back-forward cache: it must not claim calls. */
   #isHidden = false;
 
   constructor(store: SpaceStore) {
@@ -55,7 +58,7 @@ export class ToolExecutor {
     this.#runner = new CallRunner(store.client.tools, () => {});
   }
 
-  /** Offers tools until `close` is called. */
+  /** Provides tools until `close` is called. */
   offer(source: ToolSource): ToolOffer {
     const entry = { current: source };
     this.#sources.add(entry);
@@ -87,7 +90,10 @@ export class ToolExecutor {
     };
   }
 
-  /** Later in this task: who closes and offers again in one go, as StrictMode does, changes nothing. */
+  /**
+   * Deferred within this task: a component that closes and offers again at once, as StrictMode does, changes
+   * nothing.
+   */
   #lookSoon(): void {
     if (this.#isLookDue) return;
     this.#isLookDue = true;
@@ -110,12 +116,12 @@ export class ToolExecutor {
     }
   }
 
-  /** Ends work whose result nobody wants any more. */
+  /** Cancels work whose result is no longer wanted. */
   #review(work: Work, call: ToolCall | undefined): void {
     if (work.isExecuted) return;
     const offered = this.#offered(work.call.name);
     if (offered) work.onUnmount = offered.onUnmount;
-    if (call && isSettled(call.state)) work.stop.abort(new Error(`the call is settled: ${call.state}`));
+    if (call && isSettled(call.state)) work.stop.abort(new Error(`the call has ended: ${call.state}`));
     else if (!offered && work.onUnmount === 'release') this.#giveBack(work);
   }
 
@@ -125,7 +131,7 @@ export class ToolExecutor {
     return call.state === 'input-available' && this.#refused.get(call.id) !== call;
   }
 
-  /** Who runs a tool here: what the page offers, or else a plugin of its client. */
+  /** The handler of a tool: one that the page provides, or else one of a plugin. */
   #offered(toolName: string): (ToolWork & Pick<ToolSource, 'onUnmount'>) | undefined {
     for (const { current } of this.#sources) {
       const work = handlerOf(current.tools, toolName);
@@ -158,7 +164,7 @@ export class ToolExecutor {
     try {
       const fate = await this.#runner.run({
         call: { toolCallId, toolName, runId, spaceId, args: {} },
-        // A name for each attempt: a late release of one cannot end the claim of the next.
+        // A new name for each attempt: a late release of one cannot end the lease of the next.
         holder: `page_${randomText()}`,
         execute: (_, context) => execute(call.input, context),
         onEnd: () => {
@@ -171,18 +177,21 @@ export class ToolExecutor {
       if (fate === 'answered') this.#answered.add(call.id);
       else this.#refused.set(call.id, call);
     } catch {
-      // Given back, or refused for a reason that trying again does not cure.
+      // Released, or rejected for a reason that a retry does not fix.
       if (!stop.signal.aborted) this.#refused.set(call.id, call);
     }
   }
 
-  /** The runner hears it and releases the call. */
+  /** The abort makes the runner release the call. */
   #giveBack(work: Work): void {
-    work.stop.abort(new Error('the tool is no longer offered here'));
+    work.stop.abort(new Error('the tool is no longer provided by this page'));
     this.#working.delete(work.call.id);
   }
 
-  /** The page goes away: somebody else, or its next self, may have the calls at once. */
+  /**
+   * The page is being closed: releases the calls, so that another tab or the reloaded page can claim them at
+   * once.
+   */
   #hide(): void {
     this.#isHidden = true;
     for (const work of this.#working.values()) this.#giveBack(work);

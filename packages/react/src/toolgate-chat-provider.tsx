@@ -7,35 +7,38 @@ import type { ToolComponents } from './tool-component.js';
 import type { OnUnmount } from './tool-executor.js';
 import { useAutoToolHandler } from './use-auto-tool-handler.js';
 
-/** A user's token, or where to get one. A function is asked for each request, so it may renew. */
+/**
+ * A user's JWT, or a function that returns one. The function is called for each request, so it may renew the
+ * JWT.
+ */
 export type Token = string | (() => string | Promise<string>);
 
 export interface ToolgateChatProviderProps {
-  /** The gateway's address; the page's own origin unless said otherwise. */
+  /** The gateway's URL; the page's own origin by default. */
   readonly url?: string;
-  /** The same as `url`. */
+  /** Alias of `url`. */
   readonly gatewayUrl?: string;
   /** The project's public key, `pk_…`, together with a `token`. */
   readonly publicKey?: string;
-  /** The user's token, signed by your backend. */
+  /** The user's JWT, signed by your backend. */
   readonly token?: Token;
-  /** The same as `token`. */
+  /** Alias of `token`. */
   readonly jwt?: Token;
-  /** A secret key, for trying out. It opens everything: never ship it to a browser. */
+  /** A secret key, for trying out. It gives access to everything: never ship it to a browser. */
   readonly secretKey?: string;
-  /** A client of your own instead of all of the above. */
+  /** A client of your own instead of the props above. */
   readonly client?: ToolgateClient;
-  /** Who answers; the default agent unless said otherwise. */
+  /** The agent that answers; the default agent by default. */
   readonly agent?: string;
-  /** The space to open. Without one, the first message makes one. */
+  /** The space to open. Without one, the first message creates one. */
   readonly defaultSpaceId?: string;
-  /** Called with the id of a space that the chat makes or moves to. */
+  /** Called with the id of a space that the chat creates or moves to. */
   readonly onSpaceChange?: (spaceId: string | undefined) => void;
   /** Client tools by name. A new object in each render is fine. */
   readonly tools?: Tools;
-  /** What becomes of calls under way when the provider unmounts. */
+  /** What happens to calls that are executing when the provider unmounts. */
   readonly onUnmount?: OnUnmount;
-  /** Components that show a tool's calls in place of the plain card. */
+  /** Components that show a tool's calls instead of the default card. */
   readonly components?: ToolComponents;
   readonly children?: ReactNode;
 }
@@ -43,7 +46,7 @@ export interface ToolgateChatProviderProps {
 const NO_TOOLS: Tools = {};
 const NO_COMPONENTS: ToolComponents = {};
 
-/** Holds one chat for everything below it, and executes its client tools. */
+/** Provides one chat to everything below it, and executes its client tools. */
 export function ToolgateChatProvider(props: ToolgateChatProviderProps): ReactNode {
   const { agent, defaultSpaceId, onSpaceChange, components = NO_COMPONENTS } = props;
   const client = useClient(props);
@@ -71,7 +74,7 @@ function ClientTools({ chat, ...rest }: { chat: ChatStore; tools: Tools; onUnmou
   return null;
 }
 
-/** The same client for as long as the address and the keys are the same; a new token needs no new client. */
+/** The same client for as long as the URL and the keys are the same; a new JWT needs no new client. */
 function useClient(props: ToolgateChatProviderProps): ToolgateClient {
   const { client: given, publicKey, secretKey } = props;
   const url = props.url ?? props.gatewayUrl;

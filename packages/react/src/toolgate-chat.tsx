@@ -6,14 +6,14 @@ import type { ToolComponents } from './tool-component.js';
 import { type ToolgateChatView, useToolgateChat } from './use-toolgate-chat.js';
 
 export interface ToolgateChatProps {
-  /** Names the chat for those who do not see it. */
+  /** Accessible name of the chat. */
   readonly label?: string;
   readonly placeholder?: string;
-  /** Shown while nothing has been said. */
+  /** Shown while the conversation is empty. */
   readonly welcome?: ReactNode;
-  /** Messages to begin with, one click each. */
+  /** Messages to start with, one click each. */
   readonly suggestions?: readonly string[];
-  /** Adds to the provider's components. */
+  /** Merged with the provider's components. */
   readonly components?: ToolComponents;
   /** `auto` follows the page's `color-scheme`, and so the user's system where the page allows it. */
   readonly theme?: 'auto' | 'light' | 'dark';
@@ -21,8 +21,8 @@ export interface ToolgateChatProps {
 }
 
 /**
- * A whole chat in the size of its container: messages as they stream, tool calls with their state, approvals, errors.
- * Import `@toolgate/react/styles.css` once, or style the `tg-` classes yourself.
+ * A complete chat that fills its container: streaming messages, tool calls with their state, approvals,
+ * errors. Import `@toolgate/react/styles.css` once, or style the `tg-` classes yourself.
  */
 export function ToolgateChat(props: ToolgateChatProps): ReactNode {
   const { label = 'Chat', placeholder = 'Write a message', suggestions = [], theme = 'auto' } = props;
@@ -90,12 +90,12 @@ function Working() {
   );
 }
 
-/** What stands between the reader and an up-to-date conversation, and what to do about it. */
+/** Shows why the conversation is not up to date, and what to do about it. */
 function Trouble({ chat }: { chat: ToolgateChatView }) {
   if (chat.connection === 'failed') {
     return (
       <div className="tg-trouble" role="alert">
-        <span>No connection: {chat.error?.message ?? 'the gateway refused it'}</span>
+        <span>No connection: {chat.error?.message ?? 'the gateway rejected it'}</span>
         <button type="button" onClick={chat.reconnect}>
           Connect again
         </button>
@@ -118,5 +118,5 @@ function Trouble({ chat }: { chat: ToolgateChatView }) {
   );
 }
 
-/** The chat itself keeps and shows what went wrong. */
+/** Ignores an error that the chat itself keeps and shows. */
 function shown(): void {}

@@ -4,13 +4,13 @@ import { openApprovals } from './conversation.js';
 import type { Approval } from './message.js';
 import { useSpace } from './use-space.js';
 
-/** The questions of a space that wait for a person, and the answers to give. */
+/** The open approvals of a space, and the decisions on them. */
 export interface Approvals {
   /** Oldest first. */
   readonly approvals: readonly Approval[];
-  /** Says yes; with `input`, yes to that input instead of the model's. The gateway validates it again. */
+  /** Approves a call; with `input`, that input replaces the model's. The gateway validates it again. */
   readonly approve: (approvalId: string, input?: unknown) => Promise<void>;
-  /** Says no. The model is told the reason. */
+  /** Rejects a call. The model reads the reason. */
   readonly reject: (approvalId: string, reason?: string) => Promise<void>;
 }
 

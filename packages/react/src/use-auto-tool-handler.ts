@@ -5,21 +5,21 @@ import type { Tools } from './tool.js';
 import type { OnUnmount, ToolOffer } from './tool-executor.js';
 
 export interface AutoToolHandlerOptions {
-  /** The space whose calls are for us; without one, nothing happens. */
+  /** The space whose calls to execute; without one, nothing happens. */
   readonly spaceId: string | undefined;
   /** Handlers by tool name. A new object in each render is fine. */
   readonly tools: Tools;
   /**
-   * What becomes of calls under way when the component unmounts: `release` (the default) aborts the handler's signal
-   * and offers the call again, to another tab or to this component when it comes back; `finish` lets the handler
-   * finish and submits its result.
+   * What happens to calls that are executing when the component unmounts: `release` (the default) aborts the
+   * handler's signal and releases the call, to another tab or to this component when it mounts again;
+   * `finish` lets the handler finish and submits its result.
    */
   readonly onUnmount?: OnUnmount;
 }
 
 /**
- * Executes a space's client tools as the model calls them. Each call is claimed first: two tabs, or two components,
- * do not both execute it. A call that was under way when the page was reloaded is taken again.
+ * Executes a space's client tools as the model calls them. Each call is claimed first: two tabs, or two
+ * components, do not both execute it. A call that was executing when the page was reloaded is claimed again.
  */
 export function useAutoToolHandler({ spaceId, tools, onUnmount = 'release' }: AutoToolHandlerOptions): void {
   const { client } = useToolgateContext('useAutoToolHandler');

@@ -13,11 +13,11 @@ export interface RunView {
   readonly connection: Connection;
   /** Why the run failed, or why it cannot be read. */
   readonly error: Error | undefined;
-  /** Ends it, also while it waits, and everything below it. */
+  /** Cancels the run and its child runs, also while it waits. */
   readonly cancel: () => Promise<void>;
 }
 
-/** Follows one run until it ends. Without a run, nothing. */
+/** Follows one run until it ends. Without a run id, nothing. */
 export function useRun(runId: string | undefined): RunView {
   const { client } = useToolgateContext('useRun');
   const store = useMemo(

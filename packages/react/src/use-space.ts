@@ -3,7 +3,7 @@ import { useToolgateContext } from './context.js';
 import { type ConversationSnapshot, EMPTY_SNAPSHOT } from './conversation-store.js';
 import { spaceStore } from './space-store.js';
 
-/** Everything that happens in a space: its messages and runs, live. Without a space, nothing. */
+/** The messages and runs of a space, live. Without a space id, nothing. */
 export function useSpace(spaceId: string | undefined): ConversationSnapshot {
   const { client } = useToolgateContext('useSpace');
   const store = useMemo(() => (spaceId ? spaceStore(client, spaceId) : NO_SPACE), [client, spaceId]);

@@ -1,17 +1,20 @@
 import { useCallback, useMemo, useState } from 'react';
 import { useToolgateContext } from './context.js';
 
-/** One result of a client call: a value, or why there is none. `callId` is read as `toolCallId`. */
+/** The result of a client call: a value or an error. `callId` is accepted as `toolCallId`. */
 export type ToolResult = ({ readonly toolCallId: string } | { readonly callId: string }) &
   ({ readonly result: unknown } | { readonly error: string }) & { readonly runId?: string };
 
 export interface ToolResultSubmission {
-  /** Gives a result to a call of the space. Resolves when it is stored; the same result again is harmless. */
+  /**
+   * Submits a result to a call of the space. Resolves when it is stored; submitting the same result again is
+   * safe.
+   */
   readonly submit: (spaceId: string, result: ToolResult) => Promise<void>;
-  /** Gives a result to a call of the run. */
+  /** Submits a result to a call of the run. */
   readonly submitToRun: (runId: string, result: ToolResult) => Promise<void>;
   readonly isSubmitting: boolean;
-  /** Why the last result was refused. */
+  /** Why the last result was rejected. */
   readonly error: Error | undefined;
 }
 

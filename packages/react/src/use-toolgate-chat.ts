@@ -2,7 +2,7 @@ import { useMemo, useSyncExternalStore } from 'react';
 import type { ChatSnapshot, ChatStore } from './chat-store.js';
 import { useToolgateContext } from './context.js';
 
-/** The provider's chat: what it shows and what can be done. */
+/** The provider's chat: its state and its actions. */
 export interface ToolgateChatView
   extends ChatSnapshot,
     Pick<ChatStore, 'send' | 'resend' | 'stop' | 'open' | 'decide' | 'reconnect'> {}

@@ -191,7 +191,7 @@ describe('the chat', () => {
     const execute = () => new Promise(() => {});
     show({ tools: { nap: { description: 'Sleeps.', parameters: PARAMETERS, execute, timeout: 20 } } });
     say('nap');
-    await sees(/It gave .*nap gave no answer within 20 ms/);
+    await sees(/It gave .*nap gave no result within 20 ms/);
   });
 
   test('lets a tool have a component that shows it', async () => {

@@ -4,20 +4,23 @@ import type { RunnableTool } from '../tool.js';
 
 const SELECTION_LENGTH_MAX = 20_000;
 
-/** What the browser plugin is made of. */
+/** Options of the browser plugin. */
 export interface BrowserOptions {
-  /** Whether the model may read the clipboard as well. The browser asks the user by itself. */
+  /** Whether the model may read the clipboard too. The browser asks the user for permission. */
   readClipboard?: boolean;
 }
 
 const NOTHING = { type: 'object', properties: {}, additionalProperties: false } as const;
 
-/** The page the user looks at: `get_page_info`, `get_selection`, `copy_to_clipboard`, and `read_clipboard` if wanted. */
+/**
+ * The page that the user looks at: `get_page_info`, `get_selection`, `copy_to_clipboard`, and optionally
+ * `read_clipboard`.
+ */
 export function browserPlugin({ readClipboard = false }: BrowserOptions = {}): ToolgatePlugin {
   const tools: RunnableTool[] = [
     defineTool({
       name: 'get_page_info',
-      description: 'Gives the address, the title and the language of the page the user looks at.',
+      description: 'Returns the URL, the title and the language of the page that the user looks at.',
       parameters: NOTHING,
       execute: () => {
         const { document, location } = page();
@@ -26,7 +29,7 @@ export function browserPlugin({ readClipboard = false }: BrowserOptions = {}): T
     }),
     defineTool({
       name: 'get_selection',
-      description: 'Gives the text that the user has selected on the page; empty when there is none.',
+      description: 'Returns the text that the user has selected on the page; empty if there is none.',
       parameters: NOTHING,
       execute: () => {
         const text = page().getSelection()?.toString() ?? '';
@@ -35,10 +38,10 @@ export function browserPlugin({ readClipboard = false }: BrowserOptions = {}): T
     }),
     defineTool({
       name: 'copy_to_clipboard',
-      description: 'Puts a text on the user’s clipboard.',
+      description: 'Copies a text to the user’s clipboard.',
       parameters: {
         type: 'object',
-        properties: { text: { type: 'string', description: 'What to copy.' } },
+        properties: { text: { type: 'string', description: 'The text to copy.' } },
         required: ['text'],
         additionalProperties: false,
       },
@@ -62,12 +65,12 @@ export function browserPlugin({ readClipboard = false }: BrowserOptions = {}): T
 }
 
 function page(): Window {
-  if (typeof window === 'undefined') throw new Error('there is no page here: this is not a browser');
+  if (typeof window === 'undefined') throw new Error('there is no page, this code does not run in a browser');
   return window;
 }
 
 function clipboard(): Clipboard {
   const { clipboard: found } = page().navigator;
-  if (!found) throw new Error('the browser gives no clipboard here; a page needs HTTPS for it');
+  if (!found) throw new Error('the browser gives no access to the clipboard, which needs HTTPS');
   return found;
 }

@@ -109,7 +109,7 @@ test('a link that stays inside is followed', async () => {
 
 test('sizes are bounded', async () => {
   await expect(run('read_file', { path: 'a.txt' }, { bytesMax: 4 })).rejects.toThrow(
-    /has 5 bytes; at most 4/,
+    /has 5 bytes, at most 4/,
   );
   await expect(run('write_file', { path: 'b', content: 'hello' }, { bytesMax: 4 })).rejects.toThrow(
     /at most 4/,

@@ -9,13 +9,13 @@ import type { RunnableTool } from '../tool.js';
 const BYTES_MAX = 1024 * 1024;
 const ENTRIES_MAX = 1000;
 
-/** What the file system plugin is made of. */
+/** Options of the file system plugin. */
 export interface FileSystemOptions {
-  /** The folder that the model sees as everything. */
+  /** The shared folder. Everything outside it is inaccessible. */
   root: string;
   /** Leaves `write_file` out. */
   readOnly?: boolean;
-  /** The largest file that is read or written; 1 MiB. */
+  /** The largest file that is read or written, in bytes; 1 MiB by default. */
   bytesMax?: number;
 }
 
@@ -25,8 +25,8 @@ const PATH = {
 } as const;
 
 /**
- * Files below one folder: `read_file`, `write_file`, `list_directory`. Nothing outside it can be reached: not by
- * `..`, not by an absolute path, not through a link.
+ * Files below one folder: `read_file`, `write_file`, `list_directory`. Confined to the folder: `..`, absolute
+ * paths and links that lead out of it are rejected.
  */
 export function fileSystemPlugin({
   root,
@@ -58,7 +58,7 @@ export function fileSystemPlugin({
       defineTool({
         name: 'write_file',
         description:
-          'Writes a text file into the shared folder, in place of what was there; makes folders as needed.',
+          'Writes a text file into the shared folder and replaces an existing one; creates folders as needed.',
         parameters: {
           type: 'object',
           properties: { path: PATH, content: { type: 'string' } },
@@ -68,7 +68,7 @@ export function fileSystemPlugin({
         execute: async ({ path, content }) => {
           const bytes = Buffer.byteLength(content);
           if (bytes > bytesMax)
-            throw new Error(`the content has ${bytes} bytes; at most ${bytesMax} are allowed`);
+            throw new Error(`the content has ${bytes} bytes, at most ${bytesMax} are allowed`);
           await write(folder, path, content);
           return { path, bytes };
         },
@@ -78,30 +78,30 @@ export function fileSystemPlugin({
   return { name: 'filesystem', version: '1.0.0', tools };
 }
 
-/** A folder that nothing below it leads out of. */
+/** The shared folder, which confines all paths. */
 class Root {
   readonly #path: string;
   constructor(path: string) {
     this.#path = path;
   }
 
-  /** The real place of something that is there. */
+  /** The real path of an existing file or folder. */
   async existing(path: string): Promise<string> {
     const wanted = this.#below(path);
     const real = await realpath(join(this.#path, wanted)).catch((error: NodeJS.ErrnoException) => {
-      throw new Error(error.code === 'ENOENT' ? `there is no "${path}"` : `"${path}" cannot be reached`);
+      throw new Error(error.code === 'ENOENT' ? `there is no "${path}"` : `"${path}" cannot be opened`);
     });
     await this.refuseOutside(real, path);
     return real;
   }
 
-  /** The real place of something that may not be there yet. Its folder is made. */
+  /** The real path of a file that may not exist yet. Creates its folder. */
   async wanted(path: string): Promise<string> {
     const wanted = this.#below(path);
     if (wanted === '' || wanted === '.') throw new Error('expected the path of a file');
     let parent = dirname(join(this.#path, wanted));
     const missing: string[] = [];
-    // What is there may be a link; what is missing cannot be.
+    // An existing parent may be a link; a missing one cannot be.
     while (!(await lstat(parent).catch(() => undefined))) {
       missing.unshift(basename(parent));
       parent = dirname(parent);
@@ -126,10 +126,10 @@ class Root {
 }
 
 function outside(path: string): Error {
-  return new Error(`"${path}" is outside the shared folder; expected a path relative to it`);
+  return new Error(`"${path}" is outside the shared folder, expected a path relative to it`);
 }
 
-/** Opens without following a link and without waiting for a pipe, and reads only what is a file. */
+/** Opens without following links and without waiting for a pipe, and reads regular files only. */
 async function read(folder: Root, path: string, bytesMax: number): Promise<string> {
   const real = await folder.existing(path);
   const handle = await open(
@@ -137,30 +137,33 @@ async function read(folder: Root, path: string, bytesMax: number): Promise<strin
     constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0),
   );
   try {
-    // Somebody may have put a link in the way since we looked: then this is another file. Linux knows where it is;
-    // elsewhere the name is asked again.
+    // Guards against a link that was swapped in after the check: then this is another file. Linux knows the
+    // path of an open file; elsewhere the name is resolved again.
     const place = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => realpath(real));
     await folder.refuseOutside(place, path);
     const opened = await handle.stat();
-    if (!opened.isFile()) throw new Error('that is not a file');
+    if (!opened.isFile()) throw new Error('the path is not a file');
     if (opened.size > bytesMax)
-      throw new Error(`the file has ${opened.size} bytes; at most ${bytesMax} are read`);
+      throw new Error(`the file has ${opened.size} bytes, at most ${bytesMax} can be read`);
     const named = await stat(place).catch(() => undefined);
     if (named?.ino !== opened.ino || named.dev !== opened.dev)
-      throw new Error('the file changed under our hands');
+      throw new Error('the file changed while it was read');
     const bytes = await handle.readFile();
-    if (bytes.includes(0)) throw new Error('that is not a text file');
+    if (bytes.includes(0)) throw new Error('the file is not a text file');
     return bytes.toString('utf8');
   } finally {
     await handle.close();
   }
 }
 
-/** Writes beside the file and puts it in its place whole. A link there is replaced, not followed. */
+/**
+ * Writes a temporary file beside the file and renames it, so that readers never see half of it. A link there
+ * is replaced, not followed.
+ */
 async function write(folder: Root, path: string, content: string): Promise<void> {
   const place = await folder.wanted(path);
   const there = await lstat(place).catch(() => undefined);
-  if (there && !there.isFile()) throw new Error(`"${path}" is there and is not a file`);
+  if (there && !there.isFile()) throw new Error(`"${path}" exists and is not a file`);
   const aside = join(dirname(place), `.${freshKey()}.part`);
   try {
     const handle = await open(aside, 'wx');
@@ -183,9 +186,9 @@ async function list(
 ): Promise<{ entries: Array<{ name: string; type: string }>; truncated: boolean }> {
   const real = await folder.existing(path);
   const all = await readdir(real, { withFileTypes: true }).catch(() => {
-    throw new Error('that is not a folder');
+    throw new Error('the path is not a folder');
   });
-  // Here too: what was listed may have been put in the way since we looked.
+  // Guards against a link that was swapped in after the check.
   await folder.refuseOutside(await realpath(real), path);
   const entries = all
     .map((entry) => ({

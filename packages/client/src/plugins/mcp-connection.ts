@@ -1,31 +1,31 @@
-/** A server to start, or one to reach. */
+/** An MCP server: a command to start, or a URL to connect to. */
 export type McpServer = {
   /** Part of its tools' names. */
   name: string;
-  /** Only these of its tools. A run takes 10 client tools unless the gateway's settings say otherwise. */
+  /** Use only these of its tools. By default a gateway accepts 10 client tools per run. */
   tools?: string[];
-  /** Goes on without it when it cannot be reached at the start. */
+  /** Continue without the server if it cannot be reached at the start. */
   optional?: boolean;
 } & (
   | { command: string; args?: string[]; env?: Record<string, string>; cwd?: string }
   | { url: string; headers?: Record<string, string> }
 );
 
-/** What a server says of a tool. */
+/** A tool as a server describes it. */
 export interface McpTool {
   name: string;
   description?: string;
   inputSchema?: unknown;
 }
 
-/** What a tool gave. */
+/** The result of a call. */
 export interface McpResult {
   content?: Array<{ type: string; text?: string }>;
   structuredContent?: unknown;
   isError?: boolean;
 }
 
-/** What a call may be given. */
+/** Options of a call. */
 export interface McpCallOptions {
   signal: AbortSignal;
   onprogress: (progress: unknown) => void;
@@ -33,14 +33,17 @@ export interface McpCallOptions {
   resetTimeoutOnProgress: boolean;
 }
 
-/** One connection, whichever SDK made it. */
+/** One connection, whichever SDK opened it. */
 export interface McpConnection {
   listTools(): Promise<McpTool[]>;
   callTool(name: string, args: Record<string, unknown>, options: McpCallOptions): Promise<McpResult>;
   close(): Promise<void>;
 }
 
-/** The parts of the official SDKs that are used, by shape: the types of neither are needed to use the other. */
+/**
+ * The parts of the official SDKs that are used, described by shape: the types of neither need to be
+ * installed.
+ */
 interface SdkClient {
   connect(transport: unknown): Promise<void>;
   listTools(params?: { cursor: string }): Promise<{ tools: McpTool[]; nextCursor?: string }>;
@@ -52,13 +55,16 @@ interface Sdk {
   client(): SdkClient;
   stdio(parameters: Record<string, unknown>): Promise<unknown>;
   http(url: URL, options: Record<string, unknown>): Promise<unknown>;
-  /** Where `callTool` takes its options. */
+  /** Position of the options among `callTool`'s parameters. */
   optionsAt: 1 | 2;
 }
 
 const IDENTITY = { name: 'toolgate-client', version: '0.1.0' };
 
-/** Connects to a server with the SDK that is installed: 2.x, otherwise 1.x. `onClose` is told when it goes away. */
+/**
+ * Connects to a server with the installed SDK: 2.x, otherwise 1.x. `onClose` is called when the connection
+ * ends.
+ */
 export async function connectMcp(server: McpServer, onClose: () => void): Promise<McpConnection> {
   const sdk = await loadSdk();
   const transport =

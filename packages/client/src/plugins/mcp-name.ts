@@ -2,9 +2,9 @@ const NAME_LENGTH_MAX = 64;
 const HASH_LENGTH = 7;
 
 /**
- * The name that a server's tool has for the model: `mcp_<server>_<tool>`, in the characters and the length that every
- * model accepts. Where something had to go, a short hash of the whole keeps it apart from others; it is cut in the
- * server's part first. Names are looked up, never taken apart again.
+ * The name of a server's tool for the model: `mcp_<server>_<tool>`, in the characters and the length that
+ * every vendor accepts. If something had to be cut, in the server's part first, a short hash of the whole
+ * keeps it unique. Names are looked up, never split again.
  */
 export function joinedName(server: string, tool: string): string {
   const clean = (text: string): string => text.replace(/[^A-Za-z0-9_-]/g, '_');
@@ -17,7 +17,7 @@ export function joinedName(server: string, tool: string): string {
   return `mcp_${serverPart}_${toolPart}_${hash(`${server}\n${tool}`)}`;
 }
 
-/** FNV-1a, 32 bits: short, the same everywhere, and nobody's secret. */
+/** FNV-1a, 32 bits: short and the same everywhere; not for security. */
 function hash(text: string): string {
   let state = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(text)) state = Math.imul(state ^ byte, 0x01000193) >>> 0;

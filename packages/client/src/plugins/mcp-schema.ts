@@ -2,12 +2,12 @@ import { isRecord, PROPERTIES_MAX, SCHEMA_DEPTH_MAX, SCHEMA_TYPES } from '../def
 import type { ToolParameters } from '../json-schema.js';
 
 const SCHEMA_BYTES_MAX = 16 * 1024;
-/** How often one reference may be written out inside itself: not at all. */
+/** References that are being inlined: none may be inlined inside itself. */
 type Path = readonly string[];
 
 /**
- * A server's input schema within the bounds of client tools: references written out, too deep or too many parts left
- * out. What is left out is not checked by the gateway any more; the server still does.
+ * A server's input schema within the limits of client tools: references are inlined, parts that are too deep
+ * or too many are removed. The gateway does not validate removed parts; the server still does.
  */
 export function simplified(schema: unknown): ToolParameters {
   const root = isRecord(schema) ? schema : {};
@@ -33,7 +33,7 @@ function simplify(schema: unknown, root: Record<string, unknown>, depth: number,
   return withFewerProperties(kept);
 }
 
-/** What becomes of a keyword's value; `undefined` leaves it out. */
+/** The simplified value of a keyword; `undefined` removes it. */
 function simplifyKeyword(
   keyword: string,
   value: unknown,
@@ -51,7 +51,7 @@ function simplifyKeyword(
     case '$dynamicRef':
     case '$comment':
     case 'examples':
-    // A pattern is checked by an engine that knows less than JavaScript's.
+    // Removed: the gateway's regular expressions support less than JavaScript's.
     case 'patternProperties':
     case 'pattern':
       return undefined;
@@ -83,7 +83,7 @@ function simplifyKeyword(
   }
 }
 
-/** Keeps what is required, then what comes first. */
+/** Keeps required properties, then the first ones. */
 function withFewerProperties(schema: Record<string, unknown>): Record<string, unknown> {
   const { properties } = schema;
   if (!isRecord(properties) || Object.keys(properties).length <= PROPERTIES_MAX) return schema;

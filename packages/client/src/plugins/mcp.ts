@@ -13,20 +13,20 @@ import { simplified } from './mcp-schema.js';
 
 export type { McpServer } from './mcp-connection.js';
 
-/** How long a call may go without a word from its server. */
+/** How long a call may go without a message from its server. */
 const SILENCE_MS_MAX = 5 * 60_000;
 
-/** What the MCP bridge is made of. */
+/** Options of the MCP bridge. */
 export interface McpOptions {
   servers: McpServer[];
-  /** The plugin's name, for those who use several bridges; `mcp-bridge`. */
+  /** The plugin's name, to use several bridges; `mcp-bridge` by default. */
   name?: string;
 }
 
 /**
- * The tools of MCP servers, as tools of this client: `mcp_<server>_<tool>`. Servers with a `command` are started (in
- * Node), those with a `url` are reached by streamable HTTP. They are connected when the plugin is registered and
- * closed when it is removed; one that dies is connected again by the next call.
+ * The tools of MCP servers as tools of this client: `mcp_<server>_<tool>`. Servers with a `command` are
+ * started (in Node), those with a `url` are connected to by streamable HTTP. They are connected when the
+ * plugin is registered and closed when it is removed; a server that dies is connected again by the next call.
  *
  * Needs `@modelcontextprotocol/client` 2.x or `@modelcontextprotocol/sdk` 1.x beside it.
  */
@@ -60,7 +60,7 @@ export function mcpPlugin({ servers, name = 'mcp-bridge' }: McpOptions): Toolgat
   };
 }
 
-/** One server and the connection to it, while there is one. */
+/** One server, and the connection to it while there is one. */
 class Bridge {
   readonly #server: McpServer;
   #connection: Promise<McpConnection> | undefined;
@@ -81,7 +81,7 @@ class Bridge {
   async close(): Promise<void> {
     const connection = this.#connection;
     this.#connection = undefined;
-    // One that never stood needs no closing, and one that broke cannot be.
+    // A connection that never opened needs no closing, and a broken one cannot be closed.
     await connection?.then((open) => open.close()).catch(() => {});
   }
 
@@ -109,7 +109,8 @@ class Bridge {
         resetTimeoutOnProgress: true,
       })
       .catch((error: unknown) => {
-        // A process that ends says so; a server behind an address is only not heard from again.
+        // A process that ends closes its connection; a server behind a URL just stops answering, so
+        // reconnect.
         if ('url' in this.#server && !context.signal.aborted && !isAnswer(error)) this.close();
         throw error;
       });
@@ -132,21 +133,23 @@ class Bridge {
     } catch (cause) {
       forget();
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new Error(`the MCP server "${this.#server.name}" is not there: ${reason}`, { cause });
+      throw new Error(`the MCP server "${this.#server.name}" cannot be reached: ${reason}`, { cause });
     }
   }
 }
 
-/** Whether an error is what a server answered (JSON-RPC), not the lack of an answer. */
+/** Whether an error is a server's answer (JSON-RPC), not the lack of one. */
 function isAnswer(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'number' && code < CONNECTION_CLOSED;
 }
 
-/** The SDKs' own code for an answer that will not come; JSON-RPC's lie below it. */
+/** The SDKs' own code for a closed connection; JSON-RPC's codes are below it. */
 const CONNECTION_CLOSED = -32000;
 
-/** What a model can use of a result: its structure, otherwise its words, otherwise all parts. */
+/**
+ * The part of a result that a model can use: its structured content, otherwise its text, otherwise all parts.
+ */
 function usable({ structuredContent, content = [] }: McpResult): unknown {
   if (structuredContent !== undefined) return structuredContent;
   const allWords = content.every((part) => part.type === 'text');

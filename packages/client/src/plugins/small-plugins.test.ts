@@ -61,6 +61,6 @@ describe('browser', () => {
     expect(await run(browserPlugin({ readClipboard: true }), 'read_clipboard')).toEqual({ text: 'x' });
   });
   test('elsewhere it says that there is no page', async () => {
-    await expect(run(browserPlugin(), 'get_page_info')).rejects.toThrow(/not a browser/);
+    await expect(run(browserPlugin(), 'get_page_info')).rejects.toThrow(/does not run in a browser/);
   });
 });

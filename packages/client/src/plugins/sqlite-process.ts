@@ -1,7 +1,7 @@
-// Runs queries for the SQLite plugin in a process of its own, which can be ended when one of them does not end.
+// Runs the SQLite plugin's queries in a child process, which can be killed when a query exceeds its timeout.
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 
-/** A query on its way to the process. */
+/** A query sent to the process. */
 export interface Query {
   sql: string;
   params: Array<string | number | null>;
@@ -9,7 +9,7 @@ export interface Query {
   bytesMax: number;
 }
 
-/** What came of it. */
+/** The result of a query. */
 export type Answer = { columns: string[]; rows: unknown[][]; truncated: boolean } | { error: string };
 
 const [file = ''] = process.argv.slice(2);
@@ -32,7 +32,7 @@ function answer({ sql, params, rowsMax, bytesMax }: Query): Answer {
       const values = valuesOf(row).map(shown);
       bytes += Buffer.byteLength(JSON.stringify(values));
       if (bytes > bytesMax)
-        return { error: `the answer has more than ${bytesMax} bytes; ask for fewer rows or shorter values` };
+        return { error: `the result has more than ${bytesMax} bytes, select fewer rows or shorter values` };
       rows.push(values);
     }
     return { columns, rows, truncated: false };
@@ -41,19 +41,21 @@ function answer({ sql, params, rowsMax, bytesMax }: Query): Answer {
   }
 }
 
-/** How to read a row's values in the order of `columns`. A row that is an object has one value for each name. */
+/**
+ * A function that reads a row's values in the order of `columns`. A row object has one value per name, so
+ * duplicate names are rejected.
+ */
 function rowReader(statement: StatementSync, columns: string[]): (row: unknown) => unknown[] {
   if (typeof statement.setReturnArrays === 'function') {
     statement.setReturnArrays(true);
     return (row) => row as unknown[];
   }
   const twice = columns.find((name, index) => columns.indexOf(name) !== index);
-  if (twice !== undefined)
-    throw new Error(`two columns are named "${twice}"; give each a name of its own with AS`);
+  if (twice !== undefined) throw new Error(`two columns are named "${twice}", rename one with AS`);
   return (row) => columns.map((name) => (row as Record<string, unknown>)[name]);
 }
 
-/** A value as JSON can say it. */
+/** A value that JSON can represent. */
 function shown(value: unknown): unknown {
   if (typeof value === 'bigint') {
     const number = Number(value);

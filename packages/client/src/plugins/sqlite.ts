@@ -9,26 +9,26 @@ const ROWS_MAX = 500;
 const BYTES_MAX = 256 * 1024;
 const QUERY_MS_MAX = 10_000;
 const COLUMNS_MAX = 10_000;
-/** One row for each column of a table or view. */
+/** One row per column of a table or view. */
 const COLUMNS = `
   select entry.name, entry.type, field.name, field.type
   from sqlite_schema as entry, pragma_table_info(entry.name) as field
   where entry.type in ('table', 'view') and entry.name not like 'sqlite_%'
   order by entry.name, field.cid`;
 
-/** What the SQLite plugin is made of. */
+/** Options of the SQLite plugin. */
 export interface SqliteOptions {
-  /** The most rows that a query gives; 500. */
+  /** Most rows of a result; 500 by default. */
   rowsMax?: number;
-  /** The most bytes that an answer has, as JSON; 256 KiB. A query that would give more is refused. */
+  /** Most bytes of a result as JSON; 256 KiB by default. A query with a larger result is rejected. */
   bytesMax?: number;
-  /** How long a query may take, in milliseconds; 10,000. */
+  /** Timeout of a query in milliseconds; 10,000 by default. */
   timeoutMs?: number;
 }
 
 /**
- * Questions to a SQLite database, which cannot be changed by them: `sql_query`, `list_tables`. Needs a Node with
- * `node:sqlite` (22.5 or newer).
+ * Read-only queries on a SQLite database: `sql_query`, `list_tables`. Needs a Node with `node:sqlite` (22.5
+ * or newer).
  */
 export function sqlitePlugin(file: string, options: SqliteOptions = {}): ToolgatePlugin {
   const { rowsMax = ROWS_MAX, bytesMax = BYTES_MAX, timeoutMs = QUERY_MS_MAX } = options;
@@ -40,7 +40,7 @@ export function sqlitePlugin(file: string, options: SqliteOptions = {}): Toolgat
       defineTool({
         name: 'sql_query',
         description:
-          'Runs one SELECT on the SQLite database and gives columns and rows. Nothing can be changed.',
+          'Runs one SELECT on the SQLite database and returns columns and rows. The database is read-only.',
         parameters: {
           type: 'object',
           properties: {
@@ -77,24 +77,24 @@ export function sqlitePlugin(file: string, options: SqliteOptions = {}): Toolgat
 }
 
 /**
- * The file is opened for reading alone; this keeps out what reaches other files (`ATTACH`, `VACUUM INTO`), and what
- * tells where this one is.
+ * The file is opened read-only; this also rejects statements that reach other files (`ATTACH`, `VACUUM INTO`)
+ * or reveal the path of this one.
  */
 function refuseOther(sql: string): void {
   const bare = sql.replace(/^(\s|--[^\n]*(\n|$)|\/\*[\s\S]*?\*\/)+/, '');
   const first = /^[A-Za-z]+/.exec(bare)?.[0].toUpperCase() ?? '';
   if (!['SELECT', 'WITH', 'VALUES', 'EXPLAIN'].includes(first)) {
-    throw new Error(`only SELECT is allowed; the query begins with "${bare.slice(0, 20)}"`);
+    throw new Error(`only SELECT is allowed, the query begins with "${bare.slice(0, 20)}"`);
   }
-  if (/pragma_database_list/i.test(sql)) throw new Error('where the database is kept is not told');
+  if (/pragma_database_list/i.test(sql)) throw new Error('the path of the database is not accessible');
 }
 
-/** A database in a process of its own: started when it is first asked, ended when a query does not end. */
+/** A database in a child process: started on the first query, killed when a query exceeds its timeout. */
 class Database {
   readonly #file: string;
   readonly #timeoutMs: number;
   #child: ChildProcess | undefined;
-  /** Queries go one after another. */
+  /** Queries run one after another. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(file: string, timeoutMs: number) {
@@ -121,12 +121,15 @@ class Database {
       this.close();
     };
     const timer = setTimeout(() => stop(`the query took longer than ${this.#timeoutMs} ms`), this.#timeoutMs);
-    const abort = (): void => stop('the query is no longer wanted');
+    const abort = (): void => stop('the query was cancelled');
     signal.addEventListener('abort', abort, { once: true });
     try {
-      // A query that cannot be sent has no process to answer it: its end is heard below.
+      // A failure to send means that the process has ended, which is handled below.
       child.send(query, () => {});
-      const answer = (await word(child, () => reason ?? 'the process that runs queries ended')) as Answer;
+      const answer = (await nextMessage(
+        child,
+        () => reason ?? 'the process that runs queries ended',
+      )) as Answer;
       if ('error' in answer) throw new Error(this.#withoutPath(answer.error));
       return answer;
     } finally {
@@ -135,7 +138,7 @@ class Database {
     }
   }
 
-  /** The model has no use for where the file is. */
+  /** Removes the file's path from an error message: the model has no use for it. */
   #withoutPath(text: string): string {
     return text
       .replaceAll(resolve(this.#file), basename(this.#file))
@@ -152,14 +155,14 @@ class Database {
       said = (said + piece).slice(-2000);
     });
     try {
-      await word(child, () => 'it ended');
+      await nextMessage(child, () => 'it ended');
     } catch {
       const reason = /Error(?: \[\w+\])?: (.*)/.exec(said)?.[1] ?? 'no reason given';
       throw new Error(
         `the database cannot be opened by Node ${process.versions.node}: ${this.#withoutPath(reason)}`,
       );
     }
-    // A program that has nothing else to do may end.
+    // Must not keep an otherwise finished program alive.
     child.unref();
     child.channel?.unref();
     this.#child = child;
@@ -167,8 +170,8 @@ class Database {
   }
 }
 
-/** The next thing a process says; fails with what `otherwise` gives when it ends instead. */
-function word(child: ChildProcess, otherwise: () => string): Promise<unknown> {
+/** The next message of a process; rejects with the reason if it ends instead. */
+function nextMessage(child: ChildProcess, otherwise: () => string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const heard = (message: unknown): void => {
       child.off('exit', ended);

@@ -1,15 +1,15 @@
 import type { ToolgatePlugin } from '../plugin.js';
 import { defineTool } from '../runnable.js';
 
-/** What the time plugin is made of. */
+/** Options of the time plugin. */
 export interface TimeOptions {
-  /** The zone when the model names none; the machine's own. */
+  /** The time zone if the model names none; the machine's by default. */
   timeZone?: string;
   /** The clock, in milliseconds since 1970. */
   now?: () => number;
 }
 
-/** The current time, anywhere: `get_current_time`. */
+/** The current time in any time zone: `get_current_time`. */
 export function timePlugin({ timeZone, now = Date.now }: TimeOptions = {}): ToolgatePlugin {
   return {
     name: 'time',
@@ -17,11 +17,11 @@ export function timePlugin({ timeZone, now = Date.now }: TimeOptions = {}): Tool
     tools: [
       defineTool({
         name: 'get_current_time',
-        description: 'Gives the current date and time, in a time zone such as "Europe/Paris" or "UTC".',
+        description: 'Returns the current date and time in a time zone such as "Europe/Paris" or "UTC".',
         parameters: {
           type: 'object',
           properties: {
-            timezone: { type: 'string', description: 'IANA time zone; the user’s own when left out.' },
+            timezone: { type: 'string', description: 'IANA time zone; the user’s own by default.' },
           },
           additionalProperties: false,
         },
@@ -40,6 +40,6 @@ function inZone(moment: Date, timeZone: string): string {
       moment,
     );
   } catch {
-    throw new Error(`there is no time zone "${timeZone}"; expected one like "Europe/Paris"`);
+    throw new Error(`there is no time zone "${timeZone}", expected one like "Europe/Paris"`);
   }
 }

@@ -1,31 +1,31 @@
 import type { ApprovalRequest, ChatResult, Chunk, Finish, ToolResult } from './chunk.js';
 
-/** Everything a stream has told, kept for those who want the whole. */
-export class Told {
+/** Builds the complete result of a chat from its chunks. */
+export class ChatResultBuilder {
   readonly #ids: { runId: string; spaceId: string };
   readonly #toolCalls: ChatResult['toolCalls'] = [];
   readonly #toolResults: ToolResult[] = [];
   readonly #approvals = new Map<string, ApprovalRequest>();
-  /** The words of this step, and of the last one that had any. */
-  #said = { text: '', reasoning: '' };
+  /** Text of this step, and of the last step that had any. */
+  #current = { text: '', reasoning: '' };
   #last = { text: '', reasoning: '' };
 
   constructor(runId: string, spaceId: string) {
     this.#ids = { runId, spaceId };
   }
 
-  note(chunk: Chunk): void {
+  add(chunk: Chunk): void {
     switch (chunk.type) {
       case 'text':
       case 'reasoning':
-        this.#said[chunk.type] += chunk.value;
+        this.#current[chunk.type] += chunk.value;
         break;
       case 'step':
-        this.#last = this.#words();
-        this.#said = { text: '', reasoning: '' };
+        this.#last = this.#text();
+        this.#current = { text: '', reasoning: '' };
         break;
       case 'retry':
-        this.#said = { text: '', reasoning: '' };
+        this.#current = { text: '', reasoning: '' };
         break;
       case 'tool_call':
         this.#toolCalls.push(chunk.value);
@@ -47,17 +47,17 @@ export class Told {
   result(finish: Finish): ChatResult {
     return {
       ...this.#ids,
-      ...this.#words(),
+      ...this.#text(),
       toolCalls: this.#toolCalls,
       toolResults: this.#toolResults,
       approvals: [...this.#approvals.values()],
       finish,
     };
   }
-  #words(): { text: string; reasoning: string } {
+  #text(): { text: string; reasoning: string } {
     return {
-      text: this.#said.text || this.#last.text,
-      reasoning: this.#said.reasoning || this.#last.reasoning,
+      text: this.#current.text || this.#last.text,
+      reasoning: this.#current.reasoning || this.#last.reasoning,
     };
   }
 }
