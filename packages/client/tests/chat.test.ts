@@ -234,7 +234,7 @@ describe('a chat', () => {
       },
     });
     const { toolResults } = await client.chat('do it');
-    expect(toolResults[0]?.error).toMatch(/no answer within 20 ms/);
+    expect(toolResults[0]?.error).toMatch(/no result within 20 ms/);
     expect(await stopped.promise).toMatchObject({ code: 'TIMEOUT' });
   });
 
