@@ -220,7 +220,10 @@ impl From<AgentError> for Refusal {
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         match &error {
-            StoreError::Unavailable(_) | StoreError::Timeout | StoreError::Conflict => {
+            StoreError::Unavailable(_)
+            | StoreError::Timeout
+            | StoreError::Conflict
+            | StoreError::OpenRun(_) => {
                 // The cause may name files and hosts: it is for the log.
                 tracing::warn!(%error, "the store did not do it");
                 Self::unavailable("the store is not available; nothing was lost, try again")

@@ -110,7 +110,6 @@ struct Inner {
     agents: Agents,
     feed: Arc<Feed>,
     active: Active,
-    spaces: post::SpaceLocks,
     tasks: TaskTracker,
     /// A run may have a new earliest deadline, or room may have become free.
     look: Notify,
@@ -146,7 +145,6 @@ impl Engine {
             agents: Agents::default(),
             feed,
             active: Active::default(),
-            spaces: post::SpaceLocks::default(),
             tasks: TaskTracker::new(),
             look: Notify::new(),
             next_wake: AtomicI64::new(i64::MAX),

@@ -1,6 +1,5 @@
 //! A message into a space: to the run that is under way there, or to a new one.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use toolgate_kernel::agent::History;
@@ -15,30 +14,11 @@ use crate::agents::{Compiled, Kit};
 use crate::feed::Subscription;
 use crate::intake::{Answer, IntakeError, Post, PostError, Posted};
 use crate::start::NewRun;
-use crate::store::{Append, IdempotencyRecord, RunFilter, RunRecord, RunWrite, SpaceRecord, StoreError};
+use crate::store::{Append, IdempotencyRecord, RunRecord, RunWrite, SpaceRecord, StoreError};
 use crate::{Engine, Inner};
 
-/// Newest runs of a space among which the one under way is looked for.
-const RECENT_RUNS: usize = 8;
-/// Locks that keep two messages to one space from starting two runs.
-const SPACE_LOCKS: usize = 64;
-
-/// One message at a time per space.
-pub(crate) struct SpaceLocks([tokio::sync::Mutex<()>; SPACE_LOCKS]);
-
-impl Default for SpaceLocks {
-    fn default() -> Self {
-        Self(std::array::from_fn(|_| tokio::sync::Mutex::new(())))
-    }
-}
-
-impl SpaceLocks {
-    async fn lock(&self, space: SpaceId) -> tokio::sync::MutexGuard<'_, ()> {
-        let mut hasher = DefaultHasher::new();
-        space.hash(&mut hasher);
-        self.0[hasher.finish() as usize % SPACE_LOCKS].lock().await
-    }
-}
+/// How often a message is tried that others to the same space, here or on other nodes, come between.
+const POST_ATTEMPTS: usize = 16;
 
 impl Engine {
     /// Stores a message, and starts or wakes the run that answers it.
@@ -72,12 +52,20 @@ impl Inner {
                 "the gateway is going down; try again in a moment".into(),
             ));
         }
-        // The same request may have come just before, and so may another to the same space.
-        let _turn = match post.space {
-            Some(known) => Some(self.spaces.lock(known).await),
-            None => None,
-        };
-        if let Some(posted) = self.answered_before(&post).await? {
+        for _ in 1..POST_ATTEMPTS {
+            match self.try_post(space, &mut post).await {
+                // Somebody else made the space, started the run, or sent the same request: look again, and join.
+                Err(PostError::Store(StoreError::OpenRun(_) | StoreError::Exists)) => {}
+                other => return other,
+            }
+        }
+        self.try_post(space, &mut post).await
+    }
+
+    /// Reads what there is, decides, and writes. The store refuses a write that others came before: `Exists` when
+    /// the space or the answer to the same request is there now, `OpenRun` when the agent's run is.
+    async fn try_post(self: &Arc<Self>, space: SpaceId, post: &mut Post) -> Result<Posted, PostError> {
+        if let Some(posted) = self.answered_before(post).await? {
             return Ok(posted);
         }
         let record = match post.space {
@@ -96,20 +84,20 @@ impl Inner {
             Answer::Agent(name) => name.clone(),
             Answer::Default => record.agent.unwrap_or_else(default_agent),
         };
-        let (agent, kit) = self.equip(name, &mut post).await?;
-        if let Some(posted) = self.join_run(space, &agent, &kit, &post).await? {
+        let (agent, kit) = self.equip(name, post).await?;
+        if let Some(posted) = self.join_run(space, &agent, &kit, post).await? {
             return Ok(posted);
         }
         self.post_new_run(space, None, agent, kit, post).await
     }
 
-    async fn post_new_space(self: &Arc<Self>, space: SpaceId, mut post: Post) -> Result<Posted, PostError> {
+    async fn post_new_space(self: &Arc<Self>, space: SpaceId, post: &mut Post) -> Result<Posted, PostError> {
         let name = match &post.answer {
             Answer::None => return Err(PostError::NoSpace),
             Answer::Agent(name) => name.clone(),
             Answer::Default => default_agent(),
         };
-        let (agent, kit) = self.equip(name.clone(), &mut post).await?;
+        let (agent, kit) = self.equip(name.clone(), post).await?;
         let record = SpaceRecord {
             id: space,
             project: post.project,
@@ -142,13 +130,13 @@ impl Inner {
         new_space: Option<SpaceRecord>,
         agent: Compiled,
         kit: Arc<Kit>,
-        post: Post,
+        post: &Post,
     ) -> Result<Posted, PostError> {
         let id = RunId::new(Uuid::now_v7());
         let message_id = post.message.message_id;
-        let idempotency = self.remember(&post, space, Some(id));
+        let idempotency = self.remember(post, space, Some(id));
         let fresh_space = new_space.is_some();
-        let started = self
+        let entry = self
             .start(NewRun {
                 kit,
                 client_tools: post.client_tools.clone(),
@@ -158,25 +146,15 @@ impl Inner {
                 idempotency,
                 ..NewRun::new(id, post.project, space, agent, post.message.clone())
             })
-            .await;
-        match started {
-            Ok(entry) => {
-                let seq = if fresh_space { Seq(0) } else { just_before(&entry) };
-                Ok(Posted {
-                    message_id,
-                    space_id: space,
-                    run_id: Some(id),
-                    seq,
-                    repeated: false,
-                })
-            }
-            // The same request, at the same moment, was faster.
-            Err(StoreError::Exists) => self
-                .answered_before(&post)
-                .await?
-                .ok_or(PostError::Store(StoreError::Exists)),
-            Err(error) => Err(error.into()),
-        }
+            .await?;
+        let seq = if fresh_space { Seq(0) } else { just_before(&entry) };
+        Ok(Posted {
+            message_id,
+            space_id: space,
+            run_id: Some(id),
+            seq,
+            repeated: false,
+        })
     }
 
     /// Gives the message to the run that is under way in the space, if there is one that it fits. One that has
@@ -188,15 +166,7 @@ impl Inner {
         kit: &Kit,
         post: &Post,
     ) -> Result<Option<Posted>, PostError> {
-        let filter = RunFilter {
-            space: Some(space),
-            limit: RECENT_RUNS,
-            ..RunFilter::default()
-        };
-        let recent = self.store.runs(post.project, filter).await?;
-        let open = recent
-            .into_iter()
-            .find(|run| !run.status.is_final() && run.agent == agent.agent.name && run.parent.is_none());
+        let open = self.store.open_run(space, &agent.agent.name).await?;
         let Some(RunRecord { id, version, .. }) = open else {
             return Ok(None);
         };
@@ -218,7 +188,6 @@ impl Inner {
                 repeated: false,
             })),
             Err(IntakeError::Ended(_)) => Ok(None),
-            Err(IntakeError::Store(StoreError::Exists)) => self.answered_before(post).await,
             Err(IntakeError::Store(error)) => Err(error.into()),
             Err(other) => Err(PostError::Busy(other.to_string())),
         }
@@ -244,9 +213,9 @@ impl Inner {
     }
 
     /// A message that nobody is asked to answer.
-    async fn post_unanswered(&self, space: SpaceId, post: Post) -> Result<Posted, PostError> {
+    async fn post_unanswered(&self, space: SpaceId, post: &Post) -> Result<Posted, PostError> {
         let message_id = post.message.message_id;
-        let idempotency = self.remember(&post, space, None);
+        let idempotency = self.remember(post, space, None);
         let events = vec![
             Said {
                 message: post.message.clone(),
@@ -261,15 +230,7 @@ impl Inner {
             time: self.clock.now(),
             idempotency,
         };
-        let entry = match self.store.append(append).await {
-            Err(StoreError::Exists) => {
-                return self
-                    .answered_before(&post)
-                    .await?
-                    .ok_or(PostError::Store(StoreError::Exists));
-            }
-            other => other?,
-        };
+        let entry = self.store.append(append).await?;
         let seq = just_before(&entry);
         Ok(Posted {
             message_id,

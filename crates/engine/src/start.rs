@@ -131,11 +131,12 @@ impl Inner {
             wake_at: None,
             node: room.then_some(self.settings.node),
             epoch: room.into(),
+            lane: 0,
         };
         // Whoever follows the space sees the run from its first event.
         let driving = self.feed.drive(space);
         // Given up when this future is: what the store does all the same is found later.
-        let place = room.then(|| (self.active.admit(id), Seat::new(self.clone(), id)));
+        let mut place = room.then(|| (self.active.admit(id), Seat::new(self.clone(), id)));
         let history = new_space.is_some().then(|| Vec::new().into());
         let write = RunWrite::Create {
             record: Box::new(record),
@@ -150,7 +151,14 @@ impl Inner {
             time: now,
             idempotency,
         };
-        let entry = self.create(append, id).await?;
+        let created = self.create(append, id).await;
+        if let (Some((_, seat)), Err(StoreError::OpenRun(_) | StoreError::Exists | StoreError::Full)) =
+            (&mut place, &created)
+        {
+            // Refused: there is no run to look after.
+            seat.rise();
+        }
+        let entry = created?;
         self.count(&entry);
         let Some((letters, seat)) = place else {
             self.wait_for_room();
@@ -181,8 +189,11 @@ impl Inner {
         loop {
             match self.store.append(append.clone()).await {
                 Err(StoreError::Timeout) if attempt < WRITE_ATTEMPTS => attempt += 1,
-                // Ours, from an attempt that was thought lost; it may also have taken the last place.
-                Err(error @ (StoreError::Exists | StoreError::Full)) if attempt > 1 => {
+                // Ours, from an attempt that was thought lost: it may also have taken the last place, or have ended
+                // since and left the space to another.
+                Err(error @ (StoreError::Exists | StoreError::Full | StoreError::OpenRun(_)))
+                    if attempt > 1 =>
+                {
                     let log = self.store.run_log(id).await?;
                     return log.into_iter().next().map(Arc::new).ok_or(error);
                 }

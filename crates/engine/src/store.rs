@@ -13,9 +13,10 @@ pub use directory::{
     AgentRecord, Directory, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, ProjectRecord, SpaceRecord,
 };
 pub use log::{Append, CommitListener, LeaseWrite, Log, LogRange, RunWrite};
-pub use runs::{Family, NODE_LEASE, RunFilter, RunRecord, Runs};
+pub use runs::{Family, LANES, NODE_LEASE, RunFilter, RunRecord, Runs};
 
 use async_trait::async_trait;
+use toolgate_kernel::id::RunId;
 
 /// Why the store did not do it.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,9 @@ pub enum StoreError {
     /// It exists already.
     #[error("it exists already")]
     Exists,
+    /// The agent has another open run in the space, named here: it may have at most one that no call started.
+    #[error("{0} is still open in this space, and an agent has at most one open run per space")]
+    OpenRun(RunId),
     /// The family of runs has as many as it may.
     #[error("the family of runs is full")]
     Full,

@@ -144,6 +144,7 @@ fn begin(id: [u8; 16]) -> Append {
         wake_at: None,
         node: Some(NodeId::from_bytes([2; 16])),
         epoch: 1,
+        lane: 0,
     };
     let row = SpaceRecord {
         id: space,

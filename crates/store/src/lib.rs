@@ -16,7 +16,7 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 use std::time::Duration;
 
 use toolgate_engine::records::RECEIPTS_KEPT;
-use toolgate_engine::store::{Append, RunWrite};
+use toolgate_engine::store::{Append, LANES, RunWrite};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::time::Time;
 
@@ -38,6 +38,12 @@ fn tokens(append: &Append) -> u64 {
         _ => None,
     });
     steps.fold(0, u64::saturating_add).min(TOKENS_MAX)
+}
+
+/// The lane of a new run beside open ones that have these.
+fn free_lane(taken: &[u8]) -> u8 {
+    let free = (0..LANES).find(|lane| !taken.contains(lane));
+    free.unwrap_or((taken.len() % usize::from(LANES)) as u8)
 }
 
 /// Receipts older than this are forgotten at `now`.

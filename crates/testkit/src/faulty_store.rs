@@ -83,7 +83,12 @@ impl FaultyStore {
             return Err(StoreError::Unavailable("on purpose".into()));
         }
         match self.fate() {
-            Fate::Done => call.await,
+            Fate::Done => {
+                let outcome = call.await;
+                // Callers on one thread come between each other, as they do on several nodes.
+                tokio::task::yield_now().await;
+                outcome
+            }
             Fate::Unavailable => Err(StoreError::Unavailable("on purpose".into())),
             Fate::TimedOut => Err(StoreError::Timeout),
             Fate::DoneAndTimedOut => {
@@ -133,6 +138,7 @@ pass_on! {
     Runs {}
     fn run(&self, run: RunId) -> Option<RunRecord>;
     fn runs(&self, project: ProjectId, filter: RunFilter) -> Vec<RunRecord>;
+    fn open_run(&self, space: SpaceId, agent: &AgentName) -> Option<RunRecord>;
     fn family(&self, root: RunId) -> Family;
     fn claimable(&self, now: Time, limit: usize) -> Vec<RunId>;
     fn claim(&self, run: RunId, node: NodeId, now: Time) -> Option<RunRecord>;

@@ -50,12 +50,12 @@ use checks;
 
 /// Asserts that a store gave this kind of error.
 macro_rules! refused {
-    ($outcome:expr, $error:pat) => {{
+    ($outcome:expr, $error:pat $(if $also:expr)?) => {{
         let outcome = $outcome;
         assert!(
-            matches!(outcome, Err($error)),
+            matches!(outcome, Err($error) $(if $also)?),
             "expected {}, got {outcome:?}",
-            stringify!($error)
+            stringify!($error $(if $also)?)
         );
     }};
 }

@@ -45,8 +45,9 @@ pub struct Append {
 pub enum RunWrite {
     /// A message that starts no run.
     None,
-    /// A new run. `record.version` and `updated` are set by the store; refused with `Exists` when the id is
-    /// there. `space` is made in the same write when given.
+    /// A new run. `record.version`, `updated` and `lane` are set by the store. `space` is made in the same write
+    /// when given. Refused with `Exists` when the id is there, and with `OpenRun` when the record has no parent and
+    /// its agent has another open run without a parent in the space.
     Create {
         /// The row.
         record: Box<RunRecord>,
@@ -55,9 +56,10 @@ pub enum RunWrite {
         /// Refused with `Full` when so many runs stand below its root already.
         family_max: Option<u32>,
     },
-    /// More events of a run; refused with `Conflict` unless its version and epoch are those given.
+    /// More events of a run; refused with `Conflict` unless its version and epoch are those given and it is
+    /// not final.
     Extend {
-        /// Which.
+        /// The run's id.
         id: RunId,
         /// Place of the last event that the writer has read.
         version: Seq,

@@ -19,6 +19,8 @@ pub trait Runs: Send + Sync {
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError>;
     /// Rows of a project's runs, newest first.
     async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError>;
+    /// The newest run of an agent in a space that is not final and that no call started.
+    async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError>;
     /// What the run at the top of a tree and all below it come to: what `step-finish` tells of tokens is counted
     /// by the write that stores it. Nothing for a run that is not there.
     async fn family(&self, root: RunId) -> Result<Family, StoreError>;
@@ -42,15 +44,15 @@ pub trait Runs: Send + Sync {
 /// A run's row: what is needed to find it without reading its log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
-    /// Which.
+    /// The run's id.
     pub id: RunId,
-    /// Whose.
+    /// Project that owns the run.
     pub project: ProjectId,
     /// Where its events stand.
     pub space: SpaceId,
     /// Whose configuration it follows.
     pub agent: AgentName,
-    /// Which revision of it.
+    /// Revision of the agent, for the whole run.
     pub revision: u32,
     /// The call that started it, for a child run.
     pub parent: Option<CallId>,
@@ -70,6 +72,9 @@ pub struct RunRecord {
     pub node: Option<NodeId>,
     /// Counts how often its lease was taken: a write with an older one is refused.
     pub epoch: u64,
+    /// Told apart from the other open runs of its space by this number below [`LANES`]: the smallest that none of
+    /// them has. Set when the run is created. Shared only when more than [`LANES`] runs are open.
+    pub lane: u8,
 }
 
 /// A run at the top and all below it.
@@ -95,6 +100,9 @@ pub struct RunFilter {
     /// At most so many.
     pub limit: usize,
 }
+
+/// Open runs of one space that have a lane of their own.
+pub const LANES: u8 = 16;
 
 /// How long the heartbeat of a node may be silent before its runs are taken over.
 pub const NODE_LEASE: Duration = Duration::from_secs(15);

@@ -1,11 +1,15 @@
 //! Runs that change hands: after a stop, a crash, or a worker that was thought dead.
 
+use std::sync::Arc;
+
 use serde_json::json;
-use toolgate_engine::intake::Submission;
-use toolgate_engine::store::{Append, LeaseWrite, RunWrite, StoreError};
+use toolgate_engine::intake::{PostError, Posted, Submission};
+use toolgate_engine::store::{Append, LeaseWrite, RunFilter, RunWrite, StoreError};
 use toolgate_kernel::event::{Event, Status, StepStart};
-use toolgate_kernel::id::NodeId;
+use toolgate_kernel::id::{NodeId, SpaceId};
 use toolgate_kernel::json::Json;
+use toolgate_store::MemoryStore;
+use toolgate_testkit::faulty_store::FaultyStore;
 use uuid::Uuid;
 
 use crate::world::{Setup, World, calls_in};
@@ -19,6 +23,50 @@ async fn beside(world: &World, node: u128) -> World {
         ..Setup::default()
     };
     World::with(setup).await
+}
+
+/// Posts until nobody else is at the run.
+async fn post(world: &World, space: SpaceId, words: &str) -> Posted {
+    const TRIES: usize = 1_000;
+    let post = world.post_to(Some(space), words);
+    for _ in 0..TRIES {
+        match world.engine.post(post.clone()).await {
+            Err(PostError::Busy(_)) => tokio::task::yield_now().await,
+            other => return other.unwrap(),
+        }
+    }
+    panic!("busy {TRIES} times")
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_on_two_nodes_at_once_start_one_run() {
+    // Never fails, but lets others come between any two calls.
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()), 1, 0);
+    let first = World::with(Setup {
+        store: Arc::new(store),
+        ..Setup::default()
+    })
+    .await;
+    let second = beside(&first, 2).await;
+    let said = first.say("hello").await;
+    first.finish(said.run_id.unwrap()).await;
+    let space = said.space_id;
+    let (one, other) = tokio::join!(post(&first, space, "call:ask"), post(&second, space, "call:ask"));
+    assert_eq!(one.run_id, other.run_id);
+    let filter = RunFilter {
+        space: Some(space),
+        limit: 9,
+        ..RunFilter::default()
+    };
+    let runs = first.store.runs(first.project, filter).await.unwrap();
+    assert_eq!(
+        runs.len(),
+        2,
+        "the one that said hello, and the one for both messages"
+    );
+    let log = first.log(one.run_id.unwrap()).await;
+    let said = log.iter().filter(|(_, event)| matches!(event, Event::Said(_)));
+    assert_eq!(said.count(), 2);
 }
 
 #[tokio::test(start_paused = true)]

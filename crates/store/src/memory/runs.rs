@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use toolgate_engine::store::{Family, RunFilter, RunRecord, Runs, StoreError};
 use toolgate_engine::usage::{Day, UsageRecord};
-use toolgate_kernel::id::{NodeId, ProjectId, RunId};
+use toolgate_kernel::id::{NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
 use super::MemoryStore;
@@ -28,6 +29,9 @@ impl Runs for MemoryStore {
         };
         let runs = state.runs.values().rev();
         Ok(runs.filter(fits).take(filter.limit).cloned().collect())
+    }
+    async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError> {
+        Ok(self.state().open_run(space, agent).cloned())
     }
     async fn family(&self, root: RunId) -> Result<Family, StoreError> {
         Ok(self.state().family(root))

@@ -67,6 +67,7 @@ impl State {
                 entry.run = Some(record.id);
                 record.version = last;
                 record.updated = time;
+                record.lane = self.free_lane(record.space);
                 if let Some(space) = space {
                     self.spaces.insert(space.id, without_repeats(*space));
                 }
@@ -122,16 +123,41 @@ impl State {
                 let known = |id| self.spaces.contains_key(id) || self.log.contains_key(id);
                 let space_exists = space.as_ref().is_some_and(|space| known(&space.id));
                 let exists = space_exists || self.runs.contains_key(&record.id);
-                if exists { Err(StoreError::Exists) } else { Ok(()) }
+                if exists {
+                    return Err(StoreError::Exists);
+                }
+                match self.open_run(record.space, &record.agent) {
+                    Some(open) if record.parent.is_none() && !record.status.is_final() => {
+                        Err(StoreError::OpenRun(open.id))
+                    }
+                    Some(_) | None => Ok(()),
+                }
             }
             RunWrite::Extend {
                 id, version, epoch, ..
             } => {
                 let record = self.runs.get(id).ok_or(StoreError::Conflict)?;
-                let fits = record.space == space && record.version == *version && record.epoch == *epoch;
+                let read = record.space == space && record.version == *version && record.epoch == *epoch;
+                let fits = read && !record.status.is_final();
                 if fits { Ok(()) } else { Err(StoreError::Conflict) }
             }
         }
+    }
+
+    /// The newest run of an agent in a space that is open and that no call started.
+    pub(super) fn open_run(&self, space: SpaceId, agent: &AgentName) -> Option<&RunRecord> {
+        let mut open = self.open_runs(space);
+        open.rfind(|run| run.agent == *agent && run.parent.is_none())
+    }
+
+    fn open_runs(&self, space: SpaceId) -> impl DoubleEndedIterator<Item = &RunRecord> {
+        let runs = self.runs.values();
+        runs.filter(move |run| run.space == space && !run.status.is_final())
+    }
+
+    fn free_lane(&self, space: SpaceId) -> u8 {
+        let taken: Vec<u8> = self.open_runs(space).map(|run| run.lane).collect();
+        crate::free_lane(&taken)
     }
 
     pub(super) fn family(&self, root: RunId) -> Family {

@@ -103,10 +103,15 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
             if let Some(max) = family_max {
                 runs::check_family(connection, record.root, *max)?;
             }
-            if let Some(space) = space {
-                spaces::create(connection, space)?;
-            }
-            runs::create(connection, record, last, append)?;
+            let lane = match space {
+                // A space that is made here has no runs.
+                Some(space) => {
+                    spaces::create(connection, space)?;
+                    0
+                }
+                None => runs::admit(connection, record)?,
+            };
+            runs::create(connection, record, last, lane, append)?;
             Ok(Some(record.id))
         }
         &RunWrite::Extend {

@@ -14,6 +14,7 @@ const STEPS: &[(u32, &str)] = &[
     (2, include_str!("../../migrations/sqlite/0002_tool_usage.sql")),
     (3, include_str!("../../migrations/sqlite/0003_records.sql")),
     (4, include_str!("../../migrations/sqlite/0004_families.sql")),
+    (5, include_str!("../../migrations/sqlite/0005_open_runs.sql")),
 ];
 
 const TABLE: &str = "

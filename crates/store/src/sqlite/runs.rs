@@ -6,6 +6,7 @@ use toolgate_engine::store::{Append, Family, LeaseWrite, RunFilter, RunRecord, R
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
 use super::column::{agent_name, bounded, change, first, insert, rows, seq};
@@ -19,6 +20,9 @@ impl Runs for SqliteStore {
     }
     async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
         self.readers.long(move |db| list(db, project, &filter)).await
+    }
+    async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError> {
+        self.readers.short(|db| open(db, space, agent))
     }
     async fn family(&self, root: RunId) -> Result<Family, StoreError> {
         self.readers.short(|db| family(db, root))
@@ -53,8 +57,8 @@ impl Runs for SqliteStore {
 
 const CREATE: &str = "
     INSERT INTO runs (id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-                      updated, version, wake_at, node, epoch, tokens)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+                      updated, version, wake_at, node, epoch, tokens, lane, open)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
     ON CONFLICT DO NOTHING";
 
 /// Makes the row of a run whose last event stands at `version`.
@@ -62,6 +66,7 @@ pub(crate) fn create(
     connection: &Connection,
     record: &RunRecord,
     version: Seq,
+    lane: u8,
     append: &Append,
 ) -> Result<(), Fault> {
     let parent = record.parent.map(|call| (call.run.to_bytes(), call.number));
@@ -82,6 +87,8 @@ pub(crate) fn create(
         record.node.map(NodeId::to_bytes),
         record.epoch as i64,
         crate::tokens(append) as i64,
+        lane,
+        !record.status.is_final(),
     ];
     insert(connection, CREATE, row)
 }
@@ -108,7 +115,7 @@ macro_rules! extend {
         concat!(
             "UPDATE runs SET status = ?1, updated = ?2, version = ?3, wake_at = ?4, tokens = tokens + ?9",
             $lease,
-            " WHERE id = ?5 AND space = ?6 AND version = ?7 AND epoch = ?8"
+            " WHERE id = ?5 AND space = ?6 AND version = ?7 AND epoch = ?8 AND open = 1"
         )
     };
 }
@@ -116,6 +123,8 @@ macro_rules! extend {
 const EXTEND: &str = extend!("");
 const EXTEND_AND_RELEASE: &str = extend!(", node = NULL");
 const EXTEND_AND_TAKE: &str = extend!(", node = ?10, epoch = epoch + 1");
+// By itself for the same reason: a run ends once.
+const CLOSE: &str = "UPDATE runs SET open = 0 WHERE id = ?1";
 
 /// Moves a run on; `Conflict` unless the writer has read everything and holds the lease it claims to hold.
 pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Fault> {
@@ -155,17 +164,20 @@ pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Faul
             change(connection, EXTEND_AND_TAKE, row)?
         }
     };
-    match changed {
-        0 => Err(StoreError::Conflict.into()),
-        _ => Ok(()),
+    if changed == 0 {
+        return Err(StoreError::Conflict.into());
     }
+    if to.status.is_final() {
+        change(connection, CLOSE, [id])?;
+    }
+    Ok(())
 }
 
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-                    updated, version, wake_at, node, epoch FROM runs ",
+                    updated, version, wake_at, node, epoch, lane FROM runs ",
             $rest
         )
     };
@@ -200,7 +212,50 @@ fn record(row: &Row<'_>) -> Result<RunRecord, Fault> {
         wake_at: row.get::<_, Option<i64>>(12)?.map(Time),
         node: node.map(NodeId::from_bytes),
         epoch,
+        lane: row.get(15)?,
     })
+}
+
+pub(crate) const OPEN: &str = "
+    SELECT id, lane, agent = ?2 AND parent_run IS NULL FROM runs WHERE space = ?1 AND open = 1";
+
+/// The lane of a run that begins in a space. Refuses a second open one of its agent, unless a call starts it. Writes
+/// come one after the other, so what is found holds until the row is there.
+pub(crate) fn admit(connection: &Connection, record: &RunRecord) -> Result<u8, Fault> {
+    let key = params![record.space.to_bytes(), record.agent.as_str()];
+    let open = rows(connection, OPEN, key, |row| {
+        Ok((
+            RunId::from_bytes(row.get(0)?),
+            row.get::<_, u8>(1)?,
+            row.get::<_, bool>(2)?,
+        ))
+    })?;
+    let same = open.iter().filter(|(.., same)| *same).map(|(id, ..)| *id).max();
+    if let Some(other) = same
+        && record.parent.is_none()
+        && !record.status.is_final()
+    {
+        // Whoever writes the same run again learns that it is there.
+        let refusal = match get(connection, record.id)? {
+            Some(_) => StoreError::Exists,
+            None => StoreError::OpenRun(other),
+        };
+        return Err(refusal.into());
+    }
+    let taken: Vec<u8> = open.iter().map(|(_, lane, _)| *lane).collect();
+    Ok(crate::free_lane(&taken))
+}
+
+pub(crate) const OPEN_RUN: &str =
+    select!("WHERE space = ?1 AND open = 1 AND agent = ?2 AND parent_run IS NULL ORDER BY id DESC LIMIT 1");
+
+fn open(connection: &Connection, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, Fault> {
+    first(
+        connection,
+        OPEN_RUN,
+        params![space.to_bytes(), agent.as_str()],
+        record,
+    )
 }
 
 // Two parts, so that a run without others below it is in no index of families.

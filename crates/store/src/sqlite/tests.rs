@@ -159,7 +159,7 @@ async fn ten_thousand_paused_runs_are_passed_over() {
                 ..run_record(run(n), space(n))
             };
             let append = create(record.clone());
-            runs::create(db, &record, Seq::durable(1), &append)?;
+            runs::create(db, &record, Seq::durable(1), 0, &append)?;
         }
         Ok(())
     };
@@ -201,6 +201,8 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
         runs::CLAIMABLE,
         runs::NEXT_WAKE,
         runs::FAMILY,
+        runs::OPEN,
+        runs::OPEN_RUN,
         log::OF_RUN,
         log::OF_SPACE,
         spaces::OF_PROJECT,

@@ -346,7 +346,8 @@ fn creation(
         wake_at: wake_at.map(Time),
         node: by.map(node),
         epoch: u64::from(by.is_some()),
-        parent: (id > 2).then(|| CallId {
+        agent: agent(id % 2),
+        parent: (id > 4).then(|| CallId {
             run: run(id / 2),
             number: 0,
         }),

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use toolgate_engine::records::{Amendment, Change, NewRecord, Owner, Receipt, Records, Shelf};
-use toolgate_engine::store::{Directory, LeaseWrite, Log, RunWrite, Runs, SpaceRecord, Store, StoreError};
+use toolgate_engine::store::{
+    Directory, LeaseWrite, Log, RunRecord, RunWrite, Runs, SpaceRecord, Store, StoreError,
+};
 use toolgate_engine::usage::{Day, Latency, ToolUse};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Seq, Status};
@@ -196,6 +198,39 @@ async fn what_a_run_under_way_used_before_it_was_counted_is_counted() {
     load(&scratch.path(), &(sql + &used));
     let family = scratch.open().family(run(1)).await.expect("counted");
     assert_eq!(family.tokens, 15);
+}
+
+#[tokio::test]
+async fn a_database_with_several_open_runs_of_an_agent_in_a_space_opens() {
+    let before = fixtures().join("0004.sql");
+    let sql = std::fs::read_to_string(&before).expect("the dump");
+    let row = "project, space, agent, revision, root, status, created, updated, version, epoch, tokens";
+    let copies = [2, 3].map(|n| {
+        let id = run(n).to_bytes().map(|byte| format!("{byte:02x}")).concat();
+        format!(
+            "INSERT INTO runs (id, {row}) SELECT x'{id}', {row} FROM runs WHERE parent_run IS NULL LIMIT 1;"
+        )
+    });
+    let scratch = Scratch::new();
+    load(&scratch.path(), &(sql + &copies.concat()));
+    let store = scratch.open();
+    let mut lanes = Vec::new();
+    for n in 1..=3 {
+        lanes.push(store.run(run(n)).await.expect("read").expect("the run").lane);
+    }
+    assert_eq!(lanes, [0, 1, 2]);
+    let agent = store.run(run(1)).await.expect("read").expect("the run").agent;
+    let open = store.open_run(space(1), &agent).await.expect("read");
+    assert_eq!(open.map(|record| record.id), Some(run(3)));
+    let another = RunRecord {
+        agent,
+        ..run_record(run(4), space(1))
+    };
+    let refused = store.append(create(another)).await;
+    assert!(
+        matches!(refused, Err(StoreError::OpenRun(open)) if open == run(3)),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinSet;
-use toolgate_engine::store::{CommitListener, LogRange, Store, StoreError};
+use toolgate_engine::store::{CommitListener, LogRange, RunRecord, Store, StoreError};
 use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::time::Time;
 
 use super::samples::{answer, create, extend, node, run, run_record, say, space};
-use super::{Stored, checks};
+use super::{Stored, checks, refused};
 
 checks![
     appends_to_one_space_get_distinct_dense_places,
@@ -18,6 +18,7 @@ checks![
     a_refused_append_is_no_news,
     of_many_writers_at_one_version_one_wins,
     of_many_requests_with_one_key_one_wins,
+    of_many_runs_of_one_agent_one_begins,
     of_many_nodes_one_claims,
     a_write_outlives_its_caller,
 ];
@@ -153,6 +154,23 @@ async fn of_many_requests_with_one_key_one_wins(store: Arc<dyn Store>) {
     assert_eq!(log.len(), 1);
     let claimable = store.claimable(Time(1), usize::MAX).await.stored();
     assert_eq!(claimable, [log[0].run.expect("the winner's run")]);
+}
+
+async fn of_many_runs_of_one_agent_one_begins(store: Arc<dyn Store>) {
+    let outcomes = at_once(|writer| {
+        let append = create(RunRecord {
+            agent: "cook".parse().expect("a name"),
+            ..run_record(run(writer), space(1))
+        });
+        let store = store.clone();
+        async move { store.append(append).await }
+    })
+    .await;
+    let winners: Vec<_> = outcomes.iter().flatten().filter_map(|entry| entry.run).collect();
+    assert_eq!(winners.len(), 1);
+    for outcome in outcomes.into_iter().filter(Result::is_err) {
+        refused!(outcome, StoreError::OpenRun(open) if open == winners[0]);
+    }
 }
 
 async fn of_many_nodes_one_claims(store: Arc<dyn Store>) {

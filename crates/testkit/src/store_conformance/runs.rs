@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolgate_engine::store::{Append, Family, LogRange, RunFilter, RunRecord, RunWrite, Store, StoreError};
+use toolgate_engine::store::{
+    Append, Family, LANES, LogRange, RunFilter, RunRecord, RunWrite, Store, StoreError,
+};
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::time::Time;
@@ -21,6 +23,10 @@ checks![
     an_extension_moves_the_row,
     an_extension_needs_the_version_it_has_read,
     an_extension_needs_its_run_in_its_space,
+    a_final_run_takes_no_more_events,
+    an_agent_has_one_open_run_per_space,
+    an_open_run_is_found_by_space_and_agent,
+    open_runs_of_a_space_have_lanes_of_their_own,
     a_refused_append_leaves_no_trace,
     runs_are_listed_newest_first_in_pages,
     a_list_keeps_to_its_filter,
@@ -158,6 +164,106 @@ async fn an_extension_needs_its_run_in_its_space(store: Arc<dyn Store>) {
         store.append(extend(&absent, begun.last())).await,
         StoreError::Conflict
     );
+}
+
+/// Ends a run that nobody has extended.
+async fn end(store: &Arc<dyn Store>, record: &RunRecord) {
+    let version = store.run(record.id).await.stored().expect("the run").version;
+    let mut append = extend(record, version);
+    let RunWrite::Extend { status, .. } = &mut append.run else {
+        unreachable!()
+    };
+    *status = Status::Completed;
+    store.append(append).await.stored();
+}
+
+async fn a_final_run_takes_no_more_events(store: Arc<dyn Store>) {
+    let record = run_record(run(1), space(1));
+    store.append(create(record.clone())).await.stored();
+    end(&store, &record).await;
+    let ended = store.run(run(1)).await.stored().expect("the run");
+    refused!(
+        store.append(extend(&record, ended.version)).await,
+        StoreError::Conflict
+    );
+    assert_eq!(store.run(run(1)).await.stored(), Some(ended));
+}
+
+/// A run of the cook.
+fn cooks(n: u64, at: u64) -> RunRecord {
+    RunRecord {
+        agent: "cook".parse().expect("a name"),
+        ..run_record(run(n), space(at))
+    }
+}
+
+async fn an_agent_has_one_open_run_per_space(store: Arc<dyn Store>) {
+    store.append(create(cooks(1, 1))).await.stored();
+    refused!(store.append(create(cooks(2, 1))).await, StoreError::OpenRun(open) if open == run(1));
+    assert_eq!(store.run(run(2)).await.stored(), None);
+    refused!(store.append(create(cooks(1, 1))).await, StoreError::Exists);
+    // Another agent, another space, a run that a call started, and one that is over.
+    store.append(create(run_record(run(3), space(1)))).await.stored();
+    store.append(create(cooks(4, 2))).await.stored();
+    let parent = Some(CallId {
+        run: run(1),
+        number: 0,
+    });
+    let child = RunRecord {
+        parent,
+        ..cooks(5, 1)
+    };
+    store.append(create(child)).await.stored();
+    let over = RunRecord {
+        status: Status::Failed,
+        ..cooks(6, 1)
+    };
+    store.append(create(over)).await.stored();
+    refused!(store.append(create(cooks(2, 1))).await, StoreError::OpenRun(open) if open == run(1));
+    end(&store, &cooks(1, 1)).await;
+    store.append(create(cooks(2, 1))).await.stored();
+    refused!(store.append(create(cooks(7, 1))).await, StoreError::OpenRun(open) if open == run(2));
+}
+
+async fn an_open_run_is_found_by_space_and_agent(store: Arc<dyn Store>) {
+    let cook = cooks(1, 1).agent;
+    let open = async |at| {
+        let found = store.open_run(space(at), &cook).await.stored();
+        found.map(|record| record.id)
+    };
+    assert_eq!(open(1).await, None);
+    let child = RunRecord {
+        parent: Some(CallId {
+            run: run(9),
+            number: 0,
+        }),
+        ..cooks(3, 1)
+    };
+    for record in [cooks(1, 1), cooks(2, 2), child, run_record(run(4), space(1))] {
+        store.append(create(record)).await.stored();
+    }
+    assert_eq!((open(1).await, open(2).await), (Some(run(1)), Some(run(2))));
+    end(&store, &cooks(1, 1)).await;
+    assert_eq!((open(1).await, open(2).await), (None, Some(run(2))));
+}
+
+async fn open_runs_of_a_space_have_lanes_of_their_own(store: Arc<dyn Store>) {
+    let begin = async |n, at| {
+        store.append(create(run_record(run(n), space(at)))).await.stored();
+        store.run(run(n)).await.stored().expect("the run").lane
+    };
+    assert_eq!(
+        (begin(1, 1).await, begin(2, 1).await, begin(3, 1).await),
+        (0, 1, 2)
+    );
+    assert_eq!(begin(4, 2).await, 0, "every space counts by itself");
+    end(&store, &run_record(run(2), space(1))).await;
+    assert_eq!(begin(5, 1).await, 1, "what is free is used again");
+    for n in 3..LANES {
+        assert_eq!(begin(100 + u64::from(n), 1).await, n);
+    }
+    assert_eq!(begin(200, 1).await, 0, "beyond that lanes are shared");
+    assert_eq!(begin(201, 1).await, 1);
 }
 
 async fn a_refused_append_leaves_no_trace(store: Arc<dyn Store>) {

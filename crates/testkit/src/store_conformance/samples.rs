@@ -50,13 +50,15 @@ pub fn text(words: &str) -> Event {
     event(json!({"type": "text-end", "id": "1", "text": words}))
 }
 
-/// A row of project 1 that nobody drives: `queued`, made at time 1.
+/// A row of project 1 that nobody drives: `queued`, made at time 1, of an agent that has no other run.
 pub fn run_record(id: RunId, space: SpaceId) -> RunRecord {
     RunRecord {
         id,
         project: project(1),
         space,
-        agent: "default".parse().expect("a name"),
+        agent: format!("agent_{}", u128::from_be_bytes(id.to_bytes()))
+            .parse()
+            .expect("a name"),
         revision: 1,
         parent: None,
         root: id,
@@ -67,6 +69,7 @@ pub fn run_record(id: RunId, space: SpaceId) -> RunRecord {
         wake_at: None,
         node: None,
         epoch: 0,
+        lane: 0,
     }
 }
 
