@@ -10,14 +10,14 @@ mod past;
 pub(crate) mod routes;
 mod tell;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 use toolgate_engine::feed::{Scope, Subscription};
 use toolgate_engine::intake::{Answer, IntakeError, Post, PostError, Posted, Submission};
-use toolgate_engine::store::{LogRange, RunFilter, RunRecord};
+use toolgate_engine::store::{LogRange, Pages, RunFilter, RunRecord, StoreError};
 use toolgate_kernel::agent::History;
 use toolgate_kernel::event::{Entry, Event, Seq};
 use toolgate_kernel::id::{CallId, MessageId, RunId, SpaceId};
@@ -48,10 +48,8 @@ const WORKFLOW_RUN: HeaderName = HeaderName::from_static("x-workflow-run-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Most chunks that a client may say it has read.
 const INDEX_MAX: usize = 1_000_000_000;
-/// Events of a chat's log read at a time.
-const WINDOW_EVENTS: u64 = 32;
-/// Newest events of a chat that its messages are made of.
-const PAST_EVENTS_MAX: u64 = 20_000;
+/// Newest entries of a chat that its messages are made of.
+const PAST_ENTRIES_MAX: usize = 20_000;
 /// Bytes of them; the entry that goes beyond is still told.
 const PAST_BYTES_MAX: usize = 4 << 20;
 /// An answer begins with these however it is told: `start`, `start-step`, `data-run`.
@@ -246,7 +244,7 @@ impl Chat {
         space: SpaceId,
         calls: &HashSet<CallId>,
     ) -> Result<Response, Refusal> {
-        let log = door.engine.store().run_log(run).await?;
+        let log = whole_log(door, run).await?;
         let end = log.last().map_or(Seq(0), Entry::last);
         let seq = place_before(&log, calls).unwrap_or(end);
         let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
@@ -264,7 +262,7 @@ impl Chat {
         run: &RunRecord,
         cursor: Option<Cursor>,
     ) -> Result<Response, Refusal> {
-        let log = door.engine.store().run_log(run.id).await?;
+        let log = whole_log(door, run.id).await?;
         let (seq, message) = last_said(&log).ok_or_else(|| Refusal::not_found("answer"))?;
         let after = Seq(seq.0 - 1);
         let from = match cursor {
@@ -275,7 +273,7 @@ impl Chat {
         let events = door.engine.subscribe(Scope::Run(run.id), after).await?;
         if let From::Index(_, seen) = from
             && seen > FIXED_CHUNKS
-            && is_folded(&door.engine.store().run_log(run.id).await?, seq)
+            && is_folded(&whole_log(door, run.id).await?, seq)
         {
             return Err(uncountable());
         }
@@ -364,64 +362,28 @@ async fn read(
 ) -> Result<Answered<ChatPast>, Refusal> {
     let space = space_of(door, &who, &chat).await?;
     let last = last_run(door, &who, space, &agent).await?;
-    let open = last
-        .as_ref()
-        .filter(|run| !run.status.is_final())
-        .map(|run| run.id);
-    let mut log = newest(door, space, last.map_or(Seq(0), |run| run.version)).await?;
-    let messages = past::messages(log.make_contiguous(), who.audience(), open);
+    let open = last.filter(|run| !run.status.is_final()).map(|run| run.id);
+    let log = newest(door, space).await?;
+    let messages = past::messages(&log, who.audience(), open);
     Ok(ok(ChatPast { id: chat, messages }))
+}
+
+async fn whole_log(door: &Shared, run: RunId) -> Result<Vec<Entry>, StoreError> {
+    let pages = Pages::of_run(run, LogRange::default());
+    pages.all(&**door.engine.store()).await
 }
 
 /// The newest entries of a chat, oldest first: as many as its messages may be made of. Read backwards, so that a long
 /// chat costs no more than what is shown of it.
-async fn newest(door: &Shared, space: SpaceId, known: Seq) -> Result<VecDeque<Entry>, Refusal> {
-    let store = door.engine.store();
-    let range = |after: Seq, before: Option<Seq>| LogRange {
-        after,
-        before,
-        limit: WINDOW_EVENTS as usize,
+async fn newest(door: &Shared, space: SpaceId) -> Result<Vec<Entry>, Refusal> {
+    let range = LogRange {
+        limit: PAST_ENTRIES_MAX,
+        bytes: PAST_BYTES_MAX,
+        ..LogRange::newest()
     };
-    let mut log: VecDeque<Entry> = VecDeque::new();
-    // What came after the last run: messages that nobody answered.
-    let mut end = known;
-    loop {
-        let page = store.space_log(space, range(end, None)).await?;
-        let Some(last) = page.last() else { break };
-        end = last.last();
-        log.extend(page);
-        log.drain(..log.len().saturating_sub(PAST_EVENTS_MAX as usize));
-    }
-    let mut bytes: usize = log.iter().map(size).sum();
-    let mut before = log.front().map_or(Seq(known.0 + 1), |entry| entry.first);
-    let first = Seq(known.0.saturating_sub(PAST_EVENTS_MAX * Seq::STRIDE));
-    while bytes < PAST_BYTES_MAX && before > first {
-        let after = Seq(before.0.saturating_sub(1 + WINDOW_EVENTS * Seq::STRIDE));
-        for entry in store
-            .space_log(space, range(after, Some(before)))
-            .await?
-            .into_iter()
-            .rev()
-        {
-            bytes += size(&entry);
-            log.push_front(entry);
-        }
-        before = log
-            .front()
-            .map_or(after, |entry| entry.first.min(Seq(after.0 + 1)));
-        if after == Seq(0) {
-            break;
-        }
-    }
+    let mut log = door.engine.store().space_log(space, range).await?.entries;
+    log.reverse();
     Ok(log)
-}
-
-/// What an entry weighs.
-fn size(entry: &Entry) -> usize {
-    let events = entry.events.iter();
-    events
-        .map(|event| serde_json::to_string(event).map_or(0, |text| text.len()))
-        .sum()
 }
 
 fn respond(door: &Shared, follow: Follow, events: Subscription, teller: Teller) -> Response {

@@ -201,15 +201,12 @@ impl Inner {
         if post.client_tools.is_empty() && post.categories.is_none() {
             return Ok(true);
         }
-        let log = self.store.run_log(run).await?;
-        let pins = log
+        let first = self.store.run_start(run).await?;
+        let start = first
             .iter()
             .flat_map(|entry| &entry.events)
-            .find_map(|event| match event {
-                Event::RunStart(start) => Some(&start.tools),
-                _ => None,
-            });
-        Ok(pins == Some(&kit.pins))
+            .find_map(Event::run_start);
+        Ok(start.is_some_and(|start| start.tools == kit.pins))
     }
 
     /// A message that nobody is asked to answer.
@@ -278,7 +275,10 @@ impl Inner {
             .read()
             .map_err(|e| StoreError::Corrupt(e.to_string()))?;
         let seq = match told.run_id {
-            Some(run) => self.store.run_log(run).await?.first().map_or(Seq(0), just_before),
+            Some(run) => {
+                let first = self.store.run_start(run).await?;
+                first.as_ref().map_or(Seq(0), just_before)
+            }
             None => Seq(0),
         };
         let Told {

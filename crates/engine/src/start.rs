@@ -194,8 +194,7 @@ impl Inner {
                 Err(error @ (StoreError::Exists | StoreError::Full | StoreError::OpenRun(_)))
                     if attempt > 1 =>
                 {
-                    let log = self.store.run_log(id).await?;
-                    return log.into_iter().next().map(Arc::new).ok_or(error);
+                    return self.store.run_start(id).await?.map(Arc::new).ok_or(error);
                 }
                 other => return other,
             }

@@ -12,7 +12,10 @@ mod runs;
 pub use directory::{
     AgentRecord, Directory, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, ProjectRecord, SpaceRecord,
 };
-pub use log::{Append, CommitListener, LeaseWrite, Log, LogRange, RunWrite};
+pub use log::{
+    Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES, Pages,
+    RunWrite,
+};
 pub use runs::{Family, LANES, NODE_LEASE, RunFilter, RunRecord, Runs};
 
 use async_trait::async_trait;

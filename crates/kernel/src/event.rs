@@ -295,6 +295,13 @@ impl Event {
             | Self::Notification(_) => true,
         }
     }
+    /// What a run began with, if this says so.
+    pub fn run_start(&self) -> Option<&RunStart> {
+        match self {
+            Self::RunStart(start) => Some(start),
+            _ => None,
+        }
+    }
     /// The call that it settles.
     pub fn settles(&self) -> Option<CallId> {
         match self {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolgate_engine::store::{Append, LeaseWrite, RunRecord, RunWrite, SpaceRecord, Store};
+use toolgate_engine::store::{Append, LeaseWrite, LogRange, RunRecord, RunWrite, SpaceRecord, Store};
 use toolgate_engine::usage::{Latency, ToolUse};
 use toolgate_kernel::event::{
     EndReason, Event, FinishReason, RunFinish, RunStatus, Said, Seq, Status, StepFinish, StepStart, TextEnd,
@@ -78,7 +78,15 @@ async fn measure_reads(store: &dyn Store) {
     let row = (started.elapsed() / READS, (cpu_time() - cpu) / READS);
     let (started, cpu) = (Instant::now(), cpu_time());
     for _ in 0..READS {
-        assert_eq!(store.run_log(run).await.expect("a read").len(), 2);
+        assert_eq!(
+            store
+                .run_log(run, LogRange::default())
+                .await
+                .expect("a read")
+                .entries
+                .len(),
+            2
+        );
     }
     let log = (started.elapsed() / READS, (cpu_time() - cpu) / READS);
     println!(

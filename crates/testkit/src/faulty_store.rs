@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, Directory, EntityRecord, Family, IdempotencyRecord, KeyRecord, Log,
-    LogRange, ProjectRecord, RunFilter, RunRecord, Runs, SpaceRecord, Store, StoreError,
+    LogPage, LogRange, ProjectRecord, RunFilter, RunRecord, Runs, SpaceRecord, Store, StoreError,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
-use toolgate_kernel::event::Entry;
+use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
@@ -130,8 +130,9 @@ pass_on! {
         }
     }
     fn append(&self, append: Append) -> Arc<Entry>;
-    fn run_log(&self, run: RunId) -> Vec<Entry>;
-    fn space_log(&self, space: SpaceId, range: LogRange) -> Vec<Entry>;
+    fn run_log(&self, run: RunId, range: LogRange) -> LogPage;
+    fn space_log(&self, space: SpaceId, range: LogRange) -> LogPage;
+    fn space_tail(&self, space: SpaceId) -> Seq;
 }
 
 pass_on! {

@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolgate_engine::records::{Owner, Shelf};
 use toolgate_engine::shelves::Shelves;
-use toolgate_engine::store::{Directory, LogRange, RunFilter, SpaceRecord, Store};
+use toolgate_engine::store::{Directory, LogRange, Pages, SpaceRecord, Store};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
-use toolgate_kernel::event::{Event, Seq};
+use toolgate_kernel::event::Event;
 use toolgate_kernel::id::RunId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Part;
@@ -29,9 +29,8 @@ const MESSAGES_MAX: usize = 50;
 const MESSAGE_CHARS_MAX: usize = 2000;
 /// Members that are told by name.
 const MEMBERS_MAX: usize = 100;
-/// Events before the newest run's last one among which messages are looked for.
-const WINDOW: u64 = 2000;
-const PAGE: usize = 500;
+/// Newest entries of a space among which messages are looked for.
+const ENTRIES_MAX: usize = 2_000;
 /// Most that the metadata of a space may come to.
 const METADATA_BYTES_MAX: usize = 32 * 1024;
 const TITLE_CHARS_MAX: usize = 200;
@@ -107,27 +106,16 @@ impl ServerTool for GetSpaceContext {
 impl GetSpaceContext {
     /// The last things that were said, oldest first.
     async fn messages(&self, limit: usize, context: &CallContext) -> Result<Vec<Value>, CallFailure> {
-        let newest = RunFilter {
-            space: Some(context.space),
-            limit: 1,
-            ..RunFilter::default()
-        };
-        let runs = self.0.runs(context.project, newest).await?;
-        let place = runs.first().map_or(0, |run| run.version.0);
-        let mut after = Seq(place.saturating_sub(WINDOW * Seq::STRIDE));
+        let mut pages = Pages::of_space(context.space, LogRange::newest());
         let mut agents: HashMap<RunId, Value> = HashMap::new();
-        let mut said = Vec::new();
-        loop {
-            let range = LogRange {
-                after,
-                before: None,
-                limit: PAGE,
-            };
-            let page = self.0.space_log(context.space, range).await?;
-            let Some(last) = page.last() else { break };
-            after = last.last();
-            for entry in &page {
-                for event in &entry.events {
+        let (mut said, mut read) = (Vec::new(), 0);
+        while said.len() < limit
+            && read < ENTRIES_MAX
+            && let Some(page) = pages.next(&*self.0).await?
+        {
+            read += page.entries.len();
+            for entry in &page.entries {
+                for event in entry.events.iter().rev() {
                     let (from, text) = match event {
                         Event::Said(e) => (json!(e.message.from), words(&e.message.parts)),
                         Event::TextEnd(e) => {
@@ -140,8 +128,9 @@ impl GetSpaceContext {
                     said.push(json!({"from": from, "text": text, "time": entry.time}));
                 }
             }
-            said.drain(..said.len().saturating_sub(limit));
         }
+        said.truncate(limit);
+        said.reverse();
         Ok(said)
     }
 

@@ -4,8 +4,8 @@ use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderName, StatusCode};
-use toolgate_engine::store::LogRange;
-use toolgate_kernel::event::{Entry, Seq};
+use toolgate_engine::store::{LogPage, LogRange};
+use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::view::{Audience, view};
 
@@ -60,11 +60,10 @@ pub(crate) async fn space(
         };
         return follow.open(&door).await;
     }
-    // An entry holds one event or more, so this reads enough for a page and for knowing whether more follow.
+    // An entry holds one event or more, so this reads enough for a page.
     let range = LogRange {
-        after,
-        before: None,
-        limit: limit + 1,
+        limit,
+        ..LogRange::after(after)
     };
     let log = door.engine.store().space_log(space, range).await?;
     Ok(page(&log, after, limit, who.audience()))
@@ -103,7 +102,11 @@ pub(crate) async fn run(
     let record = door.run(&who, run).await?;
     let until = match streams {
         Streams::No => {
-            let log = door.engine.store().run_log(run).await?;
+            let range = LogRange {
+                limit,
+                ..LogRange::after(after)
+            };
+            let log = door.engine.store().run_log(run, range).await?;
             return Ok(page(&log, after, limit, who.audience()));
         }
         Streams::UntilEnd => Until::End,
@@ -140,9 +143,10 @@ impl FromRequestParts<Shared> for Cursor {
 }
 
 /// A page of stored events, as `audience` may see them.
-fn page(log: &[Entry], after: Seq, limit: usize, audience: Audience) -> Response {
+fn page(log: &LogPage, after: Seq, limit: usize, audience: Audience) -> Response {
     let mut body = br#"{"events":["#.to_vec();
     let placed = log
+        .entries
         .iter()
         .flat_map(|entry| entry.placed().map(move |placed| (entry, placed)));
     let mut rest = placed.filter(|(_, (seq, _))| *seq > after).peekable();
@@ -163,7 +167,7 @@ fn page(log: &[Entry], after: Seq, limit: usize, audience: Audience) -> Response
             );
         }
     }
-    let next = if rest.peek().is_some() {
+    let next = if rest.peek().is_some() || log.more {
         last.0.to_string()
     } else {
         "null".into()

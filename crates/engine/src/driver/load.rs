@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
-use toolgate_kernel::event::{Entry, Event, Seq, Status};
+use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::history;
-use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::{Arrival, Run};
 
@@ -16,12 +16,12 @@ use super::{Adrift, Driver, Pending, Seat};
 use crate::Inner;
 use crate::agents::Kit;
 use crate::deliver::{Fate, Letter};
-use crate::store::{LogRange, RunRecord, StoreError};
+use crate::store::{LogPage, LogRange, Pages, RunRecord, StoreError};
 
-/// Entries of a space read at a time.
-const PAGE_ENTRIES: usize = 1_000;
 /// Most entries of a space that a model is given; older ones are left out.
 const HISTORY_ENTRIES_MAX: usize = 100_000;
+/// Stored bytes of a space after which a model is given no older entries: more than any model reads.
+const HISTORY_BYTES_MAX: usize = 64 << 20;
 /// How often a read is tried before the run is left for later.
 const READ_ATTEMPTS: u32 = 6;
 /// The first wait before a read is tried again; doubles each time.
@@ -126,7 +126,7 @@ impl Driver {
             inner,
         };
         if !driver.driving.knows_place() {
-            match tail(&driver.inner.clone(), driver.space, driver.version).await {
+            match patient(|| driver.inner.store.space_tail(driver.space)).await {
                 Ok(last) => driver.driving.at_least(last.index()),
                 Err(error) => {
                     return Err(Unloaded {
@@ -172,45 +172,27 @@ impl Driver {
         if let Some(history) = &self.history {
             return Ok(history.clone());
         }
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut after = Seq(0);
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        let before = LogRange {
+            before: Some(self.first),
+            ..LogRange::newest()
+        };
+        let mut pages = Pages::of_space(self.space, before);
         // The first entry of a space has nothing before it.
-        while self.first > Seq::durable(1) {
-            let range = LogRange {
-                after,
-                before: Some(self.first),
-                limit: PAGE_ENTRIES,
-            };
-            let page = patient(|| self.inner.store.space_log(self.space, range))
-                .await
-                .map_err(|_| Adrift)?;
-            let whole = page.len() < PAGE_ENTRIES;
-            after = page.last().map_or(after, Entry::last);
-            entries.extend(page);
-            if whole {
+        while self.first > Seq::durable(1) && entries.len() < HISTORY_ENTRIES_MAX && bytes < HISTORY_BYTES_MAX
+        {
+            let Some(page) = next(&mut pages, &self.inner).await.map_err(|_| Adrift)? else {
                 break;
-            }
+            };
+            bytes += page.bytes;
+            entries.extend(page.entries);
         }
-        entries.drain(..entries.len().saturating_sub(HISTORY_ENTRIES_MAX));
+        entries.truncate(HISTORY_ENTRIES_MAX);
+        entries.reverse();
         let turns: Arc<[Arc<Turn>]> = history::before(self.id, &self.run.agent().name, &entries).into();
         self.history = Some(turns.clone());
         Ok(turns)
-    }
-}
-
-/// The last place of a space's log.
-async fn tail(inner: &Inner, space: SpaceId, mut last: Seq) -> Result<Seq, StoreError> {
-    loop {
-        let range = LogRange {
-            after: last,
-            before: None,
-            limit: PAGE_ENTRIES,
-        };
-        let page = patient(|| inner.store.space_log(space, range)).await?;
-        last = page.last().map_or(last, Entry::last);
-        if page.len() < PAGE_ENTRIES {
-            return Ok(last);
-        }
     }
 }
 
@@ -263,25 +245,33 @@ async fn is_orphan(inner: &Inner, record: &RunRecord) -> Result<bool, StoreError
         return Ok(false);
     };
     match patient(|| inner.store.run(call.run)).await? {
-        Some(parent) if !parent.status.is_final() => {
-            let log = patient(|| inner.store.run_log(call.run)).await?;
-            let mut events = log.iter().flat_map(|entry| &entry.events);
-            Ok(events.any(|event| event.settles() == Some(call)))
-        }
+        Some(parent) if !parent.status.is_final() => is_settled(inner, call, record.id).await,
         Some(_) | None => Ok(true),
     }
 }
 
+/// Whether a call has ended that `child` executes. Read from the end of the log back to where the child was
+/// announced: nothing before that can say so.
+async fn is_settled(inner: &Inner, call: CallId, child: RunId) -> Result<bool, StoreError> {
+    let mut pages = Pages::of_run(call.run, LogRange::newest());
+    while let Some(page) = next(&mut pages, inner).await? {
+        for event in page.entries.iter().flat_map(|entry| entry.events.iter().rev()) {
+            match event {
+                Event::ToolExecuting(e) if e.child == Some(child) => return Ok(false),
+                event if event.settles() == Some(call) => return Ok(true),
+                _ => {}
+            }
+        }
+    }
+    Ok(false)
+}
+
 async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
-    let log = inner.store.run_log(record.id).await?;
-    let start = log
-        .iter()
-        .flat_map(|entry| &entry.events)
-        .find_map(|event| match event {
-            Event::RunStart(start) => Some(start),
-            _ => None,
-        });
-    let (Some(start), Some(head), Some(tail)) = (start, log.first(), log.last()) else {
+    let mut pages = Pages::of_run(record.id, LogRange::default());
+    let mut page = pages.next(&*inner.store).await?.unwrap_or_default();
+    let head = page.entries.first();
+    let start = head.and_then(|entry| entry.events.iter().find_map(Event::run_start));
+    let (Some(start), Some(first)) = (start, head.map(|entry| entry.first)) else {
         return Err(StoreError::Corrupt(format!("{} has no beginning", record.id)));
     };
     let compiled = inner
@@ -297,18 +287,26 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
     let kit = inner
         .kit(&compiled, &start.client_tools, start.categories.as_deref())
         .map_err(|_| StoreError::Corrupt(format!("the client tools of {} do not compile", record.id)))?;
-    let run = Run::replay(record.id, compiled.agent, kit.toolbox.clone(), &log);
+    let mut run = Run::new(record.id, compiled.agent, kit.toolbox.clone());
+    let mut version = first;
+    loop {
+        for entry in &page.entries {
+            run.extend(entry);
+            version = entry.last();
+        }
+        match pages.next(&*inner.store).await? {
+            Some(more) => page = more,
+            None => break,
+        }
+    }
     // The log is what happened; the row may have been read a moment earlier.
-    let record = RunRecord {
-        version: tail.last(),
-        ..record
-    };
+    let record = RunRecord { version, ..record };
     let home = match record.root == record.id {
         true => record.space,
         false => home(inner, record.root).await?,
     };
     Ok(Loaded {
-        first: head.first,
+        first,
         home,
         record,
         run,
@@ -320,6 +318,18 @@ async fn home(inner: &Inner, root: RunId) -> Result<SpaceId, StoreError> {
     let record = inner.store.run(root).await?;
     let home = record.map(|record| record.space);
     home.ok_or_else(|| StoreError::Corrupt(format!("{root} is gone, and runs below it are not")))
+}
+
+/// The next page of a log, tried a few times.
+async fn next(pages: &mut Pages, inner: &Inner) -> Result<Option<LogPage>, StoreError> {
+    let (read, page) = patient(|| async {
+        let mut read = *pages;
+        let page = read.next(&*inner.store).await?;
+        Ok((read, page))
+    })
+    .await?;
+    *pages = read;
+    Ok(page)
 }
 
 /// Tries a read a few times.

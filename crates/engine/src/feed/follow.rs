@@ -8,10 +8,7 @@ use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 
 use super::{Batch, Feed, Follower, Live};
-use crate::store::{Log, LogRange};
-
-/// Entries read from the store at a time.
-const PAGE_ENTRIES: usize = 256;
+use crate::store::{Log, LogPage, LogRange, StoreError};
 
 /// What to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,23 +153,21 @@ impl Subscription {
         let State::Replay { ready, ring, read_to } = &mut self.state else {
             return Ok(());
         };
-        let (page, whole) = match self.run {
-            Some(run) => (self.store.run_log(run).await.map_err(|_| End::Cut)?, true),
-            None => {
-                let range = LogRange {
-                    after: *read_to,
-                    before: None,
-                    limit: PAGE_ENTRIES,
-                };
-                let page = self
-                    .store
-                    .space_log(self.space, range)
-                    .await
-                    .map_err(|_| End::Cut)?;
-                let whole = page.len() < PAGE_ENTRIES;
-                (page, whole)
-            }
+        let range = LogRange::after(*read_to);
+        let page = match self.run {
+            Some(run) => self.store.run_log(run, range).await,
+            None => self.store.space_log(self.space, range).await,
         };
+        let LogPage { entries, more, .. } = page.map_err(|_| End::Cut)?;
+        if let Some(run) = self.run
+            && entries.is_empty()
+            && has_ended(&*self.store, run).await.map_err(|_| End::Cut)?
+        {
+            // Its end is at or before the cursor, and nothing follows it.
+            self.state = State::Finished;
+            return Ok(());
+        }
+        let whole = !more;
         // Looked at after the page was read: what came while reading is here, in full.
         let held = if whole {
             self.receiver.try_recv().ok()
@@ -180,7 +175,7 @@ impl Subscription {
             None
         };
         let bound = held.as_ref().map(Batch::first);
-        for entry in page {
+        for entry in entries {
             *read_to = entry.last();
             while ring.front().is_some_and(|live| live.first < entry.first) {
                 ready.extend(ring.pop_front().map(Batch::Live));
@@ -202,6 +197,17 @@ impl Subscription {
         }
         Ok(())
     }
+}
+
+/// Whether the last entry of a run says that it ended.
+async fn has_ended(log: &dyn Log, run: RunId) -> Result<bool, StoreError> {
+    let last = LogRange {
+        limit: 1,
+        ..LogRange::newest()
+    };
+    let page = log.run_log(run, last).await?;
+    let mut events = page.entries.iter().flat_map(|entry| &entry.events);
+    Ok(events.any(|event| matches!(event, Event::RunFinish(_))))
 }
 
 fn register(

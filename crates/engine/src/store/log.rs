@@ -17,10 +17,20 @@ pub trait Log: Send + Sync {
     fn listen(&self, listener: Arc<dyn CommitListener>);
     /// Stores events, all or none, and gives them their places.
     async fn append(&self, append: Append) -> Result<Arc<Entry>, StoreError>;
-    /// The whole log of a run, in order.
-    async fn run_log(&self, run: RunId) -> Result<Vec<Entry>, StoreError>;
-    /// Part of a space's log, in order.
-    async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<Vec<Entry>, StoreError>;
+    /// A page of a run's log.
+    async fn run_log(&self, run: RunId, range: LogRange) -> Result<LogPage, StoreError>;
+    /// A page of a space's log.
+    async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<LogPage, StoreError>;
+    /// Place of the last event of a space; 0 when it has none.
+    async fn space_tail(&self, space: SpaceId) -> Result<Seq, StoreError>;
+    /// The entry that a run began with.
+    async fn run_start(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
+        let first = LogRange {
+            limit: 1,
+            ..LogRange::default()
+        };
+        Ok(self.run_log(run, first).await?.entries.pop())
+    }
 }
 
 /// One atomic write to a space's log and to the row of the run it concerns.
@@ -85,15 +95,146 @@ pub enum LeaseWrite {
     Take(NodeId),
 }
 
-/// Which part of a log to read.
+/// Most entries of a page, unless a range says otherwise.
+pub const PAGE_ENTRIES: usize = 1_000;
+/// Stored bytes after which a page ends, unless a range says otherwise.
+pub const PAGE_BYTES: usize = 1 << 20;
+
+/// Which part of a log to read, and how much of it at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogRange {
     /// Entries with an event after this place.
     pub after: Seq,
     /// Entries whose first event stands before this place.
     pub before: Option<Seq>,
+    /// From which end of the range to read.
+    pub order: LogOrder,
     /// At most so many entries.
     pub limit: usize,
+    /// The page ends with the entry that reaches so many bytes, so it has at least one, however large that is.
+    pub bytes: usize,
+}
+
+/// The order of entries in a page, and so the end of the range that it is read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogOrder {
+    /// As they were stored.
+    OldestFirst,
+    /// The other way round.
+    NewestFirst,
+}
+
+/// The first page of a whole log.
+impl Default for LogRange {
+    fn default() -> Self {
+        Self {
+            after: Seq(0),
+            before: None,
+            order: LogOrder::OldestFirst,
+            limit: PAGE_ENTRIES,
+            bytes: PAGE_BYTES,
+        }
+    }
+}
+
+impl LogRange {
+    /// The page that follows a cursor.
+    pub fn after(after: Seq) -> Self {
+        Self {
+            after,
+            ..Self::default()
+        }
+    }
+    /// The last page of a whole log, newest entry first.
+    pub fn newest() -> Self {
+        Self {
+            order: LogOrder::NewestFirst,
+            ..Self::default()
+        }
+    }
+    /// What is left of the range behind an entry that was read.
+    pub fn behind(self, entry: &Entry) -> Self {
+        match self.order {
+            LogOrder::OldestFirst => Self {
+                after: entry.last(),
+                ..self
+            },
+            LogOrder::NewestFirst => Self {
+                before: Some(entry.first),
+                ..self
+            },
+        }
+    }
+}
+
+/// Entries that were read together.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LogPage {
+    /// In the order that the range asked for.
+    pub entries: Vec<Entry>,
+    /// Bytes of their events as they are stored.
+    pub bytes: usize,
+    /// A limit was reached and the range has more entries.
+    pub more: bool,
+}
+
+impl LogPage {
+    /// Whether it has all that `range` allows: for stores, which leave out the next entry then.
+    pub fn is_full(&self, range: LogRange) -> bool {
+        self.entries.len() >= range.limit || (self.bytes >= range.bytes && !self.entries.is_empty())
+    }
+}
+
+/// Reads a log page by page, so that no more than a page of it is in memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Pages {
+    of: LogOf,
+    /// What is left to be read.
+    rest: Option<LogRange>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum LogOf {
+    Run(RunId),
+    Space(SpaceId),
+}
+
+impl Pages {
+    /// The entries of a run.
+    pub fn of_run(run: RunId, range: LogRange) -> Self {
+        Self {
+            of: LogOf::Run(run),
+            rest: Some(range),
+        }
+    }
+    /// The entries of a space.
+    pub fn of_space(space: SpaceId, range: LogRange) -> Self {
+        Self {
+            of: LogOf::Space(space),
+            rest: Some(range),
+        }
+    }
+    /// The next page; none when everything was read. After an error the same page may be asked for again.
+    pub async fn next(&mut self, log: &(impl Log + ?Sized)) -> Result<Option<LogPage>, StoreError> {
+        let Some(range) = self.rest else {
+            return Ok(None);
+        };
+        let page = match self.of {
+            LogOf::Run(run) => log.run_log(run, range).await?,
+            LogOf::Space(space) => log.space_log(space, range).await?,
+        };
+        let last = page.entries.last().filter(|_| page.more);
+        self.rest = last.map(|last| range.behind(last));
+        Ok(Some(page))
+    }
+    /// Every entry that is left at once: for what cannot be folded page by page.
+    pub async fn all(mut self, log: &(impl Log + ?Sized)) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = Vec::new();
+        while let Some(page) = self.next(log).await? {
+            entries.extend(page.entries);
+        }
+        Ok(entries)
+    }
 }
 
 /// Learns of every commit, in commit order, before the append is acknowledged. Must not block.

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::feed::{End, Scope};
 use toolgate_engine::intake::{Answer, Post, Posted};
-use toolgate_engine::store::{ProjectRecord, Store};
+use toolgate_engine::store::{LogRange, ProjectRecord, Store};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::event::{Event, RunFinish, Seq, Status};
@@ -278,8 +278,10 @@ impl World {
 
     /// Every durable event of a run, as it is stored.
     pub async fn log(&self, run: RunId) -> Vec<(Seq, Event)> {
-        let log = retry(|| self.store.run_log(run)).await;
-        log.iter()
+        let log = retry(|| self.store.run_log(run, LogRange::default())).await;
+        assert!(!log.more, "a log of a test fits a page");
+        log.entries
+            .iter()
             .flat_map(|entry| entry.placed().map(|(seq, event)| (seq, event.clone())))
             .collect()
     }

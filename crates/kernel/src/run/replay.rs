@@ -33,12 +33,15 @@ impl Run {
     /// Rebuilds a run from its log.
     pub fn replay(id: RunId, agent: Arc<Agent>, tools: Arc<Toolbox>, log: &[Entry]) -> Self {
         let mut run = Self::new(id, agent, tools);
-        for entry in log {
-            for (seq, event) in entry.placed() {
-                run.apply(event, seq, entry.time);
-            }
-        }
+        log.iter().for_each(|entry| run.extend(entry));
         run
+    }
+
+    /// Takes one more entry of the log as a fact.
+    pub fn extend(&mut self, entry: &Entry) {
+        for (seq, event) in entry.placed() {
+            self.apply(event, seq, entry.time);
+        }
     }
 
     /// Tells the run where its latest events were stored, for the receipts it gives.

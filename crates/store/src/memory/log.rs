@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use toolgate_engine::store::{Append, CommitListener, Log, LogRange, StoreError};
-use toolgate_kernel::event::Entry;
+use toolgate_engine::store::{Append, CommitListener, Log, LogOrder, LogPage, LogRange, StoreError};
+use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 
 use super::MemoryStore;
+use crate::text;
 
 #[async_trait]
 impl Log for MemoryStore {
@@ -23,23 +24,41 @@ impl Log for MemoryStore {
         self.listeners.tell(std::slice::from_ref(&entry));
         Ok(entry)
     }
-    async fn run_log(&self, run: RunId) -> Result<Vec<Entry>, StoreError> {
+    async fn run_log(&self, run: RunId, range: LogRange) -> Result<LogPage, StoreError> {
         let state = self.state();
         let Some(row) = state.runs.get(&run) else {
-            return Ok(Vec::new());
+            return Ok(LogPage::default());
         };
         let log = state.log.get(&row.space).into_iter().flatten();
-        Ok(log
-            .filter(|entry| entry.run == Some(run))
-            .map(|entry| (**entry).clone())
-            .collect())
+        Ok(page(log.filter(|entry| entry.run == Some(run)), range))
     }
-    async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<Vec<Entry>, StoreError> {
-        let state = self.state();
-        let log = state.log.get(&space).into_iter().flatten();
-        let within = log
-            .filter(|entry| entry.last() > range.after)
-            .filter(|entry| range.before.is_none_or(|before| entry.first < before));
-        Ok(within.take(range.limit).map(|entry| (**entry).clone()).collect())
+    async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<LogPage, StoreError> {
+        Ok(page(self.state().log.get(&space).into_iter().flatten(), range))
     }
+    async fn space_tail(&self, space: SpaceId) -> Result<Seq, StoreError> {
+        Ok(self.state().tail(space))
+    }
+}
+
+fn page<'a>(log: impl DoubleEndedIterator<Item = &'a Arc<Entry>>, range: LogRange) -> LogPage {
+    let within = log
+        .filter(|entry| entry.last() > range.after)
+        .filter(|entry| range.before.is_none_or(|before| entry.first < before));
+    match range.order {
+        LogOrder::OldestFirst => cut(within, range),
+        LogOrder::NewestFirst => cut(within.rev(), range),
+    }
+}
+
+fn cut<'a>(within: impl Iterator<Item = &'a Arc<Entry>>, range: LogRange) -> LogPage {
+    let mut page = LogPage::default();
+    for entry in within {
+        if page.is_full(range) {
+            page.more = true;
+            break;
+        }
+        page.bytes += text::write(&entry.events).len();
+        page.entries.push((**entry).clone());
+    }
+    page
 }

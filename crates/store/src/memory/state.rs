@@ -49,8 +49,7 @@ impl State {
         self.check_run(space, &run)?;
         self.check_answer(idempotency.as_ref())?;
 
-        let log = self.log.entry(space).or_default();
-        let before = log.last().map_or(Seq::default(), |entry| entry.last());
+        let before = self.tail(space);
         let mut entry = Entry {
             space,
             run: None,
@@ -107,6 +106,12 @@ impl State {
         let entry = Arc::new(entry);
         self.log.entry(space).or_default().push(entry.clone());
         Ok(entry)
+    }
+
+    /// Place of the last event of a space.
+    pub(super) fn tail(&self, space: SpaceId) -> Seq {
+        let last = self.log.get(&space).and_then(|log| log.last());
+        last.map_or(Seq::default(), |entry| entry.last())
     }
 
     fn check_run(&self, space: SpaceId, run: &RunWrite) -> Result<(), StoreError> {

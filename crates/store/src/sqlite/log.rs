@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, Params, Row, params};
-use toolgate_engine::store::{Append, CommitListener, Log, LogRange, RunWrite, StoreError};
+use rusqlite::{Connection, Row, params};
+use toolgate_engine::store::{
+    Append, CommitListener, Log, LogOrder, LogPage, LogRange, RunWrite, StoreError,
+};
 use toolgate_engine::usage::Day;
 use toolgate_kernel::event::{Entry, FORMAT, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
@@ -27,30 +29,47 @@ impl Log for SqliteStore {
         crate::check(&append);
         self.writer.append(append).await
     }
-    async fn run_log(&self, run: RunId) -> Result<Vec<Entry>, StoreError> {
-        let start = |db: &Connection| of_run(db, run, Seq::default(), READ_AT_ONCE);
-        let Part { mut entries, cut } = self.readers.short(start)?;
-        if let Some(last) = entries.last().filter(|_| cut) {
-            let after = last.first;
-            let rest = move |db: &Connection| of_run(db, run, after, usize::MAX);
-            entries.extend(self.readers.long(rest).await?.entries);
-        }
-        Ok(entries)
+    async fn run_log(&self, run: RunId, range: LogRange) -> Result<LogPage, StoreError> {
+        self.page(run.to_bytes(), [OF_RUN, OF_RUN_BACKWARDS], range).await
     }
-    async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<Vec<Entry>, StoreError> {
-        let start = |db: &Connection| of_space(db, space, range, READ_AT_ONCE);
-        let Part { mut entries, cut } = self.readers.short(start)?;
-        if let Some(last) = entries.last().filter(|_| cut) {
-            let (after, limit) = (last.last(), range.limit - entries.len());
-            let range = LogRange {
-                after,
-                limit,
-                ..range
+    async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<LogPage, StoreError> {
+        self.page(space.to_bytes(), [OF_SPACE, OF_SPACE_BACKWARDS], range)
+            .await
+    }
+    async fn space_tail(&self, space: SpaceId) -> Result<Seq, StoreError> {
+        self.readers.short(|db| tail(db, space))
+    }
+}
+
+impl SqliteStore {
+    /// A page by the statement for its order. Begins on the caller's thread: most logs are short.
+    async fn page(
+        &self,
+        of: [u8; 16],
+        [oldest, newest]: [&'static str; 2],
+        range: LogRange,
+    ) -> Result<LogPage, StoreError> {
+        let sql = match range.order {
+            LogOrder::OldestFirst => oldest,
+            LogOrder::NewestFirst => newest,
+        };
+        let short = LogRange {
+            bytes: range.bytes.min(READ_AT_ONCE),
+            ..range
+        };
+        let mut page = self.readers.short(|db| read(db, sql, of, short))?;
+        if let Some(last) = page.entries.last().filter(|_| page.more && !page.is_full(range)) {
+            let rest = LogRange {
+                limit: range.limit - page.entries.len(),
+                bytes: range.bytes - page.bytes,
+                ..range.behind(last)
             };
-            let rest = move |db: &Connection| of_space(db, space, range, usize::MAX);
-            entries.extend(self.readers.long(rest).await?.entries);
+            let rest = self.readers.long(move |db| read(db, sql, of, rest)).await?;
+            page.entries.extend(rest.entries);
+            page.bytes += rest.bytes;
+            page.more = rest.more;
         }
-        Ok(entries)
+        Ok(page)
     }
 }
 
@@ -149,13 +168,17 @@ pub(crate) struct Places(HashMap<SpaceId, Seq>);
 
 const LAST: &str = "SELECT last FROM log WHERE space = ?1 ORDER BY first DESC LIMIT 1";
 
+fn tail(connection: &Connection, space: SpaceId) -> Result<Seq, Fault> {
+    let last = first(connection, LAST, [space.to_bytes()], |row| seq(row, 0))?;
+    Ok(last.unwrap_or_default())
+}
+
 impl Places {
     fn last(&self, connection: &Connection, space: SpaceId) -> Result<Seq, Fault> {
         if let Some(&last) = self.0.get(&space) {
             return Ok(last);
         }
-        let stored = first(connection, LAST, [space.to_bytes()], |row| seq(row, 0))?;
-        Ok(stored.unwrap_or_default())
+        tail(connection, space)
     }
 
     fn set(&mut self, space: SpaceId, last: Seq) {
@@ -172,69 +195,46 @@ impl Places {
     }
 }
 
-macro_rules! select {
-    ($rest:literal) => {
-        concat!("SELECT space, first, run, time, format, events FROM log ", $rest)
+// Both start at the last entry that begins at or before the cursor: only that one may reach over it.
+macro_rules! within {
+    ($of:literal, $order:literal) => {
+        concat!(
+            "SELECT space, first, run, time, format, events FROM log
+             WHERE ",
+            $of,
+            " = ?1 AND last > ?2 AND first < ?3
+               AND first >= coalesce((SELECT max(first) FROM log WHERE ",
+            $of,
+            " = ?1 AND first <= ?2), 0)
+             ORDER BY first ",
+            $order,
+            " LIMIT ?4"
+        )
     };
 }
 
-/// Part of a log.
-pub(crate) struct Part {
-    pub(crate) entries: Vec<Entry>,
-    /// There may be more: reading stopped because it had read enough.
-    pub(crate) cut: bool,
-}
+pub(crate) const OF_RUN: &str = within!("run", "ASC");
+pub(crate) const OF_RUN_BACKWARDS: &str = within!("run", "DESC");
+pub(crate) const OF_SPACE: &str = within!("space", "ASC");
+pub(crate) const OF_SPACE_BACKWARDS: &str = within!("space", "DESC");
 
-pub(crate) const OF_RUN: &str = select!("WHERE run = ?1 AND first > ?2 ORDER BY first");
-
-/// The log of a run after `after`, until about `bytes_max` are read.
-pub(crate) fn of_run(
-    connection: &Connection,
-    run: RunId,
-    after: Seq,
-    bytes_max: usize,
-) -> Result<Part, Fault> {
-    part(
-        connection,
-        OF_RUN,
-        params![run.to_bytes(), bounded(after.0)],
-        bytes_max,
-    )
-}
-
-// Starts at the last entry that begins at or before the cursor: only that one may reach over it.
-pub(crate) const OF_SPACE: &str = select!(
-    "WHERE space = ?1 AND last > ?2 AND first < ?3
-       AND first >= coalesce((SELECT max(first) FROM log WHERE space = ?1 AND first <= ?2), 0)
-     ORDER BY first LIMIT ?4"
-);
-
-/// The log of a space within `range`, until about `bytes_max` are read.
-pub(crate) fn of_space(
-    connection: &Connection,
-    space: SpaceId,
-    range: LogRange,
-    bytes_max: usize,
-) -> Result<Part, Fault> {
+fn read(connection: &Connection, sql: &str, of: [u8; 16], range: LogRange) -> Result<LogPage, Fault> {
     let after = bounded(range.after.0);
     let before = range.before.map_or(i64::MAX, |before| bounded(before.0));
-    let row = params![space.to_bytes(), after, before, bounded(range.limit)];
-    part(connection, OF_SPACE, row, bytes_max)
-}
-
-fn part(connection: &Connection, sql: &str, params: impl Params, bytes_max: usize) -> Result<Part, Fault> {
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params)?;
-    let (mut entries, mut bytes) = (Vec::new(), 0);
-    while bytes < bytes_max {
-        let Some(row) = rows.next()? else {
-            return Ok(Part { entries, cut: false });
-        };
+    // One more than asked for, to know whether there is one.
+    let mut rows = statement.query(params![of, after, before, bounded(range.limit.saturating_add(1))])?;
+    let mut page = LogPage::default();
+    while let Some(row) = rows.next()? {
+        if page.is_full(range) {
+            page.more = true;
+            break;
+        }
         let events = row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?;
-        bytes += events.len();
-        entries.push(entry(row, events)?);
+        page.bytes += events.len();
+        page.entries.push(entry(row, events)?);
     }
-    Ok(Part { entries, cut: true })
+    Ok(page)
 }
 
 fn entry(row: &Row<'_>, events: &str) -> Result<Entry, Fault> {

@@ -16,12 +16,6 @@ use toolgate_testkit::store_conformance::samples::{
 
 use super::{SqliteOptions, SqliteStore, agents, idempotency, log, projects, runs, spaces};
 
-const EVERYTHING: LogRange = LogRange {
-    after: Seq(0),
-    before: None,
-    limit: usize::MAX,
-};
-
 fn open(directory: &TempDir) -> Arc<SqliteStore> {
     let path = directory.path().join("toolgate.db");
     Arc::new(SqliteStore::open(&path, SqliteOptions::default()).expect("the store opens"))
@@ -59,10 +53,7 @@ async fn a_full_disk_refuses_what_does_not_fit_and_nothing_of_it_is_stored() {
     }
     assert_eq!(store.run(run(2)).await.expect("read"), None);
     assert_eq!(store.idempotency(project(1), "2").await.expect("read"), None);
-    assert_eq!(
-        store.space_log(space(1), EVERYTHING).await.expect("read").len(),
-        1
-    );
+    assert_eq!(places(&store, 1).await, [1]);
     store
         .append(say(space(1), "small"))
         .await
@@ -131,8 +122,11 @@ async fn a_write_that_spoils_a_shared_commit_fails_alone() {
 }
 
 async fn places(store: &SqliteStore, of: u64) -> Vec<u64> {
-    let log = store.space_log(space(of), EVERYTHING).await.expect("read");
-    log.iter().map(|entry| entry.first.index()).collect()
+    let log = store
+        .space_log(space(of), LogRange::default())
+        .await
+        .expect("read");
+    log.entries.iter().map(|entry| entry.first.index()).collect()
 }
 
 #[tokio::test]
@@ -204,7 +198,9 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
         runs::OPEN,
         runs::OPEN_RUN,
         log::OF_RUN,
+        log::OF_RUN_BACKWARDS,
         log::OF_SPACE,
+        log::OF_SPACE_BACKWARDS,
         spaces::OF_PROJECT,
         spaces::OF_MEMBER,
         agents::LIST,

@@ -2,22 +2,16 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use toolgate_engine::store::{CommitListener, Directory, Log, LogRange, Runs, Store, StoreError};
+use toolgate_engine::store::{CommitListener, Directory, Log, Runs, Store, StoreError};
 use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::time::Time;
 use toolgate_store::{SqliteOptions, SqliteStore};
 use toolgate_testkit::store_conformance::samples::{
-    answer, create, entity, entity_record, extend, key, key_record, node, project, project_record, run,
-    run_record, say, space, space_record, text,
+    EVERYTHING, answer, create, entity, entity_record, extend, key, key_record, node, project,
+    project_record, run, run_record, say, space, space_record, text,
 };
 
 use crate::scratch::Scratch;
-
-const EVERYTHING: LogRange = LogRange {
-    after: Seq(0),
-    before: None,
-    limit: usize::MAX,
-};
 
 #[tokio::test]
 async fn everything_is_there_after_opening_again() {
@@ -49,7 +43,10 @@ async fn everything_is_there_after_opening_again() {
 
     let store = scratch.open();
     assert_eq!(store.run(run(1)).await.expect("read"), claimed);
-    assert_eq!(store.run_log(run(1)).await.expect("read"), [(*begun).clone()]);
+    assert_eq!(
+        store.run_log(run(1), EVERYTHING).await.expect("read").entries,
+        [(*begun).clone()]
+    );
     assert_eq!(store.claim(run(1), node(2), Time(50)).await.expect("read"), None);
     assert_eq!(
         store
@@ -93,13 +90,19 @@ async fn what_was_accepted_is_stored_when_the_store_is_dropped() {
     }
     given_up.join_next().await;
     given_up.shutdown().await;
-    let seen = store.space_log(space(1), EVERYTHING).await.expect("read").len();
+    let seen = store
+        .space_log(space(1), EVERYTHING)
+        .await
+        .expect("read")
+        .entries
+        .len();
     drop(store);
     let kept = scratch
         .open()
         .space_log(space(1), EVERYTHING)
         .await
         .expect("read")
+        .entries
         .len();
     assert!(seen >= 1 && kept >= seen, "{seen} were seen, {kept} were kept");
 }
@@ -139,7 +142,7 @@ async fn a_closed_store_says_so_and_may_be_closed_again() {
         store.ready().await,
         store.append(say(space(1), "late")).await.map(drop),
         store.run(run(1)).await.map(drop),
-        store.run_log(run(1)).await.map(drop),
+        store.run_log(run(1), EVERYTHING).await.map(drop),
     ];
     for outcome in refused {
         assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
@@ -257,7 +260,8 @@ async fn a_killed_process_gives_up_its_lock_and_loses_nothing_it_acknowledged() 
         .open()
         .space_log(space(1), EVERYTHING)
         .await
-        .expect("read");
+        .expect("read")
+        .entries;
     assert!(
         acknowledged >= 20 && log.len() >= acknowledged,
         "{acknowledged} acknowledged, {} stored",

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 use toolgate_engine::store::{
-    Append, EntityRecord, IdempotencyRecord, KeyRecord, LeaseWrite, LogRange, ProjectRecord, RunFilter,
-    RunRecord, RunWrite, Runs, SpaceRecord, Store,
+    Append, EntityRecord, IdempotencyRecord, KeyRecord, LeaseWrite, LogOrder, LogRange, ProjectRecord,
+    RunFilter, RunRecord, RunWrite, Runs, SpaceRecord, Store,
 };
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::CallId;
@@ -14,8 +14,8 @@ use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 use toolgate_store::MemoryStore;
 use toolgate_testkit::store_conformance::samples::{
-    answer, create, entity, entity_record, extend, key, key_record, node, project, project_record, run,
-    run_record, say, space, space_record, text,
+    EVERYTHING, answer, create, entity, entity_record, extend, key, key_record, node, project,
+    project_record, run, run_record, say, space, space_record, text,
 };
 
 use crate::scratch::Scratch;
@@ -105,10 +105,14 @@ enum Call {
         now: i64,
     },
     Range {
-        space: u64,
+        /// Of a run, or of a space.
+        of_run: bool,
+        of: u64,
         after: u64,
         before: Option<u64>,
+        newest: bool,
         limit: usize,
+        bytes: usize,
     },
     List {
         space: Option<u64>,
@@ -162,8 +166,10 @@ fn call() -> impl Strategy<Value = Call> {
         1 => (FEW, 1..4u8, FEW).prop_map(|(key, hash, project)| Call::PutKey { key, hash, project }),
         1 => (FEW, FEW).prop_map(|(key, project)| Call::RemoveKey { key, project }),
         1 => TIMES.prop_map(|now| Call::Claimable { now }),
-        1 => (FEW, 0..40u64, of(0..40u64), 0..5usize).prop_map(
-            |(space, after, before, limit)| Call::Range { space, after, before, limit }),
+        3 => (any::<bool>(), FEW, 0..40u64, of(0..40u64), any::<bool>(), 0..5usize, 0..400usize).prop_map(
+            |(of_run, of, after, before, newest, limit, bytes)| Call::Range {
+                of_run, of, after, before, newest, limit, bytes
+            }),
         1 => (of(FEW), of(status()), of(1..9u64), of(1..9u64), 0..9usize).prop_map(
             |(space, status, parent, before, limit)| Call::List { space, status, parent, before, limit }),
     ]
@@ -297,19 +303,30 @@ async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String 
             format!("{claimable:?}")
         }
         Call::Range {
-            space: at,
+            of_run,
+            of,
             after,
             before,
+            newest,
             limit,
+            bytes,
         } => {
             // Between two durable places now and then.
             let place = |halves: u64| Seq(halves * Seq::STRIDE / 2);
             let range = LogRange {
                 after: place(after),
                 before: before.map(place),
+                order: match newest {
+                    true => LogOrder::NewestFirst,
+                    false => LogOrder::OldestFirst,
+                },
                 limit,
+                bytes,
             };
-            words!(store.space_log(space(at), range))
+            match of_run {
+                true => words!(store.run_log(run(of), range)),
+                false => words!(store.space_log(space(of), range)),
+            }
         }
         Call::List {
             space: at,
@@ -378,15 +395,11 @@ async fn everything(store: &dyn Store) -> Vec<String> {
         limit: usize::MAX,
         ..RunFilter::default()
     };
-    let whole = LogRange {
-        after: Seq(0),
-        before: None,
-        limit: usize::MAX,
-    };
     let mut known = vec![format!("{:?}", store.next_wake().await)];
     for n in FEW {
         known.push(format!("{:?}", store.runs(project(n), all.clone()).await));
-        known.push(format!("{:?}", store.space_log(space(n), whole).await));
+        known.push(format!("{:?}", store.space_log(space(n), EVERYTHING).await));
+        known.push(format!("{:?}", store.space_tail(space(n)).await));
         known.push(format!("{:?}", store.space(space(n)).await));
         known.push(format!("{:?}", store.spaces(project(n), None, None, 9).await));
         known.push(format!(
@@ -406,7 +419,7 @@ async fn everything(store: &dyn Store) -> Vec<String> {
         ));
     }
     for n in 1..9 {
-        known.push(format!("{:?}", store.run_log(run(n)).await));
+        known.push(format!("{:?}", store.run_log(run(n), EVERYTHING).await));
     }
     known
 }

@@ -17,8 +17,8 @@ use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::time::Time;
 use toolgate_store::{SqliteOptions, SqliteStore};
 use toolgate_testkit::store_conformance::samples::{
-    answer, create, entity, entity_record, extend, key, key_record, node, project, project_record, run,
-    run_record, say, space, space_record,
+    EVERYTHING, answer, create, entity, entity_record, extend, key, key_record, node, project,
+    project_record, run, run_record, say, space, space_record,
 };
 
 use crate::scratch::Scratch;
@@ -127,7 +127,7 @@ async fn verify(store: &SqliteStore, version: usize) -> Result<(), StoreError> {
         [entity(1)]
     );
     assert_eq!(store.idempotency(project(1), "k").await?, Some(answer("k")));
-    let log = store.run_log(run(1)).await?;
+    let log = store.run_log(run(1), EVERYTHING).await?.entries;
     assert_eq!(
         log.iter().map(|entry| entry.first).collect::<Vec<_>>(),
         [1, 3].map(Seq::durable)

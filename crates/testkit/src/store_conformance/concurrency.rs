@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinSet;
-use toolgate_engine::store::{CommitListener, LogRange, RunRecord, Store, StoreError};
+use toolgate_engine::store::{CommitListener, RunRecord, Store, StoreError};
 use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::time::Time;
 
-use super::samples::{answer, create, extend, node, run, run_record, say, space};
+use super::samples::{EVERYTHING, answer, create, extend, node, run, run_record, say, space};
 use super::{Stored, checks, refused};
 
 checks![
@@ -24,12 +24,6 @@ checks![
 ];
 
 const WRITERS: u64 = 64;
-const EVERYTHING: LogRange = LogRange {
-    after: Seq(0),
-    before: None,
-    limit: usize::MAX,
-};
-
 /// Runs `work` for every writer at once and gives what each gave.
 async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     work: impl Fn(u64) -> F,
@@ -56,7 +50,7 @@ async fn appends_to_one_space_get_distinct_dense_places(store: Arc<dyn Store>) {
         }
     })
     .await;
-    let log = store.space_log(space(1), EVERYTHING).await.stored();
+    let log = store.space_log(space(1), EVERYTHING).await.stored().entries;
     assert_eq!(log.len() as u64, WRITERS * EACH);
     assert_dense(&log);
 }
@@ -107,7 +101,7 @@ async fn the_listener_hears_of_commits_in_order_before_the_answer(store: Arc<dyn
     assert_eq!(by_space.len() as u64, SPACES);
     for (space, heard) in by_space {
         assert_dense(heard.iter().map(Arc::as_ref));
-        let stored = store.space_log(space, EVERYTHING).await.stored();
+        let stored = store.space_log(space, EVERYTHING).await.stored().entries;
         assert_eq!(
             stored,
             heard.iter().map(|entry| (**entry).clone()).collect::<Vec<_>>()
@@ -138,7 +132,7 @@ async fn of_many_writers_at_one_version_one_wins(store: Arc<dyn Store>) {
         .iter()
         .filter(|outcome| matches!(outcome, Err(StoreError::Conflict)));
     assert_eq!(conflicts.count() as u64, WRITERS - 1);
-    assert_eq!(store.run_log(run(1)).await.stored().len(), 2);
+    assert_eq!(store.run_log(run(1), EVERYTHING).await.stored().entries.len(), 2);
 }
 
 async fn of_many_requests_with_one_key_one_wins(store: Arc<dyn Store>) {
@@ -150,7 +144,7 @@ async fn of_many_requests_with_one_key_one_wins(store: Arc<dyn Store>) {
     })
     .await;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
-    let log = store.space_log(space(1), EVERYTHING).await.stored();
+    let log = store.space_log(space(1), EVERYTHING).await.stored().entries;
     assert_eq!(log.len(), 1);
     let claimable = store.claimable(Time(1), usize::MAX).await.stored();
     assert_eq!(claimable, [log[0].run.expect("the winner's run")]);
@@ -195,5 +189,8 @@ async fn a_write_outlives_its_caller(store: Arc<dyn Store>) {
     }
     let second = store.append(say(space(1), "second")).await.stored();
     assert_eq!(second.first, Seq::durable(2));
-    assert_eq!(store.space_log(space(1), EVERYTHING).await.stored().len(), 2);
+    assert_eq!(
+        store.space_log(space(1), EVERYTHING).await.stored().entries.len(),
+        2
+    );
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolgate_engine::store::{LogRange, Store};
+use toolgate_engine::store::{LogOrder, LogRange, Pages, Store};
 use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::time::Time;
 
-use super::samples::{create, event, extend, run, run_record, say, space, text};
+use super::samples::{EVERYTHING, create, event, extend, run, run_record, say, space, text};
 use super::{Stored, checks};
 
 checks![
@@ -18,15 +18,13 @@ checks![
     a_run_log_holds_that_run_alone,
     a_range_begins_after_its_cursor,
     a_range_ends_before_its_end_and_within_its_limit,
+    a_page_ends_at_its_bytes_and_says_whether_more_follows,
+    a_log_is_read_backwards,
+    the_tail_of_a_space_is_its_last_place,
+    a_run_begins_with_its_first_entry,
     a_long_log_is_read_whole,
     what_was_never_written_is_empty,
 ];
-
-const EVERYTHING: LogRange = LogRange {
-    after: Seq(0),
-    before: None,
-    limit: usize::MAX,
-};
 
 async fn places_are_dense_in_a_space_and_start_at_one(store: Arc<dyn Store>) {
     let mut three = say(space(1), "a");
@@ -41,7 +39,10 @@ async fn every_space_counts_by_itself(store: Arc<dyn Store>) {
     store.append(say(space(1), "a")).await.stored();
     let other = store.append(say(space(2), "b")).await.stored();
     assert_eq!(other.first, Seq::durable(1));
-    assert_eq!(store.space_log(space(2), EVERYTHING).await.stored().len(), 1);
+    assert_eq!(
+        store.space_log(space(2), EVERYTHING).await.stored().entries.len(),
+        1
+    );
 }
 
 async fn what_is_read_is_what_was_written(store: Arc<dyn Store>) {
@@ -75,8 +76,8 @@ async fn what_is_read_is_what_was_written(store: Arc<dyn Store>) {
         events: given,
     };
     assert_eq!(*entry, expected);
-    let of_run = store.run_log(run(1)).await.stored();
-    let of_space = store.space_log(space(1), EVERYTHING).await.stored();
+    let of_run = store.run_log(run(1), EVERYTHING).await.stored().entries;
+    let of_space = store.space_log(space(1), EVERYTHING).await.stored().entries;
     assert_eq!(
         (of_run.as_slice(), of_space.as_slice()),
         ([expected.clone()].as_slice(), [expected].as_slice())
@@ -94,7 +95,7 @@ async fn large_and_strange_events_survive(store: Arc<dyn Store>) {
     let given = append.events.clone();
     store.append(append).await.stored();
     assert_eq!(
-        store.space_log(space(1), EVERYTHING).await.stored()[0].events,
+        store.space_log(space(1), EVERYTHING).await.stored().entries[0].events,
         given
     );
 }
@@ -106,9 +107,15 @@ async fn a_run_log_holds_that_run_alone(store: Arc<dyn Store>) {
     store.append(create(second)).await.stored();
     store.append(extend(&first, begun.last())).await.stored();
     let places = |log: Vec<Entry>| log.iter().map(|entry| entry.first.index()).collect::<Vec<_>>();
-    assert_eq!(places(store.run_log(run(1)).await.stored()), [1, 4]);
-    assert_eq!(places(store.run_log(run(2)).await.stored()), [3]);
-    let whole = store.space_log(space(1), EVERYTHING).await.stored();
+    assert_eq!(
+        places(store.run_log(run(1), EVERYTHING).await.stored().entries),
+        [1, 4]
+    );
+    assert_eq!(
+        places(store.run_log(run(2), EVERYTHING).await.stored().entries),
+        [3]
+    );
+    let whole = store.space_log(space(1), EVERYTHING).await.stored().entries;
     assert_eq!(
         whole.iter().map(|entry| entry.run).collect::<Vec<_>>(),
         [Some(run(1)), None, Some(run(2)), Some(run(1)),]
@@ -126,7 +133,7 @@ async fn three_entries(store: &Arc<dyn Store>) {
 
 async fn firsts(store: &Arc<dyn Store>, range: LogRange) -> Vec<u64> {
     let log = store.space_log(space(1), range).await.stored();
-    log.iter().map(|entry| entry.first.index()).collect()
+    log.entries.iter().map(|entry| entry.first.index()).collect()
 }
 
 async fn a_range_begins_after_its_cursor(store: Arc<dyn Store>) {
@@ -175,6 +182,102 @@ async fn a_range_ends_before_its_end_and_within_its_limit(store: Arc<dyn Store>)
     assert_eq!(limit(2).await, [1, 4]);
 }
 
+async fn a_page_ends_at_its_bytes_and_says_whether_more_follows(store: Arc<dyn Store>) {
+    three_entries(&store).await;
+    let page = async |limit, bytes| {
+        let range = LogRange {
+            limit,
+            bytes,
+            ..EVERYTHING
+        };
+        store.space_log(space(1), range).await.stored()
+    };
+    let whole = page(3, usize::MAX).await;
+    assert_eq!((whole.entries.len(), whole.more), (3, false), "nothing is left");
+    let first = page(1, usize::MAX).await;
+    assert_eq!((first.entries.len(), first.more), (1, true));
+    assert!(first.bytes > 0 && first.bytes < whole.bytes);
+    let least = page(9, 0).await;
+    assert_eq!(
+        (least.entries.len(), least.more),
+        (1, true),
+        "an entry too large is given all the same"
+    );
+    let reached = page(9, first.bytes).await;
+    assert_eq!(
+        reached, first,
+        "a page ends with the entry that reaches its bytes"
+    );
+    let over = page(9, first.bytes + 1).await;
+    assert_eq!((over.entries.len(), over.more), (2, true));
+    let none = page(0, usize::MAX).await;
+    assert_eq!((none.entries.len(), none.more), (0, true));
+    let mut pages = Pages::of_space(
+        space(1),
+        LogRange {
+            bytes: 0,
+            ..EVERYTHING
+        },
+    );
+    let mut read = Vec::new();
+    while let Some(page) = pages.next(&*store).await.stored() {
+        assert_eq!(page.entries.len(), 1);
+        read.extend(page.entries);
+    }
+    assert_eq!(read, whole.entries, "pages join without a gap or a repeat");
+}
+
+async fn a_log_is_read_backwards(store: Arc<dyn Store>) {
+    three_entries(&store).await;
+    let backwards = LogRange {
+        order: LogOrder::NewestFirst,
+        ..EVERYTHING
+    };
+    assert_eq!(firsts(&store, backwards).await, [5, 4, 1]);
+    let (after, before) = (Seq::durable(2), Some(Seq::durable(5)));
+    assert_eq!(firsts(&store, LogRange { after, ..backwards }).await, [5, 4, 1]);
+    assert_eq!(firsts(&store, LogRange { before, ..backwards }).await, [4, 1]);
+    assert_eq!(
+        firsts(
+            &store,
+            LogRange {
+                limit: 1,
+                ..backwards
+            }
+        )
+        .await,
+        [5]
+    );
+    let mut pages = Pages::of_space(
+        space(1),
+        LogRange {
+            limit: 2,
+            ..backwards
+        },
+    );
+    let newest = pages.next(&*store).await.stored().expect("a page");
+    let oldest = pages.next(&*store).await.stored().expect("a page");
+    assert_eq!((newest.more, oldest.more), (true, false));
+    assert_eq!(oldest.entries[0].first, Seq::durable(1));
+    assert_eq!(pages.next(&*store).await.stored(), None);
+}
+
+async fn the_tail_of_a_space_is_its_last_place(store: Arc<dyn Store>) {
+    assert_eq!(store.space_tail(space(1)).await.stored(), Seq(0));
+    three_entries(&store).await;
+    assert_eq!(store.space_tail(space(1)).await.stored(), Seq::durable(6));
+    assert_eq!(store.space_tail(space(2)).await.stored(), Seq(0));
+}
+
+async fn a_run_begins_with_its_first_entry(store: Arc<dyn Store>) {
+    assert_eq!(store.run_start(run(1)).await.stored(), None);
+    let record = run_record(run(1), space(1));
+    store.append(say(space(1), "before")).await.stored();
+    let begun = store.append(create(record.clone())).await.stored();
+    store.append(extend(&record, begun.last())).await.stored();
+    assert_eq!(store.run_start(run(1)).await.stored(), Some((*begun).clone()));
+}
+
 async fn a_long_log_is_read_whole(store: Arc<dyn Store>) {
     const ENTRIES: u64 = 40;
     let record = run_record(run(1), space(1));
@@ -184,21 +287,27 @@ async fn a_long_log_is_read_whole(store: Arc<dyn Store>) {
         append.events.push(text(&"x".repeat(5000)));
         version = store.append(append).await.stored().last();
     }
-    let whole = store.run_log(run(1)).await.stored();
+    let whole = store.run_log(run(1), EVERYTHING).await.stored().entries;
     assert_eq!(whole.len() as u64, ENTRIES);
     assert_eq!(whole.last().map(Entry::last), Some(version));
-    assert_eq!(store.space_log(space(1), EVERYTHING).await.stored(), whole);
+    assert_eq!(
+        store.space_log(space(1), EVERYTHING).await.stored().entries,
+        whole
+    );
     let within = LogRange {
         after: Seq::durable(2),
         limit: 30,
         ..EVERYTHING
     };
-    assert_eq!(store.space_log(space(1), within).await.stored(), whole[1..31]);
+    assert_eq!(
+        store.space_log(space(1), within).await.stored().entries,
+        whole[1..31]
+    );
 }
 
 async fn what_was_never_written_is_empty(store: Arc<dyn Store>) {
-    assert_eq!(store.run_log(run(1)).await.stored(), []);
-    assert_eq!(store.space_log(space(1), EVERYTHING).await.stored(), []);
+    assert_eq!(store.run_log(run(1), EVERYTHING).await.stored().entries, []);
+    assert_eq!(store.space_log(space(1), EVERYTHING).await.stored().entries, []);
     assert_eq!(store.run(run(1)).await.stored(), None);
     assert_eq!(store.next_wake().await.stored(), None);
 }

@@ -15,8 +15,8 @@ use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
 use super::samples::{
-    answer, create, entity, entity_record, key, key_record, project, project_record, run, run_record, say,
-    space, space_record,
+    EVERYTHING, answer, create, entity, entity_record, key, key_record, project, project_record, run,
+    run_record, say, space, space_record,
 };
 use super::{Stored, checks, refused};
 
@@ -397,7 +397,7 @@ async fn an_append_with_a_known_answer_is_refused_and_nothing_is_written(store: 
     with_run.idempotency = first.idempotency.clone();
     refused!(store.append(with_run).await, StoreError::Exists);
     assert_eq!(store.run(run(1)).await.stored(), None);
-    assert_eq!(store.run_log(run(1)).await.stored(), []);
+    assert_eq!(store.run_log(run(1), EVERYTHING).await.stored().entries, []);
     let mut other = first.clone();
     other.idempotency = Some(IdempotencyRecord {
         request: [8; 32],

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolgate_engine::store::{
-    Append, Family, LANES, LogRange, RunFilter, RunRecord, RunWrite, Store, StoreError,
-};
+use toolgate_engine::store::{Append, Family, LANES, RunFilter, RunRecord, RunWrite, Store, StoreError};
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::time::Time;
 
 use super::samples::{
-    answer, create, entity, event, extend, project, run, run_record, say, space, space_record,
+    EVERYTHING, answer, create, entity, event, extend, project, run, run_record, say, space, space_record,
 };
 use super::{Stored, checks, refused};
 
@@ -88,7 +86,10 @@ async fn a_run_that_exists_is_refused_and_nothing_is_written(store: Arc<dyn Stor
     again.idempotency = Some(answer("k"));
     refused!(store.append(again).await, StoreError::Exists);
     assert_eq!(store.run(run(1)).await.stored(), before);
-    assert_eq!(store.run_log(run(1)).await.stored(), [(*first).clone()]);
+    assert_eq!(
+        store.run_log(run(1), EVERYTHING).await.stored().entries,
+        [(*first).clone()]
+    );
     assert_eq!(store.space(space(2)).await.stored(), None);
     assert_eq!(store.idempotency(project(1), "k").await.stored(), None);
     let next = store.append(create_with_space(run(2), 2)).await.stored();
@@ -102,7 +103,7 @@ async fn a_space_that_exists_is_refused_and_nothing_is_written(store: Arc<dyn St
         StoreError::Exists
     );
     assert_eq!(store.run(run(1)).await.stored(), None);
-    assert_eq!(store.run_log(run(1)).await.stored(), []);
+    assert_eq!(store.run_log(run(1), EVERYTHING).await.stored().entries, []);
     assert_eq!(
         store.space(space(1)).await.stored().expect("the space").members,
         []
@@ -275,13 +276,8 @@ async fn a_refused_append_leaves_no_trace(store: Arc<dyn Store>) {
     refused!(store.append(stale).await, StoreError::Conflict);
     assert_eq!(store.idempotency(project(1), "k").await.stored(), None);
     assert_eq!(store.run(run(1)).await.stored(), before);
-    let everything = LogRange {
-        after: Seq(0),
-        before: None,
-        limit: usize::MAX,
-    };
     assert_eq!(
-        store.space_log(space(1), everything).await.stored(),
+        store.space_log(space(1), EVERYTHING).await.stored().entries,
         [(*begun).clone()]
     );
     let next = store.append(extend(&record, begun.last())).await.stored();

@@ -3,12 +3,21 @@
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use toolgate_engine::store::{
-    Append, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, LeaseWrite, ProjectRecord, RunRecord,
-    RunWrite, SpaceRecord,
+    Append, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, LeaseWrite, LogOrder, LogRange,
+    ProjectRecord, RunRecord, RunWrite, SpaceRecord,
 };
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
+
+/// A whole log in one page.
+pub const EVERYTHING: LogRange = LogRange {
+    after: Seq(0),
+    before: None,
+    order: LogOrder::OldestFirst,
+    limit: usize::MAX,
+    bytes: usize::MAX,
+};
 
 fn bytes(n: u64) -> [u8; 16] {
     u128::from(n).to_be_bytes()

@@ -11,7 +11,7 @@ use toolgate_engine::outbox::Outbox;
 use toolgate_engine::records::{Change, Listing, NewRecord, Owner, Shelf};
 use toolgate_engine::store::LogRange;
 use toolgate_kernel::agent::Secret;
-use toolgate_kernel::event::{Event, Seq};
+use toolgate_kernel::event::Event;
 use toolgate_kernel::time::Time;
 use toolgate_tools::notify::{Channels, Deliveries, Mail, Webhook};
 
@@ -85,9 +85,8 @@ on_every_store! {
         let space = world.space().await;
         let told = world.call_in(space, "ada", "sendNotification", json!({"title": "Tea", "body": "is ready"})).await.unwrap();
         assert_eq!(told, json!({"success": true, "sent": ["space"], "queued": []}));
-        let range = LogRange { after: Seq(0), before: None, limit: 1000 };
-        let log = world.store.space_log(space, range).await.unwrap();
-        let news: Vec<_> = log.iter().flat_map(|entry| &entry.events).filter_map(|event| match event {
+        let log = world.store.space_log(space, LogRange::default()).await.unwrap();
+        let news: Vec<_> = log.entries.iter().flat_map(|entry| &entry.events).filter_map(|event| match event {
             Event::Notification(news) => Some((news.title.as_str(), news.body.as_deref())),
             _ => None,
         }).collect();
