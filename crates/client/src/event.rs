@@ -44,7 +44,9 @@ impl Event {
             run: head.run_id,
             space: head.space_id,
             time: head.time,
-            body: kernel::Event::read(&raw).ok(),
+            body: kernel::Event::read(&raw)
+                .ok()
+                .filter(|body| !matches!(body, kernel::Event::Opaque(_))),
             json: raw.try_into()?,
         })
     }

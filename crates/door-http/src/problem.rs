@@ -230,6 +230,9 @@ impl From<StoreError> for Refusal {
             }
             StoreError::Exists => Self::conflict("EXISTS", "it exists already"),
             StoreError::Full => Self::conflict("FULL", "the family of runs is full"),
+            StoreError::Newer { .. } => Self::unavailable(
+                "a newer version of the gateway works on this run; try again, and another node will answer",
+            ),
             StoreError::Corrupt(_) => {
                 tracing::error!(%error, "stored data cannot be read");
                 Self::new(

@@ -25,7 +25,7 @@ use crate::agents::Kit;
 use crate::deliver::{Content, Fate, Letter, Responder};
 use crate::feed::Driving;
 use crate::model::{Ending, ModelError, ModelErrorKind};
-use crate::store::IdempotencyRecord;
+use crate::store::{IdempotencyRecord, StoreError};
 
 /// Letters taken together, and so stored in one write.
 const LETTERS_AT_ONCE: usize = 32;
@@ -175,6 +175,12 @@ impl Driver {
                 mut seat,
             }) => {
                 match &why {
+                    load::Why::Store(error @ StoreError::Newer { .. }) => {
+                        tracing::warn!(%error, "a run is left to a newer version");
+                        if load::leave_to_newer(&seat.inner, id).await.is_ok() {
+                            seat.rise();
+                        }
+                    }
                     load::Why::Store(error) => tracing::error!(run = %id, %error, "a run cannot be read"),
                     load::Why::NoRun | load::Why::Elsewhere => seat.rise(),
                 }

@@ -117,6 +117,8 @@ struct Inner {
     next_wake: AtomicI64,
     /// Runs to be looked at again, and when.
     adrift: Mutex<Vec<(RunId, Instant)>>,
+    /// Runs that only a newer version can drive.
+    beyond: timekeeper::Beyond,
     /// A run waits for room.
     queued: AtomicBool,
     /// Nothing new is begun.
@@ -149,6 +151,7 @@ impl Engine {
             look: Notify::new(),
             next_wake: AtomicI64::new(i64::MAX),
             adrift: Mutex::new(Vec::new()),
+            beyond: timekeeper::Beyond::default(),
             queued: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             halt: CancellationToken::new(),

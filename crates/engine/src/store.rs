@@ -42,6 +42,14 @@ pub enum StoreError {
     /// The family of runs has as many as it may.
     #[error("the family of runs is full")]
     Full,
+    /// The run's log has an event that this version can pass on but not act on: a node of a newer version drives it.
+    #[error("{run} holds a {kind:?} event, written by a newer version, which has to go on with it")]
+    Newer {
+        /// The run's id.
+        run: RunId,
+        /// Name of the event.
+        kind: String,
+    },
     /// What is stored cannot be read: a bug, or a damaged file.
     #[error("stored data cannot be read: {0}")]
     Corrupt(String),

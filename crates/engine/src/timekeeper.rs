@@ -1,7 +1,8 @@
 //! What nobody asks for: the heartbeat, deadlines, and runs that nobody drives.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -128,7 +129,10 @@ impl Inner {
         due.into_iter().for_each(|(run, _)| self.summon(run));
         self.next_wake.store(i64::MAX, Ordering::SeqCst);
         let found = async {
-            let left = self.store.claimable(self.clock.now(), SCAN_RUNS).await?;
+            // Those of newer versions would otherwise hide what comes behind them.
+            let limit = SCAN_RUNS + self.beyond.count();
+            let mut left = self.store.claimable(self.clock.now(), limit).await?;
+            left.retain(|run| !self.beyond.contains(*run));
             Ok::<_, StoreError>((left, self.store.next_wake().await?))
         };
         match found.await {
@@ -174,6 +178,32 @@ impl Inner {
                 _ => {}
             }
         }
+    }
+}
+
+/// Runs that only a newer version can drive.
+#[derive(Default)]
+pub(crate) struct Beyond(Mutex<HashSet<RunId>>);
+
+/// Such runs that are remembered; beyond that they are looked at again.
+const BEYOND_MAX: usize = 100_000;
+
+impl Beyond {
+    pub fn add(&self, run: RunId) {
+        let mut runs = self.lock();
+        if runs.len() >= BEYOND_MAX {
+            runs.clear();
+        }
+        runs.insert(run);
+    }
+    fn count(&self) -> usize {
+        self.lock().len()
+    }
+    fn contains(&self, run: RunId) -> bool {
+        self.lock().contains(&run)
+    }
+    fn lock(&self) -> MutexGuard<'_, HashSet<RunId>> {
+        self.0.lock().expect("no panic holds the set")
     }
 }
 

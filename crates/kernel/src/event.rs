@@ -9,6 +9,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+mod opaque;
+
+pub use opaque::Opaque;
+use opaque::Tag;
+
 use crate::agent::ModelName;
 use crate::call::ErrorCode;
 use crate::history::Earlier;
@@ -67,6 +72,13 @@ impl Entry {
             .iter()
             .enumerate()
             .map(|(i, event)| (Seq(self.first.0 + i as u64 * Seq::STRIDE), event))
+    }
+    /// The first event that this version has to know to drive the run, and does not.
+    pub fn beyond(&self) -> Option<&Opaque> {
+        self.events.iter().find_map(|event| match event {
+            Event::Opaque(event) if !event.ignorable => Some(event),
+            _ => None,
+        })
     }
     /// Place of the last event.
     pub fn last(&self) -> Seq {
@@ -185,22 +197,32 @@ macro_rules! events {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[serde(tag = "type")]
-        pub enum Event { $( $(#[$vdoc])* #[serde(rename = $tag)] $name($name), )* }
+        pub enum Event {
+            $( $(#[$vdoc])* #[serde(rename = $tag)] $name($name), )*
+            /// Something that only a newer version knows.
+            #[serde(untagged)]
+            Opaque(Opaque),
+        }
 
         impl Event {
             /// Its name on the wire and in the store.
-            pub fn kind(&self) -> &'static str {
-                match self { $( Self::$name(_) => $tag, )* }
+            pub fn kind(&self) -> &str {
+                match self {
+                    $( Self::$name(_) => $tag, )*
+                    Self::Opaque(event) => &event.kind,
+                }
             }
-            /// Reads one stored event. The tag is read first because raw JSON cannot pass through
-            /// serde's own tagged enums.
+            /// Reads one event in the current format.
             pub fn read(raw: &RawValue) -> Result<Self, serde_json::Error> {
-                #[derive(Deserialize)]
-                struct Tag<'a> { #[serde(rename = "type", borrow)] kind: std::borrow::Cow<'a, str> }
+                Self::read_as(FORMAT, raw)
+            }
+            /// Reads one event that was stored in `format`; one of a newer version is kept as it is. The tag is read
+            /// first because raw JSON cannot pass through serde's own tagged enums.
+            pub fn read_as(format: u32, raw: &RawValue) -> Result<Self, serde_json::Error> {
                 let tag: Tag<'_> = serde_json::from_str(raw.get())?;
                 match tag.kind.as_ref() {
-                    $( $tag => serde_json::from_str(raw.get()).map(Self::$name), )*
-                    other => Err(serde::de::Error::custom(format!("unknown event {other:?}"))),
+                    $( $tag if format <= FORMAT => serde_json::from_str(raw.get()).map(Self::$name), )*
+                    _ => Opaque::keep(format, tag, raw).map(Self::Opaque),
                 }
             }
         }
@@ -292,7 +314,8 @@ impl Event {
             | Self::StepFinish(_)
             | Self::RunStatus(_)
             | Self::RunFinish(_)
-            | Self::Notification(_) => true,
+            | Self::Notification(_)
+            | Self::Opaque(_) => true,
         }
     }
     /// What a run began with, if this says so.

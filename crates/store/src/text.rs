@@ -9,16 +9,20 @@ pub(crate) fn write(events: &[Event]) -> String {
     serde_json::to_string(events).expect("events print as JSON")
 }
 
-/// The events back; `Corrupt` when they are not what this version can read.
+/// The format that the text of these events is in: ours, unless some of them are kept for a newer version.
+pub(crate) fn format(events: &[Event]) -> u32 {
+    let formats = events.iter().map(|event| match event {
+        Event::Opaque(event) => event.format(),
+        _ => FORMAT,
+    });
+    formats.fold(FORMAT, u32::max)
+}
+
+/// The events back, those of a newer version as they are; `Corrupt` when they are no events of any version.
 pub(crate) fn read(format: u32, text: &str) -> Result<Vec<Event>, StoreError> {
-    if format > FORMAT {
-        return Err(StoreError::Corrupt(format!(
-            "events in format {format}, written by a newer version; this one reads up to {FORMAT}"
-        )));
-    }
     let raw: Vec<&RawValue> = serde_json::from_str(text).map_err(corrupt)?;
     raw.into_iter()
-        .map(Event::read)
+        .map(|raw| Event::read_as(format, raw))
         .collect::<Result<_, _>>()
         .map_err(corrupt)
 }

@@ -137,7 +137,8 @@ impl Past {
             | Event::StepFinish(_)
             | Event::RunStatus(_)
             | Event::RunFinish(_)
-            | Event::Notification(_) => {}
+            | Event::Notification(_)
+            | Event::Opaque(_) => {}
         }
     }
 

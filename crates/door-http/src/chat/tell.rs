@@ -206,7 +206,8 @@ impl Teller {
             | Event::ToolExecuting(_)
             | Event::ToolReleased(_)
             | Event::ToolProgress(_)
-            | Event::Notification(_) => {}
+            | Event::Notification(_)
+            | Event::Opaque(_) => {}
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
-use toolgate_kernel::event::{Event, Seq, Status};
+use toolgate_kernel::event::{Entry, Event, Seq, Status};
 use toolgate_kernel::history;
 use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::prompt::Turn;
@@ -45,6 +45,10 @@ impl Why {
         match self {
             Self::NoRun => Fate::NoRun,
             Self::Elsewhere => Fate::Busy,
+            Self::Store(StoreError::Newer { run, kind }) => Fate::Failed(StoreError::Newer {
+                run: *run,
+                kind: kind.clone(),
+            }),
             Self::Store(error) => Fate::Failed(StoreError::Unavailable(error.to_string())),
         }
     }
@@ -269,6 +273,7 @@ async fn is_settled(inner: &Inner, call: CallId, child: RunId) -> Result<bool, S
 async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
     let mut pages = Pages::of_run(record.id, LogRange::default());
     let mut page = pages.next(&*inner.store).await?.unwrap_or_default();
+    check(&page, record.id)?;
     let head = page.entries.first();
     let start = head.and_then(|entry| entry.events.iter().find_map(Event::run_start));
     let (Some(start), Some(first)) = (start, head.map(|entry| entry.first)) else {
@@ -298,6 +303,7 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
             Some(more) => page = more,
             None => break,
         }
+        check(&page, record.id)?;
     }
     // The log is what happened; the row may have been read a moment earlier.
     let record = RunRecord { version, ..record };
@@ -312,6 +318,28 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
         run,
         kit,
     })
+}
+
+/// Refuses a log that this version cannot replay.
+fn check(page: &LogPage, run: RunId) -> Result<(), StoreError> {
+    match page.entries.iter().find_map(Entry::beyond) {
+        Some(event) => Err(StoreError::Newer {
+            run,
+            kind: event.kind().to_owned(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Leaves a run to nodes of a newer version: gives back its lease, and looks at it no more by itself.
+pub(super) async fn leave_to_newer(inner: &Inner, id: RunId) -> Result<(), StoreError> {
+    inner.beyond.add(id);
+    match patient(|| inner.store.run(id)).await? {
+        Some(record) if record.node == Some(inner.settings.node) => {
+            patient(|| inner.store.release(id, record.epoch)).await
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 async fn home(inner: &Inner, root: RunId) -> Result<SpaceId, StoreError> {

@@ -67,6 +67,13 @@ impl Driver {
                     });
                     return Err(Adrift);
                 }
+                Err(StoreError::Newer { run, kind }) => {
+                    respond_all(pending, || {
+                        let kind = kind.clone();
+                        Fate::Failed(StoreError::Newer { run, kind })
+                    });
+                    return Err(Adrift);
+                }
                 Err(StoreError::Conflict) => {}
                 // The same request was faster by another way: it has its answer there.
                 Err(StoreError::Exists) => {

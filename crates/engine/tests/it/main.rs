@@ -9,5 +9,6 @@ mod faults;
 mod following;
 mod leases;
 mod messages;
+mod newer;
 mod superseding;
 mod world;

@@ -37,7 +37,8 @@ impl Run {
         run
     }
 
-    /// Takes one more entry of the log as a fact.
+    /// Takes one more entry of the log as a fact. Whoever drives the run has made sure that nothing in it is
+    /// [`beyond`](Entry::beyond) this version.
     pub fn extend(&mut self, entry: &Entry) {
         for (seq, event) in entry.placed() {
             self.apply(event, seq, entry.time);

@@ -271,7 +271,8 @@ impl RunState {
             | Event::ToolInputStart(_)
             | Event::ToolInputDelta(_)
             | Event::ToolProgress(_)
-            | Event::Notification(_) => {}
+            | Event::Notification(_)
+            | Event::Opaque(_) => {}
         }
     }
 

@@ -9,7 +9,7 @@ use toolgate_engine::store::{
     Append, CommitListener, Log, LogOrder, LogPage, LogRange, RunWrite, StoreError,
 };
 use toolgate_engine::usage::Day;
-use toolgate_kernel::event::{Entry, FORMAT, Seq};
+use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
@@ -103,7 +103,7 @@ pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Re
         last.0 as i64,
         run.map(RunId::to_bytes),
         append.time.0,
-        FORMAT,
+        text::format(&append.events),
         events,
     ];
     change(connection, INSERT, row)?;

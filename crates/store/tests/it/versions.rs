@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use toolgate_engine::records::{Amendment, Change, NewRecord, Owner, Receipt, Records, Shelf};
 use toolgate_engine::store::{
-    Directory, LeaseWrite, Log, RunRecord, RunWrite, Runs, SpaceRecord, Store, StoreError,
+    Append, Directory, LeaseWrite, Log, RunRecord, RunWrite, Runs, SpaceRecord, Store, StoreError,
 };
 use toolgate_engine::usage::{Day, Latency, ToolUse};
 use toolgate_kernel::call::ErrorCode;
@@ -231,6 +231,41 @@ async fn a_database_with_several_open_runs_of_an_agent_in_a_space_opens() {
         matches!(refused, Err(StoreError::OpenRun(open)) if open == run(3)),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn events_in_a_newer_format_are_read_and_written_back_as_they_were() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    store
+        .append(create(run_record(run(1), space(1))))
+        .await
+        .expect("stored");
+    store.close().await;
+    let stored = r#"[{"type":"run-status","status" : {"is":"asleep"}},{"type":"dream","ignorable":true}]"#;
+    let change = "UPDATE log SET format = 2, last = first + 1000000, events = ?1";
+    let database = Connection::open(scratch.path()).expect("the database");
+    database.execute(change, [stored]).expect("changed");
+    drop(database);
+
+    let store = scratch.open();
+    let read = store
+        .run_log(run(1), EVERYTHING)
+        .await
+        .expect("read")
+        .entries
+        .remove(0);
+    assert_eq!(read.beyond().map(|event| event.kind()), Some("run-status"));
+    let copy = Append {
+        events: read.events,
+        ..say(space(2), "")
+    };
+    store.append(copy).await.expect("stored");
+    store.close().await;
+    let database = Connection::open(scratch.path()).expect("the database");
+    let sql = "SELECT format, events FROM log WHERE space = ?1";
+    let row = database.query_row(sql, [space(2).to_bytes()], |row| Ok((row.get(0)?, row.get(1)?)));
+    assert_eq!(row, Ok((2, stored.to_owned())));
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ checks![
     every_space_counts_by_itself,
     what_is_read_is_what_was_written,
     large_and_strange_events_survive,
+    an_event_of_a_newer_version_is_kept,
     a_run_log_holds_that_run_alone,
     a_range_begins_after_its_cursor,
     a_range_ends_before_its_end_and_within_its_limit,
@@ -98,6 +99,17 @@ async fn large_and_strange_events_survive(store: Arc<dyn Store>) {
         store.space_log(space(1), EVERYTHING).await.stored().entries[0].events,
         given
     );
+}
+
+async fn an_event_of_a_newer_version_is_kept(store: Arc<dyn Store>) {
+    let mut append = create(run_record(run(1), space(1)));
+    let future = event(json!({"type": "run-forked", "into": [1, {"deep": "\u{1f600}"}]}));
+    append.events.push(future.clone());
+    let entry = store.append(append).await.stored();
+    let read = store.run_log(run(1), EVERYTHING).await.stored().entries;
+    assert_eq!(read, [(*entry).clone()]);
+    assert_eq!(read[0].events[1], future);
+    assert_eq!(read[0].beyond().map(|event| event.kind()), Some("run-forked"));
 }
 
 async fn a_run_log_holds_that_run_alone(store: Arc<dyn Store>) {
