@@ -1,7 +1,9 @@
 //! Following from any place: no gap, no duplicate.
 
+use serde_json::json;
 use toolgate_engine::feed::{End, Scope};
 use toolgate_engine::intake::Submission;
+use toolgate_engine::store::{LogRange, PAGE_BYTES};
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::RunId;
 use toolgate_kernel::json::Json;
@@ -169,4 +171,34 @@ async fn a_result_may_come_before_its_call_is_whole() {
     let receipt = early.await.unwrap().unwrap();
     assert_eq!(receipt.tool_call_id, id);
     assert_eq!(world.answer(run).await, r#"got {"early":true}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_of_several_pages_is_followed_and_goes_on() {
+    const NOTES: usize = 5;
+    let world = World::new().await;
+    let run = world.say("call:ask").await.run_id.unwrap();
+    let call = calls_in(&world.until_status(run, Status::WaitingTool).await)[0];
+    let body = "x".repeat(PAGE_BYTES / 2);
+    for n in 0..NOTES {
+        let note = json!({"type": "notification", "title": n.to_string(), "body": body});
+        world.write(run, note).await;
+    }
+    let first = world.store.run_log(run, LogRange::default()).await.unwrap();
+    assert!(first.more, "the log has more than a page");
+    let output = Submission::Output(Json::from(json!({"late": 1})));
+    world.engine.submit(call, output).await.unwrap();
+    world.finish(run).await;
+    let seen = from(&world, run, Seq(0)).await;
+    let titles: Vec<&str> = seen
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::Notification(note) => Some(note.title.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(titles, ["0", "1", "2", "3", "4"]);
+    assert!(seen.is_sorted_by_key(|(seq, _)| *seq));
+    let settled = seen.iter().filter(|(_, event)| event.settles() == Some(call));
+    assert_eq!(settled.count(), 1);
 }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::Scope;
 use toolgate_engine::intake::{IntakeError, Submission};
-use toolgate_engine::store::{Append, LeaseWrite, LogRange, RunWrite, StoreError};
-use toolgate_kernel::event::{Event, Seq, Status};
+use toolgate_engine::store::{LogRange, StoreError};
+use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::view::{Audience, view};
@@ -16,24 +16,7 @@ use crate::world::{Setup, World, calls_in};
 async fn written_to(world: &World, future: Value) -> (RunId, CallId) {
     let run = world.say("call:ask").await.run_id.unwrap();
     let call = calls_in(&world.until_status(run, Status::WaitingTool).await)[0];
-    let record = world.store.run(run).await.unwrap().unwrap();
-    let raw = serde_json::value::to_raw_value(&future).unwrap();
-    let append = Append {
-        space: record.space,
-        run: RunWrite::Extend {
-            id: run,
-            version: record.version,
-            epoch: record.epoch,
-            status: record.status,
-            wake_at: record.wake_at,
-            lease: LeaseWrite::Keep,
-        },
-        events: vec![Event::read(&raw).unwrap()],
-        usage: Vec::new(),
-        time: record.updated,
-        idempotency: None,
-    };
-    world.store.append(append).await.unwrap();
+    world.write(run, future).await;
     (run, call)
 }
 

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::feed::{End, Scope};
 use toolgate_engine::intake::{Answer, Post, Posted};
-use toolgate_engine::store::{LogRange, ProjectRecord, Store};
+use toolgate_engine::store::{Append, LeaseWrite, LogRange, ProjectRecord, RunWrite, Store};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::event::{Event, RunFinish, Seq, Status};
@@ -284,6 +284,28 @@ impl World {
             .iter()
             .flat_map(|entry| entry.placed().map(|(seq, event)| (seq, event.clone())))
             .collect()
+    }
+
+    /// Adds an event to the log of a run that waits, as another node would.
+    pub async fn write(&self, run: RunId, stored: Value) {
+        let record = self.store.run(run).await.unwrap().unwrap();
+        let raw = serde_json::value::to_raw_value(&stored).unwrap();
+        let append = Append {
+            space: record.space,
+            run: RunWrite::Extend {
+                id: run,
+                version: record.version,
+                epoch: record.epoch,
+                status: record.status,
+                wake_at: record.wake_at,
+                lease: LeaseWrite::Keep,
+            },
+            events: vec![Event::read(&raw).unwrap()],
+            usage: Vec::new(),
+            time: record.updated,
+            idempotency: None,
+        };
+        self.store.append(append).await.unwrap();
     }
 
     /// What the run said in the end.
