@@ -40,9 +40,9 @@ enum Command {
     /// Check tools.
     #[command(subcommand)]
     Tool(Tool),
-    /// Parses the document on standard input. Hidden: the gateway starts itself with this command, once per
+    /// Parses documents from standard input. Hidden: the gateway starts itself with this command, once per
     /// untrusted document.
-    #[command(name = readable::ARGUMENT, hide = true)]
+    #[command(name = readable::READER.argument, hide = true)]
     ReadDocument,
 }
 

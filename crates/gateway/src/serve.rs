@@ -27,8 +27,9 @@ use toolgate_models::{ModelSettings, Models};
 use toolgate_store::{SqliteOptions, SqliteStore};
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::Deliveries;
-use toolgate_tools::readable::Reader;
+use toolgate_tools::readable::{READER, Reader};
 use toolgate_tools::{Planner, Toolkit};
+use toolgate_worker::Workers;
 
 use crate::agents::Folder;
 use crate::data::DataDir;
@@ -78,7 +79,9 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
     let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
     let embeddings = settings.embeddings.model()?;
     let program = std::env::current_exe().context("the gateway's own program, which reads documents")?;
-    let reader = Arc::new(Reader::apart(program));
+    let workers = Workers::new(program, READER);
+    workers.warm_up();
+    let reader = Arc::new(Reader::in_workers(workers));
     let egress = Egress::new();
     let library = Library::new(store.clone(), reader.clone());
     let knowledge = Arc::new(match embeddings {

@@ -22,6 +22,7 @@ use toolgate_kernel::agent::{Action, entity_of};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
+use toolgate_worker::Share;
 
 use crate::readable::{PDF_BYTES_MAX, Reader, Source, TEXT_BYTES_MAX, Unreadable, Wanted};
 use crate::shelf::{input, share};
@@ -148,7 +149,12 @@ impl Library {
     }
 
     /// The title and text of a document, all of it.
-    async fn read(&self, data: Vec<u8>, mime: &Mime) -> Result<(Option<String>, String), KnowledgeError> {
+    async fn read(
+        &self,
+        of: &Collection,
+        data: Vec<u8>,
+        mime: &Mime,
+    ) -> Result<(Option<String>, String), KnowledgeError> {
         if !KINDS.contains(&mime.as_str()) {
             return Err(KnowledgeError::UnknownKind(mime.as_str().to_owned()));
         }
@@ -160,7 +166,11 @@ impl Library {
             data,
         };
         let unfit = |words: String| Err(KnowledgeError::Unfit(words));
-        match self.reader.read(source).await {
+        let share = Share {
+            tenant: of.project.to_string(),
+            user: of.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
+        };
+        match self.reader.read(source, &share).await {
             Ok(read) if read.cut => unfit(format!(
                 "a document may have {TEXT_BYTES_MAX} bytes of text at most, a PDF {PDF_BYTES_MAX} bytes"
             )),
@@ -267,7 +277,7 @@ impl Knowledge for Library {
     ) -> Result<DocumentInfo, KnowledgeError> {
         let shelf = shelf(of);
         check_id(&document.id)?;
-        let (title, text) = self.read(document.data, &document.mime).await?;
+        let (title, text) = self.read(of, document.data, &document.mime).await?;
         let title = document.title.or(title).unwrap_or_else(|| document.id.clone());
         let chunks = chunk::chunks(&text);
         if chunks.is_empty() {

@@ -1,26 +1,25 @@
 //! Bytes become text for people and models: the words of a page as Markdown, the words of a PDF, and what is text already
 //! as it is.
 //!
-//! What is read comes from strangers. A format that takes a parser is read in a process of its own, with little memory
-//! and little time: a document that brings its reader down brings down nothing else.
+//! What is read comes from strangers. A format that takes a parser is read in a worker process, with little memory and
+//! little time: a document that brings its reader down brings down nothing else.
 
-mod apart;
 mod charset;
 mod html;
 mod pdf;
-
-use std::path::PathBuf;
+mod worker;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
+use toolgate_worker::{Share, Workers};
 
-pub use apart::{ARGUMENT, work};
+pub use worker::{READER, work};
 
 /// How much of a text or a page is read.
 pub const TEXT_BYTES_MAX: usize = 2 << 20;
 /// Largest PDF; one that is cut cannot be read.
 pub const PDF_BYTES_MAX: usize = 8 << 20;
-/// Documents that are parsed at the same time.
+/// Documents that are parsed at the same time, of one project.
 const AT_ONCE: usize = 4;
 
 /// Something to be read.
@@ -73,46 +72,41 @@ pub(crate) enum Unreadable {
 
 /// Reads documents, a few at a time.
 pub struct Reader {
-    place: Place,
-    at_once: Semaphore,
+    parser: Parser,
 }
 
-enum Place {
-    Here,
-    Apart(PathBuf),
+enum Parser {
+    Here(Semaphore),
+    Workers(Workers),
 }
 
 impl Reader {
     /// Parses in this process. For tests, and for documents that nobody hostile has written: a parser that runs wild is
     /// not stopped.
     pub fn here() -> Self {
-        Self::in_place(Place::Here)
+        let parser = Parser::Here(Semaphore::new(AT_ONCE));
+        Self { parser }
     }
 
-    /// Parses in processes of its own: `program` is started with the one argument [`ARGUMENT`] and has to call
-    /// [`work`].
-    pub fn apart(program: PathBuf) -> Self {
-        Self::in_place(Place::Apart(program))
+    /// Parses in workers of the kind [`READER`], whose program has to call [`work`].
+    pub fn in_workers(workers: Workers) -> Self {
+        let parser = Parser::Workers(workers);
+        Self { parser }
     }
 
-    fn in_place(place: Place) -> Self {
-        let at_once = Semaphore::new(AT_ONCE);
-        Self { place, at_once }
-    }
-
-    /// Reads one. Dropping the future ends the process that reads.
-    pub(crate) async fn read(&self, source: Source) -> Result<Readable, Unreadable> {
+    /// Reads one, for whoever has this share of the workers. Dropping the future ends the process that reads.
+    pub(crate) async fn read(&self, source: Source, share: &Share) -> Result<Readable, Unreadable> {
         match source.form() {
             Form::Html | Form::Pdf => {}
             Form::Text | Form::Other(_) => return source.read(),
         }
-        let _turn = self.at_once.acquire().await.expect("it is never closed");
-        match &self.place {
-            Place::Here => {
+        match &self.parser {
+            Parser::Here(at_once) => {
+                let _turn = at_once.acquire().await.expect("it is never closed");
                 let read = tokio::task::spawn_blocking(move || source.read()).await;
                 read.unwrap_or_else(|_| Err(Unreadable::Unfit("the document cannot be read".into())))
             }
-            Place::Apart(program) => apart::read(program, &source).await,
+            Parser::Workers(workers) => worker::read(workers, &source, share).await,
         }
     }
 }

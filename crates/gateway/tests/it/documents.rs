@@ -30,11 +30,16 @@ fn read(kind: &str, data: &[u8]) -> Option<Value> {
         .expect("the binary starts");
     let head = json!({"kind": kind, "url": null, "wanted": "Everything", "cut": false});
     let mut to = process.stdin.take().expect("it is piped");
+    let request = [head.to_string().as_bytes(), b"\n", data].concat();
+    let length = u32::try_from(request.len()).expect("a short document");
     // One that was ended takes no more.
-    let _ = writeln!(to, "{head}").and_then(|()| to.write_all(data));
+    let _ = to
+        .write_all(&length.to_be_bytes())
+        .and_then(|()| to.write_all(&request));
     drop(to);
     let ended = process.wait_with_output().expect("it ends");
-    serde_json::from_slice(&ended.stdout).ok()
+    let response = ended.stdout.get(4..).unwrap_or_default();
+    serde_json::from_slice(response).ok()
 }
 
 #[test]

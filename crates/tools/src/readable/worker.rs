@@ -1,0 +1,87 @@
+//! Documents are parsed in worker processes: one process for each document, which can open nothing and is ended when it
+//! wants more memory or time than a document is worth.
+//!
+//! A request is what is known of the document as one line of JSON, then its bytes; the response is JSON.
+
+use std::io;
+use std::time::Duration;
+
+use toolgate_worker::{Kind, Limits, QueueLimits, Share, WorkerError, Workers};
+
+use super::{AT_ONCE, PDF_BYTES_MAX, Readable, Source, Unreadable};
+
+/// Longest line with what is known of a document, and longest response.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+const RESPONSE_BYTES_MAX: usize = 16 << 20;
+/// One byte more than is read of any document: enough to see that it is too long.
+const DATA_BYTES_MAX: usize = PDF_BYTES_MAX + 1;
+const REQUEST_BYTES_MAX: usize = HEAD_BYTES_MAX + DATA_BYTES_MAX;
+
+/// Workers that read documents.
+pub const READER: Kind = Kind {
+    argument: "read-document",
+    // A document that takes its reader over must not see the next one.
+    uses: 1,
+    warm: 1,
+    limits: Limits {
+        memory_bytes: 512 << 20,
+        cpu_seconds: 10,
+        wall: Duration::from_secs(40),
+        files: 3,
+        request_bytes_max: REQUEST_BYTES_MAX,
+        response_bytes_max: RESPONSE_BYTES_MAX,
+    },
+    queue: QueueLimits {
+        running: AT_ONCE + 1,
+        running_per_tenant: AT_ONCE,
+        waiting_per_tenant: 64,
+        waiting: 256,
+        waiting_bytes_per_tenant: 8 * REQUEST_BYTES_MAX,
+        waiting_bytes: 32 * REQUEST_BYTES_MAX,
+    },
+};
+
+/// Lets a worker read a document.
+pub(super) async fn read(workers: &Workers, source: &Source, share: &Share) -> Result<Readable, Unreadable> {
+    let mut request = serde_json::to_vec(source).expect("what is known of a document is JSON");
+    request.push(b'\n');
+    request.extend_from_slice(&source.data[..source.data.len().min(DATA_BYTES_MAX)]);
+    match workers.run(share, &request).await {
+        Ok(response) => serde_json::from_slice(&response).unwrap_or_else(|error| {
+            tracing::warn!(%error, "a document's reader made no sense");
+            Err(costly())
+        }),
+        Err(WorkerError::Failed | WorkerError::TooLong(_)) => Err(costly()),
+        Err(error @ WorkerError::Busy) => Err(Unreadable::Unfit(format!(
+            "the document cannot be read now: {error}"
+        ))),
+        Err(error @ WorkerError::Start(_)) => {
+            tracing::warn!(%error, "no process can be started to read a document");
+            Err(Unreadable::Unfit("documents cannot be read here now".into()))
+        }
+    }
+}
+
+fn costly() -> Unreadable {
+    let (memory, seconds) = (READER.limits.memory_bytes >> 20, READER.limits.cpu_seconds);
+    Unreadable::Unfit(format!(
+        "the document cannot be read with {memory} MiB of memory and {seconds} seconds of work"
+    ))
+}
+
+/// Reads the documents that the gateway hands over: what its hidden subcommand does.
+pub fn work() -> io::Result<()> {
+    toolgate_worker::serve(&READER, |mut request| {
+        let head = request.iter().position(|byte| *byte == b'\n');
+        let head = head.unwrap_or(request.len());
+        let data = request.split_off((head + 1).min(request.len()));
+        let source: Result<Source, _> = serde_json::from_slice(&request);
+        let read = match source {
+            Ok(source) => Source { data, ..source }.read(),
+            Err(error) => Err(Unreadable::Unfit(format!(
+                "what is known of it is damaged: {error}"
+            ))),
+        };
+        serde_json::to_vec(&read).expect("what was read is JSON")
+    })
+}

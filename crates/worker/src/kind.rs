@@ -1,0 +1,54 @@
+//! What sort of work a worker does, and what it may use up.
+
+use std::time::Duration;
+
+/// What sort of work a worker does. The gateway and the child have to agree on it, so it is a constant of whoever brings
+/// the work.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// The hidden subcommand of the binary that calls [`serve`](crate::serve()).
+    pub argument: &'static str,
+    /// Requests that one process handles before it is replaced, all of one tenant. With 1, no request ever sees what
+    /// another left behind.
+    pub uses: u32,
+    /// Processes that are started ahead.
+    pub warm: usize,
+    /// What one process may use.
+    pub limits: Limits,
+    /// How many requests run and wait.
+    pub queue: QueueLimits,
+}
+
+/// What one process may use. The kernel holds it to memory, CPU time and files; the gateway to the rest.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Address space of the process, in bytes.
+    pub memory_bytes: u64,
+    /// CPU time of one request, in seconds.
+    pub cpu_seconds: u64,
+    /// Time of one request by the clock, on a machine that may be busy with other things.
+    pub wall: Duration,
+    /// Open files. With 3, the process has its standard streams and can open nothing.
+    pub files: u64,
+    /// Largest request.
+    pub request_bytes_max: usize,
+    /// Largest response.
+    pub response_bytes_max: usize,
+}
+
+/// How many requests run and wait. Those of one tenant may take a part only, so that others always find room.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueLimits {
+    /// Requests that run at the same time.
+    pub running: usize,
+    /// Of these, for one tenant. Fewer than `running` keeps a process free for the others.
+    pub running_per_tenant: usize,
+    /// Requests that wait, for one tenant.
+    pub waiting_per_tenant: usize,
+    /// Requests that wait, for all.
+    pub waiting: usize,
+    /// Bytes of requests that wait, for one tenant.
+    pub waiting_bytes_per_tenant: usize,
+    /// Bytes of requests that wait, for all.
+    pub waiting_bytes: usize,
+}

@@ -1,0 +1,21 @@
+//! Child processes of the same binary, with limits: for work on what strangers have written, such as documents and
+//! plugins. A request that brings its worker down brings down nothing else.
+//!
+//! [`Workers`] is the gateway's side: it queues requests fairly, keeps processes started ahead, and kills what runs over
+//! its limits. [`serve`] is the side of the child, which sets the limits on itself before it reads a byte. Both are given
+//! the same [`Kind`].
+//!
+//! A process never works for two tenants, has no environment, and ends with its process group. Start with `kind`, then
+//! `workers`.
+
+mod frame;
+mod kind;
+mod process;
+mod queue;
+mod serve;
+mod workers;
+
+pub use kind::{Kind, Limits, QueueLimits};
+pub use queue::Share;
+pub use serve::serve;
+pub use workers::{WorkerError, Workers};

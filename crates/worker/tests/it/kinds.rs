@@ -1,0 +1,35 @@
+//! The kinds that the fixture serves and the tests ask.
+
+use std::time::Duration;
+
+use toolgate_worker::{Kind, Limits, QueueLimits};
+
+/// One request for each process.
+pub const ONCE: Kind = Kind {
+    argument: "once",
+    uses: 1,
+    warm: 1,
+    limits: Limits {
+        memory_bytes: 256 << 20,
+        cpu_seconds: 1,
+        wall: Duration::from_secs(60),
+        files: 16,
+        request_bytes_max: 1 << 20,
+        response_bytes_max: 1 << 20,
+    },
+    queue: QueueLimits {
+        running: 2,
+        running_per_tenant: 1,
+        waiting_per_tenant: 1,
+        waiting: 4,
+        waiting_bytes_per_tenant: 1 << 20,
+        waiting_bytes: 4 << 20,
+    },
+};
+
+/// Three requests for each process.
+pub const THRICE: Kind = Kind {
+    argument: "thrice",
+    uses: 3,
+    ..ONCE
+};
