@@ -6,6 +6,7 @@
 mod expansion;
 mod names;
 mod profile;
+mod tidy;
 mod words;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use profile::Examined;
 use words::Subject;
 
 pub use profile::{Limits, Profile};
+pub use tidy::{subschemas, tidy};
 
 /// Most problems that [`Validator::check`] lists.
 pub const CHECK_PROBLEMS_MAX: usize = 20;

@@ -3,10 +3,8 @@
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
-use crate::tool::ToolError;
-
-/// Text as text, structured content as it is; of pictures and sounds only that there are some.
-pub(super) fn outcome(result: CallToolResult) -> Result<Value, ToolError> {
+/// The output of a call, or what the server says of its failure. Text as text, structured content as it is; of pictures and sounds only that there are some.
+pub(crate) fn output(result: CallToolResult) -> Result<Value, String> {
     let failed = result.is_error.unwrap_or(false);
     let structured = result.structured_content.filter(|_| !failed);
     let blocks: Vec<Value> = result
@@ -20,10 +18,10 @@ pub(super) fn outcome(result: CallToolResult) -> Result<Value, ToolError> {
             .iter()
             .map(|block| block.as_str().map_or(block.to_string(), str::to_owned))
             .collect();
-        return Err(ToolError::new(match words.is_empty() {
+        return Err(match words.is_empty() {
             true => "the MCP server says that it failed".into(),
             false => words.join("\n"),
-        }));
+        });
     }
     Ok(match (structured, <[Value; 1]>::try_from(blocks)) {
         (Some(structured), _) => structured,
@@ -45,8 +43,8 @@ mod tests {
     use super::*;
 
     fn check(result: Value, expected: Result<Value, &str>) {
-        let outcome = outcome(serde_json::from_value(result).unwrap());
-        assert_eq!(outcome, expected.map_err(ToolError::new));
+        let output = output(serde_json::from_value(result).unwrap());
+        assert_eq!(output, expected.map_err(str::to_owned));
     }
 
     #[test]

@@ -1,55 +1,90 @@
-//! Makes a server's schema fit what a gateway takes from a client: first by writing references out, then by keeping
-//! the types alone.
+//! Makes a server's schema fit: first by writing references out, then by keeping the types alone.
 
 use serde_json::{Map, Value, json};
-use toolgate_kernel::schema::Limits;
-use toolgate_kernel::tool::ClientToolLimits;
+use toolgate_kernel::schema::{self, Limits, Validator, subschemas, tidy};
+use toolgate_kernel::tool::{ClientToolLimits, client_tools};
 
-use super::anything;
-use crate::registry::check;
-use crate::schema::{subschemas, tidy};
-use crate::tool::Definition;
-
-/// Longest description that a gateway takes.
+/// Longest description that every gateway takes.
 const DESCRIPTION_CHARS_MAX: usize = 1_024;
 /// Deepest that references are written out: deeper than this nothing fits anyway.
 const DEPTH_MAX: usize = 16;
+/// Most schemas that writing references out may make: a few that refer to each other grow without bound.
+const SUBSCHEMAS_MAX: usize = 10_000;
 
-/// The definition as a gateway takes it, and whether its schema lost something; or why there is none.
-pub(super) fn definition(
-    name: String,
-    description: &str,
-    schema: Value,
-) -> Result<(Definition, bool), String> {
-    let description = match description.trim() {
+/// What a schema has to fit.
+#[derive(Debug, Clone)]
+pub enum Profile {
+    /// What a gateway takes in a client's request.
+    Client(ClientToolLimits),
+    /// What a gateway takes from its own configuration: references within the schema may stay.
+    Trusted,
+}
+
+/// A schema that fits.
+pub(crate) struct Fitted {
+    pub schema: Value,
+    /// It lost something.
+    pub simplified: bool,
+}
+
+/// A description that fits; a tool without one is described by its name.
+pub(crate) fn description(name: &str, given: Option<&str>) -> String {
+    match given.unwrap_or_default().trim() {
         "" => format!("The tool {name}."),
         words => words.chars().take(DESCRIPTION_CHARS_MAX).collect(),
-    };
-    let written_out = written_out(&schema);
+    }
+}
+
+/// The schema as it fits, or why it cannot be made to.
+pub(crate) fn parameters(
+    name: &str,
+    description: &str,
+    given: &Value,
+    profile: &Profile,
+) -> Result<Fitted, String> {
+    let written_out = written_out(given);
     let types = types_only(&written_out, 0);
-    let candidates = [(written_out, false), (types, true)];
+    let as_it_is = match profile {
+        Profile::Client(_) => None,
+        Profile::Trusted => Some((given.clone(), false)),
+    };
+    let candidates = as_it_is.into_iter().chain([(written_out, false), (types, true)]);
     let mut why = String::new();
-    for (parameters, simplified) in candidates {
-        let definition = Definition::new(name.clone(), description.clone()).parameters(parameters);
-        let list = serde_json::to_value([&definition]).expect("a definition is JSON");
-        match check(&list, &ClientToolLimits::default()) {
-            Ok(()) => return Ok((definition, simplified)),
-            Err(faults) => {
-                why = faults
-                    .first()
-                    .map(|fault| fault.message.clone())
-                    .unwrap_or_default()
-            }
+    for (schema, simplified) in candidates {
+        match profile.check(name, description, &schema) {
+            Ok(()) => return Ok(Fitted { schema, simplified }),
+            Err(reason) => why = reason,
         }
     }
     Err(why)
+}
+
+impl Profile {
+    fn check(&self, name: &str, description: &str, parameters: &Value) -> Result<(), String> {
+        let problems = match self {
+            Self::Client(limits) => {
+                let tool = json!([{"name": name, "description": description, "parameters": parameters}]);
+                client_tools(&tool, "/tools", limits).map(drop)
+            }
+            Self::Trusted if parameters["type"] != "object" => {
+                return Err("its schema is not of type object".into());
+            }
+            Self::Trusted => {
+                let schema = parameters.clone().into();
+                Validator::compile(&schema, schema::Profile::Trusted, "/parameters").map(drop)
+            }
+        };
+        let first = |problems: Vec<toolgate_kernel::problem::Problem>| problems.into_iter().next();
+        problems.map_err(|problems| first(problems).map(|problem| problem.message).unwrap_or_default())
+    }
 }
 
 /// The schema without references: each is replaced by what it stands for. One that leads nowhere, or to itself
 /// without end, stands for anything.
 fn written_out(schema: &Value) -> Value {
     let mut copy = schema.clone();
-    resolve(&mut copy, schema, 0);
+    let mut left = SUBSCHEMAS_MAX;
+    resolve(&mut copy, schema, 0, &mut left);
     if let Value::Object(members) = &mut copy {
         members.remove("$defs");
         members.remove("definitions");
@@ -57,15 +92,16 @@ fn written_out(schema: &Value) -> Value {
         tidy(&mut copy);
         return copy;
     }
-    anything()
+    json!({"type": "object"})
 }
 
-fn resolve(schema: &mut Value, root: &Value, depth: usize) {
+fn resolve(schema: &mut Value, root: &Value, depth: usize, left: &mut usize) {
     let Value::Object(members) = schema else { return };
-    if depth > DEPTH_MAX {
+    if depth > DEPTH_MAX || *left == 0 {
         members.clear();
         return;
     }
+    *left -= 1;
     if let Some(Value::String(reference)) = members.remove("$ref") {
         let target = reference
             .strip_prefix('#')
@@ -75,13 +111,13 @@ fn resolve(schema: &mut Value, root: &Value, depth: usize) {
                 members.entry(keyword.clone()).or_insert_with(|| value.clone());
             }
         }
-        return resolve(schema, root, depth + 1);
+        return resolve(schema, root, depth + 1, left);
     }
     if depth > 0 {
         members.remove("$defs");
         members.remove("definitions");
     }
-    subschemas(members).for_each(|part| resolve(part, root, depth + 1));
+    subschemas(members).for_each(|part| resolve(part, root, depth + 1, left));
 }
 
 /// The types, descriptions and choices of a schema, as deep and as wide as a gateway takes.
@@ -122,9 +158,13 @@ fn types_only(schema: &Value, depth: usize) -> Value {
 mod tests {
     use super::*;
 
+    fn fit(schema: Value, profile: &Profile) -> Result<(Value, bool), String> {
+        let fitted = parameters("mcp_a_b", "Does.", &schema, profile)?;
+        Ok((fitted.schema, fitted.simplified))
+    }
+
     fn fitted(schema: Value) -> (Value, bool) {
-        let (definition, simplified) = definition("mcp_a_b".into(), "Does.", schema).unwrap();
-        (definition.parameters, simplified)
+        fit(schema, &Profile::Client(ClientToolLimits::default())).unwrap()
     }
 
     #[test]
@@ -141,7 +181,9 @@ mod tests {
             "$defs": {"zone": {"type": "string", "maxLength": 9}},
         });
         let expected = json!({"type": "object", "properties": {"a": {"description": "Here.", "type": "string", "maxLength": 9}}});
-        assert_eq!(fitted(schema), (expected, false));
+        assert_eq!(fitted(schema.clone()), (expected, false));
+        // In the gateway's own configuration they may stay.
+        assert_eq!(fit(schema.clone(), &Profile::Trusted), Ok((schema, false)));
     }
 
     #[test]
@@ -159,6 +201,14 @@ mod tests {
     }
 
     #[test]
+    fn a_schema_that_would_grow_without_bound_is_cut() {
+        let properties: Map<String, Value> =
+            (0..20).map(|n| (format!("p{n}"), json!({"$ref": "#"}))).collect();
+        let (fitted, simplified) = fitted(json!({"type": "object", "properties": properties}));
+        assert!(simplified && fitted["properties"]["p19"].is_object());
+    }
+
+    #[test]
     fn of_too_many_properties_the_required_ones_are_kept() {
         let properties: Map<String, Value> = (0..30)
             .map(|n| (format!("p{n}"), json!({"type": "string"})))
@@ -171,7 +221,7 @@ mod tests {
     #[test]
     fn what_cannot_be_made_to_fit_is_refused_with_the_reason() {
         let schema = json!({"type": "object", "properties": {"x": {"type": "colour"}}});
-        let why = definition("mcp_a_b".into(), "Does.", schema).unwrap_err();
+        let why = fit(schema, &Profile::Client(ClientToolLimits::default())).unwrap_err();
         assert!(why.contains("colour"), "{why}");
     }
 }

@@ -8,8 +8,8 @@ const HASH_CHARS: usize = 8;
 
 /// `mcp_<server>_<tool>`, made to fit what every model takes. A name that had to be changed, by a character or in its
 /// length, ends in a hash of the original; it is cut in the server's part first. Never taken apart again: the
-/// bridge remembers what each name stands for.
-pub(super) fn joined(server: &str, tool: &str) -> String {
+/// catalog remembers what each name stands for.
+pub fn tool_name(server: &str, tool: &str) -> String {
     let plain = |text: &str| -> String {
         let fit = |c: char| {
             if c.is_ascii_alphanumeric() || c == '-' {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_name_that_fits_stays_as_it_is() {
-        assert_eq!(joined("time", "get_current_time"), "mcp_time_get_current_time");
+        assert_eq!(tool_name("time", "get_current_time"), "mcp_time_get_current_time");
     }
 
     #[test]
@@ -62,7 +62,10 @@ mod tests {
             (long.as_str(), long.as_str()),
             ("überserver", "lösche"),
         ];
-        let names: Vec<String> = pairs.iter().map(|(server, tool)| joined(server, tool)).collect();
+        let names: Vec<String> = pairs
+            .iter()
+            .map(|(server, tool)| tool_name(server, tool))
+            .collect();
         for name in &names {
             assert!(name.parse::<toolgate_kernel::name::ToolName>().is_ok(), "{name}");
         }
