@@ -1,10 +1,71 @@
-//! Events as text: the same JSON in streams and in lists.
+//! Events as JSON text, the same in streams and in lists.
 
 use std::fmt::Write as _;
 
+use axum::response::Response;
+use toolgate_engine::feed::{Batch, Scope, Subscription};
+use toolgate_http::Shared;
+use toolgate_http::problem::Refusal;
+use toolgate_http::stream::{Cut, Follow, Page, Watch, on_one_line};
 use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::time::Time;
+use toolgate_kernel::view::{Audience, view};
+
+/// How soon a client that was cut comes back, in milliseconds.
+const RETRY_MS: u32 = 1000;
+
+/// Subscribes to what `follow` asks for and streams it.
+pub(crate) async fn open(follow: Follow, door: &Shared) -> Result<Response, Refusal> {
+    let scope = follow.run.map_or(Scope::Space(follow.space), Scope::Run);
+    let events = door.engine.subscribe(scope, follow.after).await?;
+    Ok(stream(follow, door, events))
+}
+
+/// The response that streams these events.
+pub(crate) fn stream(follow: Follow, door: &Shared, events: Subscription) -> Response {
+    follow.respond(door, events, Events::new(follow))
+}
+
+/// Every event as it is.
+struct Events {
+    follow: Follow,
+    audience: Audience,
+    watch: Watch,
+    tail: Tail,
+}
+
+impl Events {
+    fn new(follow: Follow) -> Self {
+        Self {
+            follow,
+            audience: follow.who.audience(),
+            watch: Watch::new(&follow),
+            tail: Tail::default(),
+        }
+    }
+}
+
+impl Page for Events {
+    fn write(&mut self, batch: &Batch, out: &mut Vec<u8>) {
+        self.tail.set(batch.run(), self.follow.space, batch.time());
+        for (seq, event) in batch.placed() {
+            if self.watch.sees(seq, event)
+                && let Some(seen) = view(event, self.audience)
+            {
+                write_event(out, seq, &seen, &self.tail);
+            }
+        }
+    }
+    fn watch(&mut self) -> &mut Watch {
+        &mut self.watch
+    }
+    fn part(&mut self, why: &str, out: &mut Vec<u8>) -> Result<(), Cut> {
+        let words = format!(": {why}; come back with your cursor\nretry: {RETRY_MS}\n\n");
+        out.extend_from_slice(words.as_bytes());
+        Ok(())
+    }
+}
 
 /// The members that every event of a batch ends with, and the closing brace.
 #[derive(Default)]
@@ -46,15 +107,6 @@ pub(crate) fn write_json(out: &mut Vec<u8>, seq: Seq, event: &Event, tail: &Tail
     write_seq(out, seq);
     out.extend_from_slice(tail.0.as_bytes());
     on_one_line(&mut out[start..]);
-}
-
-/// Values are passed on as they were written, line breaks between their members included. Inside of JSON
-/// strings there are none, so a space is as good, and the event stays on one line.
-pub(crate) fn on_one_line(mut rest: &mut [u8]) {
-    while let Some(found) = memchr::memchr2(b'\n', b'\r', rest) {
-        rest[found] = b' ';
-        rest = &mut rest[found + 1..];
-    }
 }
 
 fn write_seq(out: &mut Vec<u8>, seq: Seq) {

@@ -1,121 +1,80 @@
-//! The REST and SSE door: translates HTTP into the engine's words and back. Holds no run state: what it
-//! remembers (keys, where a run stands) may be forgotten at any time.
+//! The REST and SSE door: translates HTTP into the engine's words and back. Holds no run state.
 //!
-//! Start with [`router`]; then `auth` and `access` (who may do what), `body` and `wire` (what comes in),
-//! `stream` and `events` (what goes out), `routes` (one file per thing), `problem` (how a refusal reads).
+//! Start with [`router`]; then `routes` (one file per thing), `events` (what streams and lists hold) and `snapshot`
+//! (a run as it stands). What it shares with other doors is in `toolgate_http`.
 
-mod access;
-mod answer;
-mod auth;
-mod body;
-mod cache;
-mod chat;
-mod describe;
-mod edge;
+mod event_schemas;
 mod events;
-mod jwks;
-mod jwt;
-pub mod keys;
-mod problem;
-mod query;
-mod rate;
 mod routes;
-mod schema;
 mod snapshot;
-mod stream;
-mod wire;
+mod until;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use tokio_util::sync::CancellationToken;
-use toolgate_engine::Engine;
+use axum::extract::FromRef;
+use serde_json::Value;
 use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::workspace::Workspace;
-use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
+use toolgate_http::Shared;
+use toolgate_http::describe::Api;
 
-use cache::Cache;
-
-/// What may be set.
-#[derive(Clone)]
-pub struct DoorSettings {
-    /// Who may come in.
-    pub auth: Auth,
+/// What this door shows beside runs and the directory of a project.
+pub struct Resources {
     /// The files of spaces.
     pub workspace: Workspace,
-    /// What projects know.
+    /// The documents of projects.
     pub knowledge: Arc<dyn Knowledge>,
-    /// What has to be delivered outside.
+    /// Deliveries to webhooks and mail.
     pub outbox: Arc<Outbox>,
-    /// Largest request body.
-    pub body_bytes_max: usize,
-    /// How often a silent stream says that it lives.
-    pub heartbeat: Duration,
-    /// Requests per second of one key, and how many may come at once.
-    pub rate: Rate,
     /// Renders the metrics.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    /// Origins that browsers may call from; `*` for any.
-    pub origins: Vec<String>,
-    /// Fires when the gateway goes down: open streams end with a cursor to come back, `/readyz` says no.
-    pub stop: CancellationToken,
+    /// The OpenAPI document of all doors, as JSON text.
+    pub openapi: String,
 }
 
-/// Who may come in.
+/// The door's routes.
+pub fn router(shared: Shared, resources: Resources) -> Router {
+    let state = Rest {
+        shared,
+        resources: Arc::new(resources),
+    };
+    routes::all().split_for_parts().0.with_state(state)
+}
+
+/// What the door says of itself in the OpenAPI document.
+pub fn api() -> Api {
+    let routes = routes::all().into_openapi();
+    let mut schemas = event_schemas::schemas();
+    // An empty list of tools fits both forms, so they are no `oneOf`.
+    let components = routes.components.as_ref().map(|all| &all.schemas);
+    if let Some(found) = components.and_then(|schemas| schemas.get("FoundTools")) {
+        let mut found = serde_json::to_value(found).expect("a description has text keys");
+        if let Value::Object(members) = &mut found
+            && let Some(either) = members.remove("oneOf")
+        {
+            members.insert("anyOf".into(), either);
+        }
+        schemas.insert("FoundTools".into(), found);
+    }
+    Api { routes, schemas }
+}
+
+/// The state of the router.
 #[derive(Clone)]
-pub enum Auth {
-    /// Whoever has a key.
-    Keys,
-    /// Everybody, as the secret principal of this project: for trying out, on loopback only.
-    Open(ProjectId),
+struct Rest {
+    shared: Shared,
+    resources: Arc<Resources>,
 }
 
-/// Requests of one key.
-#[derive(Debug, Clone, Copy)]
-pub struct Rate {
-    /// Per second, in the long run.
-    pub per_second: u32,
-    /// At once.
-    pub burst: u32,
+impl FromRef<Rest> for Shared {
+    fn from_ref(rest: &Rest) -> Self {
+        rest.shared.clone()
+    }
 }
-
-/// Every route of the door.
-pub fn router(engine: Engine, settings: DoorSettings) -> Router {
-    let door = Arc::new(Door {
-        keys: Cache::new(auth::KNOWN_MAX, auth::KEY_KNOWN),
-        entities: Cache::new(auth::KNOWN_MAX, auth::KEY_KNOWN),
-        runs: Cache::new(access::PLACES_MAX, access::PLACE_KNOWN),
-        spaces: Cache::new(access::PLACES_MAX, access::PLACE_KNOWN),
-        limiter: rate::Limiter::new(settings.rate),
-        jwks: jwks::Jwks::default(),
-        engine,
-        settings,
-    });
-    let (router, _) = routes::all().split_for_parts();
-    router
-        .fallback(routes::no_route)
-        .method_not_allowed_fallback(routes::no_method)
-        .layer(axum::middleware::from_fn_with_state(door.clone(), edge::pass))
-        .with_state(door)
+impl FromRef<Rest> for Arc<Resources> {
+    fn from_ref(rest: &Rest) -> Self {
+        rest.resources.clone()
+    }
 }
-
-/// The door's OpenAPI document, as JSON.
-pub fn openapi() -> String {
-    describe::document(routes::all().split_for_parts().1)
-}
-
-/// What the handlers share.
-struct Door {
-    engine: Engine,
-    settings: DoorSettings,
-    keys: Cache<[u8; 32], auth::KnownKey>,
-    entities: Cache<(ProjectId, String), EntityId>,
-    runs: Cache<RunId, (ProjectId, SpaceId)>,
-    spaces: Cache<SpaceId, ProjectId>,
-    limiter: rate::Limiter,
-    jwks: jwks::Jwks,
-}
-
-type Shared = Arc<Door>;

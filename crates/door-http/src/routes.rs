@@ -19,16 +19,13 @@ mod tool_check;
 mod tool_usage;
 pub(crate) mod tools;
 
-use axum::http::{Method, Uri};
-use http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Shared;
-use crate::problem::Refusal;
+use crate::Rest;
 
 /// Every route with its description.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
+pub(crate) fn all() -> OpenApiRouter<Rest> {
     OpenApiRouter::default()
         .routes(routes!(agents::list))
         .routes(routes!(agents::put, agents::get, agents::remove))
@@ -60,27 +57,10 @@ pub(crate) fn all() -> OpenApiRouter<Shared> {
         .routes(routes!(tools::list))
         .routes(routes!(tool_check::validate))
         .routes(routes!(tool_usage::usage))
-        .routes(routes!(crate::chat::routes::post))
-        .routes(routes!(crate::chat::routes::messages))
-        .routes(routes!(crate::chat::routes::resume))
-        .routes(routes!(crate::chat::routes::post_default))
-        .routes(routes!(crate::chat::routes::messages_default))
-        .routes(routes!(crate::chat::routes::resume_default))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::remove))
         .routes(routes!(health::openapi))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
-}
-
-pub(crate) async fn no_route(uri: Uri) -> Refusal {
-    let path: String = uri.path().chars().take(128).collect();
-    Refusal::missing(format!("there is nothing at {path}"))
-}
-
-pub(crate) async fn no_method(method: Method) -> Refusal {
-    let method: String = method.as_str().chars().take(32).collect();
-    let detail = format!("{method} is not possible here; see the header allow");
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail)
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use toolgate_engine::store::RunRecord;
+use toolgate_http::schema;
 use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::{Claim, Usage};
 use toolgate_kernel::id::{ApprovalId, CallId, RunId, SpaceId};
@@ -11,8 +12,6 @@ use toolgate_kernel::run::RunState;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::view::Audience;
 use utoipa::ToSchema;
-
-use crate::schema;
 
 /// A run's row.
 #[derive(Debug, Clone, Serialize, ToSchema)]

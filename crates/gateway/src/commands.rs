@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use toolgate_tools::readable;
 
 use crate::chat;
+use crate::doors;
 use crate::output;
 use crate::serve;
 use crate::settings::{self, Settings};
@@ -88,18 +89,18 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
             settings.listen = flags.listen.unwrap_or(settings.listen);
             settings.data = flags.data.unwrap_or(settings.data);
             settings.agents = flags.agents.or(settings.agents);
-            let access = match flags.no_auth {
-                true => serve::Access::Open,
-                false => serve::Access::Keys,
+            let entry = match flags.no_auth {
+                true => serve::Entry::Open,
+                false => serve::Entry::Keys,
             };
-            serve::run(settings, access)?;
+            serve::run(settings, entry)?;
         }
         Command::Chat(flags) => chat::run(flags)?,
         Command::Settings => {
             output::print(settings::SAMPLE)?;
         }
         Command::Openapi => {
-            output::print(&format!("{}\n", toolgate_door_http::openapi()))?;
+            output::print(&format!("{}\n", doors::openapi()))?;
         }
         Command::Agent(Agent::Check(check)) => return check.run(),
         Command::Tool(Tool::Check(check)) => return check.run(),

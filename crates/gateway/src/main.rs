@@ -4,6 +4,7 @@ mod agents;
 mod chat;
 mod commands;
 mod data;
+mod doors;
 mod output;
 mod project;
 mod serve;

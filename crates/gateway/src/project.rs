@@ -1,7 +1,7 @@
 //! The project `default`: made at the first start with its keys and an agent to talk to.
 
 use anyhow::anyhow;
-use toolgate_door_http::keys;
+use toolgate_access::keys;
 use toolgate_engine::store::{KeyKind, KeyRecord, ProjectRecord, StoreError};
 use toolgate_engine::{AgentError, Engine};
 use toolgate_kernel::agent::Secret;

@@ -13,14 +13,15 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolgate_door_http::{Auth, DoorSettings, Rate};
+use toolgate_access::{Access, AccessSettings, Auth, Rate, keys};
+use toolgate_door_http::Resources;
 use toolgate_egress::Egress;
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
-use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::Store;
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
+use toolgate_http::{Http, HttpSettings, Shared};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
@@ -33,42 +34,42 @@ use toolgate_worker::Workers;
 
 use crate::agents::Folder;
 use crate::data::DataDir;
-use crate::project;
 use crate::settings::{self, Settings};
 use crate::telemetry::Telemetry;
 use crate::welcome::Welcome;
+use crate::{doors, project};
 
 /// How much longer than the engine everything together may take to drain.
 const DRAIN_SLACK: Duration = Duration::from_secs(2);
 /// Longest wait for the store to close once everything else has ended.
 const STORE_CLOSE: Duration = Duration::from_secs(5);
 
-/// Who may come in.
+/// Whether callers need a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Whoever has a key.
+pub enum Entry {
+    /// Every caller shows a key.
     Keys,
-    /// Everybody, with all rights.
+    /// Everybody is the default project's backend.
     Open,
 }
 
 /// Serves until a signal asks it to stop, then drains. An error says what to do about it.
-pub fn run(settings: Settings, access: Access) -> anyhow::Result<()> {
+pub fn run(settings: Settings, entry: Entry) -> anyhow::Result<()> {
     let telemetry = Telemetry::start(&settings.log, &settings.telemetry)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(&settings, access, &telemetry));
+    let served = runtime.block_on(serve(&settings, entry, &telemetry));
     // Whatever still runs after the drain has had its time.
     runtime.shutdown_background();
     telemetry.flush();
     served
 }
 
-async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> anyhow::Result<()> {
+async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyhow::Result<()> {
     let signals = Signals::listen()?;
     // Bound before anything is made: a second start by mistake must not print keys and then fail.
     let listener = bind(&settings.listen).await?;
     let address = listener.local_addr()?;
-    if access == Access::Open && !address.ip().is_loopback() {
+    if entry == Entry::Open && !address.ip().is_loopback() {
         bail!(
             "--no-auth lets everybody in, so it works on loopback only; {address} is not, use --listen 127.0.0.1:8787"
         );
@@ -110,20 +111,23 @@ async fn serve(settings: &Settings, access: Access, telemetry: &Telemetry) -> an
         None => None,
     };
 
-    let auth = match access {
-        Access::Keys => Auth::Keys,
-        Access::Open => Auth::Open(project),
+    let auth = match entry {
+        Entry::Keys => Auth::Keys,
+        Entry::Open => Auth::Open(project),
     };
     let stop = CancellationToken::new();
-    let kept = Kept {
+    let access = access(store.clone(), auth, settings)?;
+    let shared = shared(engine.clone(), access, settings, stop.clone());
+    let resources = Resources {
         workspace,
         knowledge,
         outbox,
+        metrics: telemetry.figures(),
+        openapi: doors::openapi(),
     };
-    let door_settings = door_settings(settings, auth, kept, telemetry, stop.clone());
-    let door = toolgate_door_http::router(engine.clone(), door_settings);
+    let door = doors::router(shared, resources);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
-    tracing::info!(%address, ?access, "ready");
+    tracing::info!(%address, access = ?entry, "ready");
     let planner = Planner::new(engine.clone(), store.clone(), settings.plans.limits());
     let mut parts = parts(listener, door, engine, deliveries, &stop);
     parts.spawn(planner.watch(stop.clone()).map(Ok));
@@ -332,35 +336,34 @@ pub fn default_model(model: &settings::Model) -> ModelSpec {
     }
 }
 
-/// What tools keep and the door shows.
-struct Kept {
-    workspace: Workspace,
-    knowledge: Arc<dyn Knowledge>,
-    outbox: Arc<Outbox>,
-}
-
-fn door_settings(
-    settings: &Settings,
-    auth: Auth,
-    kept: Kept,
-    telemetry: &Telemetry,
-    stop: CancellationToken,
-) -> DoorSettings {
-    DoorSettings {
+fn access(store: Arc<dyn Store>, auth: Auth, settings: &Settings) -> anyhow::Result<Access> {
+    if let Some(key) = &settings.operator_key {
+        keys::check_operator(key.expose())
+            .map_err(|reason| anyhow!("the key in TOOLGATE_OPERATOR_KEY will not do: {reason}"))?;
+    }
+    let settings = AccessSettings {
         auth,
-        workspace: kept.workspace,
-        knowledge: kept.knowledge,
-        outbox: kept.outbox,
-        body_bytes_max: settings.http.body_bytes_max,
-        heartbeat: settings.http.heartbeat,
         rate: Rate {
             per_second: settings.http.rate.per_second,
             burst: settings.http.rate.burst,
         },
-        metrics: telemetry.figures(),
-        origins: settings.http.origins.clone(),
-        stop,
-    }
+        operator_key: settings.operator_key.clone(),
+    };
+    Ok(Access::new(store.clone(), store, Arc::new(SystemClock), settings))
+}
+
+/// What the HTTP doors share.
+fn shared(engine: Engine, access: Access, settings: &Settings, stop: CancellationToken) -> Shared {
+    Arc::new(Http {
+        engine,
+        access,
+        settings: HttpSettings {
+            body_bytes_max: settings.http.body_bytes_max,
+            heartbeat: settings.http.heartbeat,
+            origins: settings.http.origins.clone(),
+            stop,
+        },
+    })
 }
 
 /// The signals that ask the process to stop.

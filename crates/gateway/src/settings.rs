@@ -40,6 +40,9 @@ pub struct Settings {
     /// A folder with the default project's agents as files.
     #[serde(deserialize_with = "text::path")]
     pub agents: Option<PathBuf>,
+    /// The operator's key, which manages projects; without one nobody does.
+    #[serde(deserialize_with = "text::secret")]
+    pub operator_key: Option<Secret>,
     /// The default project's secret key.
     #[serde(deserialize_with = "text::secret")]
     pub secret_key: Option<Secret>,
@@ -89,6 +92,7 @@ impl Default for Settings {
             listen: "127.0.0.1:8787".into(),
             data: "./toolgate-data".into(),
             agents: None,
+            operator_key: None,
             secret_key: None,
             public_key: None,
             jwt_secret: None,

@@ -2,12 +2,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const DOCUMENT = fileURLToPath(new URL('../../../crates/door-http/openapi.json', import.meta.url));
+const DOCUMENT = fileURLToPath(new URL('../../../crates/gateway/openapi.json', import.meta.url));
 const TARGET = fileURLToPath(new URL('../src/wire.ts', import.meta.url));
 
 const { components } = JSON.parse(readFileSync(DOCUMENT, 'utf8'));
 const text = [
-  '// Generated from crates/door-http/openapi.json by `npm run generate`. Do not edit.',
+  '// Generated from crates/gateway/openapi.json by `npm run generate`. Do not edit.',
   ...Object.entries(components.schemas).map(declaration),
 ].join('\n\n');
 const fresh = `${text}\n`;

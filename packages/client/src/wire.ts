@@ -1,4 +1,4 @@
-// Generated from crates/door-http/openapi.json by `npm run generate`. Do not edit.
+// Generated from crates/gateway/openapi.json by `npm run generate`. Do not edit.
 
 /** One revision of an agent. Secrets in its configuration are masked. */
 export interface Agent {

@@ -3,22 +3,23 @@
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
+use toolgate_engine::intake::PostError;
 use toolgate_engine::store::AgentRecord;
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::Body;
+use toolgate_http::caller::Backend;
+use toolgate_http::describe::{BackendOnly, BadBody, Missing, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::At;
+use toolgate_http::wire::AnyObject;
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::redact;
+use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
-
-use crate::answer::{Answer, ok};
-use crate::auth::Backend;
-use crate::body::Body;
-use crate::describe::{BackendOnly, BadBody, Missing, Refused};
-use crate::problem::Refusal;
-use crate::query::At;
-use crate::wire::AnyObject;
-use crate::{Shared, schema};
 
 /// One revision of an agent. Secrets in its configuration are masked.
 #[derive(Serialize, ToSchema)]
@@ -154,5 +155,13 @@ pub(crate) async fn remove(
     match door.engine.remove_agent(project, &name).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(Refusal::not_found("agent")),
+    }
+}
+
+/// Refuses unless the project has this agent.
+pub(crate) async fn exists(door: &Shared, project: ProjectId, agent: &AgentName) -> Result<(), Refusal> {
+    match door.engine.store().agent(project, agent, None).await? {
+        Some(_) => Ok(()),
+        None => Err(PostError::NoAgent(agent.clone()).into()),
     }
 }

@@ -2,20 +2,20 @@
 
 use axum::extract::State;
 use serde::Serialize;
+use toolgate_access::Principal;
 use toolgate_engine::intake::{Decided, Decision};
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::Body;
+use toolgate_http::caller::Caller;
+use toolgate_http::describe::{BackendOnly, BadBody, Missing, Refused, Settled};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::At;
+use toolgate_http::wire::{Text, wire, words};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::{ApprovalId, CallId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
-
-use crate::answer::{Answer, ok};
-use crate::auth::Principal;
-use crate::body::Body;
-use crate::describe::{BackendOnly, BadBody, Missing, Refused, Settled};
-use crate::problem::Refusal;
-use crate::query::At;
-use crate::wire::{Text, wire, words};
-use crate::{Shared, schema};
 
 const REASON_CHARS_MAX: usize = 2000;
 
@@ -91,11 +91,11 @@ impl From<Decided> for DecidedBody {
 )]
 pub(crate) async fn decide(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(approval): At<ApprovalId>,
     body: Body<Decide>,
 ) -> Result<Answer<DecidedBody>, Refusal> {
-    door.reach_run(&who, approval.run, "approval").await?;
+    door.access.reach_run(&who, approval.run, "approval").await?;
     let body = body.value;
     let decision = match body.approved.unwrap_or(body.decision == Some(Word::Approve)) {
         true => Decision::Approve(body.input),

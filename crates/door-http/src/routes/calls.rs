@@ -6,20 +6,20 @@ use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
 use toolgate_engine::intake::Claimed;
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::Body;
+use toolgate_http::caller::Caller;
+use toolgate_http::describe::{BackendOnly, BadBody, Missing, Refused, Settled};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::At;
+use toolgate_http::wire::{Text, Whole, wire};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
 
-use crate::answer::{Answer, ok};
-use crate::auth::Principal;
-use crate::body::Body;
-use crate::describe::{BackendOnly, BadBody, Missing, Refused, Settled};
-use crate::problem::Refusal;
-use crate::query::At;
 use crate::routes::results::ReceiptBody;
-use crate::wire::{Text, Whole, wire};
-use crate::{Shared, schema};
 
 const HOLDER_CHARS_MAX: usize = 128;
 /// How long a claim holds when nobody says.
@@ -108,11 +108,11 @@ impl From<Claimed> for ClaimedBody {
 )]
 pub(crate) async fn claim(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(call): At<CallId>,
     body: Body<ClaimCall>,
 ) -> Result<Answer<ClaimedBody>, Refusal> {
-    door.reach_run(&who, call.run, "call").await?;
+    door.access.reach_run(&who, call.run, "call").await?;
     let lease = Duration::from_secs(
         body.value
             .lease_seconds
@@ -134,11 +134,11 @@ pub(crate) async fn claim(
 )]
 pub(crate) async fn release(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(call): At<CallId>,
     body: Body<ReleaseCall>,
 ) -> Result<StatusCode, Refusal> {
-    door.reach_run(&who, call.run, "call").await?;
+    door.access.reach_run(&who, call.run, "call").await?;
     door.engine.release_call(call, body.value.holder.0).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -152,11 +152,11 @@ pub(crate) async fn release(
 )]
 pub(crate) async fn progress(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(call): At<CallId>,
     body: Body<CallProgress>,
 ) -> Result<StatusCode, Refusal> {
-    door.reach_run(&who, call.run, "call").await?;
+    door.access.reach_run(&who, call.run, "call").await?;
     door.engine.progress(call, body.value.progress).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -173,13 +173,13 @@ pub(crate) async fn progress(
 )]
 pub(crate) async fn signal(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(call): At<CallId>,
     body: Body<SignalCall>,
 ) -> Result<Answer<ReceiptBody>, Refusal> {
     if who.user.is_some() {
         return Err(Refusal::forbidden("a signal needs a secret key"));
     }
-    door.reach_run(&who, call.run, "call").await?;
+    door.access.reach_run(&who, call.run, "call").await?;
     Ok(ok(door.engine.signal_call(call, body.value.value).await?.into()))
 }

@@ -1,18 +1,21 @@
 //! What has to be delivered outside: seen, and tried again. For backends only.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
 use toolgate_engine::outbox::{Channel, Delivery, State as Standing};
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::caller::Backend;
+use toolgate_http::describe::{BackendOnly, BadQuery, Missing, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::{At, Query};
+use toolgate_http::schema;
 use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
 
-use crate::answer::{Answer, ok};
-use crate::auth::Backend;
-use crate::describe::{BackendOnly, BadQuery, Missing, Refused};
-use crate::problem::Refusal;
-use crate::query::{At, Query};
-use crate::{Shared, schema};
+use crate::Resources;
 
 /// Something that has to be delivered outside. What was taken is gone.
 #[derive(Serialize, ToSchema)]
@@ -101,7 +104,7 @@ pub(crate) struct DeliveryList {
     responses((status = 200, description = "A page.", body = DeliveryList), BadQuery, BackendOnly, Refused),
 )]
 pub(crate) async fn list(
-    State(door): State<Shared>,
+    State(resources): State<Arc<Resources>>,
     Backend(project): Backend,
     query: Query,
 ) -> Result<Answer<DeliveryList>, Refusal> {
@@ -113,7 +116,7 @@ pub(crate) async fn list(
         Some(_) => return Err(Refusal::malformed("query state: must be one of pending dead")),
     };
     let after = query.text("after").map(str::to_owned);
-    let found = door.settings.outbox.list(project, state, after, limit).await?;
+    let found = resources.outbox.list(project, state, after, limit).await?;
     let next_cursor = found.last().filter(|_| found.len() == limit);
     Ok(ok(DeliveryList {
         next_cursor: next_cursor.map(|delivery| delivery.id.clone()),
@@ -128,11 +131,11 @@ pub(crate) async fn list(
     responses((status = 200, description = "As it stands now.", body = DeliveryBody), Missing, BackendOnly, Refused),
 )]
 pub(crate) async fn retry(
-    State(door): State<Shared>,
+    State(resources): State<Arc<Resources>>,
     Backend(project): Backend,
     At(id): At<String>,
 ) -> Result<Answer<DeliveryBody>, Refusal> {
-    let delivery = door.settings.outbox.retry(project, &id).await?;
+    let delivery = resources.outbox.retry(project, &id).await?;
     let delivery = delivery.ok_or_else(|| Refusal::not_found("delivery"))?;
     Ok(ok(delivery.into()))
 }

@@ -2,22 +2,21 @@
 
 use axum::extract::State;
 use serde::Serialize;
+use toolgate_access::SUBJECT_CHARS_MAX;
 use toolgate_engine::store::EntityRecord;
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::Body;
+use toolgate_http::caller::{Backend, Caller};
+use toolgate_http::describe::{BackendOnly, BadBody, Missing, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::At;
+use toolgate_http::wire::{AnyObject, Text, wire};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::EntityId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
 use uuid::Uuid;
-
-use crate::answer::{Answer, ok};
-use crate::auth::{Backend, Principal};
-use crate::body::Body;
-use crate::describe::{BackendOnly, BadBody, Missing, Refused};
-use crate::jwt::SUBJECT_CHARS_MAX;
-use crate::problem::Refusal;
-use crate::query::At;
-use crate::wire::{AnyObject, Text, wire};
-use crate::{Shared, schema};
 
 const NAME_CHARS_MAX: usize = 200;
 const KIND_CHARS_MAX: usize = 64;
@@ -102,7 +101,7 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn get(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(named): At<String>,
 ) -> Result<Answer<EntityBody>, Refusal> {
     let entity = door

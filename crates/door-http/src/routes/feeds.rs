@@ -5,18 +5,20 @@ use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderName, StatusCode};
 use toolgate_engine::store::{LogPage, LogRange};
+use toolgate_http::answer::json;
+use toolgate_http::caller::Reader;
+use toolgate_http::describe::{BadQuery, Missing, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::{At, Query, seq};
+use toolgate_http::stream::{Follow, Mark, Until};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::view::{Audience, view};
+use utoipa::ToSchema;
 
-use crate::answer::{Reading, Streams, json};
-use crate::auth::Reader;
-use crate::describe::{BadQuery, EventPage, Missing, Refused};
-use crate::events::{Tail, write_json};
-use crate::problem::Refusal;
-use crate::query::{At, Query, seq};
-use crate::stream::{Follow, Mark, Until};
-use crate::{Shared, schema};
+use crate::events::{Tail, open, write_json};
+use crate::until::{Reading, Streams};
 
 /// The cursor of a browser that comes back.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -49,7 +51,7 @@ pub(crate) async fn space(
     query: Query,
 ) -> Result<Response, Refusal> {
     let limit = query.limit()?;
-    door.reach_space(&who, space).await?;
+    door.access.reach_space(&who, space).await?;
     if streams != Streams::No {
         let follow = Follow {
             who,
@@ -58,7 +60,7 @@ pub(crate) async fn space(
             after,
             until: Until::End,
         };
-        return follow.open(&door).await;
+        return open(follow, &door).await;
     }
     // An entry holds one event or more, so this reads enough for a page.
     let range = LogRange {
@@ -78,7 +80,7 @@ pub(crate) async fn space(
         ("after" = inline(Option<schema::Seq>), Query, description = "The `seq` of the last event that was read."),
         ("lastEventId" = inline(Option<schema::Seq>), Query, description = "The same as `after`."),
         ("last-event-id" = inline(Option<schema::Seq>), Header, description = "The same; a browser that comes back sends it."),
-        ("until" = inline(Option<crate::describe::UntilWord>), Query, description = "When a stream ends; `end` unless said otherwise."),
+        ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `end` unless said otherwise."),
         ("limit" = Option<usize>, Query, minimum = 1, maximum = 500),
     ),
     responses(
@@ -99,7 +101,7 @@ pub(crate) async fn run(
     query: Query,
 ) -> Result<Response, Refusal> {
     let limit = query.limit()?;
-    let record = door.run(&who, run).await?;
+    let record = door.access.run(&who, run).await?;
     let until = match streams {
         Streams::No => {
             let range = LogRange {
@@ -116,23 +118,22 @@ pub(crate) async fn run(
         // A browser's EventSource comes back for ever unless it is told this.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Follow {
+    let follow = Follow {
         who,
         run: Some(run),
         space: record.space,
         after,
         until,
-    }
-    .open(&door)
-    .await
+    };
+    open(follow, &door).await
 }
 
 /// From where on: what a browser sends when it comes back wins over the address it came with first.
 pub(crate) struct Cursor(Seq);
 
-impl FromRequestParts<Shared> for Cursor {
+impl<S: Sync> FromRequestParts<S> for Cursor {
     type Rejection = Refusal;
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
         let header = parts.headers.get(LAST_EVENT_ID);
         let header = header.map(|value| seq(value.to_str().unwrap_or_default(), "last-event-id"));
         let query = Query::of(&parts.uri)?;
@@ -175,3 +176,19 @@ fn page(log: &LogPage, after: Seq, limit: usize, audience: Audience) -> Response
     body.extend_from_slice(format!("],\"nextCursor\":{next}}}").as_bytes());
     json(StatusCode::OK, body)
 }
+
+/// A page of stored events, oldest first.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what is written without a struct")]
+pub(crate) struct EventPage {
+    /// The events.
+    #[schema(value_type = Vec<Event>)]
+    events: Vec<Event>,
+    /// What to give as `after` for the next page; null when there is none yet.
+    next_cursor: Option<u64>,
+}
+
+/// Stands for the events, which have a page of their own.
+#[derive(ToSchema)]
+pub(crate) struct Event;

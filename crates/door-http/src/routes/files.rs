@@ -1,5 +1,7 @@
 //! The files of a space: the same ones that its agents read and write.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::header::{
@@ -8,23 +10,24 @@ use http::header::{
 };
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
+use toolgate_access::Principal;
 use toolgate_engine::records::Listing;
-use toolgate_engine::store::StoreError;
 use toolgate_engine::workspace::{
     BadFileName, FileInfo, FileName, Mime, NewFile, Only, Place, WorkspaceError, is_output,
 };
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::collect;
+use toolgate_http::caller::Caller;
+use toolgate_http::describe::{BadFile, BadQuery, Changed, Contended, Missing, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::{At, Query};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::view::Audience;
 use utoipa::ToSchema;
 
-use crate::answer::{Answer, ok};
-use crate::auth::Principal;
-use crate::body::collect;
-use crate::describe::{BadFile, BadQuery, Changed, Contended, Missing, Refused};
-use crate::problem::Refusal;
-use crate::query::{At, Query};
-use crate::{Shared, schema};
+use crate::Resources;
 
 /// The version of a file.
 const FILE_VERSION: HeaderName = HeaderName::from_static("toolgate-file-version");
@@ -100,11 +103,12 @@ pub(crate) struct FileList {
 )]
 pub(crate) async fn list(
     State(door): State<Shared>,
-    who: Principal,
+    State(resources): State<Arc<Resources>>,
+    Caller(who): Caller,
     At(space): At<SpaceId>,
     query: Query,
 ) -> Result<Answer<FileList>, Refusal> {
-    door.reach_space(&who, space).await?;
+    door.access.reach_space(&who, space).await?;
     let place = place(&who, space);
     let limit = query.limit()?;
     let listing = Listing {
@@ -112,7 +116,7 @@ pub(crate) async fn list(
         after: query.text("after").map(str::to_owned),
         limit,
     };
-    let workspace = &door.settings.workspace;
+    let workspace = &resources.workspace;
     let files = workspace.list(place, listing).await?;
     let used = workspace.used(place).await?;
     let limits = workspace.limits();
@@ -149,14 +153,15 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn read(
     State(door): State<Shared>,
-    who: Principal,
+    State(resources): State<Arc<Resources>>,
+    Caller(who): Caller,
     At((space, path)): At<(SpaceId, String)>,
     query: Query,
     asked: HeaderMap,
 ) -> Result<Response, Refusal> {
-    door.reach_space(&who, space).await?;
+    door.access.reach_space(&who, space).await?;
     let version = query.read("version")?;
-    let workspace = &door.settings.workspace;
+    let workspace = &resources.workspace;
     let file = workspace
         .read(place(&who, space), &name(&who, &path)?, version)
         .await?;
@@ -198,12 +203,13 @@ pub(crate) async fn read(
 )]
 pub(crate) async fn write(
     State(door): State<Shared>,
-    who: Principal,
+    State(resources): State<Arc<Resources>>,
+    Caller(who): Caller,
     At((space, path)): At<(SpaceId, String)>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    door.reach_space(&who, space).await?;
-    let workspace = &door.settings.workspace;
+    door.access.reach_space(&who, space).await?;
+    let workspace = &resources.workspace;
     let (parts, body) = request.into_parts();
     let new = NewFile {
         name: name(&who, &path)?,
@@ -236,33 +242,19 @@ pub(crate) async fn write(
 )]
 pub(crate) async fn remove(
     State(door): State<Shared>,
-    who: Principal,
+    State(resources): State<Arc<Resources>>,
+    Caller(who): Caller,
     At((space, path)): At<(SpaceId, String)>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Refusal> {
-    door.reach_space(&who, space).await?;
+    door.access.reach_space(&who, space).await?;
     let (name, only) = (name(&who, &path)?, only(&headers)?);
     let now = door.engine.clock().now();
-    let workspace = &door.settings.workspace;
+    let workspace = &resources.workspace;
     workspace
         .delete(place(&who, space), &name, only, now, None)
         .await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-impl From<WorkspaceError> for Refusal {
-    fn from(error: WorkspaceError) -> Self {
-        let words = error.to_string();
-        match error {
-            WorkspaceError::Missing(_) => Self::missing(words),
-            WorkspaceError::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", words),
-            WorkspaceError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "LIMIT_EXCEEDED", words),
-            WorkspaceError::Reserved => Self::malformed(words),
-            WorkspaceError::Changed(_) => Self::new(StatusCode::PRECONDITION_FAILED, "CHANGED", words),
-            WorkspaceError::Store(StoreError::Conflict) => Self::contended(),
-            WorkspaceError::Store(error) => error.into(),
-        }
-    }
 }
 
 fn place(who: &Principal, space: SpaceId) -> Place {

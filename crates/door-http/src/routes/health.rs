@@ -1,18 +1,19 @@
 //! Is it there, is it ready, what does it do.
 
-use std::sync::LazyLock;
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
+use toolgate_http::Shared;
+use toolgate_http::answer::{Answer, json, ok};
+use toolgate_http::caller::Backend;
+use toolgate_http::describe::{BackendOnly, Busy, Refused};
+use toolgate_http::problem::Refusal;
 use utoipa::ToSchema;
 
-use crate::Shared;
-use crate::answer::{Answer, json, ok};
-use crate::auth::Backend;
-use crate::describe::{BackendOnly, Busy, Refused};
-use crate::problem::Refusal;
+use crate::Resources;
 
 /// It is there.
 #[derive(Serialize, ToSchema)]
@@ -27,9 +28,8 @@ pub(crate) struct Health {
     get, path = "/openapi.json", operation_id = "get_openapi", tag = "health", security(()),
     responses((status = 200, description = "OpenAPI 3.1.", body = Object)),
 )]
-pub(crate) async fn openapi() -> Response {
-    static DOCUMENT: LazyLock<String> = LazyLock::new(crate::openapi);
-    json(http::StatusCode::OK, DOCUMENT.as_bytes().to_vec())
+pub(crate) async fn openapi(State(resources): State<Arc<Resources>>) -> Response {
+    json(http::StatusCode::OK, resources.openapi.as_bytes().to_vec())
 }
 
 /// Whether the process lives.
@@ -59,7 +59,7 @@ pub(crate) async fn readyz(State(door): State<Shared>) -> Result<Answer<Health>,
     get, path = "/metrics", operation_id = "get_metrics", tag = "health",
     responses((status = 200, description = "The figures.", body = String, content_type = "text/plain"), BackendOnly, Refused),
 )]
-pub(crate) async fn metrics(State(door): State<Shared>, _: Backend) -> Response {
+pub(crate) async fn metrics(State(resources): State<Arc<Resources>>, _: Backend) -> Response {
     let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    ([(CONTENT_TYPE, text)], (door.settings.metrics)()).into_response()
+    ([(CONTENT_TYPE, text)], (resources.metrics)()).into_response()
 }

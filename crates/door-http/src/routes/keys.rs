@@ -3,19 +3,19 @@
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
+use toolgate_access::keys;
 use toolgate_engine::store::{KeyKind, KeyRecord};
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::Body;
+use toolgate_http::caller::Backend;
+use toolgate_http::describe::{BackendOnly, BadBody, Missing, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::At;
+use toolgate_http::wire::{Text, wire, words};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::KeyId;
 use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
-
-use crate::answer::{Answer, ok};
-use crate::auth::Backend;
-use crate::body::Body;
-use crate::describe::{BackendOnly, BadBody, Missing, Refused};
-use crate::problem::Refusal;
-use crate::query::At;
-use crate::wire::{Text, wire, words};
-use crate::{Shared, keys, schema};
 
 const NAME_CHARS_MAX: usize = 200;
 
@@ -142,7 +142,7 @@ pub(crate) async fn remove(
     At(key): At<KeyId>,
 ) -> Result<StatusCode, Refusal> {
     let removed = door.engine.store().remove_key(project, key).await?;
-    door.keys.forget(|known| known.id == key);
+    door.access.forget_key(key);
     if removed {
         Ok(StatusCode::NO_CONTENT)
     } else {

@@ -1,24 +1,27 @@
 //! What a project knows: documents that its agents search. For backends.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use serde::Serialize;
-use toolgate_engine::knowledge::{Collection, DocumentInfo, KnowledgeError, NewDocument};
-use toolgate_engine::store::StoreError;
+use toolgate_engine::knowledge::{Collection, DocumentInfo, NewDocument};
 use toolgate_engine::workspace::Mime;
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::collect;
+use toolgate_http::caller::Backend;
+use toolgate_http::describe::{BackendOnly, BadDocument, BadQuery, Contended, Missing, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::{At, Query};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
 
-use crate::answer::{Answer, ok};
-use crate::auth::Backend;
-use crate::body::collect;
-use crate::describe::{BackendOnly, BadDocument, BadQuery, Contended, Missing, Refused};
-use crate::problem::Refusal;
-use crate::query::{At, Query};
-use crate::{Shared, schema};
+use super::agents;
+use crate::Resources;
 
 const TEXT_CHARS_MAX: usize = 500;
 
@@ -90,13 +93,13 @@ pub(crate) struct DocumentList {
     responses((status = 200, description = "A page.", body = DocumentList), BadQuery, BackendOnly, Refused),
 )]
 pub(crate) async fn list(
-    State(door): State<Shared>,
+    State(resources): State<Arc<Resources>>,
     Backend(project): Backend,
     query: Query,
 ) -> Result<Answer<DocumentList>, Refusal> {
     let limit = query.limit()?;
     let after = query.text("after").map(str::to_owned);
-    let knowledge = &door.settings.knowledge;
+    let knowledge = &resources.knowledge;
     let found = knowledge
         .list(&collection(project, &query)?, after, limit)
         .await?;
@@ -121,6 +124,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn put(
     State(door): State<Shared>,
+    State(resources): State<Arc<Resources>>,
     Backend(project): Backend,
     At(id): At<String>,
     query: Query,
@@ -128,7 +132,7 @@ pub(crate) async fn put(
 ) -> Result<Answer<DocumentBody>, Refusal> {
     let of = collection(project, &query)?;
     if let Some(agent) = &of.agent {
-        door.has_agent(project, agent).await?;
+        agents::exists(&door, project, agent).await?;
     }
     let (parts, body) = request.into_parts();
     let data = collect(&parts.headers, body, door.settings.body_bytes_max).await?;
@@ -148,7 +152,7 @@ pub(crate) async fn put(
         data: data.to_vec(),
     };
     let now = door.engine.clock().now();
-    let kept = door.settings.knowledge.put(&of, document, now).await?;
+    let kept = resources.knowledge.put(&of, document, now).await?;
     Ok(ok(kept.into()))
 }
 
@@ -162,13 +166,13 @@ pub(crate) async fn put(
     responses((status = 200, description = "The document.", body = DocumentBody), BadQuery, Missing, BackendOnly, Refused),
 )]
 pub(crate) async fn get(
-    State(door): State<Shared>,
+    State(resources): State<Arc<Resources>>,
     Backend(project): Backend,
     At(id): At<String>,
     query: Query,
 ) -> Result<Answer<DocumentBody>, Refusal> {
     let of = collection(project, &query)?;
-    let found = door.settings.knowledge.get(&of, &id).await?;
+    let found = resources.knowledge.get(&of, &id).await?;
     let (info, text) = found.ok_or_else(|| Refusal::not_found("document"))?;
     Ok(ok(DocumentBody {
         text: Some(text),
@@ -187,30 +191,16 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn remove(
     State(door): State<Shared>,
+    State(resources): State<Arc<Resources>>,
     Backend(project): Backend,
     At(id): At<String>,
     query: Query,
 ) -> Result<StatusCode, Refusal> {
     let of = collection(project, &query)?;
     let now = door.engine.clock().now();
-    match door.settings.knowledge.remove(&of, &id, now).await? {
+    match resources.knowledge.remove(&of, &id, now).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(Refusal::not_found("document")),
-    }
-}
-
-impl From<KnowledgeError> for Refusal {
-    fn from(error: KnowledgeError) -> Self {
-        let words = error.to_string();
-        match error {
-            KnowledgeError::Unfit(_) => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_FAILED", words)
-            }
-            KnowledgeError::UnknownKind(_) => unsupported(words),
-            KnowledgeError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "LIMIT_EXCEEDED", words),
-            KnowledgeError::Store(StoreError::Conflict) => Self::contended(),
-            KnowledgeError::Store(error) => error.into(),
-        }
     }
 }
 

@@ -1,14 +1,13 @@
 //! What somebody says, in the forms that clients write it.
 
 use serde_json::value::RawValue;
+use toolgate_http::wire::{AnyObject, At, List, Members, Text, TextOr, Wire, Words, wire, words};
 use toolgate_kernel::id::MessageId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{PARTS_MAX, Part};
 use toolgate_kernel::problem::Problem;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
-
-use crate::wire::{AnyObject, At, List, Members, Text, TextOr, Wire, Words, wire, words};
 
 /// Longest address of an image; a `data:` URL holds the image itself.
 const URL_CHARS_MAX: usize = 32 << 20;

@@ -6,7 +6,19 @@ use http::request::Parts as RequestParts;
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use toolgate_access::Principal;
 use toolgate_engine::intake::{Answer as Answers, Post};
+use toolgate_http::answer::Answer;
+use toolgate_http::body::Body;
+use toolgate_http::caller::Caller;
+use toolgate_http::client_tools::{Categories, ClientTools};
+use toolgate_http::describe::{BadBody, Missing, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::At;
+use toolgate_http::stream::{Follow, Mark, Until};
+use toolgate_http::ui_message::{Messages, earlier};
+use toolgate_http::wire::{AnyObject, TextOr, Words, wire};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::{MessageId, SpaceId};
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
@@ -15,18 +27,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::message::{MessageObject, Parts, Said};
-use crate::answer::{Answer, Saying, Streams};
-use crate::auth::Principal;
-use crate::body::Body;
-use crate::chat::{Categories, Messages, earlier};
-use crate::describe::{BadBody, Missing, Refused};
-use crate::problem::Refusal;
-use crate::query::At;
-use crate::stream::{Follow, Mark, Until};
-use crate::wire::{AnyObject, TextOr, Words, wire};
-use crate::{Shared, schema};
-
-use super::tools::ClientTools;
+use crate::events::stream;
+use crate::until::{Saying, Streams};
 
 /// Makes a repeated request harmless.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -116,7 +118,7 @@ pub(crate) struct PostedBody {
     post, path = "/v1/spaces/{space}/messages", operation_id = "post_message", tag = "messages",
     params(
         ("space" = inline(schema::SpaceId), Path),
-        ("until" = inline(Option<crate::describe::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+        ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
         ("idempotency-key" = inline(Option<schema::IdempotencyKey>), Header, description = "Makes a repeated request harmless for a day."),
     ),
     request_body = PostMessage,
@@ -128,14 +130,14 @@ pub(crate) struct PostedBody {
 )]
 pub(crate) async fn post(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(space): At<SpaceId>,
     Saying(streams): Saying,
     request: Repeatable,
     body: Body<PostMessage>,
 ) -> Result<Response, Refusal> {
     if who.user.is_some() {
-        door.reach_space(&who, space).await?;
+        door.access.reach_space(&who, space).await?;
     }
     let Body { value: body, bytes } = body;
     let message = Said::of(body.text, body.content, body.parts, body.message);
@@ -166,7 +168,7 @@ pub(crate) async fn post(
 #[utoipa::path(
     post, path = "/v1/runs", operation_id = "start_run", tag = "runs",
     params(
-        ("until" = inline(Option<crate::describe::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+        ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
         ("idempotency-key" = inline(Option<schema::IdempotencyKey>), Header, description = "Makes a repeated request harmless for a day."),
     ),
     request_body = StartRun,
@@ -178,7 +180,7 @@ pub(crate) async fn post(
 )]
 pub(crate) async fn start(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     Saying(streams): Saying,
     request: Repeatable,
     body: Body<StartRun>,
@@ -189,7 +191,7 @@ pub(crate) async fn start(
     let idempotency = request.idempotency(&who, &bytes, message.message_id);
     let space = body.space.or(body.space_id);
     if let (Some(space), Some(_)) = (space, who.user) {
-        door.reach_space(&who, space).await?;
+        door.access.reach_space(&who, space).await?;
     }
     let post = Post {
         project: who.project,
@@ -218,7 +220,7 @@ async fn say(
         Streams::UntilEnd | Streams::UntilPause => door.engine.post_and_follow(post).await?,
     };
     if let Some(run) = posted.run_id {
-        door.remember(who.project, run, posted.space_id);
+        door.access.remember(who.project, run, posted.space_id);
     }
     if let Some(events) = following {
         let until = match streams {
@@ -232,7 +234,7 @@ async fn say(
             after: posted.seq,
             until,
         };
-        return Ok(follow.stream(door, events));
+        return Ok(stream(follow, door, events));
     }
     let body = PostedBody {
         message_id: posted.message_id,
@@ -301,9 +303,9 @@ impl Repeatable {
     }
 }
 
-impl FromRequestParts<Shared> for Repeatable {
+impl<S: Sync> FromRequestParts<S> for Repeatable {
     type Rejection = Refusal;
-    async fn from_request_parts(parts: &mut RequestParts, _: &Shared) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut RequestParts, _: &S) -> Result<Self, Refusal> {
         let request = Sha256::new()
             .chain_update(parts.method.as_str())
             .chain_update([0])

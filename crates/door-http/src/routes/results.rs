@@ -5,7 +5,17 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use toolgate_access::Principal;
 use toolgate_engine::intake::{Receipt, Submission};
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::Body;
+use toolgate_http::caller::Caller;
+use toolgate_http::describe::{BadBody, Missing, Refused, Settled};
+use toolgate_http::problem::{ProblemBody, Refusal};
+use toolgate_http::query::At;
+use toolgate_http::stream::{Follow, Mark, Until};
+use toolgate_http::wire::{At as Place, List, Members, Text, TextOr, Wire, Words, wire};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -15,15 +25,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::answer::{Answer, Saying, Streams, ok};
-use crate::auth::Principal;
-use crate::body::Body;
-use crate::describe::{BadBody, Missing, Refused, Settled};
-use crate::problem::{ProblemBody, Refusal};
-use crate::query::At;
-use crate::stream::{Follow, Mark, Until};
-use crate::wire::{At as Place, List, Members, Text, TextOr, Wire, Words, wire};
-use crate::{Shared, schema};
+use crate::events::{open, stream};
+use crate::until::{Saying, Streams};
 
 /// Most results in one request: what one step may ask for.
 const RESULTS_MAX: usize = 64;
@@ -75,7 +78,7 @@ pub(crate) struct CallName(String);
 
 impl Wire for CallName {
     fn read(value: &RawValue, at: &Place<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
-        crate::wire::string(value, at, problems).map(Self)
+        toolgate_http::wire::string(value, at, problems).map(Self)
     }
     fn schema() -> RefOr<Schema> {
         <CallId as Wire>::schema()
@@ -99,7 +102,7 @@ impl Wire for ToolResults {
         }
     }
     fn schema() -> RefOr<Schema> {
-        crate::wire::component("ToolResults")
+        toolgate_http::wire::component("ToolResults")
     }
 }
 impl PartialSchema for ToolResults {
@@ -183,7 +186,7 @@ pub(crate) enum Taken {
     post, path = "/v1/runs/{run}/tool-results", operation_id = "submit_run_results", tag = "results",
     params(
         ("run" = inline(schema::RunId), Path),
-        ("until" = inline(Option<crate::describe::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+        ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
     ),
     request_body = ToolResults,
     responses(
@@ -197,12 +200,12 @@ pub(crate) enum Taken {
 )]
 pub(crate) async fn to_run(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(run): At<RunId>,
     Saying(streams): Saying,
     body: Body<ToolResults>,
 ) -> Result<Response, Refusal> {
-    let space = door.reach_run(&who, run, "run").await?;
+    let space = door.access.reach_run(&who, run, "run").await?;
     let within = Within {
         who,
         space,
@@ -216,7 +219,7 @@ pub(crate) async fn to_run(
     post, path = "/v1/spaces/{space}/tool-results", operation_id = "submit_space_results", tag = "results",
     params(
         ("space" = inline(schema::SpaceId), Path),
-        ("until" = inline(Option<crate::describe::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+        ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
     ),
     request_body = ToolResults,
     responses(
@@ -230,12 +233,12 @@ pub(crate) async fn to_run(
 )]
 pub(crate) async fn to_space(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(space): At<SpaceId>,
     Saying(streams): Saying,
     body: Body<ToolResults>,
 ) -> Result<Response, Refusal> {
-    door.reach_space(&who, space).await?;
+    door.access.reach_space(&who, space).await?;
     let within = Within {
         who,
         space,
@@ -266,7 +269,7 @@ async fn take(
         (ToolResults::One(one), Streams::UntilEnd | Streams::UntilPause) => {
             let (call, submission) = checked(door, &within, *one).await?;
             let (receipt, events) = door.engine.submit_and_follow(call, submission).await?;
-            Ok(within.follow(&receipt, streams).stream(door, events))
+            Ok(stream(within.follow(&receipt, streams), door, events))
         }
         (ToolResults::Many(many), _) => take_many(door, within, many, streams).await,
     }
@@ -298,7 +301,7 @@ async fn take_many(
         && one_run
         && let Some(first) = receipts.iter().min_by_key(|receipt| receipt.seq)
     {
-        return within.follow(first, streams).open(door).await;
+        return open(within.follow(first, streams), door).await;
     }
     let results = outcomes
         .into_iter()
@@ -351,7 +354,7 @@ async fn checked(door: &Shared, within: &Within, one: OneResult) -> Result<(Call
     let call: CallId = one.named().parse().map_err(|_| missing())?;
     let here = match within.run {
         Some(run) => call.run == run,
-        None => door.reach_run(&within.who, call.run, "call").await? == within.space,
+        None => door.access.reach_run(&within.who, call.run, "call").await? == within.space,
     };
     if !here || one.run_id.is_some_and(|run| run != call.run) {
         return Err(missing());

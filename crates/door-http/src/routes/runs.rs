@@ -2,18 +2,19 @@
 
 use axum::extract::State;
 use serde::Serialize;
+use toolgate_access::Principal;
 use toolgate_engine::store::RunFilter;
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::caller::Caller;
+use toolgate_http::describe::{BackendOnly, BadQuery, Missing, Refused, Settled};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::{At, Query};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::Status;
 use toolgate_kernel::id::{RunId, SpaceId};
 use utoipa::ToSchema;
 
-use crate::answer::{Answer, ok};
-use crate::auth::Principal;
-use crate::describe::{BackendOnly, BadQuery, Missing, Refused, Settled};
-use crate::problem::Refusal;
-use crate::query::{At, Query};
 use crate::snapshot::{RunBody, RunSummary};
-use crate::{Shared, schema};
 
 /// A page of runs, newest first.
 #[derive(Serialize, ToSchema)]
@@ -52,12 +53,12 @@ pub(crate) struct RunStopped {
 )]
 pub(crate) async fn list(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     query: Query,
 ) -> Result<Answer<RunList>, Refusal> {
     let space = match query.read::<SpaceId>("space")? {
         Some(space) => {
-            door.reach_space(&who, space).await?;
+            door.access.reach_space(&who, space).await?;
             Some(space)
         }
         None if who.user.is_some() => {
@@ -84,11 +85,11 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn of_space(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(space): At<SpaceId>,
     query: Query,
 ) -> Result<Answer<RunList>, Refusal> {
-    door.reach_space(&who, space).await?;
+    door.access.reach_space(&who, space).await?;
     page(&door, &who, Some(space), None, &query).await
 }
 
@@ -130,11 +131,11 @@ async fn page(
 )]
 pub(crate) async fn get(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(run): At<RunId>,
 ) -> Result<Answer<RunBody>, Refusal> {
     // The log is read after the row: what the row says has happened is in it.
-    let record = door.run(&who, run).await?;
+    let record = door.access.run(&who, run).await?;
     let state = door.engine.run_state(run, who.audience()).await?;
     Ok(ok(RunBody::of(record, &state, who.audience())))
 }
@@ -147,10 +148,10 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn cancel(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(run): At<RunId>,
 ) -> Result<Answer<RunStopped>, Refusal> {
-    door.reach_run(&who, run, "run").await?;
+    door.access.reach_run(&who, run, "run").await?;
     let status = door.engine.cancel(run).await?;
     Ok(ok(RunStopped {
         run_id: run,

@@ -3,7 +3,17 @@
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
+use toolgate_access::Principal;
+use toolgate_access::SUBJECT_CHARS_MAX;
 use toolgate_engine::store::SpaceRecord;
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::MaybeBody;
+use toolgate_http::caller::{Backend, Caller};
+use toolgate_http::describe::{BackendOnly, BadBody, BadQuery, Missing, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::{At, Query};
+use toolgate_http::wire::{AnyObject, List, Text, wire};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::{EntityId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
@@ -11,15 +21,7 @@ use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::answer::{Answer, ok};
-use crate::auth::{Backend, Principal};
-use crate::body::MaybeBody;
-use crate::describe::{BackendOnly, BadBody, BadQuery, Missing, Refused};
-use crate::jwt::SUBJECT_CHARS_MAX;
-use crate::problem::Refusal;
-use crate::query::{At, Query};
-use crate::wire::{AnyObject, List, Text, wire};
-use crate::{Shared, schema};
+use super::agents;
 
 /// Most members that a space is made with.
 const MEMBERS_MAX: usize = 100;
@@ -95,18 +97,18 @@ pub(crate) struct SpaceList {
 )]
 pub(crate) async fn create(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     MaybeBody(body): MaybeBody<CreateSpace>,
 ) -> Result<Answer<SpaceBody>, Refusal> {
     if body.members.is_some() && who.user.is_some() {
         return Err(Refusal::forbidden("naming members needs a secret key"));
     }
     if let Some(agent) = &body.agent {
-        door.has_agent(who.project, agent).await?;
+        agents::exists(&door, who.project, agent).await?;
     }
     let mut members: Vec<EntityId> = who.entity().into_iter().collect();
     for named in body.members.into_iter().flat_map(|list| list.0) {
-        let entity = door.entity(who.project, &named.0).await?;
+        let entity = door.access.entity(who.project, &named.0).await?;
         if !members.contains(&entity) {
             members.push(entity);
         }
@@ -135,7 +137,7 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn list(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     query: Query,
 ) -> Result<Answer<SpaceList>, Refusal> {
     let limit = query.limit()?;
@@ -163,10 +165,10 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn get(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     At(space): At<SpaceId>,
 ) -> Result<Answer<SpaceBody>, Refusal> {
-    Ok(ok(door.space(&who, space).await?.into()))
+    Ok(ok(door.access.space(&who, space).await?.into()))
 }
 
 /// Lets an entity take part: named by its id, or by its subject, which makes one that is new.
@@ -183,9 +185,12 @@ pub(crate) async fn add_member(
     Backend(project): Backend,
     At((space, entity)): At<(SpaceId, String)>,
 ) -> Result<StatusCode, Refusal> {
-    let backend = Principal { project, user: None };
-    door.reach_space(&backend, space).await?;
-    let entity = door.entity(project, super::entities::subject(&entity)?).await?;
+    let backend = Principal::backend(project);
+    door.access.reach_space(&backend, space).await?;
+    let entity = door
+        .access
+        .entity(project, super::entities::subject(&entity)?)
+        .await?;
     door.engine.store().add_member(space, entity).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -204,9 +209,10 @@ pub(crate) async fn remove_member(
     Backend(project): Backend,
     At((space, entity)): At<(SpaceId, String)>,
 ) -> Result<StatusCode, Refusal> {
-    let backend = Principal { project, user: None };
-    door.reach_space(&backend, space).await?;
+    let backend = Principal::backend(project);
+    door.access.reach_space(&backend, space).await?;
     let entity = door
+        .access
         .known_entity(project, super::entities::subject(&entity)?)
         .await?;
     door.engine.store().remove_member(space, entity).await?;

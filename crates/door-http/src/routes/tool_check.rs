@@ -4,6 +4,14 @@ use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use toolgate_http::Shared;
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::Body;
+use toolgate_http::caller::Caller;
+use toolgate_http::describe::{BackendOnly, BadBody, Refused};
+use toolgate_http::problem::{FaultBody, Refusal};
+use toolgate_http::schema::Any;
+use toolgate_http::wire::{At, Wire, component, wire, words};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::schema::Profile;
@@ -13,14 +21,6 @@ use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::tools::PlacementWord;
-use crate::Shared;
-use crate::answer::{Answer, ok};
-use crate::auth::Principal;
-use crate::body::Body;
-use crate::describe::{BackendOnly, BadBody, Refused};
-use crate::problem::{FaultBody, Refusal};
-use crate::schema::Any;
-use crate::wire::{At, Wire, component, wire, words};
 
 /// A definition, or a list of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,7 +126,7 @@ impl From<&Tool> for SoundTool {
 )]
 pub(crate) async fn validate(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     body: Body<ValidateTools>,
 ) -> Result<Answer<Validated>, Refusal> {
     let ValidateTools { tools, profile } = body.value;

@@ -6,16 +6,15 @@ use std::time::Duration;
 use axum::extract::State;
 use serde::Serialize;
 use toolgate_engine::usage::{Day, Percentiles, Usage};
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::caller::Backend;
+use toolgate_http::describe::{BackendOnly, BadQuery, Missing, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::{At, Query};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::name::ToolName;
 use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
-
-use crate::answer::{Answer, ok};
-use crate::auth::Backend;
-use crate::describe::{BackendOnly, BadQuery, Missing, Refused};
-use crate::problem::Refusal;
-use crate::query::{At, Query};
-use crate::{Shared, schema};
 
 /// How far back the figures go when nobody says.
 const SINCE_DEFAULT: Duration = Duration::from_hours(30 * 24);

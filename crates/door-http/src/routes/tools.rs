@@ -1,80 +1,21 @@
-//! Tools: which there are, and those that a request brings.
+//! The tools of agents.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Serialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
-use toolgate_engine::Engine;
+use toolgate_access::Principal;
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::caller::Caller;
+use toolgate_http::describe::{BackendOnly, BadQuery, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::Query;
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::{Agent, Provider};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
-use toolgate_kernel::problem::Problem;
-use toolgate_kernel::tool::{self, ClientTool, Placement, Tool, Toolbox};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ArrayBuilder, Schema};
-use utoipa::{PartialSchema, ToSchema};
-
-use crate::answer::{Answer, ok};
-use crate::auth::Principal;
-use crate::describe::{BackendOnly, BadQuery, Refused};
-use crate::problem::Refusal;
-use crate::query::Query;
-use crate::schema::Any;
-use crate::wire::{At, Wire, component};
-use crate::{Shared, schema};
-
-/// Definitions that came with a request, not checked yet.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ClientTools(Value);
-
-impl ClientTools {
-    /// Checks them; `pointer` is where they stand in the body.
-    pub fn check(&self, engine: &Engine, pointer: &str) -> Result<Vec<ClientTool>, Vec<Problem>> {
-        engine.client_tools(&self.0, pointer)
-    }
-}
-
-impl Wire for ClientTools {
-    fn read(value: &RawValue, _: &At<'_>, _: &mut Vec<Problem>) -> Option<Self> {
-        Some(Self(
-            serde_json::from_str(value.get()).expect("the body was checked"),
-        ))
-    }
-    fn schema() -> RefOr<Schema> {
-        ArrayBuilder::new().items(component("NewClientTool")).into()
-    }
-    fn components(components: &mut Vec<(String, RefOr<Schema>)>) {
-        components.push(("NewClientTool".into(), <Any as PartialSchema>::schema()));
-        components.push(("ClientTool".into(), <ClientToolBody as PartialSchema>::schema()));
-    }
-}
-
-/// A tool that the caller of a run executes itself.
-#[derive(ToSchema)]
-#[schema(as = ClientTool, rename_all = "camelCase")]
-#[expect(dead_code, reason = "describes what the kernel keeps")]
-pub(crate) struct ClientToolBody {
-    /// What the model calls it.
-    name: String,
-    /// What the model is told.
-    description: String,
-    /// JSON Schema of the input.
-    #[schema(value_type = Object)]
-    parameters: Value,
-    /// JSON Schema of the output.
-    #[schema(value_type = Option<Object>)]
-    output_schema: Option<Value>,
-    /// Deadline of an answer, in milliseconds.
-    timeout_ms: Option<u64>,
-    /// Its author's number for this state of it.
-    version: Option<String>,
-    /// Set when it should not be used any more.
-    deprecated: Option<String>,
-    /// What the caller calls it, when the run had to call it something else.
-    given_name: Option<String>,
-}
+use toolgate_kernel::tool::{self, Placement, Tool, Toolbox};
+use utoipa::ToSchema;
 
 /// A tool of an agent.
 #[derive(Serialize, ToSchema)]
@@ -174,7 +115,7 @@ pub(crate) enum FormatWord {
 )]
 pub(crate) async fn list(
     State(door): State<Shared>,
-    who: Principal,
+    Caller(who): Caller,
     query: Query,
 ) -> Result<Answer<FoundTools>, Refusal> {
     let (wanted, format) = (wanted(&query), format(&query)?);

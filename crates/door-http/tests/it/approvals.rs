@@ -1,8 +1,8 @@
 //! Decisions.
 
 use serde_json::{Value, json};
+use toolgate_testkit_http::client::{Client, numbered, of};
 
-use crate::client::{Client, numbered, of};
 use crate::world::World;
 
 /// A run that waits for a decision: its id and the question's.

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use serde_json::json;
-use toolgate_door_http::{Auth, Rate};
+use toolgate_access::{Auth, Rate};
 
 use crate::world::{FAR, OTHER_PUBLIC, PUBLIC, SECRET, World, project, token};
 

@@ -4,10 +4,9 @@ use axum::body::Body;
 use http::Method;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use toolgate_testkit_http::client::Told;
 
-use crate::client::Told;
-use crate::contract;
-use crate::world::{BODY_BYTES_MAX, World};
+use crate::world::{BODY_BYTES_MAX, CONTRACT, World};
 
 async fn sent(world: &World, kind: &str, body: impl Into<Body>) -> Told {
     let client = if kind.is_empty() {
@@ -218,7 +217,7 @@ proptest! {
             let told = world.backend().post("/v1/runs", body.clone()).await;
             // 404: the agent is not there.
             let taken = [201, 404].contains(&told.status.as_u16());
-            let fits = contract::takes(&Method::POST, "/v1/runs", &body);
+            let fits = CONTRACT.takes(&Method::POST, "/v1/runs", &body);
             assert_eq!(taken, fits, "{body} gave {} {}", told.status, told.body);
         });
     }

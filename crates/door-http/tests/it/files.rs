@@ -7,8 +7,8 @@ use toolgate_engine::records::Receipt;
 use toolgate_engine::workspace::{FileInfo, Place};
 use toolgate_kernel::id::CallId;
 use toolgate_kernel::time::Time;
+use toolgate_testkit_http::client::{Client, Told};
 
-use crate::client::{Client, Told};
 use crate::world::{FILE_BYTES_MAX, World, project};
 
 async fn put(client: &Client<'_>, path: &str, data: impl Into<Body>) -> Told {

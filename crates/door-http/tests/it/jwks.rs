@@ -10,7 +10,7 @@ use axum::routing::get;
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
-use toolgate_engine::store::ProjectRecord;
+use toolgate_engine::store::{Directory, ProjectRecord};
 use toolgate_kernel::time::Time;
 
 use crate::world::{FAR, PUBLIC, World, project};

@@ -3,8 +3,8 @@
 use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
+use toolgate_testkit_http::client::{Client, Told};
 
-use crate::client::{Client, Told};
 use crate::world::World;
 
 const DOCUMENTS: &str = "/v1/knowledge/documents";

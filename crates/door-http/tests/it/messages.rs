@@ -1,8 +1,8 @@
 //! Saying something.
 
 use serde_json::{Value, json};
+use toolgate_testkit_http::client::of;
 
-use crate::client::of;
 use crate::world::World;
 
 async fn space(world: &World) -> String {

@@ -1,8 +1,8 @@
 //! The intake contract over HTTP.
 
 use serde_json::{Value, json};
+use toolgate_testkit_http::client::{Client, Sent, numbered, of};
 
-use crate::client::{Client, Sent, numbered, of};
 use crate::world::World;
 
 /// A run that waits for one client call.

@@ -1,8 +1,8 @@
 //! Event streams: when they end, and coming back to them.
 
 use serde_json::{Value, json};
+use toolgate_testkit_http::client::{kinds, of};
 
-use crate::client::{Sent, kinds, of};
 use crate::world::{HEARTBEAT, World};
 
 #[tokio::test]
@@ -338,7 +338,7 @@ async fn a_reader_that_does_not_keep_up_is_cut_and_misses_nothing_when_it_comes_
     let mut read = Vec::new();
     let mut last = String::new();
     while let Some(block) = slow.block().await {
-        read.extend(Sent::parse(&block));
+        read.extend(slow.parse(&block));
         last = block;
     }
     assert!(last.contains("too slow"), "{last}");

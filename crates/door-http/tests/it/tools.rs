@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use toolgate_kernel::tool::Conflict;
+use toolgate_testkit_http::client::{Sent, of};
 
-use crate::client::{Sent, of};
 use crate::world::{World, agent};
 
 fn beep() -> Value {

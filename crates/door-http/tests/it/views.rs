@@ -2,8 +2,8 @@
 
 use http_body_util::BodyExt;
 use serde_json::json;
+use toolgate_testkit_http::client::{Client, kinds, of};
 
-use crate::client::{Client, kinds, of};
 use crate::world::{HIDDEN, World};
 
 /// Everything a client can read of a run, as bytes.

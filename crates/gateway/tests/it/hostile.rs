@@ -3,7 +3,7 @@
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolgate_door_http::keys;
+use toolgate_access::keys;
 use toolgate_engine::store::{Directory, KeyKind, ProjectRecord, Store};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::time::Time;

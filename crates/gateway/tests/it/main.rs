@@ -18,6 +18,7 @@ mod injection;
 mod intake;
 mod kill;
 mod mail;
+mod openapi;
 mod outside;
 mod parallel;
 mod plans;

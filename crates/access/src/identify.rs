@@ -1,0 +1,166 @@
+//! Who is asking. A secret key is its project's backend; a public key with a token is one user of it; the
+//! operator's key is the operator.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use toolgate_engine::store::{EntityRecord, KeyKind, ProjectRecord, StoreError};
+use toolgate_kernel::agent::Secret;
+use toolgate_kernel::id::{EntityId, KeyId, ProjectId};
+use uuid::Uuid;
+
+use crate::jwt::verify;
+use crate::rate::Asker;
+use crate::{Access, AccessError, Auth, Credentials, Identity, Principal, User, keys};
+
+/// How long a key is known without asking the store: also how long a key that another node removed still
+/// opens this one.
+pub(crate) const KEY_KNOWN: Duration = Duration::from_secs(5);
+/// Keys, and users, that are known at once.
+pub(crate) const KNOWN_MAX: usize = 10_000;
+
+/// A key that exists.
+#[derive(Clone)]
+pub(crate) struct KnownKey {
+    id: KeyId,
+    kind: KeyKind,
+    project: Arc<ProjectRecord>,
+}
+
+impl Access {
+    /// The principal that everybody is, when no keys are asked for.
+    pub fn open(&self) -> Option<Principal> {
+        match self.auth {
+            Auth::Keys => None,
+            Auth::Open(project) => Some(Principal::backend(project)),
+        }
+    }
+
+    /// Who shows these credentials. Counts one request of theirs.
+    pub async fn identify(&self, credentials: Credentials) -> Result<Identity, AccessError> {
+        let (asker, who) = match credentials {
+            Credentials::Key(key) if self.is_operator_key(&key) => (Asker::Operator, Identity::Operator),
+            Credentials::Key(key) if key.starts_with(keys::prefix(KeyKind::Secret)) => {
+                let key = self.known_key(&key, KeyKind::Secret).await?;
+                let who = Principal::backend(key.project.id);
+                (Asker::Key(key.id, None), Identity::Principal(who))
+            }
+            Credentials::Key(_) => {
+                return Err(AccessError::unauthenticated(
+                    "the bearer is no secret key (sk_…); a user's token comes with a public key in x-public-key",
+                ));
+            }
+            Credentials::User { key, token } => {
+                let key = self.known_key(&key, KeyKind::Public).await?;
+                let user = self.user(&key.project, &token).await?;
+                let who = Principal {
+                    project: key.project.id,
+                    user: Some(user),
+                };
+                (Asker::Key(key.id, Some(user.entity)), Identity::Principal(who))
+            }
+        };
+        self.limiter.check(asker).map_err(AccessError::RateLimited)?;
+        Ok(who)
+    }
+
+    /// The operator shows these credentials. Also where no project asks for keys.
+    pub async fn operator(&self, credentials: Credentials) -> Result<(), AccessError> {
+        match self.identify(credentials).await? {
+            Identity::Operator => Ok(()),
+            Identity::Principal(_) => Err(AccessError::Forbidden("this needs the operator's key")),
+        }
+    }
+
+    /// Somebody in a project shows these credentials.
+    pub async fn principal(&self, credentials: Credentials) -> Result<Principal, AccessError> {
+        match self.identify(credentials).await? {
+            Identity::Principal(who) => Ok(who),
+            // A project's key is missing, as it would be with any other key that opens no project.
+            Identity::Operator => Err(AccessError::unauthenticated(
+                "the operator's key manages projects and opens none; send a key of the project",
+            )),
+        }
+    }
+
+    /// A removed key opens nothing from now on.
+    pub fn forget_key(&self, key: KeyId) {
+        self.keys.forget(|known| known.id == key);
+    }
+
+    /// Compares in constant time: how long it takes tells nothing about the key but its length.
+    fn is_operator_key(&self, key: &str) -> bool {
+        let operator = self.operator_key.as_ref().map(Secret::expose);
+        operator.is_some_and(|operator| verify_slices_are_equal(operator.as_bytes(), key.as_bytes()).is_ok())
+    }
+
+    async fn known_key(&self, key: &str, kind: KeyKind) -> Result<KnownKey, AccessError> {
+        let hash = keys::hash(key);
+        let known = match self.keys.get(&hash) {
+            Some(known) => Some(known),
+            None => self.stored_key(hash).await?,
+        };
+        known
+            .filter(|known| known.kind == kind)
+            .ok_or_else(|| AccessError::unauthenticated("the key is not known"))
+    }
+
+    async fn stored_key(&self, hash: [u8; 32]) -> Result<Option<KnownKey>, StoreError> {
+        let Some(key) = self.directory.key(hash).await? else {
+            return Ok(None);
+        };
+        let Some(project) = self.directory.project(key.project).await? else {
+            return Ok(None);
+        };
+        let known = KnownKey {
+            id: key.id,
+            kind: key.kind,
+            project: Arc::new(project),
+        };
+        self.keys.put(hash, known.clone());
+        Ok(Some(known))
+    }
+
+    async fn user(&self, project: &ProjectRecord, token: &str) -> Result<User, AccessError> {
+        let claims = verify(token, project, &self.jwks, self.clock.now()).await?;
+        let entity = self.entity_of(project.id, claims.subject).await?;
+        Ok(User {
+            entity,
+            expires: claims.expires,
+        })
+    }
+
+    /// The entity of a subject; made when it is seen for the first time.
+    pub(crate) async fn entity_of(
+        &self,
+        project: ProjectId,
+        subject: String,
+    ) -> Result<EntityId, StoreError> {
+        let known = (project, subject);
+        if let Some(entity) = self.entities.get(&known) {
+            return Ok(entity);
+        }
+        let entity = match self.directory.entity_of(project, &known.1).await? {
+            Some(entity) => entity.id,
+            None => {
+                let person = self.person(project, known.1.clone());
+                self.directory.put_entity(person).await?.id
+            }
+        };
+        self.entities.put(known, entity);
+        Ok(entity)
+    }
+
+    fn person(&self, project: ProjectId, subject: String) -> EntityRecord {
+        EntityRecord {
+            id: EntityId::new(Uuid::now_v7()),
+            project,
+            subject,
+            kind: "person".into(),
+            name: None,
+            metadata: None,
+            created: self.clock.now(),
+        }
+    }
+}

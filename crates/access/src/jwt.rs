@@ -1,0 +1,102 @@
+//! The tokens of a project's users: who signed them and for whom.
+
+use std::time::Duration;
+
+use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
+use serde::Deserialize;
+use toolgate_engine::store::ProjectRecord;
+use toolgate_kernel::time::Time;
+
+use crate::AccessError;
+use crate::jwks::Jwks;
+
+/// Longest token that is looked at.
+const TOKEN_BYTES_MAX: usize = 8 * 1024;
+/// Longest subject (`sub`) of a user, in characters.
+pub const SUBJECT_CHARS_MAX: usize = 256;
+/// How far the signer's clock may be from ours.
+const LEEWAY: Duration = Duration::from_secs(30);
+
+/// What a token says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Claims {
+    /// The user.
+    pub subject: String,
+    /// Until when it holds, our clock's error included.
+    pub expires: Time,
+}
+
+/// Checks a token by the key that its algorithm calls for: the project's secret for HS256, its published
+/// keys for RS256, ES256 and EdDSA. So a published key can never pass as a secret.
+pub(crate) async fn verify(
+    token: &str,
+    project: &ProjectRecord,
+    jwks: &Jwks,
+    now: Time,
+) -> Result<Claims, AccessError> {
+    if token.len() > TOKEN_BYTES_MAX {
+        return Err(AccessError::unauthenticated("the token is too long"));
+    }
+    let header = decode_header(token).map_err(|_| AccessError::unauthenticated("the token is not a JWT"))?;
+    if header.crit.is_some() {
+        return Err(AccessError::unauthenticated(
+            "the token asks for an extension that is not known here",
+        ));
+    }
+    let key = signer(&header, project, jwks).await?;
+    let mut validation = Validation::new(header.alg);
+    // Time is told by the engine's clock, below. An audience is the project's business: it names none here.
+    validation.validate_exp = false;
+    validation.validate_aud = false;
+
+    #[derive(Deserialize)]
+    struct Said {
+        sub: Option<String>,
+        exp: Option<f64>,
+        nbf: Option<f64>,
+    }
+    let said = decode::<Said>(token, &key, &validation).map_err(told)?.claims;
+    let moment = |seconds: f64| Time((seconds * 1000.0) as i64);
+    let expires = said
+        .exp
+        .map(moment)
+        .ok_or(AccessError::unauthenticated("the token has no exp"))?
+        .after(LEEWAY);
+    if expires <= now {
+        return Err(AccessError::unauthenticated("the token has expired"));
+    }
+    if said.nbf.is_some_and(|nbf| moment(nbf) > now.after(LEEWAY)) {
+        return Err(AccessError::unauthenticated("the token is not valid yet"));
+    }
+    match said.sub {
+        Some(subject) if (1..=SUBJECT_CHARS_MAX).contains(&subject.chars().count()) => {
+            Ok(Claims { subject, expires })
+        }
+        Some(_) => Err(AccessError::Unauthenticated(format!(
+            "the token's sub must have 1 to {SUBJECT_CHARS_MAX} characters"
+        ))),
+        None => Err(AccessError::unauthenticated(
+            "the token names nobody: sub is missing",
+        )),
+    }
+}
+
+async fn signer(header: &Header, project: &ProjectRecord, jwks: &Jwks) -> Result<DecodingKey, AccessError> {
+    match (header.alg, &project.jwt_secret, &project.jwks_url) {
+        (Algorithm::HS256, Some(secret), _) => Ok(DecodingKey::from_secret(secret.as_bytes())),
+        (Algorithm::RS256 | Algorithm::ES256 | Algorithm::EdDSA, _, Some(url)) => {
+            jwks.key(url, header.kid.as_deref(), header.alg).await
+        }
+        (other, ..) => Err(AccessError::Unauthenticated(format!(
+            "the project accepts no tokens that are signed with {other:?}"
+        ))),
+    }
+}
+
+fn told(error: jsonwebtoken::errors::Error) -> AccessError {
+    use jsonwebtoken::errors::ErrorKind;
+    AccessError::Unauthenticated(match error.kind() {
+        ErrorKind::MissingRequiredClaim(claim) => format!("the token has no {claim}"),
+        _ => "the token is not valid".into(),
+    })
+}

@@ -1,0 +1,185 @@
+//! Who is asking, what they may reach, and whether they still may. Speaks no protocol: a door parses
+//! [`Credentials`] from its requests, gets an [`Identity`] for them, and maps [`AccessError`] to its own codes.
+//! What is remembered here (keys, users, where a run belongs) may be forgotten at any time.
+//!
+//! Start with [`Access`]; then `identify` (keys, tokens, rate limits) and `reach` (project, spaces, runs).
+
+mod cache;
+mod identify;
+mod jwks;
+mod jwt;
+pub mod keys;
+mod rate;
+mod reach;
+
+use std::sync::Arc;
+
+use cache::Cache;
+use toolgate_engine::clock::Clock;
+use toolgate_engine::store::{Directory, Runs, StoreError};
+use toolgate_kernel::agent::Secret;
+use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::time::Time;
+use toolgate_kernel::view::Audience;
+
+pub use jwt::SUBJECT_CHARS_MAX;
+
+/// Settings of access.
+#[derive(Clone)]
+pub struct AccessSettings {
+    /// Whether callers need a key.
+    pub auth: Auth,
+    /// Requests of one key, and of one user of a public key.
+    pub rate: Rate,
+    /// The operator's key; without one nobody is the operator.
+    pub operator_key: Option<Secret>,
+}
+
+/// Whether callers need a key.
+#[derive(Debug, Clone, Copy)]
+pub enum Auth {
+    /// Every caller shows a key.
+    Keys,
+    /// Everybody is this project's backend, for trying out; the gateway allows it on loopback only.
+    Open(ProjectId),
+}
+
+/// A rate limit.
+#[derive(Debug, Clone, Copy)]
+pub struct Rate {
+    /// Requests per second in the long run.
+    pub per_second: u32,
+    /// Requests at once.
+    pub burst: u32,
+}
+
+/// What a caller shows of itself, parsed by a door. A new way to sign in (a session) is one more variant here.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Credentials {
+    /// A key that stands alone: a project's secret key, or the operator's key.
+    Key(String),
+    /// A public key and its user's token.
+    User {
+        /// The public key.
+        key: String,
+        /// The JWT.
+        token: String,
+    },
+}
+
+/// Who is asking.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Identity {
+    /// Whoever runs the gateway: manages projects, and sees no project's data.
+    Operator,
+    /// Somebody in a project.
+    Principal(Principal),
+}
+
+/// Somebody in a project: its backend, or one of its users.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Principal {
+    /// The project.
+    pub project: ProjectId,
+    /// The user; none for the project's backend.
+    pub user: Option<User>,
+}
+
+/// A user of a project.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct User {
+    /// The user's entity.
+    pub entity: EntityId,
+    /// When its token expires.
+    pub expires: Time,
+}
+
+impl Principal {
+    /// The backend of a project.
+    pub fn backend(project: ProjectId) -> Self {
+        Self { project, user: None }
+    }
+    /// What it may see of events.
+    pub fn audience(&self) -> Audience {
+        match self.user {
+            None => Audience::Secret,
+            Some(_) => Audience::Public,
+        }
+    }
+    /// Its entity in spaces; a backend has none.
+    pub fn entity(&self) -> Option<EntityId> {
+        self.user.map(|user| user.entity)
+    }
+}
+
+/// Why access was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// It is not known who asks, and why.
+    #[error("{0}")]
+    Unauthenticated(String),
+    /// The caller is known, and may not.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// It does not exist, or this caller must not learn that it does.
+    #[error("{0}")]
+    NotFound(String),
+    /// Too many requests: one may come again after so many seconds.
+    #[error("too many requests; wait {0} s")]
+    RateLimited(u64),
+    /// It cannot be decided now.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl AccessError {
+    fn unauthenticated(words: impl Into<String>) -> Self {
+        Self::Unauthenticated(words.into())
+    }
+    /// There is no such `what`, for this caller.
+    pub fn not_found(what: &str) -> Self {
+        Self::NotFound(format!("there is no such {what}"))
+    }
+}
+
+/// Decides who is asking and what they may reach. One for all doors of a gateway, so that they share rate limits.
+pub struct Access {
+    directory: Arc<dyn Directory>,
+    runs: Arc<dyn Runs>,
+    clock: Arc<dyn Clock>,
+    auth: Auth,
+    operator_key: Option<Secret>,
+    keys: Cache<[u8; 32], identify::KnownKey>,
+    entities: Cache<(ProjectId, String), EntityId>,
+    places: Cache<RunId, (ProjectId, SpaceId)>,
+    spaces: Cache<SpaceId, ProjectId>,
+    limiter: rate::Limiter,
+    jwks: jwks::Jwks,
+}
+
+impl Access {
+    /// Access to these projects and their runs.
+    pub fn new(
+        directory: Arc<dyn Directory>,
+        runs: Arc<dyn Runs>,
+        clock: Arc<dyn Clock>,
+        settings: AccessSettings,
+    ) -> Self {
+        Self {
+            directory,
+            runs,
+            clock,
+            auth: settings.auth,
+            operator_key: settings.operator_key,
+            keys: Cache::new(identify::KNOWN_MAX, identify::KEY_KNOWN),
+            entities: Cache::new(identify::KNOWN_MAX, identify::KEY_KNOWN),
+            places: Cache::new(reach::PLACES_MAX, reach::PLACE_KNOWN),
+            spaces: Cache::new(reach::PLACES_MAX, reach::PLACE_KNOWN),
+            limiter: rate::Limiter::new(settings.rate),
+            jwks: jwks::Jwks::default(),
+        }
+    }
+}

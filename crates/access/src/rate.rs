@@ -1,0 +1,56 @@
+//! How often one caller may ask.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use governor::clock::{Clock, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use toolgate_kernel::id::{EntityId, KeyId};
+
+use crate::Rate;
+
+/// After so many checks, whoever has been silent is forgotten.
+const CHECKS_PER_SWEEP: u32 = 4096;
+
+/// Whose requests are counted together. The users of one public key count apart, so that none of them locks the
+/// others out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Asker {
+    Operator,
+    Key(KeyId, Option<EntityId>),
+}
+
+/// Counts requests.
+pub(crate) struct Limiter {
+    requests: DefaultKeyedRateLimiter<Asker>,
+    checks: AtomicU32,
+    clock: DefaultClock,
+}
+
+impl Limiter {
+    /// A rate of zero counts as one.
+    pub fn new(rate: Rate) -> Self {
+        let at_least_one = |n: u32| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        let quota = Quota::per_second(at_least_one(rate.per_second)).allow_burst(at_least_one(rate.burst));
+        Self {
+            requests: RateLimiter::keyed(quota),
+            checks: AtomicU32::new(0),
+            clock: DefaultClock::default(),
+        }
+    }
+    /// Counts one request; when it is one too many, says after how many seconds to come back.
+    pub fn check(&self, asker: Asker) -> Result<(), u64> {
+        if self
+            .checks
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(CHECKS_PER_SWEEP)
+        {
+            self.requests.retain_recent();
+            self.requests.shrink_to_fit();
+        }
+        self.requests.check_key(&asker).map_err(|refused| {
+            let wait = refused.wait_time_from(self.clock.now());
+            wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+        })
+    }
+}

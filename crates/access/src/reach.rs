@@ -1,0 +1,132 @@
+//! What a principal may reach: its project, and for a user the spaces it is a member of. Everything else does
+//! not exist for it: [`AccessError::NotFound`], not `Forbidden`.
+
+use std::time::Duration;
+
+use toolgate_engine::store::{RunRecord, SpaceRecord, StoreError};
+use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
+
+use crate::{Access, AccessError, Principal};
+
+/// How long it is remembered where a run belongs. It never moves, so this bounds memory, not staleness.
+pub(crate) const PLACE_KNOWN: Duration = Duration::from_secs(3600);
+/// Runs and spaces that are remembered.
+pub(crate) const PLACES_MAX: usize = 20_000;
+
+impl Access {
+    /// A run's row, when `who` may reach it.
+    pub async fn run(&self, who: &Principal, run: RunId) -> Result<RunRecord, AccessError> {
+        let missing = || AccessError::not_found("run");
+        let record = self.runs.run(run).await?.ok_or_else(missing)?;
+        let place = (record.project, record.space);
+        self.places.put(run, place);
+        match self.reaches(who, place).await? {
+            true => Ok(record),
+            false => Err(missing()),
+        }
+    }
+
+    /// The space of a run that `who` may reach. `what` names the thing that was asked for: the run, or a call or an
+    /// approval of it.
+    pub async fn reach_run(&self, who: &Principal, run: RunId, what: &str) -> Result<SpaceId, AccessError> {
+        let missing = || AccessError::not_found(what);
+        let place = match self.places.get(&run) {
+            Some(place) => place,
+            None => {
+                let record = self.runs.run(run).await?.ok_or_else(missing)?;
+                self.places.put(run, (record.project, record.space));
+                (record.project, record.space)
+            }
+        };
+        match self.reaches(who, place).await? {
+            true => Ok(place.1),
+            false => Err(missing()),
+        }
+    }
+
+    /// A space's row, when `who` may reach it.
+    pub async fn space(&self, who: &Principal, space: SpaceId) -> Result<SpaceRecord, AccessError> {
+        let record = self.directory.space(space).await?;
+        record
+            .filter(|record| is_in(who, record))
+            .ok_or_else(|| AccessError::not_found("space"))
+    }
+
+    /// Fails unless `who` may reach the space. A backend's spaces are remembered; a user may be taken out at any
+    /// time, so its membership is read each time.
+    pub async fn reach_space(&self, who: &Principal, space: SpaceId) -> Result<(), AccessError> {
+        if who.user.is_none() && self.spaces.get(&space) == Some(who.project) {
+            return Ok(());
+        }
+        let record = self.space(who, space).await?;
+        self.spaces.put(space, record.project);
+        Ok(())
+    }
+
+    /// Fails when the space exists and `who` may not reach it; one that does not exist yet may be made. `what` names
+    /// the thing that was asked for.
+    pub async fn reach_if_made(
+        &self,
+        who: &Principal,
+        space: SpaceId,
+        what: &str,
+    ) -> Result<(), AccessError> {
+        match self.directory.space(space).await? {
+            Some(record) if !is_in(who, &record) => Err(AccessError::not_found(what)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the reader of a long stream may go on: a user's token expires, a member may be taken out.
+    pub async fn still_reaches(&self, who: &Principal, space: SpaceId) -> bool {
+        let Some(user) = who.user else {
+            return true;
+        };
+        let in_time = self.clock.now() < user.expires;
+        // A store that does not answer now is no reason to cut a reader who was let in.
+        in_time && self.is_member(who, space).await.unwrap_or(true)
+    }
+
+    /// Remembers a run that was just made.
+    pub fn remember(&self, project: ProjectId, run: RunId, space: SpaceId) {
+        self.places.put(run, (project, space));
+        self.spaces.put(space, project);
+    }
+
+    /// The entity that a backend means, by id or subject; a subject that is new makes one.
+    pub async fn entity(&self, project: ProjectId, named: &str) -> Result<EntityId, AccessError> {
+        match named.starts_with("ent_") {
+            true => self.known_entity(project, named).await,
+            false => Ok(self.entity_of(project, named.to_owned()).await?),
+        }
+    }
+
+    /// The entity that a backend means, by id or subject.
+    pub async fn known_entity(&self, project: ProjectId, named: &str) -> Result<EntityId, AccessError> {
+        let record = match named.parse() {
+            Ok(id) => self.directory.entity(id).await?,
+            Err(_) => self.directory.entity_of(project, named).await?,
+        };
+        let record = record.filter(|record| record.project == project);
+        record
+            .map(|record| record.id)
+            .ok_or_else(|| AccessError::NotFound(format!("there is no entity {named:?}")))
+    }
+
+    async fn reaches(
+        &self,
+        who: &Principal,
+        (project, space): (ProjectId, SpaceId),
+    ) -> Result<bool, StoreError> {
+        Ok(project == who.project && (who.user.is_none() || self.is_member(who, space).await?))
+    }
+
+    async fn is_member(&self, who: &Principal, space: SpaceId) -> Result<bool, StoreError> {
+        let record = self.directory.space(space).await?;
+        Ok(record.is_some_and(|record| is_in(who, &record)))
+    }
+}
+
+fn is_in(who: &Principal, space: &SpaceRecord) -> bool {
+    space.project == who.project && who.entity().is_none_or(|entity| space.members.contains(&entity))
+}

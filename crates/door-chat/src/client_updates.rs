@@ -1,0 +1,180 @@
+//! What a posted conversation says of calls that are open. Everything else in it is a claim that nobody takes.
+
+use std::collections::HashSet;
+
+use toolgate_access::Principal;
+use toolgate_engine::intake::{Decision, IntakeError, Submission};
+use toolgate_http::Shared;
+use toolgate_http::problem::Refusal;
+use toolgate_http::ui_message::{AnyText, CallPart, ChatMessage, ChatRole};
+use toolgate_kernel::event::{Entry, Event, Seq};
+use toolgate_kernel::id::{ApprovalId, CallId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::problem::Problem;
+
+/// What is taken of the words of a tool that failed.
+const ERROR_CHARS_MAX: usize = 10_000;
+
+/// What the client says of one call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Word {
+    Result(Submission),
+    Decision(ApprovalId, Decision),
+}
+
+/// What the client says of the calls of the last step it has seen.
+#[derive(Debug, Default)]
+pub(crate) struct ClientUpdates {
+    pub words: Vec<(CallId, Word)>,
+    /// Every call of that step.
+    pub calls: HashSet<CallId>,
+}
+
+impl ClientUpdates {
+    pub fn of(messages: &[ChatMessage]) -> Self {
+        let mut updates = Self::default();
+        let Some(last) = messages
+            .iter()
+            .rposition(|message| message.role == ChatRole::Assistant)
+        else {
+            return updates;
+        };
+        for part in messages[last].last_step() {
+            let Ok(call) = part.tool_call_id.0.parse() else {
+                continue;
+            };
+            updates.calls.insert(call);
+            updates.words.extend(said(part, call).map(|word| (call, word)));
+        }
+        for message in &messages[last + 1..] {
+            let result = message.result().filter(|_| message.role == ChatRole::Tool);
+            if let Some((id, output)) = result
+                && let Ok(call) = id.parse()
+            {
+                updates.calls.insert(call);
+                updates
+                    .words
+                    .push((call, Word::Result(Submission::Output(output))));
+            }
+        }
+        updates
+    }
+
+    /// The run that they speak of, when it is one of this space that `who` may reach.
+    pub async fn run(&self, door: &Shared, who: &Principal, space: SpaceId) -> Option<RunId> {
+        let run = self.calls.iter().next()?.run;
+        let mine = self.calls.iter().all(|call| call.run == run);
+        (mine && door.access.reach_run(who, run, "run").await.ok()? == space).then_some(run)
+    }
+
+    /// Gives them to the run. What is settled already stays as it is: the client learns of it by what follows.
+    pub async fn submit(self, door: &Shared, who: &Principal) -> Result<(), Refusal> {
+        for (call, word) in self.words {
+            let answer = match word {
+                Word::Result(submission) => submit(door, call, submission).await,
+                Word::Decision(approval, decision) => {
+                    let decided = door.engine.decide(approval, decision, who.entity()).await;
+                    decided.map(|_| ())
+                }
+            };
+            match answer {
+                Ok(()) => {}
+                Err(error) if is_too_late(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives a result to its run. One that the tool's output schema refuses is a failure of the tool: the client would send
+/// the same for ever otherwise.
+async fn submit(door: &Shared, call: CallId, submission: Submission) -> Result<(), IntakeError> {
+    let refused = match door.engine.submit(call, submission).await {
+        Err(IntakeError::Invalid(problems)) => refused(&problems),
+        other => return other.map(|_| ()),
+    };
+    door.engine.submit(call, refused).await.map(|_| ())
+}
+
+/// What a result becomes that the tool's output schema refuses.
+pub(crate) fn refused(problems: &[Problem]) -> Submission {
+    let problems: Vec<String> = problems
+        .iter()
+        .map(|p| format!("{} {}", p.pointer, p.message))
+        .collect();
+    let words = format!("the output was refused: {}", problems.join("; "));
+    Submission::Error(words.chars().take(ERROR_CHARS_MAX).collect())
+}
+
+/// Whether somebody else was faster, or the call was given up.
+pub(crate) fn is_too_late(error: &IntakeError) -> bool {
+    match error {
+        IntakeError::Unknown(_)
+        | IntakeError::NotAClientCall
+        | IntakeError::NotApproved
+        | IntakeError::Conflict { .. }
+        | IntakeError::DecidedOtherwise { .. }
+        | IntakeError::Gone { .. }
+        | IntakeError::Ended(_) => true,
+        IntakeError::Held { .. } | IntakeError::Invalid(_) | IntakeError::Busy(_) | IntakeError::Store(_) => {
+            false
+        }
+    }
+}
+
+fn said(part: &CallPart, call: CallId) -> Option<Word> {
+    let state = part.state.as_ref().map_or("", |state| state.0.as_str());
+    let ours = part.provider_executed == Some(true);
+    match (state, &part.approval) {
+        ("approval-responded", Some(approval)) => {
+            let reason = approval.reason.as_ref().map(|reason| reason.0.clone());
+            let decision = match approval.approved? {
+                true => Decision::Approve(None),
+                false => Decision::Deny(reason),
+            };
+            // The question must be about this very call: whether the client may reach its run is asked by the call.
+            let approval: ApprovalId = approval.id.0.parse().ok()?;
+            let own = (approval.run, approval.number) == (call.run, call.number);
+            own.then_some(Word::Decision(approval, decision))
+        }
+        ("output-available", _) if !ours && part.preliminary != Some(true) => {
+            let output = part.output.clone().unwrap_or_else(Json::null);
+            Some(Word::Result(Submission::Output(output)))
+        }
+        ("output-error", _) if !ours => {
+            let words = part
+                .error_text
+                .as_ref()
+                .map_or("the tool failed", AnyText::as_str);
+            let words = words.chars().take(ERROR_CHARS_MAX).collect();
+            Some(Word::Result(Submission::Error(words)))
+        }
+        _ => None,
+    }
+}
+
+/// The calls of a run that have ended.
+pub(crate) fn settled_in(log: &[Entry]) -> HashSet<CallId> {
+    let events = log.iter().flat_map(Entry::placed);
+    let settled = events.filter_map(|(_, event)| match event {
+        Event::ToolOutputAvailable(e) => Some(e.tool_call_id),
+        Event::ToolOutputError(e) => Some(e.tool_call_id),
+        Event::ToolOutputDenied(e) => Some(e.tool_call_id),
+        _ => None,
+    });
+    settled.collect()
+}
+
+/// Just before the first thing that became of these calls.
+pub(crate) fn place_before(log: &[Entry], calls: &HashSet<CallId>) -> Option<Seq> {
+    let placed = log.iter().flat_map(Entry::placed);
+    let became = placed.filter(|(_, event)| match event {
+        Event::ToolApprovalResponse(e) => calls.contains(&e.tool_call_id),
+        Event::ToolOutputAvailable(e) => calls.contains(&e.tool_call_id),
+        Event::ToolOutputError(e) => calls.contains(&e.tool_call_id),
+        Event::ToolOutputDenied(e) => calls.contains(&e.tool_call_id),
+        _ => false,
+    });
+    became.map(|(seq, _)| Seq(seq.0 - 1)).min()
+}

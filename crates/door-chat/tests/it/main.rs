@@ -1,0 +1,4 @@
+//! The chat door, from outside.
+
+mod chat;
+mod world;

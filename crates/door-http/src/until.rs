@@ -1,0 +1,63 @@
+//! Whether a request is answered with an event stream, and when that ends.
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use toolgate_http::answer::accepts_events;
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::Query;
+use utoipa::ToSchema;
+
+/// Whether a request is answered with a stream, and when that ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Streams {
+    No,
+    UntilEnd,
+    UntilPause,
+}
+
+impl Streams {
+    fn of(parts: &Parts, default: Self) -> Result<Self, Refusal> {
+        let until = match Query::of(&parts.uri)?.text("until") {
+            None => default,
+            Some("end") => Self::UntilEnd,
+            Some("pause") => Self::UntilPause,
+            Some(_) => return Err(Refusal::malformed("query until: must be one of end pause")),
+        };
+        Ok(if accepts_events(&parts.headers) {
+            until
+        } else {
+            Self::No
+        })
+    }
+}
+
+/// How a request that says something is answered: with what follows, until somebody has to say something again.
+pub(crate) struct Saying(pub Streams);
+
+impl<S: Sync> FromRequestParts<S> for Saying {
+    type Rejection = Refusal;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        Streams::of(parts, Streams::UntilPause).map(Self)
+    }
+}
+
+/// How a request that reads is answered: with all that follows.
+pub(crate) struct Reading(pub Streams);
+
+impl<S: Sync> FromRequestParts<S> for Reading {
+    type Rejection = Refusal;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        Streams::of(parts, Streams::UntilEnd).map(Self)
+    }
+}
+
+/// When a stream ends.
+#[derive(ToSchema)]
+#[schema(as = Until, rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes a word of the query")]
+pub(crate) enum UntilWord {
+    /// When the run has ended.
+    End,
+    /// Also when the run waits for a client or a person.
+    Pause,
+}

@@ -1,0 +1,17 @@
+//! The doors of the gateway, as one router and one OpenAPI document.
+
+use axum::Router;
+use toolgate_door_http::Resources;
+use toolgate_http::Shared;
+
+/// Every route of every door.
+pub fn router(shared: Shared, resources: Resources) -> Router {
+    let rest = toolgate_door_http::router(shared.clone(), resources);
+    let chat = toolgate_door_chat::router(shared.clone());
+    toolgate_http::finish(rest.merge(chat), shared)
+}
+
+/// The OpenAPI document of all doors, as JSON text.
+pub fn openapi() -> String {
+    toolgate_http::describe::document([toolgate_door_http::api(), toolgate_door_chat::api()])
+}

@@ -1,0 +1,158 @@
+//! What every request passes: its id, its span, its figures, and the rules for calls from other origins.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderName,
+    HeaderValue, ORIGIN, VARY,
+};
+use http::uri::Authority;
+use http::{HeaderMap, Method, StatusCode, Uri};
+use metrics::SharedString;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::Shared;
+use crate::problem::Refusal;
+
+/// Names a request in logs; taken from the client when it brings a sane one.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The run that a stream follows.
+pub(crate) const RUN_ID: HeaderName = HeaderName::from_static("toolgate-run-id");
+/// The space that a stream follows.
+pub(crate) const SPACE_ID: HeaderName = HeaderName::from_static("toolgate-space-id");
+
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// Wraps every route.
+pub(crate) async fn pass(State(door): State<Shared>, request: Request, next: Next) -> Response {
+    let id = request_id(request.headers());
+    let origin = allowed_origin(&door.settings.origins, request.headers());
+    let preflight = request.method() == Method::OPTIONS
+        && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+        && origin.is_some();
+    let mut response = match preflight {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false if door.access.open().is_some() && is_foreign(origin.is_some(), request.headers()) => {
+            let detail =
+                "without keys the gateway answers to 127.0.0.1, [::1] and localhost, and to their pages";
+            Refusal::forbidden(detail).into_response()
+        }
+        false => observed(&id, request, next).await,
+    };
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, id);
+    if let Some(origin) = origin {
+        allow(headers, origin, preflight);
+    }
+    response
+}
+
+/// Whether a gateway that asks for no key is called by a name, or from a page, that is not this machine's. Any page
+/// that somebody reads could speak for them otherwise: its name can be made to lead here, and a form can be posted anywhere.
+fn is_foreign(origin_allowed: bool, headers: &HeaderMap) -> bool {
+    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let host_is_ours = text(HOST).is_none_or(|host| is_this_machine(host.parse::<Authority>().ok().as_ref()));
+    let origin_is_ours = text(ORIGIN)
+        .is_none_or(|origin| is_this_machine(origin.parse::<Uri>().ok().as_ref().and_then(Uri::authority)));
+    !host_is_ours || !(origin_is_ours || origin_allowed)
+}
+
+fn is_this_machine(authority: Option<&Authority>) -> bool {
+    authority.is_some_and(|authority| {
+        let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        loopback || name.eq_ignore_ascii_case("localhost")
+    })
+}
+
+/// Runs the request in its span and counts it. The query is left out: it may hold a token.
+async fn observed(id: &HeaderValue, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map_or("none", MatchedPath::as_str);
+    let span = tracing::info_span!(
+        "request",
+        method = word(&method),
+        route,
+        request_id = id.to_str().unwrap_or_default(),
+        status = tracing::field::Empty,
+    );
+    let response = next.run(request).instrument(span.clone()).await;
+    let status = response.status().as_u16();
+    span.record("status", status);
+    span.in_scope(|| tracing::debug!(elapsed = ?began.elapsed(), "answered"));
+    let labels = [
+        ("method", SharedString::from(word(&method))),
+        ("route", SharedString::from(route.to_owned())),
+        ("status", SharedString::from(status.to_string())),
+    ];
+    metrics::counter!("toolgate_http_requests_total", &labels).increment(1);
+    metrics::histogram!("toolgate_http_request_seconds", "route" => route.to_owned()).record(began.elapsed());
+    response
+}
+
+/// A method's name; a client's own invention is none, so that nobody fills the metrics with names.
+fn word(method: &Method) -> &'static str {
+    let known = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"];
+    known
+        .into_iter()
+        .find(|known| *known == method.as_str())
+        .unwrap_or("other")
+}
+
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let sane = |value: &&HeaderValue| {
+        let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+        (1..=REQUEST_ID_BYTES_MAX).contains(&value.len()) && value.as_bytes().iter().all(allowed)
+    };
+    match headers.get(REQUEST_ID).filter(sane) {
+        Some(given) => given.clone(),
+        None => HeaderValue::try_from(Uuid::now_v7().to_string()).expect("a UUID is ASCII"),
+    }
+}
+
+/// What to tell a browser about the request's origin; none when it may not call from there.
+fn allowed_origin(origins: &[String], headers: &HeaderMap) -> Option<HeaderValue> {
+    let origin = headers.get(ORIGIN)?;
+    if origins.iter().any(|allowed| allowed == "*") {
+        return Some(HeaderValue::from_static("*"));
+    }
+    origins
+        .iter()
+        .any(|allowed| allowed.as_bytes() == origin.as_bytes())
+        .then(|| origin.clone())
+}
+
+fn allow(headers: &mut HeaderMap, origin: HeaderValue, preflight: bool) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(VARY, HeaderValue::from_static("origin"));
+    if !preflight {
+        let exposed = "x-request-id, toolgate-run-id, toolgate-space-id, retry-after";
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(exposed));
+        return;
+    }
+    let methods = "GET, POST, PUT, DELETE";
+    let sendable = "accept, authorization, content-type, idempotency-key, last-event-id, traceparent, \
+                    x-public-key, x-request-id";
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(sendable));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+}
+
+pub(crate) async fn no_route(uri: Uri) -> Refusal {
+    let path: String = uri.path().chars().take(128).collect();
+    Refusal::missing(format!("there is nothing at {path}"))
+}
+
+pub(crate) async fn no_method(method: Method) -> Refusal {
+    let method: String = method.as_str().chars().take(32).collect();
+    let detail = format!("{method} is not possible here; see the header allow");
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail)
+}

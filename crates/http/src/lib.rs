@@ -1,0 +1,62 @@
+//! What every door that speaks HTTP stands on, so that no door has to know another: who calls, bounded bodies with
+//! JSON pointers to every problem, problem+json, queries, event streams, and pieces of the OpenAPI document.
+//! Has no routes of its own.
+//!
+//! Start with [`Http`] (what handlers share) and [`finish`] (what every request passes); then [`caller`], [`body`]
+//! and [`wire`] (what comes in), [`stream`] and [`answer`] (what goes out), [`problem`] (how a refusal reads).
+
+pub mod answer;
+pub mod body;
+pub mod caller;
+pub mod client_tools;
+pub mod describe;
+mod edge;
+pub mod problem;
+pub mod query;
+pub mod schema;
+pub mod stream;
+pub mod ui_message;
+pub mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use tokio_util::sync::CancellationToken;
+use toolgate_access::Access;
+use toolgate_engine::Engine;
+
+/// Settings of all HTTP doors.
+#[derive(Clone)]
+pub struct HttpSettings {
+    /// Largest request body, in bytes.
+    pub body_bytes_max: usize,
+    /// How often a silent stream sends a comment to show that it lives.
+    pub heartbeat: Duration,
+    /// Origins that browsers may call from; `*` for any.
+    pub origins: Vec<String>,
+    /// Fires when the gateway goes down: open streams end with a cursor to come back.
+    pub stop: CancellationToken,
+}
+
+/// What the handlers of all HTTP doors share.
+pub struct Http {
+    /// Drives runs.
+    pub engine: Engine,
+    /// Decides who is asking and what they may reach.
+    pub access: Access,
+    /// Settings.
+    pub settings: HttpSettings,
+}
+
+/// The state of a door's router, or a part of it.
+pub type Shared = Arc<Http>;
+
+/// Wraps the routes of all doors: request ids, spans and figures, calls from other origins, and answers for
+/// addresses that no door has.
+pub fn finish(routes: Router, shared: Shared) -> Router {
+    routes
+        .fallback(edge::no_route)
+        .method_not_allowed_fallback(edge::no_method)
+        .layer(axum::middleware::from_fn_with_state(shared, edge::pass))
+}

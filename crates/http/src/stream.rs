@@ -1,0 +1,352 @@
+//! Event streams: one HTTP body that an async function writes, one frame for all that is ready.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use http_body::Frame;
+use toolgate_access::Principal;
+use toolgate_engine::feed::{Batch, End, Subscription};
+use toolgate_kernel::event::{Event, Seq, Status};
+use toolgate_kernel::id::{MessageId, RunId, SpaceId};
+
+use crate::Shared;
+use crate::edge::{RUN_ID, SPACE_ID};
+
+/// A frame is sent when it has grown to this, even when more is ready.
+const FRAME_BYTES: usize = 32 * 1024;
+
+/// What to stream, to whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Follow {
+    /// Who reads.
+    pub who: Principal,
+    /// One run, or all of a space.
+    pub run: Option<RunId>,
+    /// Where it happens.
+    pub space: SpaceId,
+    /// From where on.
+    pub after: Seq,
+    /// Until when.
+    pub until: Until,
+}
+
+/// When a stream ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Until {
+    /// When the run has ended; a space's stream never does.
+    End,
+    /// Also when the run waits for a client or a person. What it waited for before `mark` does not count.
+    Pause(Mark),
+}
+
+/// What tells that the stream has come to what its reader wants to see.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mark {
+    /// This message.
+    Said(MessageId),
+    /// Whatever moves the run.
+    Moved,
+    /// The end of what is stored.
+    Present,
+}
+
+impl Follow {
+    /// The response that streams these events as `page` writes them.
+    pub fn respond(self, door: &Shared, events: Subscription, page: impl Page) -> Response {
+        let slot = Arc::new(Slot::default());
+        let writer = write(door.clone(), self, events, page, Frames::new(slot.clone()));
+        let body = axum::body::Body::new(EventBody {
+            writer: Some(Box::pin(writer)),
+            slot,
+        });
+        let text = |id: String| HeaderValue::try_from(id).expect("an id is ASCII");
+        let headers = [
+            (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            // Asks proxies not to hold events back.
+            (
+                HeaderName::from_static("x-accel-buffering"),
+                HeaderValue::from_static("no"),
+            ),
+            (SPACE_ID, text(self.space.to_string())),
+        ];
+        let run = self.run.map(|run| [(RUN_ID, text(run.to_string()))]);
+        (headers, run.into_iter().flatten().collect::<HeaderMap>(), body).into_response()
+    }
+}
+
+/// Tells of events in the words of a protocol.
+pub trait Page: Send + 'static {
+    /// Writes what the reader learns of these.
+    fn write(&mut self, batch: &Batch, out: &mut Vec<u8>);
+    /// Whether the run waits, as far as was told.
+    fn watch(&mut self) -> &mut Watch;
+    /// Everything was told, though the run may go on.
+    fn is_over(&mut self) -> bool {
+        self.watch().is_over()
+    }
+    /// The last words when everything was told.
+    fn close(&mut self, _out: &mut Vec<u8>) {}
+    /// The last words when the reader has to come back; an error breaks the connection.
+    fn part(&mut self, why: &str, out: &mut Vec<u8>) -> Result<(), Cut>;
+}
+
+/// A stream broke off.
+#[derive(Debug, thiserror::Error)]
+#[error("the stream broke off: {0}")]
+pub struct Cut(pub String);
+
+/// Writes events until there are no more, the reader is cut, or the gateway stops.
+async fn write(
+    door: Shared,
+    follow: Follow,
+    mut events: Subscription,
+    mut page: impl Page,
+    mut frames: Frames,
+) -> Result<(), Cut> {
+    let heartbeat = door.settings.heartbeat;
+    let mut beat = pin!(tokio::time::sleep(heartbeat));
+    let mut stopped = pin!(door.settings.stop.cancelled());
+    while !page.is_over() {
+        let mut next = pin!(events.next());
+        let batch = match poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await {
+            Poll::Ready(batch) => batch,
+            Poll::Pending => {
+                frames.flush().await;
+                if page.watch().is_unsure() {
+                    page.watch().look_up(&door).await;
+                    continue;
+                }
+                loop {
+                    tokio::select! {
+                        biased;
+                        batch = &mut next => break batch,
+                        () = &mut beat => {
+                            if !door.access.still_reaches(&follow.who, follow.space).await {
+                                return frames.part(page, "no longer allowed").await;
+                            }
+                            frames.beat().await;
+                            beat.as_mut().reset(tokio::time::Instant::now() + heartbeat);
+                        }
+                        () = &mut stopped => return frames.part(page, "going down").await,
+                    }
+                }
+            }
+        };
+        match batch {
+            Ok(batch) => page.write(&batch, &mut frames.buffer),
+            Err(End::Finished) => break,
+            Err(End::Cut) => return frames.part(page, "too slow, or going down").await,
+        }
+        if frames.buffer.len() >= FRAME_BYTES {
+            frames.flush().await;
+        }
+    }
+    page.close(&mut frames.buffer);
+    frames.flush().await;
+    Ok(())
+}
+
+/// Reads along until the run waits.
+pub struct Watch {
+    run: Option<RunId>,
+    cursor: Seq,
+    pause: Pause,
+}
+
+/// Whether the run waits, as far as the stream has told.
+enum Pause {
+    /// It does not matter.
+    Ignored,
+    /// Nobody knows yet: the mark has not come.
+    Unsure(Mark),
+    /// It does, or it does not.
+    Known(bool),
+    /// It does, or it does not, when everything up to this place has been read.
+    From(Seq, bool),
+}
+
+impl Watch {
+    /// Reads along with `follow`.
+    pub fn new(follow: &Follow) -> Self {
+        let pause = match follow.until {
+            Until::End => Pause::Ignored,
+            Until::Pause(mark) => Pause::Unsure(mark),
+        };
+        Self {
+            run: follow.run,
+            cursor: follow.after,
+            pause,
+        }
+    }
+
+    /// Takes the next event; false for one that was read before.
+    pub fn sees(&mut self, seq: Seq, event: &Event) -> bool {
+        if seq <= self.cursor {
+            return false;
+        }
+        self.cursor = seq;
+        match (&self.pause, event) {
+            (Pause::Unsure(Mark::Said(mine)), Event::Said(said)) if said.message.message_id == *mine => {
+                self.pause = Pause::Known(false);
+            }
+            (Pause::From(place, _), Event::RunStatus(_)) if seq <= *place => {}
+            (Pause::Unsure(Mark::Moved) | Pause::Known(_) | Pause::From(..), Event::RunStatus(moved)) => {
+                self.pause = Pause::Known(waits(moved.status));
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn is_unsure(&self) -> bool {
+        matches!(self.pause, Pause::Unsure(_))
+    }
+
+    /// The stream has to wait and the mark has not come: the run's row knows.
+    async fn look_up(&mut self, door: &Shared) {
+        let row = match self.run {
+            Some(run) => door.engine.store().run(run).await.ok().flatten(),
+            None => None,
+        };
+        self.pause = match row {
+            Some(row) => Pause::From(row.version, waits(row.status)),
+            None => Pause::Known(false),
+        };
+    }
+
+    /// Whether the stream has come to where the run waits.
+    pub fn is_over(&self) -> bool {
+        match self.pause {
+            Pause::Ignored | Pause::Unsure(_) => false,
+            Pause::Known(waits) => waits,
+            Pause::From(place, waits) => waits && self.cursor >= place,
+        }
+    }
+}
+
+/// Whether a run in this status goes on only when a client or a person says something.
+fn waits(status: Status) -> bool {
+    match status {
+        Status::WaitingTool | Status::WaitingApproval => true,
+        Status::Queued
+        | Status::Running
+        | Status::WaitingTime
+        | Status::Completed
+        | Status::Failed
+        | Status::Cancelled => false,
+    }
+}
+
+/// Values are passed on as they were written, line breaks between their members included. Inside of JSON
+/// strings there are none, so a space is as good, and the event stays on one line.
+pub fn on_one_line(mut rest: &mut [u8]) {
+    while let Some(found) = memchr::memchr2(b'\n', b'\r', rest) {
+        rest[found] = b' ';
+        rest = &mut rest[found + 1..];
+    }
+}
+
+/// Text on its way to the reader.
+struct Frames {
+    buffer: Vec<u8>,
+    /// Something was sent since the last heartbeat.
+    lively: bool,
+    slot: Arc<Slot>,
+}
+
+impl Frames {
+    fn new(slot: Arc<Slot>) -> Self {
+        Self {
+            buffer: Vec::new(),
+            lively: false,
+            slot,
+        }
+    }
+    /// Gives what is written to the connection and goes on when it has taken it.
+    async fn flush(&mut self) {
+        if self.buffer.is_empty() {
+            return;
+        }
+        self.slot.put(Bytes::copy_from_slice(&self.buffer));
+        self.buffer.clear();
+        self.lively = true;
+        // The connection takes the frame and polls again: no wake-up is needed.
+        poll_fn(|_| {
+            if self.slot.is_free() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+    /// Says that the stream lives, unless something else said so.
+    async fn beat(&mut self) {
+        if !self.lively {
+            self.buffer.extend_from_slice(b":\n\n");
+            self.flush().await;
+        }
+        self.lively = false;
+    }
+    /// The last words of a stream that did not end by itself.
+    async fn part(&mut self, mut page: impl Page, why: &str) -> Result<(), Cut> {
+        let ending = page.part(why, &mut self.buffer);
+        self.flush().await;
+        ending
+    }
+}
+
+/// Where the writer leaves a frame for the connection.
+#[derive(Default)]
+struct Slot(Mutex<Option<Bytes>>);
+
+impl Slot {
+    fn put(&self, frame: Bytes) {
+        *self.lock() = Some(frame);
+    }
+    fn take(&self) -> Option<Bytes> {
+        self.lock().take()
+    }
+    fn is_free(&self) -> bool {
+        self.lock().is_none()
+    }
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Bytes>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Writer = Pin<Box<dyn Future<Output = Result<(), Cut>> + Send>>;
+
+/// A body whose frames come from an async function, polled only when the connection has room: a slow reader
+/// slows its own writer and nothing else.
+struct EventBody {
+    writer: Option<Writer>,
+    slot: Arc<Slot>,
+}
+
+impl http_body::Body for EventBody {
+    type Data = Bytes;
+    type Error = Cut;
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let Some(writer) = &mut self.writer else {
+            return Poll::Ready(None);
+        };
+        let ended = writer.as_mut().poll(cx);
+        if ended.is_ready() {
+            self.writer = None;
+        }
+        match (self.slot.take(), ended) {
+            (Some(frame), _) => Poll::Ready(Some(Ok(Frame::data(frame)))),
+            (None, Poll::Ready(Err(cut))) => Poll::Ready(Some(Err(cut))),
+            (None, Poll::Ready(Ok(()))) => Poll::Ready(None),
+            (None, Poll::Pending) => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Doors with an engine behind them, asked the way a client asks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use jsonwebtoken::{EncodingKey, Header, encode};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolgate_access::{Access, AccessSettings, Auth, Rate, keys};
+use toolgate_engine::clock::Clock;
+use toolgate_engine::store::{Directory, KeyKind, ProjectRecord};
+use toolgate_engine::{Engine, Parts, Settings};
+use toolgate_http::{Http, HttpSettings, Shared, finish};
+use toolgate_kernel::agent::{ModelName, ModelSpec, Provider, Secret};
+use toolgate_kernel::id::{NodeId, ProjectId};
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::{ClientToolLimits, Conflict};
+use toolgate_store::MemoryStore;
+use toolgate_testkit::fake_tools::FakeTools;
+use toolgate_testkit::held_clock::HeldClock;
+use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
+use uuid::Uuid;
+
+use crate::client::Client;
+use crate::contract::Contract;
+
+/// The secret key of the test's project.
+pub const SECRET: &str = "sk_0123456789abcdef";
+/// Its public key.
+pub const PUBLIC: &str = "pk_0123456789abcdef";
+/// The secret key of another project.
+pub const OTHER_SECRET: &str = "sk_other0123456789";
+/// The public key of another project.
+pub const OTHER_PUBLIC: &str = "pk_other0123456789";
+/// The operator's key.
+pub const OPERATOR: &str = "operator-of-the-tests";
+/// Signs the tokens of both projects.
+pub const JWT_SECRET: &str = "what signs the tokens of the test project";
+/// Long after any test, in seconds.
+pub const FAR: u64 = 4_000_000_000;
+/// Largest request body.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+/// How often a silent stream shows that it lives.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// A gateway without a socket.
+pub struct World {
+    /// Every route.
+    pub router: Router,
+    /// The engine behind it.
+    pub engine: Engine,
+    /// What it stores in.
+    pub store: Arc<MemoryStore>,
+    /// The gateway's own tools.
+    pub tools: Arc<FakeTools>,
+    /// What time it is.
+    pub clock: Arc<HeldClock>,
+    /// Stops it.
+    pub stop: CancellationToken,
+    contract: &'static Contract,
+    driving: JoinHandle<()>,
+}
+
+/// What a test may set.
+pub struct WorldSettings {
+    /// The engine's.
+    pub engine: Settings,
+    /// Whether callers need a key.
+    pub auth: Auth,
+    /// Requests of one key.
+    pub rate: Rate,
+    /// Origins that browsers may call from.
+    pub origins: Vec<String>,
+}
+
+/// What doors are made of.
+pub struct Ground {
+    /// What handlers share.
+    pub shared: Shared,
+    /// What the gateway stores in.
+    pub store: Arc<MemoryStore>,
+    /// What time it is.
+    pub clock: Arc<HeldClock>,
+}
+
+/// One of the two projects: 1 is the test's, 2 is another.
+pub fn project(number: u128) -> ProjectId {
+    ProjectId::new(Uuid::from_u128(number))
+}
+
+impl World {
+    /// One with these doors, whose answers are held against `contract`.
+    pub async fn new(
+        contract: &'static Contract,
+        change: impl FnOnce(&mut WorldSettings),
+        doors: impl FnOnce(&Ground) -> Router,
+    ) -> Self {
+        let mut settings = WorldSettings {
+            engine: engine_settings(),
+            auth: Auth::Keys,
+            rate: Rate {
+                per_second: 10_000,
+                burst: 10_000,
+            },
+            origins: vec!["https://app.example".into()],
+        };
+        change(&mut settings);
+        let store = Arc::new(MemoryStore::new());
+        let tools = Arc::new(FakeTools::default());
+        let clock = Arc::new(HeldClock::new());
+        let parts = Parts {
+            store: store.clone(),
+            model: ScriptedModel::new(by_words),
+            tools: tools.clone(),
+            clock: clock.clone(),
+        };
+        let engine = Engine::new(parts, settings.engine);
+        let access = AccessSettings {
+            auth: settings.auth,
+            rate: settings.rate,
+            operator_key: Some(Secret::new(OPERATOR)),
+        };
+        let stop = CancellationToken::new();
+        let shared = Arc::new(Http {
+            engine: engine.clone(),
+            access: Access::new(store.clone(), store.clone(), clock.clone(), access),
+            settings: HttpSettings {
+                body_bytes_max: BODY_BYTES_MAX,
+                heartbeat: HEARTBEAT,
+                origins: settings.origins,
+                stop: stop.clone(),
+            },
+        });
+        let ground = Ground {
+            shared: shared.clone(),
+            store: store.clone(),
+            clock: clock.clone(),
+        };
+        let router = finish(doors(&ground), shared);
+        furnish(&store, &engine).await;
+        let (driving, halt) = (engine.clone(), stop.clone());
+        let driving = tokio::spawn(async move { driving.drive(halt).await });
+        Self {
+            router,
+            engine,
+            store,
+            tools,
+            clock,
+            stop,
+            contract,
+            driving,
+        }
+    }
+
+    /// Waits until the engine has stopped.
+    pub async fn stopped(&mut self) {
+        (&mut self.driving).await.unwrap();
+    }
+
+    /// As the test project's backend.
+    pub fn backend(&self) -> Client<'_> {
+        self.nobody().with("authorization", &format!("Bearer {SECRET}"))
+    }
+    /// As a user of the test project.
+    pub fn user(&self, subject: &str) -> Client<'_> {
+        self.user_until(subject, FAR as i64)
+    }
+    /// As a user whose token holds for so long.
+    pub fn user_for(&self, subject: &str, span: Duration) -> Client<'_> {
+        self.user_until(subject, self.clock.now().after(span).0 / 1000)
+    }
+    fn user_until(&self, subject: &str, expires: i64) -> Client<'_> {
+        let token = token(json!({ "sub": subject, "exp": expires }));
+        self.nobody()
+            .with("x-public-key", PUBLIC)
+            .with("authorization", &format!("Bearer {token}"))
+    }
+    /// As nobody.
+    pub fn nobody(&self) -> Client<'_> {
+        Client {
+            router: &self.router,
+            contract: self.contract,
+            headers: Vec::new(),
+        }
+    }
+    /// As another project's backend.
+    pub fn stranger(&self) -> Client<'_> {
+        self.nobody()
+            .with("authorization", &format!("Bearer {OTHER_SECRET}"))
+    }
+}
+
+/// Two projects with keys and an agent each.
+async fn furnish(store: &MemoryStore, engine: &Engine) {
+    for (number, name, secret, public) in [
+        (1, "test", SECRET, PUBLIC),
+        (2, "other", OTHER_SECRET, OTHER_PUBLIC),
+    ] {
+        let id = project(number);
+        let record = ProjectRecord {
+            id,
+            name: name.into(),
+            jwt_secret: Some(JWT_SECRET.into()),
+            jwks_url: None,
+            created: Time(0),
+        };
+        store.put_project(record).await.unwrap();
+        for (key, kind) in [(secret, KeyKind::Secret), (public, KeyKind::Public)] {
+            let record = keys::record(key, id, kind, Time(0)).unwrap();
+            store.put_key(record).await.unwrap();
+        }
+        let name = "default".parse().unwrap();
+        engine.put_agent(id, &name, agent().into()).await.unwrap();
+    }
+}
+
+/// A token of the test project.
+pub fn token(claims: Value) -> String {
+    encode(
+        &Header::default(),
+        &claims,
+        &EncodingKey::from_secret(JWT_SECRET.as_bytes()),
+    )
+    .unwrap()
+}
+
+/// What the model gives to the tool that `hide:tool` names, and nobody says aloud.
+pub const HIDDEN: &str = "Zq7-\u{fffd}-hidden";
+
+/// The model calls what the user's words name (`call:tool={"json":1}`), otherwise it answers.
+fn by_words(ask: &toolgate_engine::model::Ask) -> Vec<Say> {
+    let words = last_words(ask);
+    if let Some(results) = last_results(ask) {
+        if words.starts_with("hide:") {
+            return vec![text("done")];
+        }
+        let outputs: Vec<&str> = results.iter().map(|result| result.output.as_str()).collect();
+        return vec![text(format!("got {}", outputs.join(" and ")))];
+    }
+    if words == "what was said?" {
+        return vec![text(format!("{:?}", ask.turns))];
+    }
+    if let Some(name) = words.strip_prefix("hide:") {
+        return vec![call(name, json!({ "hidden": HIDDEN }).to_string())];
+    }
+    let calls: Vec<Say> = words
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("call:"))
+        .map(|wanted| {
+            let (name, input) = wanted.split_once('=').unwrap_or((wanted, "{}"));
+            call(name, input)
+        })
+        .collect();
+    if calls.is_empty() {
+        vec![text("you said "), text(words)]
+    } else {
+        calls
+    }
+}
+
+/// An agent with tools of each kind.
+pub fn agent() -> Value {
+    let tool = |name: &str, more: Value| {
+        let mut tool = json!({
+            "name": name, "description": "for tests", "executionType": "basic",
+            "parameters": {"type": "object"},
+        });
+        tool.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        tool
+    };
+    json!({
+        "instructions": "Do as the test says.",
+        "model": {"provider": "demo", "apiKey": "hush-hush"},
+        "tools": [
+            tool("ask", json!({"outputSchema": {"type": "object"}})),
+            tool("mirror", json!({"execution": {"mode": "pass-through"}})),
+            tool("open_mirror", json!({"execution": {"mode": "pass-through"}, "visibility": "public"})),
+            tool("guarded", json!({"execution": {"mode": "pass-through"}, "approval": "always",
+                "parameters": {"type": "object", "properties": {"to": {"type": "string"}}}})),
+            tool("guarded_ask", json!({"approval": "always"})),
+            tool("fail", json!({"executionType": "prebuilt", "execution": {"action": "fail"}})),
+            tool("slow", json!({"executionType": "prebuilt", "execution": {"action": "slow"}})),
+        ],
+    })
+}
+
+fn engine_settings() -> Settings {
+    let name = ModelName {
+        provider: Provider::Demo,
+        name: "demo".into(),
+    };
+    let default_model = ModelSpec {
+        name,
+        base_url: None,
+        api_key: None,
+        temperature: None,
+        top_p: None,
+        max_output_tokens: None,
+        reasoning_tokens: None,
+    };
+    Settings {
+        node: NodeId::new(Uuid::from_u128(1)),
+        default_model,
+        runs_active_max: 1_000,
+        parallel_calls: 8,
+        reader_backlog: 1_000,
+        drain: Duration::from_secs(1),
+        node_lease: Duration::from_secs(15),
+        client_tools: ClientToolLimits::default(),
+        conflict: Conflict::default(),
+        always_evict: false,
+    }
+}
