@@ -224,7 +224,10 @@ impl Pending {
                     until: pause.until,
                     signal: pause.signal,
                 }),
-                CallState::Ready | CallState::Executing { .. } | CallState::Settled(_) => {}
+                CallState::Ready
+                | CallState::Executing
+                | CallState::Delegated { .. }
+                | CallState::Settled(_) => {}
             }
         }
         pending

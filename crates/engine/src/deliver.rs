@@ -42,6 +42,8 @@ pub(crate) enum Content {
     },
     /// Only to be shown.
     Live(Event),
+    /// Something that the run waits for has happened: it looks at its delegated calls.
+    Poke,
 }
 
 pub(crate) type Responder = Box<dyn FnOnce(Fate<'_>) + Send>;
@@ -180,6 +182,27 @@ impl Inner {
         let _ = sender.send(letter).await;
     }
 
+    /// Has a run look at its delegated calls, now. Never waits: a child that ends must not wait for its parent, which
+    /// may be waiting for the child.
+    pub(crate) fn poke(self: &Arc<Self>, run: RunId) {
+        let sent = {
+            // Sent under the lock: a driver that leaves memory looks for letters under it.
+            let senders = self.active.lock();
+            senders.get(&run).map(|sender| {
+                sender.try_send(Letter {
+                    content: Content::Poke,
+                    respond: Box::new(|_| {}),
+                })
+            })
+        };
+        match sent {
+            Some(Ok(())) => {}
+            // It has more letters than it can take, or its task has broken off.
+            Some(Err(_)) => self.adrift(run),
+            None => self.summon(run),
+        }
+    }
+
     /// Brings a run to memory if it is not there: it looks by itself what is due.
     pub(crate) fn summon(self: &Arc<Self>, run: RunId) {
         let mut senders = self.active.lock();
@@ -216,7 +239,8 @@ enum Subject {
 impl Subject {
     fn of(arrival: &Arrival) -> Self {
         match arrival {
-            Arrival::Started { call, .. }
+            Arrival::Started { call }
+            | Arrival::Delegated { call, .. }
             | Arrival::Output { call, .. }
             | Arrival::Result { call, .. }
             | Arrival::Signal { call, .. }

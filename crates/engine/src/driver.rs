@@ -2,6 +2,7 @@
 //! leaves memory; its next letter brings it back from the log.
 
 mod child;
+mod delegated;
 mod load;
 mod perform;
 mod settle;
@@ -20,6 +21,7 @@ use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::{Arrival, Due, Reply, ReplyPart, Run};
 
+use self::delegated::{Above, Look, Watch};
 use crate::Inner;
 use crate::agents::Kit;
 use crate::deliver::{Content, Fate, Letter, Responder};
@@ -39,6 +41,10 @@ pub(crate) struct Driver {
     /// The space of the run at the top: where the tools of all below it work too.
     home: SpaceId,
     root: RunId,
+    /// The call that the run executes, for a child run.
+    parent: Option<CallId>,
+    /// Where progress of that call is shown, once it was read.
+    above: Option<Above>,
     run: Run,
     kit: Arc<Kit>,
     /// Place of the run's first event.
@@ -60,6 +66,8 @@ pub(crate) struct Driver {
     asking: bool,
     /// Calls that run here now, and what stops them.
     running: HashMap<CallId, AbortHandle>,
+    /// What is known of the calls that others carry on.
+    watch: Watch,
     /// Nothing comes of what was stopped.
     under_way: FuturesUnordered<BoxFuture<'static, Option<Done>>>,
     seat: Seat,
@@ -71,6 +79,7 @@ pub(crate) struct Begun {
     pub space: SpaceId,
     pub home: SpaceId,
     pub root: RunId,
+    pub parent: Option<CallId>,
     pub run: Run,
     pub kit: Arc<Kit>,
     pub first: Seq,
@@ -112,6 +121,8 @@ pub(crate) enum Done {
     Exhausted(String),
     /// A call on the gateway's side.
     Called { call: CallId, outcome: Outcome },
+    /// The calls that others carry on were looked at; not, when the store failed.
+    Looked(Result<Look, StoreError>),
 }
 
 /// The store cannot be reached for now: somebody else looks at the run later.
@@ -125,6 +136,7 @@ impl Driver {
             space,
             home,
             root,
+            parent,
             run,
             kit,
             first,
@@ -141,6 +153,8 @@ impl Driver {
             space,
             home,
             root,
+            parent,
+            above: None,
             run,
             kit,
             first,
@@ -154,6 +168,7 @@ impl Driver {
             history,
             asking: false,
             running: HashMap::new(),
+            watch: Watch::default(),
             under_way: FuturesUnordered::new(),
             seat,
         };
@@ -215,9 +230,13 @@ impl Driver {
                 () = halt.cancelled() => return self.depart().await,
                 Some(letter) = self.letters.recv() => pending = self.open(letter),
                 Some(done) = self.under_way.next() => {
-                    pending = done.map(|done| Pending::own(self.arrival_of(done))).into_iter().collect();
+                    let arrivals = done.map(|done| self.arrivals_of(done)).unwrap_or_default();
+                    pending = arrivals.into_iter().map(Pending::own).collect();
                 }
-                () = deadline => pending = vec![Pending::own(Arrival::Tick)],
+                () = deadline => {
+                    self.check_delegated();
+                    pending = vec![Pending::own(Arrival::Tick)];
+                }
             }
         }
     }
@@ -244,6 +263,10 @@ impl Driver {
                     self.driving.publish(self.id, self.inner.clock.now(), vec![event]);
                     respond(Fate::Taken(&self.run));
                 }
+                Content::Poke => {
+                    self.watch.want();
+                    respond(Fate::Taken(&self.run));
+                }
             }
             next = if pending.len() < LETTERS_AT_ONCE {
                 self.letters.try_recv().ok()
@@ -254,8 +277,8 @@ impl Driver {
         pending
     }
 
-    fn arrival_of(&mut self, done: Done) -> Arrival {
-        match done {
+    fn arrivals_of(&mut self, done: Done) -> Vec<Arrival> {
+        let arrival = match done {
             Done::Replied {
                 step,
                 failures,
@@ -287,7 +310,9 @@ impl Driver {
                 self.running.remove(&call);
                 Arrival::Output { call, outcome }
             }
-        }
+            Done::Looked(looked) => return self.looked(looked),
+        };
+        vec![arrival]
     }
 
     /// Starts what is due and not under way. Nothing new once the gateway goes down.
@@ -295,8 +320,9 @@ impl Driver {
         if self.inner.is_stopping() {
             return Ok(());
         }
+        self.look();
         let due = self.run.due();
-        if due.is_empty() {
+        if due.is_empty() && self.watch.is_idle() {
             // Whatever is still under way, nobody waits for.
             self.under_way.clear();
             self.running.clear();
@@ -367,9 +393,15 @@ impl Driver {
     /// Leaves a run that waits, or that another start will take up.
     async fn depart(mut self) {
         self.driving.forget(self.id);
-        if self.held {
-            // Lost or not, the lease ends with this process at the latest.
-            let _ = self.inner.store.release(self.id, self.epoch).await;
+        let seen = self.watch.take_seen();
+        if self.held || seen > 0 {
+            let wakes = match self.run.due().is_empty() {
+                true => -seen,
+                // Work is left: whoever looks for some finds it.
+                false => 1,
+            };
+            // Lost or not, the lease ends with this process at the latest, and what was looked at is looked at again.
+            let _ = self.inner.store.release(self.id, self.epoch, wakes).await;
         }
         self.seat.rise();
     }

@@ -17,6 +17,7 @@ const CHILDREN_MAX: usize = 10_000;
 const NAMES_TOLD_MAX: usize = 20;
 
 /// A run to be started by a call of another.
+#[derive(Clone)]
 pub(crate) struct ChildStart {
     pub id: RunId,
     pub project: ProjectId,
@@ -54,7 +55,7 @@ impl Inner {
         self.store.runs(project, filter).await
     }
 
-    /// Starts a run for a call of another, unless it is there.
+    /// Starts a run for a call of another; nothing happens when it is there.
     pub(crate) async fn start_child(self: &Arc<Self>, child: ChildStart) -> Result<Birth, StoreError> {
         let ChildStart {
             id,
@@ -64,10 +65,6 @@ impl Inner {
             kinship,
             message,
         } = child;
-        if self.store.run(id).await?.is_some() {
-            self.summon(id);
-            return Ok(Birth::Started);
-        }
         let top = self.store.run(kinship.root).await?;
         if top.is_none_or(|top| top.status.is_final()) {
             return Ok(Birth::Ended);

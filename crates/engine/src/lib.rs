@@ -170,6 +170,11 @@ impl Engine {
         &self.inner.clock
     }
 
+    /// How many runs are in this process's memory: those with work under way, not those that only wait.
+    pub fn active_runs(&self) -> usize {
+        self.inner.active.count()
+    }
+
     /// Takes a result from whoever executes a client call.
     pub async fn submit(&self, call: CallId, submission: Submission) -> Result<Receipt, IntakeError> {
         let outcome = match submission {

@@ -224,6 +224,7 @@ impl Inner {
             run: RunWrite::None,
             events,
             usage: Vec::new(),
+            wakes: Vec::new(),
             time: self.clock.now(),
             idempotency,
         };

@@ -13,7 +13,7 @@ use toolgate_kernel::tool::ClientTool;
 use crate::Inner;
 use crate::agents::{Compiled, Kit};
 use crate::driver::{Begun, Driver, Seat};
-use crate::store::{Append, IdempotencyRecord, RunRecord, RunWrite, SpaceRecord, StoreError};
+use crate::store::{Append, IdempotencyRecord, RunRecord, RunWrite, SpaceRecord, StoreError, Wake};
 
 /// How often a write that nobody answered is tried.
 const WRITE_ATTEMPTS: u32 = 5;
@@ -38,6 +38,7 @@ pub(crate) struct NewRun {
 }
 
 /// Where a run stands that another one starts.
+#[derive(Clone)]
 pub(crate) struct Kinship {
     /// The run at the top.
     pub root: RunId,
@@ -93,6 +94,11 @@ impl Inner {
         let root = kinship.as_ref().map_or(id, |kin| kin.root);
         let home = kinship.as_ref().map_or(space, |kin| kin.home);
         let parent = kinship.as_ref().map(|kin| kin.parent);
+        // The parent's log counts the start of this run as a reason to look: that is done with.
+        let started = parent.map(|call| Wake {
+            run: call.run,
+            change: -1,
+        });
         let family_max = kinship.as_ref().map(|kin| kin.budget.descendants);
         let start = RunStart {
             agent: agent.agent.name.clone(),
@@ -132,6 +138,7 @@ impl Inner {
             node: room.then_some(self.settings.node),
             epoch: room.into(),
             lane: 0,
+            wakes: 0,
         };
         // Whoever follows the space sees the run from its first event.
         let driving = self.feed.drive(space);
@@ -148,6 +155,7 @@ impl Inner {
             run: write,
             events,
             usage: Vec::new(),
+            wakes: started.into_iter().collect(),
             time: now,
             idempotency,
         };
@@ -170,6 +178,7 @@ impl Inner {
             space,
             home,
             root,
+            parent,
             run,
             kit,
             first,

@@ -16,7 +16,7 @@ pub use log::{
     Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES, Pages,
     RunWrite,
 };
-pub use runs::{Family, LANES, NODE_LEASE, RunFilter, RunRecord, Runs};
+pub use runs::{Family, LANES, NODE_LEASE, RunFilter, RunRecord, Runs, Wake};
 
 use async_trait::async_trait;
 use toolgate_kernel::id::RunId;

@@ -126,7 +126,7 @@ impl Inner {
         let now = Instant::now();
         let (due, later): (Vec<_>, Vec<_>) = self.lock_adrift().drain(..).partition(|(_, when)| *when <= now);
         self.lock_adrift().extend(later);
-        due.into_iter().for_each(|(run, _)| self.summon(run));
+        due.into_iter().for_each(|(run, _)| self.poke(run));
         self.next_wake.store(i64::MAX, Ordering::SeqCst);
         let found = async {
             // Those of newer versions would otherwise hide what comes behind them.

@@ -162,9 +162,14 @@ pub enum CallState {
     /// On the gateway's side, free to run.
     Ready,
     /// On the gateway's side, under way; after a crash this tells that it may have happened.
-    Executing {
-        /// The run that executes it, for a call that starts another agent.
-        child: Option<RunId>,
+    Executing,
+    /// Somebody else carries it on. It is not due: the run may leave memory until it is told of the end, or until
+    /// `check_at`.
+    Delegated {
+        /// Who carries it on.
+        handle: Handle,
+        /// When the run must look again, before the tool's timeout; none when it is told of the end.
+        check_at: Option<Time>,
     },
     /// On the gateway's side, waiting for a moment or a signal.
     Paused(Pause),
@@ -177,6 +182,20 @@ pub enum CallState {
     },
     /// Ended; for ever.
     Settled(Settled),
+}
+
+/// Who carries on a delegated call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Handle {
+    /// A child run.
+    Run(RunId),
+    /// Work that a tool source has under way elsewhere: an MCP task, a remote A2A task.
+    Task {
+        /// The source that knows the task.
+        source: Arc<str>,
+        /// The source's own name for it; opaque to everyone else.
+        task: Arc<str>,
+    },
 }
 
 /// The one outcome of a call.

@@ -610,6 +610,18 @@ pub struct Pause {
     #[serde(default, skip_serializing_if = "is_false")]
     pub signal: bool,
 }
+/// Work on a call that a tool source has under way elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemoteTask {
+    /// The source that knows the task.
+    pub source: Arc<str>,
+    /// The source's own name for it; opaque to everyone else.
+    pub task: Arc<str>,
+    /// When the source must be asked again; none when it tells of the end by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check_at: Option<Time>,
+}
 tool_body! {
     /// The call is under way.
     ToolExecuting {
@@ -622,6 +634,9 @@ tool_body! {
         /// What it waits for, for a durable pause.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pause: Option<Pause>,
+        /// The task that carries it on outside the gateway; for secret principals only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<RemoteTask>,
     }
 }
 tool_body! {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Agent;
-use crate::call::{Call, CallState, ErrorCode, Outcome};
+use crate::call::{Call, CallState, ErrorCode, Handle, Outcome};
 use crate::event::{Budget, Claim, FinishReason, Status, Usage};
 use crate::id::{ApprovalId, CallId, EntityId, RunId};
 use crate::json::Json;
@@ -84,12 +84,20 @@ pub enum Arrival {
     Exhausted(String),
     /// A call on the gateway's side starts; stored first, so that a crash is not silent.
     Started {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// The run that executes it.
-        child: Option<RunId>,
     },
-    /// A call on the gateway's side ended.
+    /// Somebody else carries a call on; stored first, so that a crash cannot lose track of it. For a call that is
+    /// delegated already: the same task is still under way, look again later.
+    Delegated {
+        /// The call.
+        call: CallId,
+        /// Who carries it on.
+        handle: Handle,
+        /// When to look again; at the tool's timeout when not given.
+        check_at: Option<Time>,
+    },
+    /// A call on the gateway's side ended, or a delegated one.
     Output {
         /// Which.
         call: CallId,
@@ -314,7 +322,9 @@ impl Run {
                 let mut status = Status::WaitingTime;
                 for call in &self.state.calls[*first as usize..] {
                     match &call.state {
-                        CallState::Ready | CallState::Executing { .. } => return Status::Running,
+                        CallState::Ready | CallState::Executing | CallState::Delegated { .. } => {
+                            return Status::Running;
+                        }
                         CallState::AwaitsApproval { .. } => status = Status::WaitingApproval,
                         CallState::Open { .. } if status == Status::WaitingTime => {
                             status = Status::WaitingTool
@@ -340,13 +350,21 @@ impl Run {
             }
             Phase::Calling { first } => self.state.calls[*first as usize..]
                 .iter()
-                .filter(|call| matches!(call.state, CallState::Ready | CallState::Executing { .. }))
+                .filter(|call| matches!(call.state, CallState::Ready | CallState::Executing))
                 .map(Due::Call)
                 .collect(),
         }
     }
 
-    /// The earliest moment at which [`Arrival::Tick`] would change something.
+    /// The calls that somebody else carries on, and who does.
+    pub fn delegated(&self) -> impl Iterator<Item = (&Call, &Handle)> {
+        self.state.pending().filter_map(|call| match &call.state {
+            CallState::Delegated { handle, .. } => Some((call, handle)),
+            _ => None,
+        })
+    }
+
+    /// The earliest moment at which [`Arrival::Tick`] would change something, or a delegated call must be looked at.
     pub fn wake_at(&self) -> Option<Time> {
         let Phase::Calling { first } = &self.state.phase else {
             return None;
@@ -367,13 +385,16 @@ fn wake_of(call: &Call) -> Option<Time> {
                 .map_or(*deadline, |claim| claim.until.min(*deadline)),
         ),
         CallState::Paused(pause) => Some(pause.until),
-        CallState::Executing { child: Some(_) } => child_deadline(call),
-        CallState::Ready | CallState::Executing { child: None } | CallState::Settled(_) => None,
+        CallState::Delegated { check_at, .. } => {
+            let deadline = deadline(call);
+            Some(check_at.map_or(deadline, |check_at| check_at.min(deadline)))
+        }
+        CallState::Ready | CallState::Executing | CallState::Settled(_) => None,
     }
 }
 
-/// When a run that executes a call is given up. Whatever else runs on the gateway's side, the engine watches.
-fn child_deadline(call: &Call) -> Option<Time> {
-    let timeout = call.definition.as_ref()?.timeout;
-    Some(call.since.after(timeout))
+/// When a delegated call is given up. What runs in the gateway itself, the engine times.
+fn deadline(call: &Call) -> Time {
+    let timeout = call.definition.as_ref().map(|tool| tool.timeout);
+    call.since.after(timeout.unwrap_or_default())
 }

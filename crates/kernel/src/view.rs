@@ -63,8 +63,14 @@ fn public(event: &Event) -> Option<Cow<'_, Event>> {
         )
         .into(),
         Event::ToolExecuting(e) if hidden(e.placement, e.shown) => {
-            ToolExecuting::of(&e.tool(), None, None, None).into()
+            ToolExecuting::of(&e.tool(), None, None, None, None).into()
         }
+        // How a source names its tasks is between us and the source.
+        Event::ToolExecuting(e) if e.task.is_some() => ToolExecuting {
+            task: None,
+            ..e.clone()
+        }
+        .into(),
         Event::ToolOutputAvailable(e) if hidden(e.placement, e.shown) => {
             ToolOutputAvailable::of(&e.tool(), None, None).into()
         }

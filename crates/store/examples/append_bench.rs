@@ -153,6 +153,7 @@ fn begin(id: [u8; 16]) -> Append {
         node: Some(NodeId::from_bytes([2; 16])),
         epoch: 1,
         lane: 0,
+        wakes: 0,
     };
     let row = SpaceRecord {
         id: space,
@@ -188,6 +189,7 @@ fn begin(id: [u8; 16]) -> Append {
             StepStart { step: 1 }.into(),
         ],
         usage: Vec::new(),
+        wakes: Vec::new(),
         time: Time(1),
         idempotency: None,
     }
@@ -242,6 +244,7 @@ fn finish(id: [u8; 16], version: Seq, calls: u64) -> Append {
             .into(),
         ],
         usage: (0..calls).map(used).collect(),
+        wakes: Vec::new(),
         time: Time(2),
         idempotency: None,
     }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, Directory, EntityRecord, Family, IdempotencyRecord, KeyRecord, Log,
@@ -26,6 +27,9 @@ pub struct FaultyStore {
     calls: AtomicU64,
     calm: AtomicBool,
     refused: Mutex<Option<&'static str>>,
+    /// Writes to runs until the end, when there is to be one.
+    writes_left: Mutex<Option<usize>>,
+    killed: CancellationToken,
 }
 
 /// What becomes of a call.
@@ -47,6 +51,34 @@ impl FaultyStore {
             calls: AtomicU64::new(0),
             calm: AtomicBool::new(false),
             refused: Mutex::default(),
+            writes_left: Mutex::default(),
+            killed: CancellationToken::new(),
+        }
+    }
+
+    /// A store that takes so many writes to runs (at least one) and then answers nothing but `Unavailable`, for ever:
+    /// what a process leaves behind that is killed just after the last of them is in `inner`.
+    pub fn killed_after(inner: Arc<dyn Store>, writes: usize) -> Self {
+        Self {
+            writes_left: Mutex::new(Some(writes)),
+            ..Self::new(inner, 0, 0)
+        }
+    }
+
+    /// Until the writes are used up.
+    pub async fn killed(&self) {
+        self.killed.cancelled().await;
+    }
+
+    /// Counts a write; whether it is the last one.
+    fn is_last(&self, method: &'static str) -> bool {
+        let mut left = self.writes_left.lock().expect("no panic holds the number");
+        match left.as_mut() {
+            Some(left) if matches!(method, "append" | "claim" | "release") => {
+                *left = left.saturating_sub(1);
+                *left == 0
+            }
+            _ => false,
         }
     }
 
@@ -79,6 +111,14 @@ impl FaultyStore {
         method: &'static str,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        if self.killed.is_cancelled() {
+            return Err(StoreError::Unavailable("killed".into()));
+        }
+        if self.is_last(method) {
+            let done = call.await;
+            self.killed.cancel();
+            return done;
+        }
         if *self.refused.lock().expect("no panic holds the name") == Some(method) {
             return Err(StoreError::Unavailable("on purpose".into()));
         }
@@ -143,7 +183,7 @@ pass_on! {
     fn family(&self, root: RunId) -> Family;
     fn claimable(&self, now: Time, limit: usize) -> Vec<RunId>;
     fn claim(&self, run: RunId, node: NodeId, now: Time) -> Option<RunRecord>;
-    fn release(&self, run: RunId, epoch: u64) -> ();
+    fn release(&self, run: RunId, epoch: u64, wakes: i32) -> ();
     fn heartbeat(&self, node: NodeId, until: Time) -> ();
     fn next_wake(&self) -> Option<Time>;
     fn usage(&self, project: ProjectId, tool: &str, since: Day) -> Vec<UsageRecord>;

@@ -140,6 +140,7 @@ impl SendNotification {
             run: RunWrite::None,
             events: vec![event.into()],
             usage: Vec::new(),
+            wakes: Vec::new(),
             time: context.now,
             idempotency: Some(IdempotencyRecord {
                 project: context.project,

@@ -1,61 +1,63 @@
-//! A call that is a run of its own: started, followed to its end, and its answer brought up.
+//! A call that is a child run: how it starts, and what its log comes to as an outcome.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::call::{Call, ErrorCode, Outcome};
-use toolgate_kernel::event::{EndReason, Event, RunFinish, RunStart, Seq, Status};
+use toolgate_kernel::event::{EndReason, Event, RunFinish, RunStart, Status};
 use toolgate_kernel::id::{EntityId, MessageId, ProjectId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::{AgentName, ToolName};
-use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::json_in;
 use toolgate_kernel::template::plain;
 use toolgate_kernel::tool::{Execution, Tool};
 
 use super::Driver;
+use super::load::{next, patient};
+use crate::Inner;
 use crate::family::{Birth, ChildStart};
-use crate::feed::{End, Scope};
 use crate::start::Kinship;
-use crate::store::StoreError;
+use crate::store::{LogRange, Pages, RunRecord, StoreError};
 use crate::tools::{CallContext, SIGNAL_PARENT};
-use crate::{Engine, Inner};
 
-/// How long to wait before a child that cannot be followed now is followed again.
-const FOLLOW_DELAY: Duration = Duration::from_millis(100);
+/// A child run as its parent sees it.
+pub(super) struct Child {
+    id: RunId,
+    /// How it starts, or why it cannot.
+    start: Result<ChildStart, Outcome>,
+    /// What it is called in words to the model.
+    name: String,
+    context: CallContext,
+}
+
+/// What a look at a delegated call found.
+pub(super) enum Found {
+    /// It was not under way, and is now.
+    Started,
+    /// It is under way.
+    Waits,
+    /// It has ended.
+    Ended(Outcome),
+}
 
 impl Driver {
-    /// Runs a call that is a run of its own.
-    pub(super) fn run_below(
-        &self,
-        call: &Call,
-        tool: &Tool,
-        history: &[Arc<Turn>],
-        child: RunId,
-    ) -> BoxFuture<'static, Outcome> {
-        let start = match self.child_of(call, tool, child) {
-            Ok(start) => start,
-            Err(outcome) => return std::future::ready(outcome).boxed(),
+    /// The child run that executes a call.
+    pub(super) fn child(&self, call: &Call, id: RunId) -> Child {
+        let tool = call.definition.as_ref().expect("only a known tool is delegated");
+        let start = self.child_of(call, tool, id);
+        // A prompt tool answers under its own name, whichever agent runs it.
+        let name = match (&tool.execution, &start) {
+            (Execution::Prompt(_), _) | (_, Err(_)) => tool.name.to_string(),
+            (_, Ok(start)) => start.agent.to_string(),
         };
-        // What is asked for by a tool made of words is the tool's, whoever answers.
-        let name = match &tool.execution {
-            Execution::Prompt(_) => tool.name.to_string(),
-            _ => start.agent.to_string(),
-        };
-        let context = self.context(call, tool, history, CancellationToken::new());
-        let inner = self.inner.clone();
-        async move {
-            match child_run(inner.clone(), start, &name, &context).await {
-                Outcome::Output(output) => Outcome::Output(inner.tools.bounded(output, &context).await),
-                failure @ Outcome::Error { .. } => failure,
-            }
+        Child {
+            id,
+            start,
+            name,
+            context: self.context(call, tool, &[], CancellationToken::new()),
         }
-        .boxed()
     }
 
     /// The run that executes a call, as it begins.
@@ -117,20 +119,81 @@ fn child_message(child: RunId, from: Option<EntityId>, text: String) -> Message 
     }
 }
 
-/// Starts a child run unless it is there, and waits for its end.
-async fn child_run(inner: Arc<Inner>, start: ChildStart, name: &str, context: &CallContext) -> Outcome {
-    let (child, agent) = (start.id, start.agent.clone());
-    match inner.start_child(start).await {
-        Ok(Birth::Started) => {}
-        Ok(Birth::NoAgent(known)) => return Outcome::error(ErrorCode::Unavailable, no_agent(&agent, &known)),
-        Ok(Birth::Ended) => return Outcome::error(ErrorCode::Cancelled, "the first run has ended"),
-        Ok(Birth::UsedUp(words)) => return Outcome::error(ErrorCode::LimitExceeded, words),
-        Err(error) => {
-            tracing::warn!(run = %child, %error, "a child run could not be started");
-            return Outcome::error(ErrorCode::Unavailable, "the agent could not be started");
+impl Child {
+    /// Starts the run if it is not there, and reads its outcome if it has ended.
+    pub async fn look(&self, inner: &Arc<Inner>) -> Result<Found, StoreError> {
+        match patient(|| inner.store.run(self.id)).await? {
+            Some(record) if record.status.is_final() => {
+                let outcome = match self.outcome(inner, &record).await {
+                    Ok(Outcome::Output(output)) => {
+                        Outcome::Output(inner.tools.bounded(output, &self.context).await)
+                    }
+                    Ok(failure @ Outcome::Error { .. }) => failure,
+                    Err(error @ (StoreError::Unavailable(_) | StoreError::Timeout)) => return Err(error),
+                    Err(error) => {
+                        tracing::error!(run = %self.id, %error, "the log of a child run cannot be read");
+                        no_answer()
+                    }
+                };
+                Ok(Found::Ended(outcome))
+            }
+            Some(_) => Ok(Found::Waits),
+            None => self.begin(inner).await,
         }
     }
-    follow_to_end(&Engine { inner }, child, name, context).await
+
+    async fn begin(&self, inner: &Arc<Inner>) -> Result<Found, StoreError> {
+        let start = match &self.start {
+            Ok(start) => start.clone(),
+            Err(outcome) => return Ok(Found::Ended(outcome.clone())),
+        };
+        let agent = start.agent.clone();
+        let (code, words) = match inner.start_child(start).await {
+            Ok(Birth::Started) => return Ok(Found::Started),
+            Ok(Birth::NoAgent(known)) => (ErrorCode::Unavailable, no_agent(&agent, &known)),
+            Ok(Birth::Ended) => (ErrorCode::Cancelled, "the first run has ended".to_owned()),
+            Ok(Birth::UsedUp(words)) => (ErrorCode::LimitExceeded, words),
+            // Nothing is lost: it is tried again until the call's time is up.
+            Err(error @ (StoreError::Unavailable(_) | StoreError::Timeout)) => return Err(error),
+            Err(error) => {
+                tracing::warn!(run = %self.id, %error, "a child run could not be started");
+                (
+                    ErrorCode::Unavailable,
+                    "the agent could not be started".to_owned(),
+                )
+            }
+        };
+        Ok(Found::Ended(Outcome::error(code, words)))
+    }
+
+    /// What the log of the run, which has ended, comes to. Read page by page: a log has no bound.
+    async fn outcome(&self, inner: &Inner, record: &RunRecord) -> Result<Outcome, StoreError> {
+        let mut told = Told::default();
+        let mut pages = Pages::of_run(self.id, LogRange::default());
+        while let Some(page) = next(&mut pages, inner).await? {
+            for event in page.entries.iter().flat_map(|entry| &entry.events) {
+                match event {
+                    Event::RunStart(start) => {
+                        told.formed = start.behind.is_some();
+                        told.signalling = inner.signalling(record.project, start).await?;
+                    }
+                    Event::StepStart(_) => told.text.clear(),
+                    Event::TextEnd(e) => told.text.push_str(&e.text),
+                    Event::ToolOutputAvailable(e) if told.signalling.contains(e.tool_name.as_ref()) => {
+                        let signal = e.output.as_ref().map_or_else(Json::null, Clone::clone);
+                        told.signals.push(signal.to_value());
+                    }
+                    Event::RunFinish(end) => return Ok(outcome_of(end, &self.name, told)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(no_answer())
+    }
+}
+
+fn no_answer() -> Outcome {
+    Outcome::error(ErrorCode::ExecutionFailed, "the agent gave no answer")
 }
 
 fn no_agent(agent: &AgentName, known: &[AgentName]) -> String {
@@ -150,49 +213,6 @@ struct Told {
     formed: bool,
 }
 
-async fn follow_to_end(engine: &Engine, child: RunId, name: &str, context: &CallContext) -> Outcome {
-    let mut told = Told::default();
-    let mut cursor = Seq(0);
-    loop {
-        let Ok(mut following) = engine.subscribe(Scope::Run(child), cursor).await else {
-            tokio::time::sleep(FOLLOW_DELAY).await;
-            continue;
-        };
-        'following: loop {
-            let after = following.cursor();
-            let batch = match following.next().await {
-                Ok(batch) => batch,
-                Err(End::Finished) => {
-                    return Outcome::error(ErrorCode::ExecutionFailed, "the agent gave no answer");
-                }
-                Err(End::Cut) => break,
-            };
-            for (seq, event) in batch.placed().filter(|(seq, _)| *seq > after) {
-                match event {
-                    Event::RunStart(start) => {
-                        told.formed = start.behind.is_some();
-                        let Ok(signalling) = engine.inner.signalling(context.project, start).await else {
-                            tokio::time::sleep(FOLLOW_DELAY).await;
-                            break 'following;
-                        };
-                        told.signalling = signalling;
-                    }
-                    Event::StepStart(_) => told.text.clear(),
-                    Event::TextEnd(e) => told.text.push_str(&e.text),
-                    Event::ToolOutputAvailable(e) if told.signalling.contains(e.tool_name.as_ref()) => {
-                        let signal = e.output.as_ref().map_or_else(Json::null, Clone::clone);
-                        told.signals.push(signal.to_value());
-                        (context.progress)(signal);
-                    }
-                    Event::RunFinish(end) => return outcome_of(end, name, told),
-                    _ => {}
-                }
-                cursor = seq;
-            }
-        }
-    }
-}
-
 impl Inner {
     /// The tools of a run by which it tells its parent something, whatever they are called.
     async fn signalling(
@@ -203,9 +223,14 @@ impl Inner {
         let compiled = self.compiled(project, &start.agent, Some(start.revision)).await?;
         let agent = compiled.and_then(|agent| agent.behind(start.behind.as_ref()));
         let tools = agent.iter().flat_map(|agent| agent.tools.toolbox.values());
-        let signals = |tool: &&Arc<Tool>| matches!(&tool.execution, Execution::Prebuilt { action } if action == SIGNAL_PARENT);
-        Ok(tools.filter(signals).map(|tool| tool.name.clone()).collect())
+        let signalling = tools.filter(|tool| signals(tool));
+        Ok(signalling.map(|tool| tool.name.clone()).collect())
     }
+}
+
+/// Whether a run tells its parent something by this tool.
+pub(super) fn signals(tool: &Tool) -> bool {
+    matches!(&tool.execution, Execution::Prebuilt { action } if action == SIGNAL_PARENT)
 }
 
 fn outcome_of(end: &RunFinish, name: &str, told: Told) -> Outcome {

@@ -12,7 +12,7 @@ use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::{Arrival, Run};
 
-use super::{Adrift, Driver, Pending, Seat};
+use super::{Adrift, Driver, Pending, Seat, Watch};
 use crate::Inner;
 use crate::agents::Kit;
 use crate::deliver::{Fate, Letter};
@@ -106,12 +106,18 @@ impl Driver {
             kit,
             first,
         } = loaded;
-        let driver = Self {
+        let mut watch = Watch::default();
+        if record.wakes > 0 {
+            watch.want();
+        }
+        let mut driver = Self {
             id,
             project: record.project,
             space: record.space,
             home,
             root: record.root,
+            parent: record.parent,
+            above: None,
             run,
             kit,
             first,
@@ -125,10 +131,12 @@ impl Driver {
             history: None,
             asking: false,
             running: HashMap::new(),
+            watch,
             under_way: FuturesUnordered::new(),
             seat,
             inner,
         };
+        driver.check_delegated();
         if !driver.driving.knows_place() {
             match patient(|| driver.inner.store.space_tail(driver.space)).await {
                 Ok(last) => driver.driving.at_least(last.index()),
@@ -225,22 +233,9 @@ async fn claim_and_read(inner: &Arc<Inner>, record: RunRecord) -> Result<(Loaded
     let loaded = patient(|| read(inner, claimed.clone())).await?;
     match loaded.run.status() {
         Status::Queued => arrivals.insert(0, Arrival::Begin),
-        _ => {
-            arrivals.insert(0, Arrival::Recovered);
-            if loaded.run.is_of_family() {
-                summon_children(inner, &claimed).await?;
-            }
-        }
+        _ => arrivals.insert(0, Arrival::Recovered),
     }
     Ok((loaded, arrivals.into_iter().map(Pending::own).collect()))
-}
-
-/// Those below look by themselves whether anybody still waits for them: a crash may have come before they were told.
-async fn summon_children(inner: &Arc<Inner>, record: &RunRecord) -> Result<(), StoreError> {
-    let children = patient(|| inner.children(record.project, record.id)).await?;
-    let alive = children.into_iter().filter(|child| !child.status.is_final());
-    alive.for_each(|child| inner.summon(child.id));
-    Ok(())
 }
 
 /// Whether nobody waits for the run any more that some call started, which may have happened while nobody looked.
@@ -336,7 +331,8 @@ pub(super) async fn leave_to_newer(inner: &Inner, id: RunId) -> Result<(), Store
     inner.beyond.add(id);
     match patient(|| inner.store.run(id)).await? {
         Some(record) if record.node == Some(inner.settings.node) => {
-            patient(|| inner.store.release(id, record.epoch)).await
+            // Work may be left: a node that can read the run finds it by its wake-up.
+            patient(|| inner.store.release(id, record.epoch, 1)).await
         }
         Some(_) | None => Ok(()),
     }
@@ -349,7 +345,7 @@ async fn home(inner: &Inner, root: RunId) -> Result<SpaceId, StoreError> {
 }
 
 /// The next page of a log, tried a few times.
-async fn next(pages: &mut Pages, inner: &Inner) -> Result<Option<LogPage>, StoreError> {
+pub(super) async fn next(pages: &mut Pages, inner: &Inner) -> Result<Option<LogPage>, StoreError> {
     let (read, page) = patient(|| async {
         let mut read = *pages;
         let page = read.next(&*inner.store).await?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use toolgate_kernel::call::{Call, CallState, ErrorCode, Outcome};
+use toolgate_kernel::call::{Call, ErrorCode, Outcome};
 use toolgate_kernel::event::ToolProgress;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::prompt::Turn;
@@ -109,11 +109,8 @@ impl Driver {
             gen_ai.tool.call.id = %id,
             toolgate.run = %self.id,
         );
-        let running = match (&tool.execution, &call.state) {
-            (execution, CallState::Executing { child: Some(child) }) if execution.is_run() => {
-                self.run_below(call, &tool, history, *child)
-            }
-            (Execution::Prebuilt { .. } | Execution::Request(_) | Execution::Image(_), _) => {
+        let running = match &tool.execution {
+            Execution::Prebuilt { .. } | Execution::Request(_) | Execution::Image(_) => {
                 let cancel = CancellationToken::new();
                 let mut context = self.context(call, &tool, history, cancel.clone());
                 let speaker = self.run.speaker();
@@ -138,17 +135,14 @@ impl Driver {
                 }
                 .boxed()
             }
-            (
-                Execution::Agent { .. }
-                | Execution::Spawn
-                | Execution::Prompt(_)
-                | Execution::Waiting(_)
-                | Execution::Client
-                | Execution::Static(_)
-                | Execution::PassThrough,
-                _,
-            ) => {
-                unreachable!("settled, offered or started before it is performed")
+            Execution::Agent { .. }
+            | Execution::Spawn
+            | Execution::Prompt(_)
+            | Execution::Waiting(_)
+            | Execution::Client
+            | Execution::Static(_)
+            | Execution::PassThrough => {
+                unreachable!("settled, offered or delegated before it is performed")
             }
         };
         running

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use toolgate_kernel::call::{CallState, ErrorCode, Outcome};
+use toolgate_kernel::call::{CallState, ErrorCode, Handle, Outcome};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::run::{Arrival, Due, Rejected};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{Adrift, Driver, Pending};
 use crate::deliver::Fate;
-use crate::store::{Append, LeaseWrite, RunWrite, StoreError};
+use crate::store::{Append, LeaseWrite, RunWrite, StoreError, Wake};
 use crate::usage;
 
 /// How often a write is tried before the run is left for later.
@@ -44,6 +44,8 @@ impl Driver {
                     respond_all(pending, || Fate::Busy);
                     return Err(Adrift);
                 }
+                // Others may have acted on the same wake-ups.
+                self.watch.restart();
                 if self.version != known {
                     // The take-over was stored: a second one would take back what the first began.
                     pending.retain(|one| !matches!(one.arrival, Arrival::Recovered));
@@ -93,6 +95,7 @@ impl Driver {
 
     async fn try_settle(&mut self, pending: &mut [Pending]) -> Result<Vec<Option<Rejected>>, StoreError> {
         let now = self.inner.clock.now();
+        let children = self.children();
         let mut events = Vec::new();
         let mut verdicts = Vec::with_capacity(pending.len());
         let mut idempotency = None;
@@ -116,7 +119,10 @@ impl Driver {
         if events.is_empty() {
             return Ok(verdicts);
         }
-        self.append(events, now, idempotency).await?;
+        // In the same write, so that a crash before they are cancelled leaves them to be looked at.
+        let given_up = self.given_up(&children).map(|(_, child)| Wake::up(child));
+        let wakes = given_up.chain(self.wakes_of(&events)).collect();
+        self.append(events, wakes, now, idempotency).await?;
         if self.inner.settings.always_evict {
             self.reload().await?;
         }
@@ -135,32 +141,35 @@ impl Driver {
     }
 
     fn obvious(&self) -> Option<Arrival> {
-        let parallel = self.inner.settings.parallel_calls;
-        self.run.due().into_iter().take(parallel).find_map(|due| {
+        let mut slots = self.inner.settings.parallel_calls;
+        let stopping = self.inner.is_stopping();
+        self.run.due().into_iter().find_map(|due| {
             let Due::Call(call) = due else { return None };
             let tool = call.definition.as_ref().expect("only a known tool runs");
             let id = call.tool.call;
+            let fresh = call.state == CallState::Ready && !stopping;
+            if tool.execution.is_run() {
+                // Somebody else's work takes no slot.
+                return fresh.then(|| Arrival::Delegated {
+                    call: id,
+                    handle: Handle::Run(RunId::new(Uuid::now_v7())),
+                    check_at: None,
+                });
+            }
+            slots = slots.checked_sub(1)?;
             let output = |output| {
                 Some(Arrival::Output {
                     call: id,
                     outcome: Outcome::Output(output),
                 })
             };
-            let fresh = call.state == CallState::Ready && !self.inner.is_stopping();
             match &tool.execution {
                 Execution::Static(value) => output(value.clone()),
                 Execution::PassThrough => output(call.input()),
-                execution if execution.is_run() && fresh => Some(Arrival::Started {
-                    call: id,
-                    child: Some(RunId::new(Uuid::now_v7())),
-                }),
                 Execution::Prebuilt { .. } | Execution::Request(_) | Execution::Image(_)
                     if fresh && tool.retry == Retry::Never =>
                 {
-                    Some(Arrival::Started {
-                        call: id,
-                        child: None,
-                    })
+                    Some(Arrival::Started { call: id })
                 }
                 Execution::Agent { .. }
                 | Execution::Spawn
@@ -177,6 +186,7 @@ impl Driver {
     async fn append(
         &mut self,
         events: Vec<Event>,
+        wakes: Vec<Wake>,
         now: Time,
         idempotency: Option<crate::store::IdempotencyRecord>,
     ) -> Result<(), StoreError> {
@@ -201,6 +211,7 @@ impl Driver {
             run,
             usage: usage::of(&self.run, self.project, &events),
             events,
+            wakes,
             time: now,
             idempotency,
         };
@@ -208,6 +219,7 @@ impl Driver {
         self.run.stored(&entry);
         self.version = entry.last();
         (self.held, self.epoch) = (held, epoch);
+        self.after_append(&entry).await;
         if idle && let Some(wake_at) = wake_at {
             self.inner.wake(wake_at);
         }
@@ -240,25 +252,31 @@ impl Driver {
     fn children(&self) -> Vec<(CallId, RunId)> {
         let calls = self.run.calls().iter();
         let children = calls.filter_map(|call| match call.state {
-            CallState::Executing { child } => Some((call.tool.call, child?)),
+            CallState::Delegated {
+                handle: Handle::Run(child),
+                ..
+            } => Some((call.tool.call, child)),
             _ => None,
         });
         children.collect()
     }
 
+    /// Those of `children` whose answer nobody waits for any more.
+    fn given_up(&self, children: &[(CallId, RunId)]) -> impl Iterator<Item = (CallId, RunId)> {
+        children.iter().copied().filter(|(call, _)| {
+            let state = self.run.call(*call).map(|call| &call.state);
+            matches!(state, Some(CallState::Settled(settled)) if is_given_up(&settled.outcome))
+        })
+    }
+
     /// Ends those of `children` whose answer nobody waits for any more.
     async fn give_up(&mut self, children: Vec<(CallId, RunId)>) {
-        for (call, child) in children {
-            let Some(CallState::Settled(settled)) = self.run.call(call).map(|call| &call.state) else {
-                continue;
-            };
-            if !is_given_up(&settled.outcome) {
-                continue;
-            }
-            // Nothing starts it from here on.
-            if let Some(following) = self.running.remove(&call) {
-                following.abort();
-            }
+        let given_up: Vec<_> = self.given_up(&children).collect();
+        if !given_up.is_empty() {
+            // None of them is started from here on.
+            self.watch.restart();
+        }
+        for (_, child) in given_up {
             if let Err(error) = self.inner.cancel(child).await {
                 // It is cancelled when it is next looked at: its parent does not wait for it.
                 tracing::warn!(run = %child, %error, "a child run could not be cancelled now");

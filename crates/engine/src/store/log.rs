@@ -7,7 +7,7 @@ use toolgate_kernel::event::{Entry, Event, Seq, Status};
 use toolgate_kernel::id::{NodeId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
-use super::{IdempotencyRecord, RunRecord, SpaceRecord, StoreError};
+use super::{IdempotencyRecord, RunRecord, SpaceRecord, StoreError, Wake};
 use crate::usage::ToolUse;
 
 /// Stores events and reads them back.
@@ -44,6 +44,8 @@ pub struct Append {
     pub events: Vec<Event>,
     /// Calls that ended with it, for the figures of their tools.
     pub usage: Vec<ToolUse>,
+    /// Runs that are woken by it, or whose wake-ups it has acted on.
+    pub wakes: Vec<Wake>,
     /// Now.
     pub time: Time,
     /// Remembers the answer to a request that may be sent again.

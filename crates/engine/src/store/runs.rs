@@ -25,13 +25,15 @@ pub trait Runs: Send + Sync {
     /// by the write that stores it. Nothing for a run that is not there.
     async fn family(&self, root: RunId) -> Result<Family, StoreError>;
     /// Runs that are not final and that nobody drives but somebody should: driven by a node whose heartbeat
-    /// ended before `now`, or undriven and `queued`, `running`, or with `wake_at` at or before `now`.
+    /// ended before `now`, or undriven and `queued`, woken, or with `wake_at` at or before `now`.
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError>;
     /// Takes the lease of a run that nobody alive holds, or that `node` holds already, with the next epoch.
     /// None when somebody else holds it or the run is final or absent.
     async fn claim(&self, run: RunId, node: NodeId, now: Time) -> Result<Option<RunRecord>, StoreError>;
-    /// Gives a lease back without an append; nothing when it is lost already.
-    async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError>;
+    /// Leaves a run to nobody without an append, and adds `wakes` to its count of wake-ups; nothing when the epoch
+    /// has moved on. Taking wake-ups off counts up the epoch: of two nodes that have read the same ones, only one
+    /// takes them off.
+    async fn release(&self, run: RunId, epoch: u64, wakes: i32) -> Result<(), StoreError>;
     /// The node lives until `until`.
     async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError>;
     /// The earliest `wake_at` of all runs that are not final.
@@ -75,6 +77,25 @@ pub struct RunRecord {
     /// Told apart from the other open runs of its space by this number below [`LANES`]: the smallest that none of
     /// them has. Set when the run is created. Shared only when more than [`LANES`] runs are open.
     pub lane: u8,
+    /// Wake-ups that no driver has acted on yet: child runs to start, child runs that ended, work that a stopping
+    /// node left. Whoever finds an undriven run with any looks at it.
+    pub wakes: u32,
+}
+
+/// A change to a run's count of wake-ups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wake {
+    /// The run; nothing changes when it is not there.
+    pub run: RunId,
+    /// Added to the count, which never falls below zero.
+    pub change: i32,
+}
+
+impl Wake {
+    /// One more reason to look at a run.
+    pub fn up(run: RunId) -> Self {
+        Self { run, change: 1 }
+    }
 }
 
 /// A run at the top and all below it.

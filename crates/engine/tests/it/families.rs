@@ -50,6 +50,10 @@ pub async fn world(script: impl Fn(&Ask) -> Vec<Say> + Send + Sync + 'static, li
         model: ScriptedModel::new(script),
         ..Setup::default()
     };
+    world_of(setup, limits).await
+}
+
+pub async fn world_of(setup: Setup, limits: Value) -> World {
     let world = World::with(setup).await;
     let name = "boss".parse().unwrap();
     world

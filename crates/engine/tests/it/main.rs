@@ -4,6 +4,7 @@ mod bombs;
 mod calls;
 mod children;
 mod context;
+mod delegated;
 mod families;
 mod faults;
 mod following;

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 use toolgate_engine::intake::Answer;
-use toolgate_engine::store::{Append, LeaseWrite, RunWrite};
+use toolgate_engine::store::{Append, LeaseWrite, RunWrite, Wake};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{EndReason, Event, RunFinish, Status, StepStart, ToolOutputError, Usage};
 use toolgate_kernel::id::RunId;
 
 use crate::families::{SPAWN_WAITING, ask_boss, children, outcomes, restarted, runs, world};
-use crate::world::{World, by_words};
+use crate::world::{Setup, World, by_words};
 
 /// Says something new to a run that is under way.
 async fn interrupt(world: &World, run: RunId) {
@@ -93,7 +93,7 @@ async fn cancelling_again_ends_what_a_crash_left_below() {
         usage: Usage::default(),
         error: None,
     };
-    leave_behind(&world, root, Status::Cancelled, vec![end.into()]).await;
+    leave_behind(&world, root, Status::Cancelled, vec![end.into()], Vec::new()).await;
     let world = restarted(world).await;
     assert_eq!(world.engine.cancel(root).await.unwrap(), Status::Cancelled);
     none_is_left(&world).await;
@@ -112,14 +112,16 @@ async fn a_restart_ends_what_was_superseded_just_before_a_crash() {
     });
     let superseded = ToolOutputError::of(&call.unwrap(), Some(ErrorCode::Superseded), None);
     let events = vec![superseded.into(), StepStart { step: 2 }.into()];
-    leave_behind(&world, root, Status::Running, events).await;
+    // The write that gives a child up says that it is to be looked at.
+    let wakes = vec![Wake::up(child)];
+    leave_behind(&world, root, Status::Running, events, wakes).await;
     let world = restarted(world).await;
     assert_eq!(world.finish(child).await.status, Status::Cancelled);
     assert_eq!(world.finish(root).await.status, Status::Completed);
 }
 
 /// The store as a crash leaves it that came before the runs below were told.
-async fn leave_behind(world: &World, run: RunId, status: Status, events: Vec<Event>) {
+async fn leave_behind(world: &World, run: RunId, status: Status, events: Vec<Event>, wakes: Vec<Wake>) {
     let record = world.store.run(run).await.unwrap().unwrap();
     let write = RunWrite::Extend {
         id: run,
@@ -127,13 +129,15 @@ async fn leave_behind(world: &World, run: RunId, status: Status, events: Vec<Eve
         epoch: record.epoch,
         status,
         wake_at: None,
-        lease: LeaseWrite::Release,
+        // Of the first engine, which is the second one too.
+        lease: LeaseWrite::Take(Setup::default().node),
     };
     let append = Append {
         space: record.space,
         run: write,
         events,
         usage: Vec::new(),
+        wakes,
         time: record.updated,
         idempotency: None,
     };

@@ -276,6 +276,17 @@ impl World {
         end.clone()
     }
 
+    pub fn now(&self) -> Time {
+        self.engine.clock().now()
+    }
+
+    /// Until no run is in memory.
+    pub async fn rest(&self) {
+        while self.engine.active_runs() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Every durable event of a run, as it is stored.
     pub async fn log(&self, run: RunId) -> Vec<(Seq, Event)> {
         let log = retry(|| self.store.run_log(run, LogRange::default())).await;
@@ -302,6 +313,7 @@ impl World {
             },
             events: vec![Event::read(&raw).unwrap()],
             usage: Vec::new(),
+            wakes: Vec::new(),
             time: record.updated,
             idempotency: None,
         };

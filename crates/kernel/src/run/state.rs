@@ -4,7 +4,7 @@
 //! through, so a member that was redacted is absent here too. A new event or call state is thought about in
 //! [`RunState::apply`], and then by whoever matches on it.
 
-use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
+use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
 use crate::event::{
     Claim, Entry, Event, FinishReason, RunFinish, Said, Seq, Status, StepFinish, ToolApprovalResponse,
     ToolExecuting, ToolInputAvailable, Usage,
@@ -359,8 +359,11 @@ impl RunState {
             (Some(claim), _) => self.hold(e.tool_call_id, Some(claim.clone())),
             (None, Some(pause)) => self.change(e.tool_call_id, |call| call.state = CallState::Paused(pause)),
             (None, None) => self.change(e.tool_call_id, |call| {
-                call.state = CallState::Executing { child: e.child };
-                call.since = time;
+                // The tool's timeout counts from the first delegation, however often the task is asked after.
+                if !matches!(call.state, CallState::Delegated { .. }) {
+                    call.since = time;
+                }
+                call.state = under_way(e);
             }),
         }
     }
@@ -414,6 +417,24 @@ impl RunState {
     fn index(&self, call: CallId) -> Option<usize> {
         let first = self.calls.first()?.tool.call.number;
         Some(call.number.checked_sub(first)? as usize)
+    }
+}
+
+/// The state of a call on the gateway's side that is under way, here or elsewhere.
+fn under_way(e: &ToolExecuting) -> CallState {
+    match (e.child, &e.task) {
+        (Some(child), _) => CallState::Delegated {
+            handle: Handle::Run(child),
+            check_at: None,
+        },
+        (None, Some(task)) => CallState::Delegated {
+            handle: Handle::Task {
+                source: task.source.clone(),
+                task: task.task.clone(),
+            },
+            check_at: task.check_at,
+        },
+        (None, None) => CallState::Executing,
     }
 }
 

@@ -4,12 +4,12 @@ use super::approve::{denial, misfit};
 use super::pause::ended;
 use super::pipeline::{Admission, Fate};
 use super::replay::tool_ref;
-use super::{Arrival, Phase, RETRY_DELAY_MAX, Rejected, Reply, ReplyPart, Run, child_deadline};
-use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
+use super::{Arrival, Phase, RETRY_DELAY_MAX, Rejected, Reply, ReplyPart, Run, deadline};
+use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
 use crate::event::{
-    Claim, EndReason, Event, FinishReason, ReasoningEnd, RunFinish, RunStart, RunStatus, Said, Seq, Status,
-    StepFinish, StepRetry, StepStart, TextEnd, ToolApprovalRequest, ToolExecuting, ToolInputAvailable,
-    ToolOutputAvailable, ToolOutputError, ToolReleased, Usage,
+    Claim, EndReason, Event, FinishReason, ReasoningEnd, RemoteTask, RunFinish, RunStart, RunStatus, Said,
+    Seq, Status, StepFinish, StepRetry, StepStart, TextEnd, ToolApprovalRequest, ToolExecuting,
+    ToolInputAvailable, ToolOutputAvailable, ToolOutputError, ToolReleased, Usage,
 };
 use crate::id::CallId;
 use crate::message::Message;
@@ -128,14 +128,22 @@ impl Log<'_> {
                 self.broke(failures, error, retryable, retry_after);
                 Ok(())
             }
-            (Arrival::Started { call, child }, None) => {
+            (Arrival::Started { call }, None) => {
                 let known = self.run.call(call).ok_or(Rejected::Unknown)?;
                 if known.state != CallState::Ready {
                     return Err(Rejected::OutOfTurn);
                 }
-                self.emit(ToolExecuting::of(&known.tool.clone(), None, child, None));
+                self.emit(ToolExecuting::of(&known.tool.clone(), None, None, None, None));
                 Ok(())
             }
+            (
+                Arrival::Delegated {
+                    call,
+                    handle,
+                    check_at,
+                },
+                None,
+            ) => self.delegate(call, handle, check_at),
             (Arrival::Output { call, outcome }, None) => self.output(call, outcome),
             (Arrival::Tick, None) => {
                 self.tick();
@@ -304,7 +312,7 @@ impl Log<'_> {
     fn output(&mut self, id: CallId, outcome: Outcome) -> Result<(), Rejected> {
         let call = self.run.call(id).ok_or(Rejected::Unknown)?;
         match &call.state {
-            CallState::Ready | CallState::Executing { .. } => {}
+            CallState::Ready | CallState::Executing | CallState::Delegated { .. } => {}
             CallState::Settled(settled) => return Err(gone(settled)),
             CallState::AwaitsApproval { .. } | CallState::Open { .. } | CallState::Paused(_) => {
                 return Err(Rejected::OutOfTurn);
@@ -319,6 +327,33 @@ impl Log<'_> {
         Ok(())
     }
 
+    /// Somebody else carries a call on from here, or still does.
+    fn delegate(&mut self, id: CallId, handle: Handle, check_at: Option<Time>) -> Result<(), Rejected> {
+        let call = self.run.call(id).ok_or(Rejected::Unknown)?;
+        match &call.state {
+            CallState::Ready | CallState::Executing => {}
+            CallState::Delegated { handle: known, .. } if *known == handle => {}
+            CallState::Settled(settled) => return Err(gone(settled)),
+            CallState::Delegated { .. }
+            | CallState::AwaitsApproval { .. }
+            | CallState::Open { .. }
+            | CallState::Paused(_) => return Err(Rejected::OutOfTurn),
+        }
+        let (child, task) = match handle {
+            Handle::Run(child) => (Some(child), None),
+            Handle::Task { source, task } => {
+                let task = RemoteTask {
+                    source,
+                    task,
+                    check_at,
+                };
+                (None, Some(task))
+            }
+        };
+        self.emit(ToolExecuting::of(&call.tool.clone(), None, child, None, task));
+        Ok(())
+    }
+
     /// A client says that it executed a call: the intake contract.
     fn result(&mut self, id: CallId, outcome: Outcome) -> Result<(), Rejected> {
         let call = self.find_client_call(id)?;
@@ -328,7 +363,7 @@ impl Log<'_> {
             CallState::Settled(settled) if !settled.answered => return Err(gone(settled)),
             CallState::Settled(settled) if settled.outcome == outcome => return Err(Rejected::Repeated),
             CallState::Settled(_) => return Err(Rejected::Different),
-            CallState::Ready | CallState::Executing { .. } | CallState::Paused(_) => {
+            CallState::Ready | CallState::Executing | CallState::Delegated { .. } | CallState::Paused(_) => {
                 return Err(Rejected::OutOfTurn);
             }
         }
@@ -346,7 +381,7 @@ impl Log<'_> {
             CallState::Open { claim, .. } => claim,
             CallState::AwaitsApproval { .. } => return Err(Rejected::NotApproved),
             CallState::Settled(settled) => return Err(gone(settled)),
-            CallState::Ready | CallState::Executing { .. } | CallState::Paused(_) => {
+            CallState::Ready | CallState::Executing | CallState::Delegated { .. } | CallState::Paused(_) => {
                 return Err(Rejected::OutOfTurn);
             }
         };
@@ -360,7 +395,13 @@ impl Log<'_> {
             }
             Some(_) | None => {}
         }
-        self.emit(ToolExecuting::of(&call.tool.clone(), Some(claim), None, None));
+        self.emit(ToolExecuting::of(
+            &call.tool.clone(),
+            Some(claim),
+            None,
+            None,
+            None,
+        ));
         Ok(())
     }
 
@@ -380,7 +421,8 @@ impl Log<'_> {
             CallState::Settled(settled) => Err(gone(settled)),
             CallState::AwaitsApproval { .. }
             | CallState::Ready
-            | CallState::Executing { .. }
+            | CallState::Executing
+            | CallState::Delegated { .. }
             | CallState::Paused(_) => Err(Rejected::NotAClientCall),
         }
     }
@@ -430,9 +472,7 @@ impl Log<'_> {
                 CallState::Paused(pause) if pause.until <= self.now => {
                     self.settle(call.tool.call, ended(&call, *pause));
                 }
-                CallState::Executing { child: Some(_) }
-                    if child_deadline(&call).is_some_and(|deadline| deadline <= self.now) =>
-                {
+                CallState::Delegated { .. } if deadline(&call) <= self.now => {
                     let timeout = call
                         .definition
                         .as_ref()
@@ -445,7 +485,8 @@ impl Log<'_> {
                 | CallState::Paused(_)
                 | CallState::Open { .. }
                 | CallState::Ready
-                | CallState::Executing { .. }
+                | CallState::Executing
+                | CallState::Delegated { .. }
                 | CallState::Settled(_) => {}
             }
         }
@@ -478,7 +519,7 @@ impl Log<'_> {
                 .definition
                 .as_ref()
                 .is_some_and(|tool| tool.retry == Retry::Safe);
-            if matches!(call.state, CallState::Executing { child: None }) && !again {
+            if call.state == CallState::Executing && !again {
                 let id = call.tool.call;
                 let message = "the gateway stopped while this call ran: outcome unknown";
                 self.settle(id, Outcome::error(ErrorCode::Interrupted, message));
@@ -488,7 +529,7 @@ impl Log<'_> {
     }
 
     /// Somebody spoke: settles what may be long in coming, which is whatever waits for a client, a person, a moment or
-    /// a signal, and runs below this one. What a tool does on the gateway's side goes on: it ends soon, and the model
+    /// a signal, and delegated calls. What a tool does on the gateway's side goes on: it ends soon, and the model
     /// should know what it did.
     fn supersede(&mut self) {
         for index in self.open_calls() {
@@ -497,7 +538,7 @@ impl Log<'_> {
                 .definition
                 .as_ref()
                 .is_some_and(|tool| tool.execution.is_run());
-            let goes_on = matches!(call.state, CallState::Ready | CallState::Executing { .. }) && !is_run;
+            let goes_on = matches!(call.state, CallState::Ready | CallState::Executing) && !is_run;
             if !goes_on {
                 let message = "the user said something new instead";
                 self.settle(call.tool.call, Outcome::error(ErrorCode::Superseded, message));

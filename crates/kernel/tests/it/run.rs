@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::json;
 use toolgate_kernel::agent::{self, Agent, Defaults, ModelName, ModelSpec, Provider};
-use toolgate_kernel::call::{CallState, ErrorCode, Outcome};
+use toolgate_kernel::call::{Call, CallState, ErrorCode, Handle, Outcome};
 use toolgate_kernel::event::{Claim, Entry, Event, FinishReason, RunStart, Seq, Status, Usage};
 use toolgate_kernel::id::{ApprovalId, CallId, MessageId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -222,13 +222,15 @@ impl Story {
             if self.run.status().is_final() {
                 return;
             }
+            let output = |call: &Call| Arrival::Output {
+                call: call.tool.call,
+                outcome: Outcome::Output(Json::null()),
+            };
             let next = self.run.due().first().map(|due| match due {
                 Due::Ask { .. } => Arrival::Reply(words("done")),
-                Due::Call(call) => Arrival::Output {
-                    call: call.tool.call,
-                    outcome: Outcome::Output(Json::null()),
-                },
+                Due::Call(call) => output(call),
             });
+            let next = next.or_else(|| self.run.delegated().next().map(|(call, _)| output(call)));
             match next {
                 Some(arrival) => drop(self.take(arrival).unwrap()),
                 None => {
@@ -442,6 +444,7 @@ enum Move {
     Words,
     Broke(bool),
     Started(u8),
+    Delegated(u8, u8),
     Output(u8, bool),
     Result(u8, u8),
     Claim(u8, u8),
@@ -493,6 +496,103 @@ fn a_pause_lasts_until_its_moment_or_its_signal() {
     assert_eq!(story.run.status(), Status::Running, "the next step");
 }
 
+/// A child run, or one of three tasks.
+fn handle(number: u8) -> Handle {
+    match number {
+        0 => Handle::Run(RunId::new(Uuid::from_u128(9))),
+        task => Handle::Task {
+            source: "search".into(),
+            task: task.to_string().into(),
+        },
+    }
+}
+
+#[test]
+fn a_delegated_call_is_not_due_and_ends_by_its_output_or_its_timeout() {
+    for to in [0, 1] {
+        let mut story = Story::begin(&test_agent());
+        story
+            .take(Arrival::Reply(asks_for(&[("child", "{}"), ("child", "{}")])))
+            .unwrap();
+        let calls = [0, 1].map(|number| CallId {
+            run: story.run.id(),
+            number,
+        });
+        for call in calls {
+            let delegated = Arrival::Delegated {
+                call,
+                handle: handle(to),
+                check_at: None,
+            };
+            let told = story.take(delegated.clone()).unwrap();
+            let Event::ToolExecuting(told) = &told[0] else {
+                panic!("{told:?}")
+            };
+            assert_eq!((told.child.is_some(), told.task.is_some()), (to == 0, to == 1));
+            assert_eq!(story.run.status(), Status::Running, "users see that it goes on");
+        }
+        assert!(story.run.due().is_empty(), "it costs nothing while it waits");
+        assert_eq!(story.run.delegated().count(), 2);
+        story.take(Arrival::Recovered).unwrap();
+        assert_eq!(story.run.delegated().count(), 2, "a crash does not interrupt it");
+        let timeout = story.run.calls()[0].definition.as_ref().unwrap().timeout;
+        assert_eq!(story.run.wake_at(), Some(START.after(timeout)));
+        let output = Arrival::Output {
+            call: calls[0],
+            outcome: Outcome::Output(Json::null()),
+        };
+        story.take(output).unwrap();
+        story.now = START.after(timeout);
+        story.take(Arrival::Tick).unwrap();
+        let CallState::Settled(settled) = &story.run.calls()[1].state else {
+            panic!("{:?}", story.run)
+        };
+        assert!(matches!(
+            settled.outcome,
+            Outcome::Error {
+                code: ErrorCode::Timeout,
+                ..
+            }
+        ));
+        assert!(matches!(story.run.due()[..], [Due::Ask { .. }]));
+    }
+}
+
+#[test]
+fn a_task_may_be_asked_after_many_times_within_the_timeout_of_its_call() {
+    let mut story = Story::begin(&test_agent());
+    story.take(Arrival::Reply(asks_for(&[("server", "{}")]))).unwrap();
+    let call = CallId {
+        run: story.run.id(),
+        number: 0,
+    };
+    let timeout = story.run.calls()[0].definition.as_ref().unwrap().timeout;
+    let ask = |to, check_at| Arrival::Delegated {
+        call,
+        handle: handle(to),
+        check_at: Some(check_at),
+    };
+    let poll = Duration::from_secs(1);
+    story.take(ask(1, START.after(poll))).unwrap();
+    assert_eq!(story.run.wake_at(), Some(START.after(poll)));
+    story.now = START.after(poll);
+    assert_eq!(
+        story.take(Arrival::Tick),
+        Ok(Vec::new()),
+        "whoever drives it asks"
+    );
+    story.take(ask(1, START.after(timeout * 2))).unwrap();
+    assert_eq!(
+        story.run.wake_at(),
+        Some(START.after(timeout)),
+        "asking after it does not put the end off"
+    );
+    assert_eq!(story.take(ask(2, START.after(poll))), Err(Rejected::OutOfTurn));
+    story.now = START.after(timeout);
+    story.take(Arrival::Tick).unwrap();
+    assert!(matches!(story.run.calls()[0].state, CallState::Settled(_)));
+}
+
 const NAMES: [&str; 12] = [
     "nap",
     "bell",
@@ -535,9 +635,11 @@ impl Move {
                 retryable: *retryable,
                 retry_after: None,
             },
-            Self::Started(call) => Arrival::Started {
+            Self::Started(call) => Arrival::Started { call: id(call) },
+            Self::Delegated(call, to) => Arrival::Delegated {
                 call: id(call),
-                child: None,
+                handle: handle(*to),
+                check_at: (to % 3 > 0).then(|| story.now.after(Duration::from_secs(u64::from(*to)))),
             },
             Self::Output(call, true) => Arrival::Output {
                 call: id(call),
@@ -602,6 +704,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => Just(Move::Words),
         1 => any::<bool>().prop_map(Move::Broke),
         3 => call.clone().prop_map(Move::Started),
+        3 => (call.clone(), 0u8..4).prop_map(|(c, to)| Move::Delegated(c, to)),
         4 => (call.clone(), any::<bool>()).prop_map(|(c, ok)| Move::Output(c, ok)),
         4 => (call.clone(), any::<u8>()).prop_map(|(c, v)| Move::Result(c, v)),
         2 => (call.clone(), any::<u8>()).prop_map(|(c, h)| Move::Claim(c, h)),

@@ -93,8 +93,8 @@ fn what_a_run_waits_for_is_told_by_its_calls() {
         ToolInputAvailable::of(&guarded, input(), None, None).into(),
         ToolApprovalRequest::of(&guarded, approval(2), input(), Time(70)).into(),
         step_finish(1, FinishReason::ToolCalls),
-        ToolExecuting::of(&nap, None, None, Some(pause)).into(),
-        ToolExecuting::of(&ask, Some(claim.clone()), None, None).into(),
+        ToolExecuting::of(&nap, None, None, Some(pause), None).into(),
+        ToolExecuting::of(&ask, Some(claim.clone()), None, None, None).into(),
         RunStatus {
             status: Status::WaitingApproval,
         }
@@ -123,7 +123,7 @@ fn what_a_run_waits_for_is_told_by_its_calls() {
         .pending()
         .map(|call| (&call.state, call.input.is_some()))
         .collect();
-    let executing = CallState::Executing { child: None };
+    let executing = CallState::Executing;
     assert_eq!(pending, [(&open, true), (&executing, false), (&asked, false)]);
     assert_eq!(
         state.status(),

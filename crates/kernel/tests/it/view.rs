@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{
-    Claim, Event, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting, ToolInputAvailable,
+    Claim, Event, RemoteTask, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting, ToolInputAvailable,
     ToolInputDelta, ToolInputStart, ToolOutputAvailable, ToolOutputDenied, ToolOutputError, ToolProgress,
     ToolRef, ToolReleased,
 };
@@ -53,6 +53,7 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
             }),
             None,
             None,
+            None,
         )
         .into(),
         ToolReleased::of(tool).into(),
@@ -93,6 +94,21 @@ fn client_tools_and_tools_that_opted_in_are_seen_by_members() {
                 assert!(seen(&event, Audience::Public).contains(MARK), "{full}");
             }
         }
+    }
+}
+
+#[test]
+fn how_a_source_names_its_tasks_is_for_secret_principals_alone() {
+    let task = RemoteTask {
+        source: "search".into(),
+        task: MARK.into(),
+        check_at: None,
+    };
+    for tool in [tool(Placement::Mcp, false), tool(Placement::Mcp, true)] {
+        let event: Event = ToolExecuting::of(&tool, None, None, None, Some(task.clone())).into();
+        assert!(!seen(&event, Audience::Public).contains("search"));
+        assert!(!seen(&event, Audience::Public).contains(MARK));
+        assert!(seen(&event, Audience::Secret).contains(MARK));
     }
 }
 

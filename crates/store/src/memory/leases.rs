@@ -1,6 +1,6 @@
 //! Who drives a run.
 
-use toolgate_engine::store::{LeaseWrite, RunRecord};
+use toolgate_engine::store::{LeaseWrite, RunRecord, Wake};
 use toolgate_kernel::event::Status;
 use toolgate_kernel::id::{NodeId, RunId};
 use toolgate_kernel::time::Time;
@@ -11,10 +11,7 @@ impl State {
     pub(super) fn claimable(&self, now: Time, limit: usize) -> Vec<RunId> {
         let waits_for_somebody = |run: &&RunRecord| match run.node {
             Some(node) => !self.lives(node, now),
-            None => {
-                matches!(run.status, Status::Queued | Status::Running)
-                    || run.wake_at.is_some_and(|at| at <= now)
-            }
+            None => run.status == Status::Queued || run.wakes > 0 || run.wake_at.is_some_and(|at| at <= now),
         };
         let open = self.runs.values().filter(|run| !run.status.is_final());
         open.filter(waits_for_somebody)
@@ -37,9 +34,17 @@ impl State {
         Some(record.clone())
     }
 
-    pub(super) fn release(&mut self, run: RunId, epoch: u64) {
+    pub(super) fn release(&mut self, run: RunId, epoch: u64, wakes: i32) {
         if let Some(record) = self.runs.get_mut(&run).filter(|record| record.epoch == epoch) {
             record.node = None;
+            record.epoch += u64::from(wakes < 0);
+            self.wake(Wake { run, change: wakes });
+        }
+    }
+
+    pub(super) fn wake(&mut self, wake: Wake) {
+        if let Some(record) = self.runs.get_mut(&wake.run) {
+            record.wakes = record.wakes.saturating_add_signed(wake.change);
         }
     }
 

@@ -42,8 +42,8 @@ impl Runs for MemoryStore {
     async fn claim(&self, run: RunId, node: NodeId, now: Time) -> Result<Option<RunRecord>, StoreError> {
         Ok(self.state().claim(run, node, now))
     }
-    async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
-        self.state().release(run, epoch);
+    async fn release(&self, run: RunId, epoch: u64, wakes: i32) -> Result<(), StoreError> {
+        self.state().release(run, epoch, wakes);
         Ok(())
     }
     async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError> {

@@ -43,6 +43,7 @@ impl State {
             run,
             events,
             usage,
+            wakes,
             time,
             idempotency,
         } = append;
@@ -91,6 +92,7 @@ impl State {
         if let Some(run) = entry.run {
             *self.tokens.entry(run).or_default() += tokens;
         }
+        wakes.into_iter().for_each(|wake| self.wake(wake));
         if let Some(record) = idempotency {
             let forgotten = crate::forgotten_before(record.time);
             self.answers.retain(|_, old| old.time >= forgotten);

@@ -97,6 +97,9 @@ pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Re
     for used in &append.usage {
         usage::count(connection, used, Day::of(append.time))?;
     }
+    for wake in &append.wakes {
+        runs::wake(connection, *wake)?;
+    }
     let row = params![
         append.space.to_bytes(),
         first.0 as i64,

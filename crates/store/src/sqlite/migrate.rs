@@ -15,6 +15,7 @@ const STEPS: &[(u32, &str)] = &[
     (3, include_str!("../../migrations/sqlite/0003_records.sql")),
     (4, include_str!("../../migrations/sqlite/0004_families.sql")),
     (5, include_str!("../../migrations/sqlite/0005_open_runs.sql")),
+    (6, include_str!("../../migrations/sqlite/0006_wakes.sql")),
 ];
 
 const TABLE: &str = "

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, ToSql, params};
-use toolgate_engine::store::{Append, Family, LeaseWrite, RunFilter, RunRecord, Runs, StoreError};
+use toolgate_engine::store::{Append, Family, LeaseWrite, RunFilter, RunRecord, Runs, StoreError, Wake};
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
@@ -33,8 +33,8 @@ impl Runs for SqliteStore {
     async fn claim(&self, run: RunId, node: NodeId, now: Time) -> Result<Option<RunRecord>, StoreError> {
         self.writer.write(move |db| claim(db, run, node, now)).await
     }
-    async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
-        self.writer.write(move |db| release(db, run, epoch)).await
+    async fn release(&self, run: RunId, epoch: u64, wakes: i32) -> Result<(), StoreError> {
+        self.writer.write(move |db| release(db, run, epoch, wakes)).await
     }
     async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError> {
         self.writer.write(move |db| heartbeat(db, node, until)).await
@@ -57,8 +57,8 @@ impl Runs for SqliteStore {
 
 const CREATE: &str = "
     INSERT INTO runs (id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-                      updated, version, wake_at, node, epoch, tokens, lane, open)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                      updated, version, wake_at, node, epoch, tokens, lane, open, wakes)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
     ON CONFLICT DO NOTHING";
 
 /// Makes the row of a run whose last event stands at `version`.
@@ -89,6 +89,7 @@ pub(crate) fn create(
         crate::tokens(append) as i64,
         lane,
         !record.status.is_final(),
+        record.wakes,
     ];
     insert(connection, CREATE, row)
 }
@@ -177,7 +178,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-                    updated, version, wake_at, node, epoch, lane FROM runs ",
+                    updated, version, wake_at, node, epoch, lane, wakes FROM runs ",
             $rest
         )
     };
@@ -213,6 +214,7 @@ fn record(row: &Row<'_>) -> Result<RunRecord, Fault> {
         node: node.map(NodeId::from_bytes),
         epoch,
         lane: row.get(15)?,
+        wakes: row.get(16)?,
     })
 }
 
@@ -339,9 +341,11 @@ pub(crate) const CLAIMABLE: &str = concat!("
       AND node IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = runs.node AND nodes.until >= ?1)
     UNION ALL
-    SELECT id FROM runs WHERE ", open!(), " AND status IN ('queued', 'running') AND node IS NULL
+    SELECT id FROM runs WHERE ", open!(), " AND status = 'queued' AND node IS NULL
     UNION ALL
-    SELECT id FROM runs WHERE ", open!(), " AND status NOT IN ('queued', 'running')
+    SELECT id FROM runs WHERE ", open!(), " AND wakes > 0 AND node IS NULL AND status <> 'queued'
+    UNION ALL
+    SELECT id FROM runs WHERE ", open!(), " AND status <> 'queued' AND wakes = 0
       AND wake_at IS NOT NULL AND wake_at <= ?1 AND node IS NULL
     LIMIT ?2");
 
@@ -377,10 +381,19 @@ pub(crate) fn claim(
     }
 }
 
-const RELEASE: &str = "UPDATE runs SET node = NULL WHERE id = ?1 AND epoch = ?2 AND node IS NOT NULL";
+const RELEASE: &str = "
+    UPDATE runs SET node = NULL, wakes = max(wakes + ?3, 0), epoch = epoch + (?3 < 0)
+    WHERE id = ?1 AND epoch = ?2";
 
-pub(crate) fn release(connection: &Connection, run: RunId, epoch: u64) -> Result<(), Fault> {
-    change(connection, RELEASE, params![run.to_bytes(), epoch as i64])?;
+pub(crate) fn release(connection: &Connection, run: RunId, epoch: u64, wakes: i32) -> Result<(), Fault> {
+    change(connection, RELEASE, params![run.to_bytes(), epoch as i64, wakes])?;
+    Ok(())
+}
+
+const WAKE: &str = "UPDATE runs SET wakes = max(wakes + ?2, 0) WHERE id = ?1";
+
+pub(crate) fn wake(connection: &Connection, wake: Wake) -> Result<(), Fault> {
+    change(connection, WAKE, params![wake.run.to_bytes(), wake.change])?;
     Ok(())
 }
 

@@ -148,7 +148,8 @@ async fn ten_thousand_paused_runs_are_passed_over() {
     let pause_many = |db: &Connection| {
         for n in 1..=10_000 {
             let record = RunRecord {
-                status: Status::WaitingTool,
+                // Paused, or waiting for a child run.
+                status: [Status::WaitingTool, Status::Running][n as usize % 2],
                 wake_at: Some(Time(1000 + n as i64)),
                 ..run_record(run(n), space(n))
             };

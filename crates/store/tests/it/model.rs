@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use toolgate_engine::store::{
     Append, EntityRecord, IdempotencyRecord, KeyRecord, LeaseWrite, LogOrder, LogRange, ProjectRecord,
-    RunFilter, RunRecord, RunWrite, Runs, SpaceRecord, Store,
+    RunFilter, RunRecord, RunWrite, Runs, SpaceRecord, Store, Wake,
 };
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::CallId;
@@ -45,6 +45,8 @@ enum Call {
         wake_at: Option<i64>,
         /// Release, take or keep.
         lease: u8,
+        /// Changes the wake-ups of this run.
+        wakes: (u64, i32),
     },
     Claim {
         run: u64,
@@ -54,6 +56,7 @@ enum Call {
     Release {
         run: u64,
         epoch: u64,
+        wakes: i32,
     },
     Heartbeat {
         node: u64,
@@ -147,12 +150,12 @@ fn call() -> impl Strategy<Value = Call> {
             |(run, space, with_space, status, wake_at, node)| Call::Create {
                 run, space, with_space, status, wake_at, node
             }),
-        6 => (1..9u64, prop::bool::weighted(0.2), 0..2u64, status(), of(TIMES), 0..3u8).prop_map(
-            |(run, behind, off, status, wake_at, lease)| Call::Extend {
-                run, behind, off, status, wake_at, lease
+        6 => (1..9u64, prop::bool::weighted(0.2), 0..2u64, status(), of(TIMES), 0..3u8, (1..9u64, -2..3i32)).prop_map(
+            |(run, behind, off, status, wake_at, lease, wakes)| Call::Extend {
+                run, behind, off, status, wake_at, lease, wakes
             }),
         4 => (1..9u64, FEW, TIMES).prop_map(|(run, node, now)| Call::Claim { run, node, now }),
-        1 => (1..9u64, 0..4u64).prop_map(|(run, epoch)| Call::Release { run, epoch }),
+        1 => (1..9u64, 0..4u64, -2..3i32).prop_map(|(run, epoch, wakes)| Call::Release { run, epoch, wakes }),
         2 => (FEW, TIMES).prop_map(|(node, until)| Call::Heartbeat { node, until }),
         1 => (FEW, FEW, prop::collection::vec(FEW, 0..3)).prop_map(
             |(space, project, members)| Call::CreateSpace { space, project, members }),
@@ -210,6 +213,7 @@ async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String 
             status,
             wake_at,
             lease,
+            wakes: (woken, change),
         } => {
             let absent = run_record(run(id), space(1));
             let record = known
@@ -232,6 +236,10 @@ async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String 
             };
             words!(store.append(Append {
                 run: write,
+                wakes: vec![Wake {
+                    run: run(woken),
+                    change
+                }],
                 ..extend(record, seen)
             }))
         }
@@ -240,7 +248,11 @@ async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String 
             node: by,
             now,
         } => words!(store.claim(run(id), node(by), Time(now))),
-        Call::Release { run: id, epoch } => words!(store.release(run(id), epoch)),
+        Call::Release {
+            run: id,
+            epoch,
+            wakes,
+        } => words!(store.release(run(id), epoch, wakes)),
         Call::Heartbeat { node: by, until } => words!(store.heartbeat(node(by), Time(until))),
         Call::CreateSpace {
             space: id,

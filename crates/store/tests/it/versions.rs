@@ -269,6 +269,22 @@ async fn events_in_a_newer_format_are_read_and_written_back_as_they_were() {
 }
 
 #[tokio::test]
+async fn a_run_that_was_found_by_its_status_is_found_by_its_wake_ups() {
+    let sql = std::fs::read_to_string(fixtures().join("0004.sql")).expect("the dump");
+    for (change, found) in [
+        ("status = 'running', wake_at = 999", true),
+        ("parent_run = id, wake_at = 999", true),
+        ("wake_at = 999", false),
+        ("status = 'cancelled', parent_run = id", false),
+    ] {
+        let scratch = Scratch::new();
+        load(&scratch.path(), &format!("{sql}UPDATE runs SET {change};"));
+        let claimable = scratch.open().claimable(Time(50), 9).await.expect("read");
+        assert_eq!(claimable == [run(1)], found, "{change}");
+    }
+}
+
+#[tokio::test]
 async fn a_database_of_a_newer_version_is_refused() {
     let why = refusal("INSERT INTO migrations (version, checksum) VALUES (9999, zeroblob(32))").await;
     assert!(why.contains("version 9999, made by a newer toolgate"), "{why}");

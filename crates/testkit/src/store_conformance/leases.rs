@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use toolgate_engine::store::{Append, LeaseWrite, RunRecord, RunWrite, Store, StoreError};
+use toolgate_engine::store::{Append, LeaseWrite, RunRecord, RunWrite, Store, StoreError, Wake};
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::{NodeId, RunId};
 use toolgate_kernel::time::Time;
 
-use super::samples::{EVERYTHING, create, extend, node, run, run_record, space};
+use super::samples::{EVERYTHING, create, extend, node, run, run_record, say, space};
 use super::{Stored, checks, refused};
 
 checks![
@@ -22,6 +22,9 @@ checks![
     a_release_of_a_lost_lease_does_nothing,
     an_append_may_take_the_lease,
     an_append_may_release_the_lease,
+    an_append_counts_the_wake_ups_of_any_run,
+    a_refused_append_wakes_nobody,
+    wake_ups_are_taken_off_once,
     claimable_runs_are_those_that_wait_for_somebody,
     claimable_runs_come_within_their_limit,
     the_next_wake_is_the_earliest_of_open_runs,
@@ -167,7 +170,7 @@ async fn a_zombie_cannot_write_after_the_takeover(store: Arc<dyn Store>) {
             StoreError::Conflict
         );
     }
-    store.release(run(1), 1).await.stored();
+    store.release(run(1), 1, 0).await.stored();
     store
         .append(extend_as(&record, version, 2, LeaseWrite::Keep))
         .await
@@ -180,7 +183,7 @@ async fn a_released_lease_is_nobodys(store: Arc<dyn Store>) {
     let version = begin(&store, record.clone()).await;
     store.heartbeat(node(1), Time(100)).await.stored();
     epoch(&store, run(1), 1, 10).await;
-    store.release(run(1), 1).await.stored();
+    store.release(run(1), 1, 0).await.stored();
     assert_eq!(lease(&store, run(1)).await, (None, 1));
     assert_eq!(
         epoch(&store, run(1), 2, 10).await,
@@ -198,9 +201,9 @@ async fn a_release_of_a_lost_lease_does_nothing(store: Arc<dyn Store>) {
     epoch(&store, run(1), 1, 10).await;
     epoch(&store, run(1), 1, 10).await;
     for lost in [0, 1, 3] {
-        store.release(run(1), lost).await.stored();
+        store.release(run(1), lost, 0).await.stored();
     }
-    store.release(run(9), 1).await.stored();
+    store.release(run(9), 1, 0).await.stored();
     assert_eq!(lease(&store, run(1)).await, (Some(node(1)), 2));
 }
 
@@ -235,33 +238,110 @@ async fn an_append_may_release_the_lease(store: Arc<dyn Store>) {
     assert_eq!(epoch(&store, run(1), 2, 10).await, Some(2));
 }
 
+/// How many wake-ups a run has.
+async fn wakes(store: &Arc<dyn Store>, id: RunId) -> u32 {
+    store.run(id).await.stored().expect("the run").wakes
+}
+
+fn wake(n: u64, change: i32) -> Wake {
+    Wake { run: run(n), change }
+}
+
+async fn an_append_counts_the_wake_ups_of_any_run(store: Arc<dyn Store>) {
+    let parent = run_record(run(1), space(1));
+    let version = begin(&store, parent.clone()).await;
+    let mut delegating = extend(&parent, version);
+    delegating.wakes = vec![wake(1, 2)];
+    store.append(delegating).await.stored();
+    assert_eq!(wakes(&store, run(1)).await, 2);
+    let child = run_record(run(2), space(2));
+    let mut born = create(child.clone());
+    born.wakes = vec![wake(1, -1)];
+    let version = store.append(born).await.stored().last();
+    assert_eq!(wakes(&store, run(1)).await, 1);
+    let mut ended = extend(&child, version);
+    ended.wakes = vec![Wake::up(run(1)), Wake::up(run(2)), Wake::up(run(9))];
+    store.append(ended).await.stored();
+    assert_eq!((wakes(&store, run(1)).await, wakes(&store, run(2)).await), (2, 1));
+    let mut far_below = say(space(3), "whoever says it");
+    far_below.wakes = vec![wake(1, -9)];
+    store.append(far_below).await.stored();
+    assert_eq!(wakes(&store, run(1)).await, 0, "never below zero");
+}
+
+async fn a_refused_append_wakes_nobody(store: Arc<dyn Store>) {
+    let record = run_record(run(1), space(1));
+    let version = begin(&store, record.clone()).await;
+    let mut late = extend(&record, Seq(version.0 + 1));
+    late.wakes = vec![Wake::up(run(1))];
+    refused!(store.append(late).await, StoreError::Conflict);
+    let mut again = create(record);
+    again.wakes = vec![Wake::up(run(1))];
+    refused!(store.append(again).await, StoreError::Exists);
+    assert_eq!(wakes(&store, run(1)).await, 0);
+}
+
+async fn wake_ups_are_taken_off_once(store: Arc<dyn Store>) {
+    let record = RunRecord {
+        status: Status::Running,
+        wakes: 3,
+        ..run_record(run(1), space(1))
+    };
+    let version = begin(&store, record.clone()).await;
+    // Two nodes have read the same two wake-ups of a run that nobody drives.
+    for _ in 0..2 {
+        store.release(run(1), 0, -2).await.stored();
+    }
+    assert_eq!(wakes(&store, run(1)).await, 1);
+    assert_eq!(store.claimable(Time(1), 9).await.stored(), [run(1)]);
+    let stale = store.append(extend(&record, version)).await;
+    refused!(stale, StoreError::Conflict);
+    // A node that stops leaves work behind.
+    let claimed = epoch(&store, run(1), 1, 10).await.expect("free");
+    store.release(run(1), claimed, 1).await.stored();
+    assert_eq!(
+        (wakes(&store, run(1)).await, lease(&store, run(1)).await),
+        (2, (None, claimed))
+    );
+}
+
 async fn claimable_runs_are_those_that_wait_for_somebody(store: Arc<dyn Store>) {
     use Status::*;
     store.heartbeat(node(1), Time(100)).await.stored();
     store.heartbeat(node(2), Time(99)).await.stored();
     let by = |n| Some(node(n));
     let cases = [
-        (Queued, None, None, true),
-        (Running, None, None, true),
-        (Queued, None, Some(500), true),
-        (WaitingTool, None, None, false),
-        (WaitingTool, None, Some(100), true),
-        (WaitingTool, None, Some(101), false),
-        (WaitingApproval, None, Some(99), true),
-        (WaitingTime, None, Some(1), true),
-        (WaitingTime, None, Some(200), false),
-        (Running, by(1), None, false),
-        (WaitingTool, by(1), Some(5), false),
-        (Running, by(2), None, true),
-        (WaitingTool, by(2), None, true),
-        (WaitingTool, by(2), Some(500), true),
-        (Queued, by(3), None, true),
-        (Completed, None, Some(5), false),
-        (Failed, by(2), None, false),
-        (Cancelled, by(2), Some(5), false),
+        (Queued, None, None, 0, true),
+        (Queued, None, None, 1, true),
+        (Queued, None, Some(500), 0, true),
+        // A run that waits for others to carry its calls on is `running` too.
+        (Running, None, None, 0, false),
+        (Running, None, Some(500), 0, false),
+        (Running, None, None, 1, true),
+        (Running, None, Some(500), 2, true),
+        (Running, None, Some(5), 1, true),
+        (Running, None, Some(5), 0, true),
+        (WaitingTool, None, None, 0, false),
+        (WaitingTool, None, None, 1, true),
+        (WaitingTool, None, Some(100), 0, true),
+        (WaitingTool, None, Some(101), 0, false),
+        (WaitingApproval, None, Some(99), 0, true),
+        (WaitingTime, None, Some(1), 0, true),
+        (WaitingTime, None, Some(200), 0, false),
+        (Running, by(1), None, 0, false),
+        (Running, by(1), None, 1, false),
+        (WaitingTool, by(1), Some(5), 0, false),
+        (Running, by(2), None, 0, true),
+        (Running, by(2), None, 1, true),
+        (WaitingTool, by(2), None, 0, true),
+        (WaitingTool, by(2), Some(500), 0, true),
+        (Queued, by(3), None, 0, true),
+        (Completed, None, Some(5), 1, false),
+        (Failed, by(2), None, 1, false),
+        (Cancelled, by(2), Some(5), 0, false),
     ];
     let mut expected = Vec::new();
-    for (n, (status, holder, wake_at, waits)) in (1..).zip(cases) {
+    for (n, (status, holder, wake_at, wakes, waits)) in (1..).zip(cases) {
         let wake_at = wake_at.map(Time);
         begin(
             &store,
@@ -269,6 +349,7 @@ async fn claimable_runs_are_those_that_wait_for_somebody(store: Arc<dyn Store>) 
                 status,
                 node: holder,
                 wake_at,
+                wakes,
                 ..run_record(run(n), space(1))
             },
         )

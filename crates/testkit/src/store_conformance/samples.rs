@@ -79,6 +79,7 @@ pub fn run_record(id: RunId, space: SpaceId) -> RunRecord {
         node: None,
         epoch: 0,
         lane: 0,
+        wakes: 0,
     }
 }
 
@@ -150,6 +151,7 @@ pub fn say(space: SpaceId, words: &str) -> Append {
         run: RunWrite::None,
         events: vec![text(words)],
         usage: Vec::new(),
+        wakes: Vec::new(),
         time: Time(2),
         idempotency: None,
     }
@@ -166,6 +168,7 @@ pub fn create(record: RunRecord) -> Append {
         },
         events: vec![text("begins")],
         usage: Vec::new(),
+        wakes: Vec::new(),
         time: Time(2),
         idempotency: None,
     }
@@ -186,6 +189,7 @@ pub fn extend(record: &RunRecord, version: Seq) -> Append {
         },
         events: vec![text("goes on")],
         usage: Vec::new(),
+        wakes: Vec::new(),
         time: Time(3),
         idempotency: None,
     }

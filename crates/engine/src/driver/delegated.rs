@@ -1,0 +1,266 @@
+//! Calls that somebody else carries on. A run that waits for nothing else leaves memory; the end of a child run wakes
+//! it, and then it looks at each of these calls once.
+//!
+//! The run's row counts the reasons to look (`RunRecord::wakes`). The write that delegates a call to a child run
+//! counts one, and the write that creates the child takes it off; the write that ends the child counts one, and the
+//! write that stores its outcome in the parent's log takes that off. So a crash between any two writes leaves a
+//! count above zero, and whoever finds such a run looks at it again.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::{AbortHandle, join_all};
+use toolgate_kernel::call::{Call, ErrorCode, Handle, Outcome};
+use toolgate_kernel::event::{Entry, Event, ToolProgress, ToolRef};
+use toolgate_kernel::id::{CallId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::run::Arrival;
+
+use super::child::{Child, Found, signals};
+use super::load::{next, patient};
+use super::{Done, Driver};
+use crate::Inner;
+use crate::store::{LogRange, Pages, StoreError, Wake};
+
+/// How often a look is made again because it has started child runs: the second time it starts none.
+const ROUNDS_MAX: usize = 4;
+
+/// What a driver knows of its delegated calls.
+#[derive(Default)]
+pub(super) struct Watch {
+    /// There is a reason to look.
+    wanted: bool,
+    /// Stops the look under way.
+    looking: Option<AbortHandle>,
+    /// Wake-ups that were acted on: the next write takes them off the run's count.
+    seen: i32,
+}
+
+impl Watch {
+    /// Has the delegated calls looked at, after the look under way if there is one.
+    pub fn want(&mut self) {
+        self.wanted = true;
+    }
+    /// Stops the look under way and forgets what was seen: it is looked at again from the start.
+    pub fn restart(&mut self) {
+        if let Some(looking) = self.looking.take() {
+            looking.abort();
+        }
+        *self = Self {
+            wanted: true,
+            ..Self::default()
+        };
+    }
+    /// Whether nothing is to be looked at.
+    pub fn is_idle(&self) -> bool {
+        !self.wanted && self.looking.is_none()
+    }
+    /// Wake-ups that were acted on; the caller takes them off the run's count.
+    pub fn take_seen(&mut self) -> i32 {
+        std::mem::take(&mut self.seen)
+    }
+}
+
+/// The call that a child run executes.
+pub(super) struct Above {
+    /// The space of the parent.
+    space: SpaceId,
+    tool: ToolRef,
+}
+
+/// What a look at the delegated calls of a run found.
+pub(crate) struct Look {
+    /// Wake-ups that are acted on once the outcomes are stored.
+    seen: i32,
+    /// Calls that have ended.
+    outcomes: Vec<(CallId, Outcome)>,
+}
+
+/// A delegated call that is looked at.
+struct Watched {
+    call: CallId,
+    by: Carrier,
+}
+
+enum Carrier {
+    Child(Box<Child>),
+    /// No source here can be asked about its tasks.
+    Nobody(Arc<str>),
+}
+
+impl Driver {
+    /// Begins to look at the delegated calls, when there is a reason to.
+    pub(super) fn look(&mut self) {
+        if self.run.status().is_final() {
+            self.watch = Watch::default();
+        }
+        if !self.watch.wanted || self.watch.looking.is_some() {
+            return;
+        }
+        let watched = self.run.delegated().map(|(call, handle)| Watched {
+            call: call.tool.call,
+            by: self.carrier(call, handle),
+        });
+        let looking = look(self.inner.clone(), self.id, watched.collect());
+        let handle = self.undertake(looking.map(Done::Looked).boxed());
+        // What was seen before is counted again by this look.
+        self.watch = Watch {
+            looking: Some(handle),
+            ..Watch::default()
+        };
+    }
+
+    /// Has delegated calls looked at whose time to look has come.
+    pub(super) fn check_delegated(&mut self) {
+        let now = self.inner.clock.now();
+        let is_past = self.run.wake_at().is_some_and(|moment| moment <= now);
+        if is_past && self.run.delegated().next().is_some() {
+            self.watch.want();
+        }
+    }
+
+    fn carrier(&self, call: &Call, handle: &Handle) -> Carrier {
+        match handle {
+            Handle::Run(child) => Carrier::Child(Box::new(self.child(call, *child))),
+            Handle::Task { source, .. } => Carrier::Nobody(source.clone()),
+        }
+    }
+
+    /// What a look found, as arrivals.
+    pub(super) fn looked(&mut self, looked: Result<Look, StoreError>) -> Vec<Arrival> {
+        self.watch.looking = None;
+        let Look { seen, outcomes } = match looked {
+            Ok(look) => look,
+            Err(error) => {
+                tracing::warn!(run = %self.id, %error, "delegated calls could not be looked at");
+                self.inner.adrift(self.id);
+                return Vec::new();
+            }
+        };
+        self.watch.seen = seen;
+        let ended = outcomes.into_iter();
+        ended
+            .map(|(call, outcome)| Arrival::Output { call, outcome })
+            .collect()
+    }
+
+    /// What an append of these events does to counts of wake-ups: of this run, and of its parent when it ends.
+    pub(super) fn wakes_of(&self, events: &[Event]) -> Vec<Wake> {
+        let starts = events.iter().filter(|event| starts_child(event)).count() as i32;
+        let own = Wake {
+            run: self.id,
+            change: starts - self.watch.seen,
+        };
+        let ends = events.iter().any(|event| matches!(event, Event::RunFinish(_)));
+        let parent = self.parent.filter(|_| ends).map(|call| Wake::up(call.run));
+        let own = Some(own).filter(|own| own.change != 0);
+        own.into_iter().chain(parent).collect()
+    }
+
+    /// After an append: starts the child runs that it announced, and tells the parent.
+    pub(super) async fn after_append(&mut self, entry: &Entry) {
+        self.watch.seen = 0;
+        for event in &entry.events {
+            match event {
+                event if starts_child(event) => self.watch.want(),
+                Event::ToolOutputAvailable(e) if self.parent.is_some() => {
+                    let call = self.run.call(e.tool_call_id);
+                    let tool = call.and_then(|call| call.definition.as_ref());
+                    if tool.is_some_and(|tool| signals(tool)) {
+                        self.signal_parent(e.output.clone()).await;
+                    }
+                }
+                Event::RunFinish(_) => {
+                    if let Some(parent) = self.parent {
+                        self.inner.poke(parent.run);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Shows a signal to whoever follows the parent's space. The parent itself reads it with the child's outcome.
+    async fn signal_parent(&mut self, signal: Option<Json>) {
+        let Some(parent) = self.parent else { return };
+        if self.above.is_none() {
+            // Progress is shown if it can be, and never holds the run up.
+            self.above = call_above(&self.inner, parent).await.ok().flatten();
+        }
+        let Some(above) = &self.above else { return };
+        let driving = self.inner.feed.drive(above.space);
+        if !driving.knows_place() {
+            match patient(|| self.inner.store.space_tail(above.space)).await {
+                Ok(last) => driving.at_least(last.index()),
+                Err(_) => return,
+            }
+        }
+        let event = ToolProgress::of(&above.tool, signal).into();
+        driving.publish(parent.run, self.inner.clock.now(), vec![event]);
+    }
+}
+
+fn starts_child(event: &Event) -> bool {
+    matches!(event, Event::ToolExecuting(e) if e.child.is_some())
+}
+
+async fn call_above(inner: &Inner, call: CallId) -> Result<Option<Above>, StoreError> {
+    let Some(parent) = patient(|| inner.store.run(call.run)).await? else {
+        return Ok(None);
+    };
+    let mut pages = Pages::of_run(call.run, LogRange::newest());
+    while let Some(page) = next(&mut pages, inner).await? {
+        let mut events = page.entries.iter().flat_map(|entry| &entry.events);
+        let tool = events.find_map(|event| match event {
+            Event::ToolInputAvailable(e) if e.tool_call_id == call => Some(e.tool()),
+            _ => None,
+        });
+        if let Some(tool) = tool {
+            let space = parent.space;
+            return Ok(Some(Above { space, tool }));
+        }
+    }
+    Ok(None)
+}
+
+/// Looks at each delegated call of a run: starts the child runs that are not there, reads the outcomes of those that
+/// have ended.
+async fn look(inner: Arc<Inner>, run: RunId, mut watched: Vec<Watched>) -> Result<Look, StoreError> {
+    let mut outcomes = Vec::new();
+    for _ in 0..ROUNDS_MAX {
+        // Read before the children are: an end that comes later is counted later, and seen by the next look.
+        let row = patient(|| inner.store.run(run)).await?;
+        let seen = row.map_or(0, |row| row.wakes as i32);
+        let looks = watched.into_iter().map(|one| look_at(&inner, one, seen > 0));
+        let mut started = false;
+        watched = Vec::new();
+        for (one, found) in join_all(looks).await {
+            match found? {
+                Found::Started => {
+                    started = true;
+                    watched.push(one);
+                }
+                Found::Waits => watched.push(one),
+                Found::Ended(outcome) => outcomes.push((one.call, outcome)),
+            }
+        }
+        // The start of a child takes a wake-up off: what is left to be taken off is read again.
+        if !started {
+            return Ok(Look { seen, outcomes });
+        }
+    }
+    Ok(Look { seen: 0, outcomes })
+}
+
+/// Without a wake-up no child has ended, and none is to be started.
+async fn look_at(inner: &Arc<Inner>, one: Watched, woken: bool) -> (Watched, Result<Found, StoreError>) {
+    let found = match &one.by {
+        Carrier::Child(child) if woken => child.look(inner).await,
+        Carrier::Child(_) => Ok(Found::Waits),
+        Carrier::Nobody(source) => {
+            let words = format!("nothing here can ask {source} about its tasks");
+            Ok(Found::Ended(Outcome::error(ErrorCode::Unavailable, words)))
+        }
+    };
+    (one, found)
+}
