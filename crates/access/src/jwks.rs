@@ -1,12 +1,14 @@
 //! The published keys of projects: fetched when they are needed, kept for a while, never asked for too often.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
+use toolgate_egress::{BodyLimit, Client, Egress, Policy, Proxy, Request};
+use url::Url;
 
 use crate::AccessError;
 
@@ -22,9 +24,8 @@ const SET_BYTES_MAX: usize = 256 * 1024;
 const SETS_MAX: usize = 1024;
 
 /// The published keys, by address.
-#[derive(Default)]
 pub(crate) struct Jwks {
-    client: OnceLock<reqwest::Client>,
+    client: Client,
     sets: Mutex<HashMap<String, Arc<tokio::sync::Mutex<KeySet>>>>,
 }
 
@@ -36,6 +37,15 @@ struct KeySet {
 }
 
 impl Jwks {
+    /// Fetches through this egress. Addresses of key sets come from the operator's settings, so any is permitted.
+    pub fn new(egress: &Egress) -> Self {
+        let policy = Policy::trusted(Proxy::Environment);
+        Self {
+            client: egress.client(policy.within(FETCH_TIME_MAX).without_redirects()),
+            sets: Mutex::default(),
+        }
+    }
+
     /// The key of that name that may check `algorithm`; without a name, the only one that may.
     pub async fn key(
         &self,
@@ -77,36 +87,19 @@ impl Jwks {
     }
 
     async fn fetch(&self, url: &str) -> Result<Vec<Jwk>, String> {
-        let url: reqwest::Url = url.parse().map_err(|_| "the address is no URL".to_owned())?;
+        let url: Url = url.parse().map_err(|_| "the address is no URL".to_owned())?;
         let loopback = matches!(url.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
         if url.scheme() != "https" && !(url.scheme() == "http" && loopback) {
             return Err("the address is neither https nor loopback".into());
         }
-        let client = self.client.get_or_init(client);
-        let told = |error: reqwest::Error| error.without_url().to_string();
-        let mut response = client
-            .get(url)
-            .send()
-            .await
-            .and_then(|r| r.error_for_status())
-            .map_err(told)?;
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(told)? {
-            if body.len() + chunk.len() > SET_BYTES_MAX {
-                return Err(format!("the answer has more than {SET_BYTES_MAX} bytes"));
-            }
-            body.extend_from_slice(&chunk);
+        let request = Request::get(url, BodyLimit::Whole(SET_BYTES_MAX));
+        let response = self.client.send(request).await;
+        let response = response.map_err(|error| error.to_string())?;
+        if !response.status.is_success() {
+            return Err(format!("it answered with {}", response.status));
         }
-        parse(&body).map_err(|error| error.to_string())
+        parse(&response.body).map_err(|error| error.to_string())
     }
-}
-
-fn client() -> reqwest::Client {
-    reqwest::Client::builder()
-        .timeout(FETCH_TIME_MAX)
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .expect("a client without a proxy or a certificate of its own can be made")
 }
 
 /// The keys of a set; one that cannot be read is left out and does not spoil the others.

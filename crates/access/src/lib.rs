@@ -15,6 +15,7 @@ mod reach;
 use std::sync::Arc;
 
 use cache::Cache;
+use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::store::{Directory, Runs, StoreError};
 use toolgate_kernel::agent::Secret;
@@ -33,6 +34,8 @@ pub struct AccessSettings {
     pub rate: Rate,
     /// The operator's key; without one nobody is the operator.
     pub operator_key: Option<Secret>,
+    /// Connections to where projects publish their keys.
+    pub egress: Egress,
 }
 
 /// Whether callers need a key.
@@ -179,7 +182,7 @@ impl Access {
             places: Cache::new(reach::PLACES_MAX, reach::PLACE_KNOWN),
             spaces: Cache::new(reach::PLACES_MAX, reach::PLACE_KNOWN),
             limiter: rate::Limiter::new(settings.rate),
-            jwks: jwks::Jwks::default(),
+            jwks: jwks::Jwks::new(&settings.egress),
         }
     }
 }

@@ -35,6 +35,19 @@ pub struct Request {
     pub limit: BodyLimit,
 }
 
+impl Request {
+    /// A `GET` without headers of its own.
+    pub fn get(url: Url, limit: BodyLimit) -> Self {
+        Self {
+            method: Method::GET,
+            url,
+            headers: HeaderMap::new(),
+            body: None,
+            limit,
+        }
+    }
+}
+
 /// How much of a response is read. The policy may say less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLimit {

@@ -137,7 +137,6 @@ mod tests {
 
     use axum::Router;
     use axum::serve::ListenerExt as _;
-    use http::{HeaderMap, Method};
     use tokio::net::TcpListener;
     use tokio_util::task::AbortOnDropHandle;
     use url::Url;
@@ -196,14 +195,7 @@ mod tests {
     }
 
     async fn get(client: &Client, url: Url, limit: BodyLimit) -> Result<Response, EgressError> {
-        let request = Request {
-            method: Method::GET,
-            url,
-            headers: HeaderMap::new(),
-            body: None,
-            limit,
-        };
-        client.send(request).await
+        client.send(Request::get(url, limit)).await
     }
 
     #[tokio::test]

@@ -96,7 +96,7 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
         store: store.clone(),
         records: store.clone(),
         plans: settings.plans.limits(),
-        egress,
+        egress: egress.clone(),
         world: settings.world()?,
         workspace: workspace.clone(),
         knowledge: knowledge.clone(),
@@ -116,7 +116,7 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
         Entry::Open => Auth::Open(project),
     };
     let stop = CancellationToken::new();
-    let access = access(store.clone(), auth, settings)?;
+    let access = access(store.clone(), auth, egress, settings)?;
     let shared = shared(engine.clone(), access, settings, stop.clone());
     let resources = Resources {
         workspace,
@@ -336,7 +336,7 @@ pub fn default_model(model: &settings::Model) -> ModelSpec {
     }
 }
 
-fn access(store: Arc<dyn Store>, auth: Auth, settings: &Settings) -> anyhow::Result<Access> {
+fn access(store: Arc<dyn Store>, auth: Auth, egress: Egress, settings: &Settings) -> anyhow::Result<Access> {
     if let Some(key) = &settings.operator_key {
         keys::check_operator(key.expose())
             .map_err(|reason| anyhow!("the key in TOOLGATE_OPERATOR_KEY will not do: {reason}"))?;
@@ -348,6 +348,7 @@ fn access(store: Arc<dyn Store>, auth: Auth, settings: &Settings) -> anyhow::Res
             burst: settings.http.rate.burst,
         },
         operator_key: settings.operator_key.clone(),
+        egress,
     };
     Ok(Access::new(store.clone(), store, Arc::new(SystemClock), settings))
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_access::{Access, AccessSettings, Auth, Rate, keys};
+use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::store::{Directory, KeyKind, ProjectRecord};
 use toolgate_engine::{Engine, Parts, Settings};
@@ -121,6 +122,7 @@ impl World {
             auth: settings.auth,
             rate: settings.rate,
             operator_key: Some(Secret::new(OPERATOR)),
+            egress: Egress::new(),
         };
         let stop = CancellationToken::new();
         let shared = Arc::new(Http {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use toolgate_access::{
     Access, AccessError, AccessSettings, Auth, Credentials, Identity, Principal, Rate, keys,
 };
+use toolgate_egress::Egress;
 use toolgate_engine::store::{Directory, KeyKind, ProjectRecord};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::id::ProjectId;
@@ -44,6 +45,7 @@ async fn access(operator_key: Option<&str>) -> Access {
             burst: BURST,
         },
         operator_key: operator_key.map(Secret::new),
+        egress: Egress::new(),
     };
     Access::new(store.clone(), store, Arc::new(HeldClock::new()), settings)
 }

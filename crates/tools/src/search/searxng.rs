@@ -1,7 +1,6 @@
 //! A SearXNG server, which asks many engines; its operator has to allow the format `json`.
 
 use async_trait::async_trait;
-use http::{HeaderMap, Method};
 use serde::Deserialize;
 use toolgate_egress::{BodyLimit, Client, Egress, Policy, Request};
 use toolgate_engine::tools::CallFailure;
@@ -45,13 +44,7 @@ impl SearchEngine for Searxng {
         url.query_pairs_mut()
             .append_pair("q", query)
             .append_pair("format", "json");
-        let request = Request {
-            method: Method::GET,
-            url,
-            headers: HeaderMap::new(),
-            body: None,
-            limit: BodyLimit::Whole(ANSWER_BYTES_MAX),
-        };
+        let request = Request::get(url, BodyLimit::Whole(ANSWER_BYTES_MAX));
         let reply: Reply = ask(&self.client, request).await?;
         let hit = |place: Place| Hit {
             title: place.title,
