@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use toolgate_access::Principal;
 use toolgate_engine::feed::{Scope, Subscription};
 use toolgate_engine::intake::{Answer, IntakeError, Post, PostError, Posted, Submission};
-use toolgate_engine::store::{LogRange, Pages, RunFilter, RunRecord, StoreError};
+use toolgate_engine::store::{LogRange, RunFilter, RunRecord};
 use toolgate_http::Shared;
 use toolgate_http::answer::{Answer as Answered, ok};
 use toolgate_http::problem::Refusal;
@@ -233,7 +233,7 @@ impl Chat {
         space: SpaceId,
         calls: &HashSet<CallId>,
     ) -> Result<Response, Refusal> {
-        let log = whole_log(door, run).await?;
+        let log = door.engine.whole_run_log(run).await?;
         let end = log.last().map_or(Seq(0), Entry::last);
         let seq = place_before(&log, calls).unwrap_or(end);
         let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
@@ -251,7 +251,7 @@ impl Chat {
         run: &RunRecord,
         cursor: Option<Cursor>,
     ) -> Result<Response, Refusal> {
-        let log = whole_log(door, run.id).await?;
+        let log = door.engine.whole_run_log(run.id).await?;
         let (seq, message) = last_said(&log).ok_or_else(|| Refusal::not_found("answer"))?;
         let after = Seq(seq.0 - 1);
         let from = match cursor {
@@ -262,7 +262,7 @@ impl Chat {
         let events = door.engine.subscribe(Scope::Run(run.id), after).await?;
         if let From::Index(_, seen) = from
             && seen > FIXED_CHUNKS
-            && is_folded(&whole_log(door, run.id).await?, seq)
+            && is_folded(&door.engine.whole_run_log(run.id).await?, seq)
         {
             return Err(uncountable());
         }
@@ -357,11 +357,6 @@ pub(crate) async fn read(
     Ok(ok(ChatPast { id: chat, messages }))
 }
 
-async fn whole_log(door: &Shared, run: RunId) -> Result<Vec<Entry>, StoreError> {
-    let pages = Pages::of_run(run, LogRange::default());
-    pages.all(&**door.engine.store()).await
-}
-
 /// The newest entries of a chat, oldest first: as many as its messages may be made of. Read backwards, so that a long
 /// chat costs no more than what is shown of it.
 async fn newest(door: &Shared, space: SpaceId) -> Result<Vec<Entry>, Refusal> {
@@ -370,7 +365,7 @@ async fn newest(door: &Shared, space: SpaceId) -> Result<Vec<Entry>, Refusal> {
         bytes: PAST_BYTES_MAX,
         ..LogRange::newest()
     };
-    let mut log = door.engine.store().space_log(space, range).await?.entries;
+    let mut log = door.engine.space_log(space, range).await?.entries;
     log.reverse();
     Ok(log)
 }
@@ -396,7 +391,7 @@ async fn last_run(
         limit: RECENT_RUNS,
         ..RunFilter::default()
     };
-    let runs = door.engine.store().runs(who.project, filter).await?;
+    let runs = door.engine.runs(who.project, filter).await?;
     Ok(runs
         .into_iter()
         .find(|run| run.agent == *agent && run.parent.is_none()))

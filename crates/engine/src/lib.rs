@@ -19,6 +19,7 @@ pub mod workspace;
 
 mod agents;
 mod deliver;
+mod directory;
 mod driver;
 mod family;
 mod occasion;
@@ -161,10 +162,6 @@ impl Engine {
         }
     }
 
-    /// The store, for records that no run depends on.
-    pub fn store(&self) -> &Arc<dyn Store> {
-        &self.inner.store
-    }
     /// The clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.clock

@@ -1,19 +1,45 @@
-//! What doors read: the stored facts as a reader wants to know them.
+//! What doors read of runs and logs. Whether the caller may is the door's question to `toolgate_access`, asked before.
 
-use toolgate_kernel::id::RunId;
+use toolgate_kernel::event::Entry;
+use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 use toolgate_kernel::run::RunState;
 use toolgate_kernel::view::Audience;
 
 use crate::Engine;
-use crate::store::{LogRange, Pages, StoreError};
+use crate::store::{LogPage, LogRange, Pages, RunFilter, RunRecord, StoreError};
 
 impl Engine {
+    /// A run's row.
+    pub async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.inner.store.run(run).await
+    }
+    /// The rows of a project's runs that fit `filter`, newest first.
+    pub async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+        self.inner.store.runs(project, filter).await
+    }
+    /// A page of a run's log.
+    pub async fn run_log(&self, run: RunId, range: LogRange) -> Result<LogPage, StoreError> {
+        self.inner.store.run_log(run, range).await
+    }
+    /// A page of a space's log.
+    pub async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<LogPage, StoreError> {
+        self.inner.store.space_log(space, range).await
+    }
+    /// Every entry of a run's log, for what cannot be folded page by page.
+    pub async fn whole_run_log(&self, run: RunId) -> Result<Vec<Entry>, StoreError> {
+        let pages = Pages::of_run(run, LogRange::default());
+        pages.all(&*self.inner.store).await
+    }
+    /// Whether the store would take a write now.
+    pub async fn ready(&self) -> Result<(), StoreError> {
+        self.inner.store.ready().await
+    }
     /// A run's log as `audience` may see it, folded into the run's state. Read the run's row before: what the row says
     /// has happened is then in the state.
     pub async fn run_state(&self, run: RunId, audience: Audience) -> Result<RunState, StoreError> {
         let mut state = RunState::default();
         let mut pages = Pages::of_run(run, LogRange::default());
-        while let Some(page) = pages.next(&**self.store()).await? {
+        while let Some(page) = pages.next(&*self.inner.store).await? {
             page.entries
                 .iter()
                 .for_each(|entry| state.extend(entry, audience));

@@ -196,7 +196,7 @@ fn ended(event: &Event) -> Option<CallId> {
 impl Engine {
     /// The figures of a tool since the day of a moment, that day included.
     pub async fn usage(&self, project: ProjectId, tool: &str, since: Time) -> Result<Usage, StoreError> {
-        let records = self.store().usage(project, tool, Day::of(since)).await?;
+        let records = self.inner.store.usage(project, tool, Day::of(since)).await?;
         Ok(Usage::sum(&records))
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use toolgate_access::keys;
-use toolgate_engine::store::{KeyKind, KeyRecord, ProjectRecord, StoreError};
+use toolgate_engine::store::{Directory, KeyKind, KeyRecord, ProjectRecord, StoreError};
 use toolgate_engine::{AgentError, Engine};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::id::ProjectId;
@@ -29,11 +29,12 @@ const FIRST_START: &str = "first start";
 /// shown and never stored is made anew at the next start.
 pub async fn ensure(
     engine: &Engine,
+    directory: &dyn Directory,
     settings: &Settings,
     show: impl FnOnce(&Fresh),
 ) -> anyhow::Result<ProjectId> {
     let mut fresh = Fresh::default();
-    let (project, changed) = project(engine, settings, &mut fresh).await?;
+    let (project, changed) = project(engine, directory, settings, &mut fresh).await?;
     let mut wanted = Vec::new();
     for (kind, given) in [
         (KeyKind::Secret, &settings.secret_key),
@@ -44,12 +45,11 @@ pub async fn ensure(
     if !fresh.is_empty() {
         show(&fresh);
     }
-    let store = engine.store();
     if changed {
-        store.put_project(project.clone()).await?;
+        directory.put_project(project.clone()).await?;
     }
     for record in wanted {
-        match store.put_key(record).await {
+        match engine.put_key(record).await {
             Ok(()) | Err(StoreError::Exists) => {}
             Err(error) => return Err(error.into()),
         }
@@ -61,10 +61,11 @@ pub async fn ensure(
 /// The row as it should be, and whether that is news to the store.
 async fn project(
     engine: &Engine,
+    directory: &dyn Directory,
     settings: &Settings,
     fresh: &mut Fresh,
 ) -> anyhow::Result<(ProjectRecord, bool)> {
-    let known = engine.store().project_named(PROJECT).await?;
+    let known = directory.project_named(PROJECT).await?;
     let mut project = known.clone().unwrap_or_else(|| ProjectRecord {
         id: ProjectId::new(Uuid::now_v7()),
         name: PROJECT.into(),
@@ -92,9 +93,8 @@ async fn key(
     given: Option<&Secret>,
     fresh: &mut Fresh,
 ) -> anyhow::Result<Option<KeyRecord>> {
-    let store = engine.store();
     let now = engine.clock().now();
-    let mut known = store.keys(project.id).await?;
+    let mut known = engine.keys(project.id).await?;
     known.retain(|key| key.kind == kind);
     let Some(given) = given else {
         if !known.is_empty() {
@@ -116,7 +116,7 @@ async fn key(
     record.name = Some(FROM_SETTINGS.into());
     for old in known {
         if old.name.as_deref() == Some(FROM_SETTINGS) && old.hash != record.hash {
-            store.remove_key(project.id, old.id).await?;
+            engine.remove_key(project.id, old.id).await?;
         }
     }
     Ok(Some(record))
@@ -124,7 +124,7 @@ async fn key(
 
 /// Gives a project without agents its first one.
 async fn agent(engine: &Engine, project: ProjectId) -> anyhow::Result<()> {
-    if !engine.store().agents(project).await?.is_empty() {
+    if !engine.agent_records(project).await?.is_empty() {
         return Ok(());
     }
     let name: AgentName = AGENT.parse().expect("a name");

@@ -19,7 +19,7 @@ use toolgate_egress::Egress;
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::outbox::Outbox;
-use toolgate_engine::store::Store;
+use toolgate_engine::store::{Directory, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::{Http, HttpSettings, Shared};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
@@ -104,7 +104,7 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
         reader,
     });
     let engine = engine(store.clone(), tools, data.node()?, settings)?;
-    let project = greet(&engine, settings, address).await?;
+    let project = greet(&engine, &*store, settings, address).await?;
 
     let agents = match &settings.agents {
         Some(folder) => Some(Folder::open(folder, engine.clone(), store.clone(), project).await?),
@@ -146,14 +146,19 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
 }
 
 /// Says where the gateway is, makes what the project still needs, and shows it.
-async fn greet(engine: &Engine, settings: &Settings, address: SocketAddr) -> anyhow::Result<ProjectId> {
+async fn greet(
+    engine: &Engine,
+    directory: &dyn Directory,
+    settings: &Settings,
+    address: SocketAddr,
+) -> anyhow::Result<ProjectId> {
     let url = url(address);
     let data = settings.data.display();
     println!(
         "Toolgate {} listens on {url}, data in {data}",
         env!("CARGO_PKG_VERSION")
     );
-    project::ensure(engine, settings, |fresh| {
+    project::ensure(engine, directory, settings, |fresh| {
         print!("{}", Welcome { fresh, url: &url })
     })
     .await

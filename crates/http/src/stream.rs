@@ -212,7 +212,7 @@ impl Watch {
     /// The stream has to wait and the mark has not come: the run's row knows.
     async fn look_up(&mut self, door: &Shared) {
         let row = match self.run {
-            Some(run) => door.engine.store().run(run).await.ok().flatten(),
+            Some(run) => door.engine.run(run).await.ok().flatten(),
             None => None,
         };
         self.pause = match row {

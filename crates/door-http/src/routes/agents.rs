@@ -67,7 +67,7 @@ pub(crate) async fn list(
     State(door): State<Shared>,
     Backend(project): Backend,
 ) -> Result<Answer<AgentList>, Refusal> {
-    let agents = door.engine.store().agents(project).await?;
+    let agents = door.engine.agent_records(project).await?;
     Ok(ok(AgentList {
         agents: agents.into_iter().map(AgentBody::from).collect(),
     }))
@@ -92,10 +92,9 @@ pub(crate) async fn put(
 ) -> Result<Answer<AgentBody>, Refusal> {
     let name = AgentName::try_from(name)
         .map_err(|error| Refusal::invalid(vec![Problem::new("", error.to_string())]))?;
-    let store = door.engine.store();
-    let is_new = store.agent(project, &name, None).await?.is_none();
+    let is_new = door.engine.agent_record(project, &name, None).await?.is_none();
     let revision = door.engine.put_agent(project, &name, body.value.0).await?;
-    let written = store.agent(project, &name, Some(revision)).await?;
+    let written = door.engine.agent_record(project, &name, Some(revision)).await?;
     let written = written.ok_or_else(|| Refusal::unavailable("the agent was removed meanwhile"))?;
     Ok(Answer(
         if is_new {
@@ -118,7 +117,7 @@ pub(crate) async fn get(
     Backend(project): Backend,
     At(name): At<AgentName>,
 ) -> Result<Answer<AgentBody>, Refusal> {
-    let agent = door.engine.store().agent(project, &name, None).await?;
+    let agent = door.engine.agent_record(project, &name, None).await?;
     agent
         .map(|agent| ok(agent.into()))
         .ok_or_else(|| Refusal::not_found("agent"))
@@ -135,7 +134,7 @@ pub(crate) async fn revision(
     Backend(project): Backend,
     At((name, revision)): At<(AgentName, u32)>,
 ) -> Result<Answer<AgentBody>, Refusal> {
-    let agent = door.engine.store().agent(project, &name, Some(revision)).await?;
+    let agent = door.engine.agent_record(project, &name, Some(revision)).await?;
     agent
         .map(|agent| ok(agent.into()))
         .ok_or_else(|| Refusal::not_found("revision"))
@@ -160,7 +159,7 @@ pub(crate) async fn remove(
 
 /// Refuses unless the project has this agent.
 pub(crate) async fn exists(door: &Shared, project: ProjectId, agent: &AgentName) -> Result<(), Refusal> {
-    match door.engine.store().agent(project, agent, None).await? {
+    match door.engine.agent_record(project, agent, None).await? {
         Some(_) => Ok(()),
         None => Err(PostError::NoAgent(agent.clone()).into()),
     }

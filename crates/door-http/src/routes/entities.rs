@@ -90,7 +90,7 @@ pub(crate) async fn put(
         metadata: body.value.metadata.map(|metadata| metadata.0),
         created: door.engine.clock().now(),
     };
-    Ok(ok(door.engine.store().put_entity(entity).await?.into()))
+    Ok(ok(door.engine.put_entity(entity).await?.into()))
 }
 
 /// An entity. A user sees itself only.
@@ -104,11 +104,7 @@ pub(crate) async fn get(
     Caller(who): Caller,
     At(named): At<String>,
 ) -> Result<Answer<EntityBody>, Refusal> {
-    let entity = door
-        .engine
-        .store()
-        .entity_of(who.project, subject(&named)?)
-        .await?;
+    let entity = door.engine.entity_of(who.project, subject(&named)?).await?;
     let seen = entity.filter(|entity| who.entity().is_none_or(|me| me == entity.id));
     seen.map(|entity| ok(entity.into()))
         .ok_or_else(|| Refusal::not_found("entity"))

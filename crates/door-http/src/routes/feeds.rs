@@ -67,7 +67,7 @@ pub(crate) async fn space(
         limit,
         ..LogRange::after(after)
     };
-    let log = door.engine.store().space_log(space, range).await?;
+    let log = door.engine.space_log(space, range).await?;
     Ok(page(&log, after, limit, who.audience()))
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn run(
                 limit,
                 ..LogRange::after(after)
             };
-            let log = door.engine.store().run_log(run, range).await?;
+            let log = door.engine.run_log(run, range).await?;
             return Ok(page(&log, after, limit, who.audience()));
         }
         Streams::UntilEnd => Until::End,

@@ -50,7 +50,7 @@ pub(crate) async fn readyz(State(door): State<Shared>) -> Result<Answer<Health>,
     if door.settings.stop.is_cancelled() {
         return Err(Refusal::unavailable("the gateway is going down"));
     }
-    door.engine.store().ready().await?;
+    door.engine.ready().await?;
     Ok(ok(Health { status: "ok" }))
 }
 

@@ -99,7 +99,7 @@ pub(crate) async fn list(
     State(door): State<Shared>,
     Backend(project): Backend,
 ) -> Result<Answer<KeyList>, Refusal> {
-    let keys = door.engine.store().keys(project).await?;
+    let keys = door.engine.keys(project).await?;
     Ok(ok(KeyList {
         keys: keys.into_iter().map(|key| KeyBody::of(key, None)).collect(),
     }))
@@ -126,7 +126,7 @@ pub(crate) async fn create(
         body.value.name.map(|name| name.0),
         door.engine.clock().now(),
     );
-    door.engine.store().put_key(record.clone()).await?;
+    door.engine.put_key(record.clone()).await?;
     Ok(Answer(StatusCode::CREATED, KeyBody::of(record, Some(key))))
 }
 
@@ -141,7 +141,7 @@ pub(crate) async fn remove(
     Backend(project): Backend,
     At(key): At<KeyId>,
 ) -> Result<StatusCode, Refusal> {
-    let removed = door.engine.store().remove_key(project, key).await?;
+    let removed = door.engine.remove_key(project, key).await?;
     door.access.forget_key(key);
     if removed {
         Ok(StatusCode::NO_CONTENT)

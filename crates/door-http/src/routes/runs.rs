@@ -114,7 +114,7 @@ async fn page(
         before: query.read("before")?,
         limit,
     };
-    let runs = door.engine.store().runs(who.project, filter).await?;
+    let runs = door.engine.runs(who.project, filter).await?;
     let next_cursor = runs.last().filter(|_| runs.len() == limit).map(|run| run.id);
     let runs = runs
         .into_iter()

@@ -122,7 +122,7 @@ pub(crate) async fn create(
         members,
         created: door.engine.clock().now(),
     };
-    door.engine.store().create_space(space.clone()).await?;
+    door.engine.create_space(space.clone()).await?;
     Ok(Answer(StatusCode::CREATED, space.into()))
 }
 
@@ -144,7 +144,6 @@ pub(crate) async fn list(
     let before = query.read("before")?;
     let spaces = door
         .engine
-        .store()
         .spaces(who.project, who.entity(), before, limit)
         .await?;
     let next_cursor = spaces
@@ -191,7 +190,7 @@ pub(crate) async fn add_member(
         .access
         .entity(project, super::entities::subject(&entity)?)
         .await?;
-    door.engine.store().add_member(space, entity).await?;
+    door.engine.add_member(space, entity).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -215,6 +214,6 @@ pub(crate) async fn remove_member(
         .access
         .known_entity(project, super::entities::subject(&entity)?)
         .await?;
-    door.engine.store().remove_member(space, entity).await?;
+    door.engine.remove_member(space, entity).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -165,7 +165,7 @@ fn format(query: &Query) -> Result<Option<Provider>, Refusal> {
 
 async fn agents(door: &Shared, who: &Principal, only: Option<AgentName>) -> Result<Vec<Arc<Agent>>, Refusal> {
     let mut agents = Vec::new();
-    for record in door.engine.store().agents(who.project).await? {
+    for record in door.engine.agent_records(who.project).await? {
         if only.as_ref().is_none_or(|only| *only == record.name) {
             let agent = door.engine.agent(who.project, &record.name, None).await?;
             agents.extend(agent.map(|(_, agent)| agent));

@@ -175,7 +175,7 @@ impl Folder {
         if !faults.is_empty() {
             return Ok(Err(faults));
         }
-        let stored = self.engine.store().agent(self.project, &name, None).await?;
+        let stored = self.engine.agent_record(self.project, &name, None).await?;
         if stored.is_some_and(|stored| stored.config == config) {
             return Ok(Ok(name));
         }

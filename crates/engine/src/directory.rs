@@ -1,0 +1,71 @@
+//! What doors read and write in a project's directory: spaces, entities, agents, keys. Whether the caller may is the
+//! door's question to `toolgate_access`, asked before.
+
+use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
+use toolgate_kernel::name::AgentName;
+
+use crate::Engine;
+use crate::store::{AgentRecord, EntityRecord, KeyRecord, SpaceRecord, StoreError};
+
+impl Engine {
+    /// Makes a space; `Exists` when the id is taken.
+    pub async fn create_space(&self, space: SpaceRecord) -> Result<(), StoreError> {
+        self.inner.store.create_space(space).await
+    }
+    /// A project's spaces, newest first, older than `before`; only those of `member` when given.
+    pub async fn spaces(
+        &self,
+        project: ProjectId,
+        member: Option<EntityId>,
+        before: Option<SpaceId>,
+        limit: usize,
+    ) -> Result<Vec<SpaceRecord>, StoreError> {
+        self.inner.store.spaces(project, member, before, limit).await
+    }
+    /// Adds a member to a space; nothing when it is one.
+    pub async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
+        self.inner.store.add_member(space, member).await
+    }
+    /// Removes a member from a space; nothing when it is none.
+    pub async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
+        self.inner.store.remove_member(space, member).await
+    }
+    /// Makes an entity, or changes the one with its subject; gives the stored row.
+    pub async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {
+        self.inner.store.put_entity(entity).await
+    }
+    /// An entity by its subject.
+    pub async fn entity_of(
+        &self,
+        project: ProjectId,
+        subject: &str,
+    ) -> Result<Option<EntityRecord>, StoreError> {
+        self.inner.store.entity_of(project, subject).await
+    }
+    /// The newest revision of every agent as it was written, by name.
+    pub async fn agent_records(&self, project: ProjectId) -> Result<Vec<AgentRecord>, StoreError> {
+        self.inner.store.agents(project).await
+    }
+    /// One revision of an agent as it was written, also of a removed one; without a number the newest, none when the
+    /// agent was removed.
+    pub async fn agent_record(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        revision: Option<u32>,
+    ) -> Result<Option<AgentRecord>, StoreError> {
+        self.inner.store.agent(project, name, revision).await
+    }
+    /// A project's keys.
+    pub async fn keys(&self, project: ProjectId) -> Result<Vec<KeyRecord>, StoreError> {
+        self.inner.store.keys(project).await
+    }
+    /// Stores a key; `Exists` when its hash is there.
+    pub async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError> {
+        self.inner.store.put_key(key).await
+    }
+    /// Removes a key; false when there is none.
+    pub async fn remove_key(&self, project: ProjectId, key: KeyId) -> Result<bool, StoreError> {
+        self.inner.store.remove_key(project, key).await
+    }
+}
