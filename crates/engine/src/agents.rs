@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use toolgate_kernel::agent::{self, Agent, Defaults, Provider};
+use toolgate_kernel::agent::{self, Agent, Catalog, Defaults, Missing, Provider};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::{AgentName, ToolName};
@@ -15,6 +15,7 @@ use toolgate_kernel::prompt::OfferedTool;
 use toolgate_kernel::schema::Profile;
 use toolgate_kernel::tool::{self, Checked, ClientTool, Placement, Rules, Tool, Toolbox};
 
+use crate::sources::Sources;
 use crate::store::{AgentRecord, StoreError};
 use crate::{Engine, Inner};
 
@@ -44,14 +45,25 @@ pub(crate) struct Compiled {
     pub revision: u32,
     pub agent: Arc<Agent>,
     pub tools: Arc<Kit>,
+    /// What the project's sources offered when it was compiled.
+    catalog: Arc<Catalog>,
 }
 
 impl Compiled {
+    fn new(revision: u32, agent: Agent, catalog: Arc<Catalog>) -> Self {
+        Self {
+            revision,
+            tools: Arc::new(Kit::new(agent.tools.clone())),
+            agent: Arc::new(agent),
+            catalog,
+        }
+    }
+
     /// The agent that answers a tool made of words, or this one itself. None when there is no such tool.
     pub fn behind(self, tool: Option<&ToolName>) -> Option<Self> {
         match tool {
             None => Some(self),
-            Some(tool) => Some(compiled(self.revision, self.agent.behind(tool)?)),
+            Some(tool) => Some(Self::new(self.revision, self.agent.behind(tool)?, self.catalog)),
         }
     }
 }
@@ -99,52 +111,62 @@ struct Known {
 }
 
 impl Inner {
-    /// The revision asked for, or the newest.
+    /// The revision asked for, or the newest, with the tools that the project's sources offer now.
     pub(crate) async fn compiled(
         &self,
         project: ProjectId,
         name: &AgentName,
         revision: Option<u32>,
     ) -> Result<Option<Compiled>, StoreError> {
-        if let Some(known) = self.agents.find(project, name, revision) {
+        if revision.is_none()
+            && let Some(known) = self.agents.newest(project, name)
+        {
+            return Ok(Some(known));
+        }
+        let catalog = self.tools.catalog(project).await;
+        if let Some(known) = revision.and_then(|revision| self.agents.find(project, name, revision, &catalog))
+        {
             return Ok(Some(known));
         }
         let Some(record) = self.store.agent(project, name, revision).await? else {
             return Ok(None);
         };
-        let compiled = match self.agents.find(project, name, Some(record.revision)) {
+        let compiled = match self.agents.find(project, name, record.revision, &catalog) {
             Some(known) => known,
-            None => self.compile(&record)?,
+            None => self.compile(&record, catalog)?,
         };
         self.agents.keep(project, name, &compiled, revision.is_none());
         Ok(Some(compiled))
     }
 
-    fn compile(&self, record: &AgentRecord) -> Result<Compiled, StoreError> {
-        let agent = self.parse(&record.name, &record.config).map_err(|problems| {
-            let first = problems
-                .first()
-                .map(|p| format!("{} {}", p.pointer, p.message))
-                .unwrap_or_default();
-            StoreError::Corrupt(format!(
-                "agent {} revision {}: {first}",
-                record.name, record.revision
-            ))
-        })?;
-        Ok(compiled(record.revision, agent))
+    fn compile(&self, record: &AgentRecord, catalog: Arc<Catalog>) -> Result<Compiled, StoreError> {
+        let AgentRecord { name, revision, .. } = record;
+        let agent = self
+            .parse(name, &record.config, &catalog, Missing::Refused)
+            .map_err(|problems| {
+                let first = problems
+                    .first()
+                    .map(|p| format!("{} {}", p.pointer, p.message))
+                    .unwrap_or_default();
+                StoreError::Corrupt(format!("agent {name} revision {revision}: {first}"))
+            })?;
+        Ok(Compiled::new(*revision, agent, catalog))
     }
 
-    fn parse(&self, name: &AgentName, config: &Json) -> Result<Agent, Vec<Problem>> {
+    fn parse(
+        &self,
+        name: &AgentName,
+        config: &Json,
+        catalog: &Catalog,
+        missing: Missing,
+    ) -> Result<Agent, Vec<Problem>> {
         let value = config.read().map_err(|e| vec![Problem::new("", e.to_string())])?;
-        self.with_defaults(|defaults| agent::parse(name, &value, defaults))
-    }
-
-    fn with_defaults<T>(&self, read: impl FnOnce(&Defaults<'_>) -> T) -> T {
-        let actions = |action: &str| self.tools.action(action);
-        read(&Defaults {
+        let defaults = Defaults {
             model: self.settings.default_model.clone(),
-            actions: &actions,
-        })
+            catalog,
+            missing,
+        };
+        agent::parse(name, &value, &defaults)
     }
 
     /// The agent's tools with the caller's; of the agent's client tools only those of `categories`, if given,
@@ -184,29 +206,28 @@ fn is_chosen(tool: &Tool, categories: &[String]) -> bool {
     tool.placement() != Placement::Client || category.is_none_or(|category| categories.contains(category))
 }
 
-fn compiled(revision: u32, agent: Agent) -> Compiled {
-    let tools = Arc::new(Kit::new(agent.tools.clone()));
-    Compiled {
-        revision,
-        agent: Arc::new(agent),
-        tools,
-    }
-}
-
 impl Agents {
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().expect("no panic holds the agents")
     }
 
-    fn find(&self, project: ProjectId, name: &AgentName, revision: Option<u32>) -> Option<Compiled> {
+    fn newest(&self, project: ProjectId, name: &AgentName) -> Option<Compiled> {
         let known = self.lock();
-        match revision {
-            Some(revision) => known.revisions.get(&(project, name.clone(), revision)).cloned(),
-            None => {
-                let (seen, compiled) = known.newest.get(&(project, name.clone()))?;
-                (seen.elapsed() < NEWEST_KNOWN_FOR).then(|| compiled.clone())
-            }
-        }
+        let (seen, compiled) = known.newest.get(&(project, name.clone()))?;
+        (seen.elapsed() < NEWEST_KNOWN_FOR).then(|| compiled.clone())
+    }
+
+    /// A revision that was compiled when the sources offered the same.
+    fn find(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        revision: u32,
+        catalog: &Arc<Catalog>,
+    ) -> Option<Compiled> {
+        let known = self.lock();
+        let compiled = known.revisions.get(&(project, name.clone(), revision))?;
+        Arc::ptr_eq(&compiled.catalog, catalog).then(|| compiled.clone())
     }
 
     fn keep(&self, project: ProjectId, name: &AgentName, compiled: &Compiled, newest: bool) {
@@ -238,23 +259,28 @@ impl Engine {
         name: &AgentName,
         config: Json,
     ) -> Result<u32, AgentError> {
-        let agent = self.inner.parse(name, &config).map_err(AgentError::Invalid)?;
+        let catalog = self.inner.tools.catalog(project).await;
+        let agent = self
+            .inner
+            .parse(name, &config, &catalog, Missing::Refused)
+            .map_err(AgentError::Invalid)?;
         let now = self.inner.clock.now();
         let revision = self.inner.store.put_agent(project, name, config, now).await?;
-        self.inner
-            .agents
-            .keep(project, name, &compiled(revision, agent), true);
+        let compiled = Compiled::new(revision, agent, catalog);
+        self.inner.agents.keep(project, name, &compiled, true);
         Ok(revision)
     }
 
     /// What is wrong with a configuration; nothing is stored.
-    pub fn check_agent(&self, name: &AgentName, config: &Json) -> Vec<Problem> {
-        self.inner.parse(name, config).err().unwrap_or_default()
+    pub async fn check_agent(&self, project: ProjectId, name: &AgentName, config: &Json) -> Vec<Problem> {
+        let catalog = self.inner.tools.catalog(project).await;
+        let read = self.inner.parse(name, config, &catalog, Missing::Refused);
+        read.err().unwrap_or_default()
     }
 
-    /// Whether the gateway has an action of this name.
-    pub fn has_action(&self, name: &str) -> bool {
-        self.inner.tools.action(name).is_some()
+    /// The tool sources.
+    pub fn sources(&self) -> &Sources {
+        &self.inner.tools
     }
 
     /// Removes an agent; runs under way keep their revision. False when there is none.
@@ -270,12 +296,24 @@ impl Engine {
     }
 
     /// Checks a definition or a list of them, which stands at `pointer`, as they would be checked when used.
-    pub fn check_tools(&self, tools: &Value, pointer: &str, profile: Profile) -> Checked {
+    pub async fn check_tools(
+        &self,
+        project: ProjectId,
+        tools: &Value,
+        pointer: &str,
+        profile: Profile,
+    ) -> Checked {
+        let settings = &self.inner.settings;
         match profile {
-            Profile::Client => tool::check(tools, pointer, &Rules::Client(&self.inner.settings.client_tools)),
-            Profile::Trusted => self
-                .inner
-                .with_defaults(|defaults| tool::check(tools, pointer, &Rules::Trusted(defaults))),
+            Profile::Client => tool::check(tools, pointer, &Rules::Client(&settings.client_tools)),
+            Profile::Trusted => {
+                let defaults = Defaults {
+                    model: settings.default_model.clone(),
+                    catalog: &*self.inner.tools.catalog(project).await,
+                    missing: Missing::Refused,
+                };
+                tool::check(tools, pointer, &Rules::Trusted(&defaults))
+            }
         }
     }
 

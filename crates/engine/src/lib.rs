@@ -12,6 +12,7 @@ pub mod model;
 pub mod outbox;
 pub mod records;
 pub mod shelves;
+pub mod sources;
 pub mod store;
 pub mod tools;
 pub mod usage;
@@ -23,6 +24,7 @@ mod directory;
 mod driver;
 mod family;
 mod occasion;
+mod overflow;
 mod post;
 mod reads;
 mod reply;
@@ -51,11 +53,12 @@ use deliver::Active;
 use feed::{Feed, Scope, Subscription};
 use intake::{By, Claimed, Decided, Decision, IntakeError, Receipt, Submission};
 use model::Model;
+use sources::Sources;
 use store::{Store, StoreError};
-use tools::ServerTools;
 
 pub use agents::AgentError;
 pub use occasion::Occasion;
+pub use overflow::OUTPUT_BYTES_MAX;
 pub use post::default_agent;
 
 /// What may be set.
@@ -89,8 +92,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// What thinks.
     pub model: Arc<dyn Model>,
-    /// What the gateway runs itself.
-    pub tools: Arc<dyn ServerTools>,
+    /// Where the tools on the gateway's side come from.
+    pub tools: Sources,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
 }
@@ -105,7 +108,7 @@ pub struct Engine {
 struct Inner {
     store: Arc<dyn Store>,
     model: Arc<dyn Model>,
-    tools: Arc<dyn ServerTools>,
+    tools: Sources,
     clock: Arc<dyn Clock>,
     settings: Settings,
     agents: Agents,

@@ -1,22 +1,24 @@
-//! The seam to the tools that the gateway runs itself.
+//! The seam to the tools that the gateway can run: its own, and those of plugins and MCP servers.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
-use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::members::Members;
 use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::Execution;
+use toolgate_kernel::tool::{Binding, Placement, SourceTool, ToolList};
 
 use crate::records::Receipt;
 use crate::store::{EntityRecord, StoreError};
 
-/// The action by which a run tells the one above something before its end: the engine brings its outputs up.
+/// The source of the gateway's own tools.
+pub const BUILT_IN: &str = "built-in";
+/// The built-in tool by which a run tells the one above something before its end: the engine brings its outputs up.
 pub const SIGNAL_PARENT: &str = "signal_parent";
 
 /// What a tool on the gateway's side is given besides its input.
@@ -60,6 +62,18 @@ impl CallContext {
     pub fn tell(&self, words: &str) {
         (self.progress)(serde_json::json!({ "status": words }).into());
     }
+    /// What a tool in a sandbox is given, which needs these permissions: of the agent's grants, those among them.
+    pub fn sandboxed(&self, permissions: &[String]) -> SandboxContext {
+        let granted = |needed: &&String| self.grants.contains(needed);
+        SandboxContext {
+            call: self.call,
+            grants: permissions.iter().filter(granted).cloned().collect(),
+            deadline: self.deadline,
+            now: self.now,
+            cancel: self.cancel.clone(),
+            progress: self.progress.clone(),
+        }
+    }
     /// Says that the call was made, with this answer: stored with what it changed, it is given when the call is made
     /// again after a crash.
     pub fn receipt(&self, answer: Json) -> Receipt {
@@ -69,6 +83,24 @@ impl CallContext {
             time: self.now,
         }
     }
+}
+
+/// What code that is not the gateway's own is given besides the input: nothing of the conversation, of the person, of
+/// the space or of the agent. A type of its own, so that a new member of [`CallContext`] stays outside of the sandbox.
+#[derive(Clone)]
+pub struct SandboxContext {
+    /// The call; also its idempotency key when it is run again after a crash.
+    pub call: CallId,
+    /// The permissions that the tool needs and the agent was given.
+    pub grants: Vec<String>,
+    /// When the engine stops waiting.
+    pub deadline: Time,
+    /// Now, by the engine's clock.
+    pub now: Time,
+    /// Fires when nobody wants the result any more.
+    pub cancel: CancellationToken,
+    /// Tells the space how far it is.
+    pub progress: Arc<dyn Fn(Json) + Send + Sync>,
 }
 
 /// Why a tool gave no output, in words that the model can act on.
@@ -114,19 +146,34 @@ impl From<StoreError> for CallFailure {
     }
 }
 
-/// What the gateway runs itself: the named actions behind `prebuilt` tools, and the execution types that need
-/// the world outside.
+/// A source of tools: lists them for a project and runs their calls. The built-in tools are one, so are `request` and
+/// `image-generator`.
+///
+/// The engine sees to what holds for every source: input that does not match the schema never arrives, a call that was
+/// made before a crash is answered with its receipt, the future is dropped at the deadline and on a cancel, a panic is a
+/// failed call, an output that is too large becomes a file, and a tool that is no longer what the model was told of is
+/// not called.
 #[async_trait]
-pub trait ServerTools: Send + Sync {
-    /// What there is to say of the action of this name.
-    fn action(&self, name: &str) -> Option<Action>;
-    /// Runs a call. The engine sets the deadline; dropping the future stops it.
-    async fn run(
-        &self,
-        execution: &Execution,
-        input: &Json,
-        context: &CallContext,
-    ) -> Result<Json, CallFailure>;
-    /// An output that something else gave, as a model may read it: what is too large is kept, and told in short.
-    async fn bounded(&self, output: Json, context: &CallContext) -> Json;
+pub trait ToolSource: Send + Sync {
+    /// Unique in the gateway. Stored with every definition that a run pins, so it never changes.
+    fn name(&self) -> &'static str;
+    /// Where its tools run: decides who may see their inputs and outputs.
+    fn placement(&self) -> Placement {
+        Placement::Server
+    }
+    /// The values of `executionType` whose `execution` it reads. Unique in the gateway.
+    fn execution_types(&self) -> &'static [&'static str];
+    /// Reads the `execution` of a tool in an agent's configuration, given the whole tool and what the source lists; notes
+    /// what is wrong with it, with its place. `{"tool": name}` unless the source says otherwise.
+    fn read(&self, tool: &Members<'_>, list: &ToolList) -> Option<Binding> {
+        Binding::named(tool, "tool", list, "its source has no tool named")
+    }
+    /// The tools of a project, by the source's own names. Asked when an agent is read and before each call, so it answers
+    /// from memory, with the same `Arc` while nothing has changed. Empty for a source whose tools are only configured.
+    async fn list(&self, _project: ProjectId) -> Result<Arc<ToolList>, CallFailure> {
+        Ok(Arc::default())
+    }
+    /// Runs a call of one of its tools, for the project of `context`. Dropping the future stops it.
+    async fn call(&self, tool: &SourceTool, input: &Json, context: &CallContext)
+    -> Result<Json, CallFailure>;
 }

@@ -19,6 +19,7 @@ use toolgate_egress::Egress;
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::outbox::Outbox;
+use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Directory, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::{Http, HttpSettings, Shared};
@@ -103,7 +104,7 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
         deliveries: deliveries.clone(),
         reader,
     });
-    let engine = engine(store.clone(), tools, data.node()?, settings)?;
+    let engine = engine(store.clone(), sources(tools), data.node()?, settings)?;
     let project = greet(&engine, &*store, settings, address).await?;
 
     let agents = match &settings.agents {
@@ -279,9 +280,14 @@ fn open_store(data: &DataDir) -> anyhow::Result<SqliteStore> {
     })
 }
 
+/// Every tool source of the gateway: a new one is a line here.
+pub(crate) fn sources(tools: Toolkit) -> Sources {
+    tools.sources()
+}
+
 fn engine(
     store: Arc<dyn Store>,
-    tools: Toolkit,
+    tools: Sources,
     node: NodeId,
     settings: &Settings,
 ) -> anyhow::Result<Engine> {
@@ -299,7 +305,7 @@ fn engine(
     let parts = toolgate_engine::Parts {
         store,
         model: Arc::new(models),
-        tools: Arc::new(tools),
+        tools,
         clock: Arc::new(SystemClock),
     };
     let settings = toolgate_engine::Settings {

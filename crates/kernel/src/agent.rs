@@ -1,7 +1,9 @@
 //! An agent's configuration: read, checked with all problems at once, and compiled for use.
 //!
-//! `read` has the agent and its model, `tools` what it may call, `execution` what runs a tool.
+//! `read` has the agent and its model, `tools` what it may call, `execution` what runs a tool, `catalog` the execution
+//! types that tool sources read.
 
+mod catalog;
 mod execution;
 mod read;
 mod tools;
@@ -20,6 +22,8 @@ use crate::name::{AgentName, ToolName};
 use crate::problem::{Problem, Problems};
 use crate::prompt::{OfferedTool, ToolChoice};
 use crate::tool::{Execution, ModelChoice, ResultSchema, Retry, Tool, Toolbox};
+
+pub use catalog::Catalog;
 
 /// Most model replies in one run that a configuration may ask for.
 pub const STEPS_MAX: u32 = 1_000;
@@ -83,14 +87,16 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A model and how to ask it.
-#[derive(Debug, Clone, PartialEq)]
+/// A model and how to ask it. Serialized without its key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ModelSpec {
     /// Which.
     pub name: ModelName,
     /// Where, when not at the vendor's own address.
     pub base_url: Option<String>,
     /// The key, when the agent brings its own.
+    #[serde(skip)]
     pub api_key: Option<Secret>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
@@ -193,6 +199,8 @@ pub struct Agent {
     pub grants: Vec<String>,
     /// What it may call.
     pub tools: Toolbox,
+    /// Why tools of the configuration are not among `tools`; only with [`Missing::LeftOut`].
+    pub left_out: Vec<Problem>,
     /// Whose account of a conversation counts in its chats.
     pub history: History,
     /// What its answer must be; one that is not is asked for once more.
@@ -225,6 +233,7 @@ impl Agent {
             limits: self.limits,
             grants: Vec::new(),
             tools: Toolbox::new(),
+            left_out: Vec::new(),
             history: History::Server,
             result: prompt.result.clone(),
         })
@@ -246,7 +255,7 @@ pub fn entity_of(project: ProjectId, agent: &AgentName) -> EntityId {
     EntityId::from_bytes(hash[..16].try_into().expect("a hash has 32 bytes"))
 }
 
-/// What the gateway says of one of its actions. The author of a `prebuilt` tool need not repeat it.
+/// What the gateway says of one of its own tools. The author of a `prebuilt` tool need not repeat it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
     /// What the model is told.
@@ -263,8 +272,19 @@ pub struct Action {
 pub struct Defaults<'a> {
     /// What an agent without a `model` asks.
     pub model: ModelSpec,
-    /// The gateway's action of this name, for `prebuilt` tools.
-    pub actions: &'a dyn Fn(&str) -> Option<Action>,
+    /// What the project's tool sources offer.
+    pub catalog: &'a Catalog,
+    /// What becomes of a tool that no source offers.
+    pub missing: Missing,
+}
+
+/// What becomes of a tool that no source offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// The configuration is refused: for one that is about to be stored.
+    Refused,
+    /// The agent goes without it: for one that was stored when there was such a tool.
+    LeftOut,
 }
 
 /// Reads a configuration (the long form with `agent`, or a short one with `instructions` at the top) and reports everything

@@ -10,7 +10,7 @@ pub mod event;
 pub mod history;
 pub mod id;
 pub mod json;
-mod members;
+pub mod members;
 pub mod message;
 pub mod name;
 pub mod problem;

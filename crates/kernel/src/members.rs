@@ -9,10 +9,14 @@ use crate::problem::{Problems, kind, member, preview, shown};
 
 /// Longest name that is compared with the known ones to guess what was meant.
 const GUESS_CHARS_MAX: usize = 32;
+/// Longest name of a tool or an agent that is looked at.
+const NAME_CHARS_MAX: usize = 256;
 
 /// An object, where it stands in what the author wrote, and what is wrong so far.
-pub(crate) struct Members<'v> {
+#[derive(Clone)]
+pub struct Members<'v> {
     map: &'v Map<String, Value>,
+    usual: Option<&'v Map<String, Value>>,
     pointer: String,
     /// Where problems go.
     pub problems: &'v Problems,
@@ -28,6 +32,7 @@ impl<'v> Members<'v> {
         let pointer = pointer.to_owned();
         let members = Self {
             map,
+            usual: None,
             pointer,
             problems,
         };
@@ -64,9 +69,49 @@ impl<'v> Members<'v> {
         self.map.get(name)
     }
 
-    /// A member of any kind.
-    pub fn get(&self, name: &str) -> Option<&'v Value> {
+    /// A member of any kind that the author wrote.
+    pub fn own(&self, name: &str) -> Option<&'v Value> {
         self.written(name).filter(|value| !value.is_null())
+    }
+
+    /// A member of any kind: as written, or else the usual one.
+    pub fn get(&self, name: &str) -> Option<&'v Value> {
+        self.own(name).or_else(|| self.usual?.get(name))
+    }
+
+    /// The same object, with values for members that its author does not mention.
+    pub fn with_usual<'u>(self, usual: &'u Map<String, Value>) -> Members<'u>
+    where
+        'v: 'u,
+    {
+        Members {
+            usual: Some(usual),
+            ..self
+        }
+    }
+
+    /// The same object, with what is wrong noted elsewhere.
+    pub fn noting<'u>(&self, problems: &'u Problems) -> Members<'u>
+    where
+        'v: 'u,
+    {
+        Members {
+            problems,
+            ..self.clone()
+        }
+    }
+
+    /// The section `execution` and the one name that its member `member` has to give.
+    pub fn named(&self, member: &str) -> Option<(Self, &'v str)> {
+        if self.get("execution").is_none() {
+            self.lacks(format!("expected \"execution\": {{{member:?}: name}}"));
+        }
+        let section = self.section("execution", &[member])?;
+        if section.get(member).is_none() {
+            section.lacks(format!("expected {{{member:?}: name}}"));
+        }
+        let name = section.text(member, NAME_CHARS_MAX)?;
+        Some((section, name))
     }
 
     /// A member that is an object.

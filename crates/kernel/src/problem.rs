@@ -38,7 +38,7 @@ pub const PROBLEMS_MAX: usize = 100;
 
 /// Problems as they are found, so that a person learns of all of them at once.
 #[derive(Debug, Default)]
-pub(crate) struct Problems(RefCell<Vec<Problem>>);
+pub struct Problems(RefCell<Vec<Problem>>);
 
 impl Problems {
     /// Notes one; beyond [`PROBLEMS_MAX`] it only notes that there are more.
@@ -97,7 +97,7 @@ pub(crate) fn cut(text: &str) -> Cow<'_, str> {
 }
 
 /// `text` in quotes, cut when it is long: what a message shows of what was seen.
-pub(crate) fn preview(text: &str) -> String {
+pub fn preview(text: &str) -> String {
     format!("{:?}", cut(text))
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
 }
 
 /// A value as a message shows it.
-pub(crate) fn shown(value: &Value) -> String {
+pub fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => preview(text),
         Value::Bool(_) | Value::Number(_) => value.to_string(),

@@ -1,10 +1,12 @@
 //! Text with places for values: `{{name}}`, `{{path.to.value}}`. No logic, so nothing to escape from. A place that
 //! nothing fits stays as it is written.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Text with places.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub struct Template {
     source: String,
     parts: Vec<Part>,
@@ -105,6 +107,17 @@ impl Template {
             return value.clone();
         }
         self.fill(values, plain).into()
+    }
+}
+
+impl From<String> for Template {
+    fn from(source: String) -> Self {
+        Self::new(source)
+    }
+}
+impl From<Template> for String {
+    fn from(template: Template) -> Self {
+        template.source
     }
 }
 

@@ -4,8 +4,10 @@ mod check;
 mod client;
 mod conflict;
 pub(crate) mod definition;
-mod outside;
+mod execution;
 mod query;
+mod resolved;
+mod source;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +17,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::json::Json;
-use crate::name::{AgentName, ToolName};
+use crate::name::ToolName;
 use crate::schema::Validator;
 
 pub use check::{Checked, Rules, check, check_agent};
 pub use client::{ClientToolLimits, client_tools, compile_client, merge, merge_with};
 pub use conflict::{Conflict, settle_conflicts};
-pub use outside::{HttpCall, ImageCall, Method, ModelChoice, PromptTool, ResultSchema, Wait};
+pub use execution::{Execution, ModelChoice, PromptTool, ResultSchema, Wait};
 pub use query::Query;
+pub use resolved::{ApprovalRule, Definition};
+pub use source::{Binding, Listed, SourceTool, ToolList};
 
 /// How long a client may take by default.
 pub const CLIENT_DEADLINE: Duration = Duration::from_secs(600);
@@ -47,37 +51,12 @@ pub enum Placement {
     Client,
 }
 
-/// A checked definition, ready to validate calls. Made by `agent` and `schema`, never by hand.
+/// A definition, ready to validate calls. Made by `agent`, `client` and [`Definition::compile`], never by hand.
 #[derive(Debug)]
 pub struct Tool {
-    /// What the model calls it.
-    pub name: ToolName,
-    /// What the model is told.
-    pub description: String,
-    /// JSON Schema of the input.
-    pub parameters: Json,
-    /// What it is for: creation, navigation, utility, or the project's own word.
-    pub category: Option<String>,
-    /// Words of a person that suggest it.
-    pub triggers: Vec<String>,
-    /// Its author's number for this state of it.
-    pub version: Option<String>,
-    /// What runs it.
-    pub execution: Execution,
-    /// Who may see its input and output besides secret principals.
-    pub visibility: Visibility,
-    /// What the agent must have been granted.
-    pub permissions: Vec<String>,
-    /// Tools that must have given an output earlier in the run.
-    pub prerequisites: Vec<ToolName>,
+    definition: Definition,
     /// Whether a person has to say yes first.
     pub approval: Approval,
-    /// Deadline of an execution, or of a client's answer.
-    pub timeout: Duration,
-    /// What a crash in mid-execution means.
-    pub retry: Retry,
-    /// Set when it should not be used any more; the words travel with the result.
-    pub deprecated: Option<String>,
     /// Checks the input.
     pub input: Validator,
     /// Checks the output.
@@ -86,73 +65,9 @@ pub struct Tool {
     pub hash: String,
 }
 
-impl Tool {
-    /// Where it runs.
-    pub fn placement(&self) -> Placement {
-        match self.execution {
-            Execution::Client => Placement::Client,
-            Execution::Static(_)
-            | Execution::PassThrough
-            | Execution::Agent { .. }
-            | Execution::Spawn
-            | Execution::Prompt(_)
-            | Execution::Request(_)
-            | Execution::Image(_)
-            | Execution::Waiting(_)
-            | Execution::Prebuilt { .. } => Placement::Server,
-        }
-    }
-}
-
-/// What runs a tool.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Execution {
-    /// Whoever holds the conversation.
-    Client,
-    /// A fixed output.
-    Static(Json),
-    /// The output is the input.
-    PassThrough,
-    /// A child run of another agent of the project; the input's `prompt`, or else the whole input, is its message.
-    Agent {
-        /// Which.
-        agent: AgentName,
-    },
-    /// A child run of the agent that the input names.
-    Spawn,
-    /// A child run that answers a prompt.
-    Prompt(Arc<PromptTool>),
-    /// An HTTP call.
-    Request(Arc<HttpCall>),
-    /// An image from a model.
-    Image(Arc<ImageCall>),
-    /// A durable pause.
-    Waiting(Wait),
-    /// A named action of the gateway.
-    Prebuilt {
-        /// Its name in the registry.
-        action: String,
-    },
-}
-
-impl Execution {
-    /// Whether a call of it is a run of its own.
-    pub fn is_run(&self) -> bool {
-        match self {
-            Self::Agent { .. } | Self::Spawn | Self::Prompt(_) => true,
-            Self::Client
-            | Self::Static(_)
-            | Self::PassThrough
-            | Self::Request(_)
-            | Self::Image(_)
-            | Self::Waiting(_)
-            | Self::Prebuilt { .. } => false,
-        }
-    }
-}
-
 /// Who may see a tool's input and output besides secret principals. Client tools are always seen by members.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Visibility {
     /// Nobody: others learn its name only.
     #[default]
@@ -184,7 +99,8 @@ impl Approval {
 }
 
 /// What a crash in mid-execution means for a tool on the gateway's side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Retry {
     /// It may have happened: settle as interrupted and tell the model.
     #[default]

@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use toolgate_access::{Access, AccessSettings, Auth, Rate, keys};
 use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
+use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Directory, KeyKind, ProjectRecord};
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_http::{Http, HttpSettings, Shared, finish};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider, Secret};
@@ -111,10 +113,11 @@ impl World {
         let store = Arc::new(MemoryStore::new());
         let tools = Arc::new(FakeTools::default());
         let clock = Arc::new(HeldClock::new());
+        let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
         let parts = Parts {
             store: store.clone(),
             model: ScriptedModel::new(by_words),
-            tools: tools.clone(),
+            tools: Sources::new(store.clone(), workspace).with(tools.clone()),
             clock: clock.clone(),
         };
         let engine = Engine::new(parts, settings.engine);

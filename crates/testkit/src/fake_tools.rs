@@ -7,30 +7,49 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
+use toolgate_engine::tools::{BUILT_IN, CallContext, CallFailure, ToolSource};
 use toolgate_kernel::agent::Action;
-use toolgate_kernel::id::{CallId, SpaceId};
+use toolgate_kernel::id::{CallId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::members::Members;
 use toolgate_kernel::message::Part;
 use toolgate_kernel::prompt::{Said, Turn};
-use toolgate_kernel::tool::{EXECUTION_TIMEOUT, Execution, Retry};
+use toolgate_kernel::tool::{Binding, EXECUTION_TIMEOUT, Listed, Retry, SourceTool, ToolList};
 
-/// Larger outputs of runs below become `"too large"`.
-pub const FAKE_OUTPUT_BYTES_MAX: usize = 10_000;
+const TOOLS: [&str; 7] = [
+    "echo",
+    "context",
+    "fail",
+    "panic",
+    "slow",
+    "hang",
+    "signal_parent",
+];
 
-/// Actions: `echo` gives its input back; `context` gives what it sees around it; `fail` fails; `panic` panics; `slow`
-/// waits for a permit of `gate` and gives its input back; `hang` never ends.
+/// Tools: `echo` gives its input back; `context` gives what it sees around it; `fail` fails; `panic` panics; `slow`
+/// waits for a permit of `gate` and gives its input back; `hang` never ends. It stands in for the built-in source.
 pub struct FakeTools {
     /// What `slow` waits for.
     pub gate: Arc<Semaphore>,
+    list: Mutex<Arc<ToolList>>,
     calls: Mutex<Vec<(CallId, SpaceId)>>,
     cancels: Mutex<Vec<CancellationToken>>,
 }
 
 impl Default for FakeTools {
     fn default() -> Self {
+        let listed = |name: &str| {
+            let action = Action {
+                description: format!("Does {name}."),
+                parameters: json!({"type": "object"}),
+                timeout: EXECUTION_TIMEOUT,
+                retry: Retry::Never,
+            };
+            (name.to_owned(), action.into())
+        };
         Self {
             gate: Arc::new(Semaphore::new(0)),
+            list: Mutex::new(Arc::new(TOOLS.map(listed).into())),
             calls: Mutex::default(),
             cancels: Mutex::default(),
         }
@@ -38,6 +57,15 @@ impl Default for FakeTools {
 }
 
 impl FakeTools {
+    /// The list of tools from now on: `None` removes a tool, `Some` puts another definition in its place.
+    pub fn relist(&self, name: &str, listed: Option<Listed>) {
+        let mut list = self.list.lock().expect("no panic holds the list");
+        let list = Arc::make_mut(&mut list);
+        match listed {
+            Some(listed) => list.insert(name.to_owned(), listed),
+            None => list.remove(name),
+        };
+    }
     /// Every call so far, also the same one again.
     pub fn calls(&self) -> Vec<CallId> {
         let calls = self.calls.lock().expect("no panic holds the list");
@@ -55,34 +83,25 @@ impl FakeTools {
 }
 
 #[async_trait]
-impl ServerTools for FakeTools {
-    fn action(&self, name: &str) -> Option<Action> {
-        let known = [
-            "echo",
-            "context",
-            "fail",
-            "panic",
-            "slow",
-            "hang",
-            "signal_parent",
-        ]
-        .contains(&name);
-        known.then(|| Action {
-            description: format!("Does {name}."),
-            parameters: json!({"type": "object"}),
-            timeout: EXECUTION_TIMEOUT,
-            retry: Retry::Never,
-        })
+impl ToolSource for FakeTools {
+    fn name(&self) -> &'static str {
+        BUILT_IN
     }
-    async fn run(
+    fn execution_types(&self) -> &'static [&'static str] {
+        &["prebuilt"]
+    }
+    fn read(&self, tool: &Members<'_>, list: &ToolList) -> Option<Binding> {
+        Binding::named(tool, "action", list, "the gateway has no action named")
+    }
+    async fn list(&self, _: ProjectId) -> Result<Arc<ToolList>, CallFailure> {
+        Ok(self.list.lock().expect("no panic holds the list").clone())
+    }
+    async fn call(
         &self,
-        execution: &Execution,
+        tool: &SourceTool,
         input: &Json,
         context: &CallContext,
     ) -> Result<Json, CallFailure> {
-        let Execution::Prebuilt { action } = execution else {
-            return Err(CallFailure::failed("only actions are faked"));
-        };
         self.calls
             .lock()
             .expect("no panic holds the list")
@@ -92,7 +111,7 @@ impl ServerTools for FakeTools {
             .expect("no panic holds the list")
             .push(context.cancel.clone());
         (context.progress)(input.clone());
-        match action.as_str() {
+        match tool.tool.as_str() {
             "context" => Ok(seen(context).into()),
             "fail" => Err(CallFailure::failed(format!("no luck with {input:?}"))),
             "panic" => panic!("as the test wants"),
@@ -102,12 +121,6 @@ impl ServerTools for FakeTools {
                 Ok(input.clone())
             }
             _ => Ok(input.clone()),
-        }
-    }
-    async fn bounded(&self, output: Json, _: &CallContext) -> Json {
-        match output.as_str().len() > FAKE_OUTPUT_BYTES_MAX {
-            true => Json::string("too large"),
-            false => output,
         }
     }
 }

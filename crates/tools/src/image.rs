@@ -1,23 +1,30 @@
 //! `image-generator`: an image from an OpenAI-compatible server, kept as a file of the space.
 
+use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
-use serde_json::{Value, json};
-use toolgate_egress::{AllowList, BodyLimit, Client, Egress, Policy, Request, Response, Secrets};
-use toolgate_engine::tools::{CallContext, CallFailure};
+use serde_json::{Map, Value, json};
+use toolgate_egress::{AllowList, BodyLimit, Client, Request, Response, Secrets};
+use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
 use toolgate_engine::workspace::{FileInfo, NewFile, Only, Workspace};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::call::ErrorCode;
-use toolgate_kernel::tool::ImageCall;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::members::Members;
+use toolgate_kernel::problem::preview;
+use toolgate_kernel::tool::{Binding, SourceTool, ToolList};
 use url::Url;
 
 use crate::outbound;
+use crate::toolkit::configured;
 use crate::vfs::{failure, place};
 
 const ADDRESS: &str = "https://api.openai.com/v1";
 const MODEL: &str = "gpt-image-1";
+/// Longest text in the configuration of a tool.
+const TEXT_CHARS_MAX: usize = 256;
 /// Most bytes of an image, and of an answer that carries one as text.
 const IMAGE_BYTES_MAX: usize = 20 << 20;
 const ANSWER_BYTES_MAX: usize = IMAGE_BYTES_MAX / 3 * 4 + (1 << 16);
@@ -35,11 +42,78 @@ pub struct Images {
     pub model: Option<String>,
 }
 
-/// Makes images.
+impl Images {
+    /// What may be reached besides the public internet: the operator's own server.
+    pub(crate) fn allow(&self) -> AllowList {
+        self.base_url.as_ref().map(AllowList::only).unwrap_or_default()
+    }
+}
+
+/// An image from a model, as an agent's author describes it.
+#[derive(Debug, PartialEq)]
+struct ImageCall {
+    /// The model's name.
+    model: Option<String>,
+    /// Where, when not at the operator's server.
+    base_url: Option<String>,
+    /// The key, when it brings its own.
+    api_key: Option<Secret>,
+    /// Such as `1024x1024`.
+    size: Option<String>,
+}
+
+/// The source of `image-generator` tools. None is listed: each is defined by its configuration.
 pub(crate) struct Painter {
-    images: Images,
+    pub images: Images,
     /// May reach the operator's own server.
-    client: Client,
+    pub own: Client,
+    pub client: Client,
+    pub secrets: Secrets,
+    pub workspace: Workspace,
+}
+
+#[async_trait]
+impl ToolSource for Painter {
+    fn name(&self) -> &'static str {
+        "image-generator"
+    }
+    fn execution_types(&self) -> &'static [&'static str] {
+        &["image-generator"]
+    }
+    fn read(&self, tool: &Members<'_>, _: &ToolList) -> Option<Binding> {
+        config(tool);
+        let prompt = json!({ "type": "object", "properties": { "prompt": { "type": "string" } }, "required": ["prompt"] });
+        let usual = Map::from_iter([("parameters".to_owned(), prompt)]);
+        let written = tool.get("execution").map_or_else(Json::null, Json::from);
+        Some(Binding::configured("image-generator", written, usual))
+    }
+    async fn call(
+        &self,
+        tool: &SourceTool,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure> {
+        let call = configured(tool, |tool| Some(config(tool)))?;
+        Ok(self.run(&call, &input.to_value(), context).await?.into())
+    }
+}
+
+fn config(tool: &Members<'_>) -> ImageCall {
+    let call = tool.section("execution", &["model", "baseUrl", "apiKey", "size"]);
+    let text = |name| Some(call.as_ref()?.text(name, TEXT_CHARS_MAX)?.to_owned());
+    if let (Some(call), Some(url)) = (&call, text("baseUrl"))
+        && !url.starts_with("https://")
+        && !url.starts_with("http://")
+    {
+        let words = "expected an address that begins with https:// or http://";
+        call.wrong("baseUrl", format!("{words}, got {}", preview(&url)));
+    }
+    ImageCall {
+        model: text("model"),
+        base_url: text("baseUrl"),
+        api_key: text("apiKey").map(Secret::new),
+        size: text("size"),
+    }
 }
 
 #[derive(Deserialize)]
@@ -61,25 +135,18 @@ struct Studio<'p> {
 }
 
 impl Painter {
-    pub(crate) fn new(images: Images, egress: &Egress) -> Self {
-        let allow = images.base_url.as_ref().map(AllowList::only).unwrap_or_default();
-        let client = egress.client(Policy::public(allow));
-        Self { images, client }
-    }
-
     /// Makes an image, keeps it, and says where.
-    pub(crate) async fn run(
+    async fn run(
         &self,
         call: &ImageCall,
         input: &Value,
         context: &CallContext,
-        (client, secrets, workspace): (&Client, &Secrets, &Workspace),
     ) -> Result<Value, CallFailure> {
-        let studio = self.studio(call, client, secrets)?;
+        let studio = self.studio(call)?;
         context.tell("waiting for the image");
         let answer = studio.client.send(self.ask(call, input, &studio)?).await;
         let answer = answer.map_err(outbound::failed)?;
-        let picture = read(&answer, studio.key.as_deref(), secrets)?;
+        let picture = read(&answer, studio.key.as_deref(), &self.secrets)?;
         let data = match picture {
             Picture {
                 b64_json: Some(text), ..
@@ -104,23 +171,19 @@ impl Painter {
             json!({"url": url, "path": file.path, "mediaType": mime})
         };
         let receipt = |file: &FileInfo| context.receipt(told(file).into());
-        let written = workspace
+        let written = self
+            .workspace
             .write_once(place(context), new, context.now, receipt)
             .await;
         Ok(told(&written.map_err(failure)?))
     }
 
     /// The gateway's key goes to the gateway's server only.
-    fn studio<'p>(
-        &'p self,
-        call: &ImageCall,
-        client: &'p Client,
-        secrets: &Secrets,
-    ) -> Result<Studio<'p>, CallFailure> {
+    fn studio(&self, call: &ImageCall) -> Result<Studio<'_>, CallFailure> {
         let own_key = call
             .api_key
             .as_ref()
-            .map(|key| secrets.fill(key.expose(), str::to_owned));
+            .map(|key| self.secrets.fill(key.expose(), str::to_owned));
         let own_key = own_key.transpose().map_err(|name| {
             CallFailure::unavailable(format!(
                 "the gateway has no secret named {name:?}; its operator has to set one"
@@ -128,12 +191,12 @@ impl Painter {
         })?;
         Ok(match &call.base_url {
             Some(base_url) => Studio {
-                client,
+                client: &self.client,
                 base_url: base_url.clone(),
                 key: own_key,
             },
             None => Studio {
-                client: &self.client,
+                client: &self.own,
                 base_url: self
                     .images
                     .base_url

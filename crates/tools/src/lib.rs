@@ -1,5 +1,5 @@
-//! The tools that the gateway runs itself. A tool is one file: a type that implements [`ServerTool`], and a line in
-//! [`Toolkit::standard`].
+//! The tool sources that come with the gateway: its own tools, `request` and `image-generator`. A tool of its own is one
+//! file: a type that implements [`ServerTool`], and a line in [`Toolkit::standard`].
 //!
 //! Start with [`Toolkit`]; then any tool, `goals` for one that keeps something.
 
@@ -11,7 +11,6 @@ pub mod knowledge;
 mod memory;
 pub mod notify;
 mod outbound;
-mod overflow;
 mod planner;
 mod plans;
 pub mod readable;

@@ -1,16 +1,22 @@
 //! `request`: an HTTP call that an agent's author described, filled with what the model gave.
 
+mod config;
 mod fill;
 
 use std::time::{Duration, SystemTime};
 
+use async_trait::async_trait;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolgate_egress::{BodyLimit, Client, EgressError, Request, Response, Secrets};
-use toolgate_engine::tools::{CallContext, CallFailure};
-use toolgate_kernel::tool::HttpCall;
+use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::members::Members;
+use toolgate_kernel::tool::{Binding, SourceTool, ToolList};
 
 use crate::outbound;
+use crate::toolkit::configured;
+use config::HttpCall;
 
 /// First wait before a request is tried again; doubles each time.
 const BACKOFF: Duration = Duration::from_millis(250);
@@ -19,8 +25,47 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// How much of an answer that is an error the model is told.
 const ERROR_CHARS_MAX: usize = 1_000;
 
+/// The source of `request` tools. None is listed: each is defined by its configuration.
+pub(crate) struct Requests {
+    pub client: Client,
+    pub secrets: Secrets,
+}
+
+#[async_trait]
+impl ToolSource for Requests {
+    fn name(&self) -> &'static str {
+        "request"
+    }
+    fn execution_types(&self) -> &'static [&'static str] {
+        &["request"]
+    }
+    fn read(&self, tool: &Members<'_>, _: &ToolList) -> Option<Binding> {
+        let retry = match config::read(tool)?.method.is_idempotent() {
+            true => "safe",
+            false => "never",
+        };
+        let usual = Map::from_iter([("retry".to_owned(), retry.into())]);
+        Some(Binding::configured(
+            "request",
+            tool.get("execution")?.into(),
+            usual,
+        ))
+    }
+    async fn call(
+        &self,
+        tool: &SourceTool,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure> {
+        let call = configured(tool, config::read)?;
+        let input = input.to_value();
+        let result = run(&call, &input, context, &self.client, &self.secrets);
+        Ok(result.await?.into())
+    }
+}
+
 /// Makes the call, again where that can help, and reads the answer. No secret is in what it returns.
-pub(crate) async fn run(
+async fn run(
     call: &HttpCall,
     input: &Value,
     context: &CallContext,
@@ -68,7 +113,7 @@ fn ask(call: &HttpCall, input: &Value, context: &CallContext, secrets: &Secrets)
         .flatten()
         .map_or((None, None), |(body, kind)| (Some(body), Some(kind)));
     let mut ask = Request {
-        method: call.method.as_str().parse().expect("a method is one"),
+        method: call.method.clone(),
         url: filling.url(&call.url, &call.query)?,
         headers,
         body: body.map(Into::into),

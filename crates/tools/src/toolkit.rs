@@ -1,30 +1,35 @@
-//! The registry of the gateway's own tools, and what runs a call of one.
+//! The registry of the gateway's own tools: the source of `prebuilt` tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::Value;
-use toolgate_egress::{AllowList, Client, Egress, Policy, Secrets};
+use serde_json::{Value, json};
+use toolgate_egress::{AllowList, Egress, Policy, Secrets};
 use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::records::Records;
 use toolgate_engine::shelves::Shelves;
+use toolgate_engine::sources::Sources;
 use toolgate_engine::store::Store;
-use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
+use toolgate_engine::tools::{BUILT_IN, CallContext, CallFailure, ToolSource};
 use toolgate_engine::workspace::Workspace;
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
+use toolgate_kernel::members::Members;
+use toolgate_kernel::problem::Problems;
 use toolgate_kernel::schema::{Profile, Validator};
-use toolgate_kernel::tool::Execution;
+use toolgate_kernel::tool::{Binding, SourceTool, ToolList};
 
 use crate::image::{Images, Painter};
 use crate::notify::{Deliveries, SendNotification};
 use crate::plans::PlanLimits;
 use crate::readable::Reader;
+use crate::request::Requests;
 use crate::search::{Search, WebSearch};
 use crate::web::{Manners, WebFetch};
-use crate::{goals, knowledge, memory, overflow, plans, request, signal_parent, space, vfs};
+use crate::{goals, knowledge, memory, plans, signal_parent, space, vfs};
 
 /// A tool that the gateway runs itself.
 ///
@@ -35,7 +40,7 @@ use crate::{goals, knowledge, memory, overflow, plans, request, signal_parent, s
 ///
 /// use async_trait::async_trait;
 /// use serde_json::{Value, json};
-/// use toolgate_engine::tools::{CallContext, CallFailure, ServerTools};
+/// use toolgate_engine::tools::{CallContext, CallFailure};
 /// use toolgate_kernel::agent::Action;
 /// use toolgate_kernel::tool::Retry;
 /// use toolgate_tools::{ServerTool, Toolkit};
@@ -122,16 +127,14 @@ pub struct World {
     pub images: Images,
 }
 
-/// The gateway's own tools, by name.
+/// The gateway's own tools, by name: the source of `prebuilt` tools.
 pub struct Toolkit {
     tools: BTreeMap<&'static str, Registered>,
-    /// Where receipts are of what was done before.
+    list: Arc<ToolList>,
     records: Arc<dyn Records>,
-    /// Where outputs go that are too large to be given.
     workspace: Workspace,
-    client: Client,
-    secrets: Secrets,
-    painter: Painter,
+    requests: Arc<Requests>,
+    painter: Arc<Painter>,
 }
 
 /// A tool, and what its own schema says of an input.
@@ -158,11 +161,20 @@ impl Toolkit {
         let shelves = Shelves::new(records.clone());
         let mut toolkit = Self {
             tools: BTreeMap::new(),
+            list: Arc::default(),
             records,
             workspace: workspace.clone(),
-            client: client.clone(),
-            secrets: world.secrets,
-            painter: Painter::new(world.images, &egress),
+            requests: Arc::new(Requests {
+                client: client.clone(),
+                secrets: world.secrets.clone(),
+            }),
+            painter: Arc::new(Painter {
+                own: egress.client(Policy::public(world.images.allow())),
+                images: world.images,
+                client: client.clone(),
+                secrets: world.secrets,
+                workspace: workspace.clone(),
+            }),
         };
         toolkit.register(WebFetch::new(client, world.manners, reader));
         toolkit.register(WebSearch::new(world.search, &egress));
@@ -190,10 +202,20 @@ impl Toolkit {
         toolkit.register(signal_parent::SignalParent);
         toolkit
     }
+    /// The tool sources that come with the gateway: these tools, `request` and `image-generator`.
+    pub fn sources(self) -> Sources {
+        let (requests, painter) = (self.requests.clone(), self.painter.clone());
+        Sources::new(self.records.clone(), self.workspace.clone())
+            .with(Arc::new(self))
+            .with(requests)
+            .with(painter)
+    }
     /// Adds one, in place of the one with its name. Panics when its schema is none.
     pub fn register(&mut self, tool: impl ServerTool + 'static) {
-        let schema = tool.action().parameters.into();
+        let action = tool.action();
+        let schema = Json::from(&action.parameters);
         let input = Validator::compile(&schema, Profile::Trusted, "/parameters");
+        Arc::make_mut(&mut self.list).insert(tool.name().into(), action.into());
         let registered = Registered {
             input: input.expect("the schema of a tool of our own is one"),
             tool: Arc::new(tool),
@@ -202,10 +224,12 @@ impl Toolkit {
     }
     /// Takes one away; false when there is none.
     pub fn unregister(&mut self, name: &str) -> bool {
+        Arc::make_mut(&mut self.list).remove(name);
         self.tools.remove(name).is_some()
     }
     /// Takes all away.
     pub fn clear(&mut self) {
+        self.list = Arc::default();
         self.tools.clear();
     }
     /// Whether there is one of this name.
@@ -223,75 +247,53 @@ impl Toolkit {
 }
 
 #[async_trait]
-impl ServerTools for Toolkit {
-    fn action(&self, name: &str) -> Option<Action> {
-        self.get(name).map(|tool| tool.action())
+impl ToolSource for Toolkit {
+    fn name(&self) -> &'static str {
+        BUILT_IN
     }
-    async fn run(
+    fn execution_types(&self) -> &'static [&'static str] {
+        &["prebuilt"]
+    }
+    fn read(&self, tool: &Members<'_>, list: &ToolList) -> Option<Binding> {
+        Binding::named(tool, "action", list, "the gateway has no action named")
+    }
+    async fn list(&self, _: ProjectId) -> Result<Arc<ToolList>, CallFailure> {
+        Ok(self.list.clone())
+    }
+    async fn call(
         &self,
-        execution: &Execution,
+        tool: &SourceTool,
         input: &Json,
         context: &CallContext,
     ) -> Result<Json, CallFailure> {
-        if let Some(answer) = self.receipt(context).await? {
-            return Ok(answer);
+        let missing = || CallFailure::new(ErrorCode::NotFound, format!("there is no action {:?}", tool.tool));
+        let Registered { tool, input: schema } = self.tools.get(tool.tool.as_str()).ok_or_else(missing)?;
+        let input = input.to_value();
+        // The author of an agent may have written another schema, which the engine went by.
+        let problems = schema.check(&input);
+        if !problems.is_empty() {
+            let words: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+            return Err(CallFailure::new(ErrorCode::ValidationFailed, words.join("; ")));
         }
-        match self.execute(execution, input, context).await {
-            Ok(output) => Ok(self.bounded(output, context).await),
-            // It may be done all the same: by whoever made the call before, or by a store that did not say so in time.
-            Err(failure) => self.receipt(context).await?.ok_or(failure),
-        }
-    }
-    async fn bounded(&self, output: Json, context: &CallContext) -> Json {
-        overflow::bounded(output, &self.workspace, context).await
+        Ok(tool.call(input, context).await?.into())
     }
 }
 
-impl Toolkit {
-    /// What came of the call when it was made before.
-    async fn receipt(&self, context: &CallContext) -> Result<Option<Json>, CallFailure> {
-        let key = context.call.to_string();
-        Ok(self.records.receipt(context.project, &key).await?)
-    }
-
-    async fn execute(
-        &self,
-        execution: &Execution,
-        input: &Json,
-        context: &CallContext,
-    ) -> Result<Json, CallFailure> {
-        match execution {
-            Execution::Prebuilt { action } => {
-                let missing =
-                    || CallFailure::new(ErrorCode::NotFound, format!("there is no action {action:?}"));
-                let Registered { tool, input: schema } =
-                    self.tools.get(action.as_str()).ok_or_else(missing)?;
-                let input = input.to_value();
-                // The author of an agent may have written another schema, which the engine went by.
-                let problems = schema.check(&input);
-                if !problems.is_empty() {
-                    let words: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-                    return Err(CallFailure::new(ErrorCode::ValidationFailed, words.join("; ")));
-                }
-                Ok(tool.call(input, context).await?.into())
-            }
-            Execution::Request(call) => {
-                let input = input.to_value();
-                let result = request::run(call, &input, context, &self.client, &self.secrets);
-                Ok(result.await?.into())
-            }
-            Execution::Image(call) => {
-                let parts = (&self.client, &self.secrets, &self.workspace);
-                let result = self.painter.run(call, &input.to_value(), context, parts).await?;
-                Ok(result.into())
-            }
-            Execution::Client
-            | Execution::Static(_)
-            | Execution::PassThrough
-            | Execution::Agent { .. }
-            | Execution::Spawn
-            | Execution::Prompt(_)
-            | Execution::Waiting(_) => Err(CallFailure::failed("the engine runs this itself")),
-        }
-    }
+/// The configuration of a tool, read again by whoever read it when the agent was stored.
+pub(crate) fn configured<T>(
+    tool: &SourceTool,
+    read: impl Fn(&Members<'_>) -> Option<T>,
+) -> Result<T, CallFailure> {
+    let problems = Problems::default();
+    let written = json!({ "execution": tool.config });
+    let members = Members::open(&written, "", &["execution"], &problems);
+    let config = members.and_then(|members| read(&members));
+    problems.or(config).map_err(|problems| {
+        tracing::warn!(
+            tool = tool.tool,
+            ?problems,
+            "a stored configuration cannot be read"
+        );
+        CallFailure::unavailable("the configuration of this tool cannot be read any more; go on without it")
+    })
 }

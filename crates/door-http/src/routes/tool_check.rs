@@ -143,7 +143,10 @@ pub(crate) async fn validate(
         tools,
         errors,
         warnings,
-    } = door.engine.check_tools(&tools.0, "/tools", profile);
+    } = door
+        .engine
+        .check_tools(who.project, &tools.0, "/tools", profile)
+        .await;
     Ok(ok(Validated {
         valid: errors.is_empty(),
         errors,

@@ -20,7 +20,7 @@ use crate::Inner;
 use crate::family::{Birth, ChildStart};
 use crate::start::Kinship;
 use crate::store::{LogRange, Pages, RunRecord, StoreError};
-use crate::tools::{CallContext, SIGNAL_PARENT};
+use crate::tools::{BUILT_IN, CallContext, SIGNAL_PARENT};
 
 /// A child run as its parent sees it.
 pub(super) struct Child {
@@ -230,7 +230,7 @@ impl Inner {
 
 /// Whether a run tells its parent something by this tool.
 pub(super) fn signals(tool: &Tool) -> bool {
-    matches!(&tool.execution, Execution::Prebuilt { action } if action == SIGNAL_PARENT)
+    matches!(&tool.execution, Execution::Source(own) if own.source == BUILT_IN && own.tool == SIGNAL_PARENT)
 }
 
 fn outcome_of(end: &RunFinish, name: &str, told: Told) -> Outcome {

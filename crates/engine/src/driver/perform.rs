@@ -110,7 +110,8 @@ impl Driver {
             toolgate.run = %self.id,
         );
         let running = match &tool.execution {
-            Execution::Prebuilt { .. } | Execution::Request(_) | Execution::Image(_) => {
+            Execution::Source(source) => {
+                let source = source.clone();
                 let cancel = CancellationToken::new();
                 let mut context = self.context(call, &tool, history, cancel.clone());
                 let speaker = self.run.speaker();
@@ -122,7 +123,7 @@ impl Driver {
                         // Who cannot be looked up is nobody: no tool grants anything to that.
                         context.profile = inner.store.entity(speaker).await.ok().flatten();
                     }
-                    let running = inner.tools.run(&tool.execution, &input, &context);
+                    let running = inner.tools.run(&source, &input, &context);
                     let running = AssertUnwindSafe(running).catch_unwind();
                     let outcome = match tokio::time::timeout(tool.timeout, running).await {
                         Ok(Ok(Ok(output))) => Outcome::Output(output),

@@ -166,17 +166,13 @@ impl Driver {
             match &tool.execution {
                 Execution::Static(value) => output(value.clone()),
                 Execution::PassThrough => output(call.input()),
-                Execution::Prebuilt { .. } | Execution::Request(_) | Execution::Image(_)
-                    if fresh && tool.retry == Retry::Never =>
-                {
+                Execution::Source(_) if fresh && tool.retry == Retry::Never => {
                     Some(Arrival::Started { call: id })
                 }
                 Execution::Agent { .. }
                 | Execution::Spawn
                 | Execution::Prompt(_)
-                | Execution::Prebuilt { .. }
-                | Execution::Request(_)
-                | Execution::Image(_)
+                | Execution::Source(_)
                 | Execution::Waiting(_)
                 | Execution::Client => None,
             }

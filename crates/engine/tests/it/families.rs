@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use toolgate_engine::OUTPUT_BYTES_MAX;
 use toolgate_engine::intake::{Answer, IntakeError};
 use toolgate_engine::model::Ask;
 use toolgate_engine::store::{RunFilter, RunRecord};
@@ -11,7 +12,6 @@ use toolgate_kernel::event::{EndReason, Event, Status};
 use toolgate_kernel::id::RunId;
 use toolgate_kernel::json::Json;
 use toolgate_store::MemoryStore;
-use toolgate_testkit::fake_tools::FAKE_OUTPUT_BYTES_MAX;
 use toolgate_testkit::faulty_store::FaultyStore;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 
@@ -183,10 +183,15 @@ async fn a_signal_is_known_by_its_action_not_by_its_name() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_too_large_is_told_in_short() {
     let world = world(by_words, json!({})).await;
-    let long = "x".repeat(FAKE_OUTPUT_BYTES_MAX);
+    let long = "x".repeat(OUTPUT_BYTES_MAX);
     let input = json!({ "agent": "boss", "prompt": long });
     let run = ask_boss(&world, &format!("call:spawn_agent={input}")).await;
-    assert_eq!(world.answer(run).await, r#"got "too large""#);
+    let answer = world.answer(run).await;
+    assert!(
+        answer.starts_with(r#"got {"truncated":true,"file":{"#),
+        "{answer:.200}"
+    );
+    assert!(answer.len() < 10_000, "{}", answer.len());
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::feed::{End, Scope};
 use toolgate_engine::intake::{Answer, Post, Posted};
+use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Append, LeaseWrite, LogRange, ProjectRecord, RunWrite, Store};
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::event::{Event, RunFinish, Seq, Status};
@@ -141,10 +143,12 @@ impl World {
             runs_active_max,
         } = setup;
         let tools = Arc::new(FakeTools::default());
+        let records = Arc::new(MemoryStore::new());
+        let workspace = Workspace::new(records.clone(), WorkspaceLimits::default());
         let parts = Parts {
             store: store.clone(),
             model: model.clone(),
-            tools: tools.clone(),
+            tools: Sources::new(records, workspace).with(tools.clone()),
             clock: clock.clone(),
         };
         let name = ModelName {

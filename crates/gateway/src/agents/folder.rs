@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::records::{Change, Listing, NewRecord, Owner, Records, Shelf};
+use toolgate_engine::tools::BUILT_IN;
 use toolgate_engine::{AgentError, Engine};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
@@ -158,7 +159,8 @@ impl Folder {
             Ok(text) => text,
             Err(fault) => return Ok(Err(vec![fault])),
         };
-        let has_action = |name: &str| self.engine.has_action(name);
+        let built_in = self.engine.sources().list(BUILT_IN, self.project).await;
+        let has_action = |name: &str| built_in.contains_key(name);
         let written = match AgentFile::read(Path::new(file), &text, &has_action) {
             Ok(written) => written,
             Err(faults) => return Ok(Err(faults)),
@@ -171,7 +173,7 @@ impl Folder {
             )]));
         }
         let config: Json = written.config.clone().into();
-        let faults = written.faults(self.engine.check_agent(&name, &config));
+        let faults = written.faults(self.engine.check_agent(self.project, &name, &config).await);
         if !faults.is_empty() {
             return Ok(Err(faults));
         }

@@ -6,13 +6,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use toolgate_engine::tools::ServerTools;
 use toolgate_kernel::agent::{self, Defaults};
 
-use super::tool_check::toolkit;
+use super::tool_check::Offered;
 use crate::agents::{AgentFile, Fault, is_folder_readme, text};
 use crate::output;
-use crate::serve;
 use crate::settings::Settings;
 
 #[derive(Debug, Args)]
@@ -32,18 +30,15 @@ impl Check {
     /// Prints the report; the exit code is 0 if every file is valid.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
-        let tools = toolkit(&settings)?;
-        let defaults = Defaults {
-            model: serve::default_model(&settings.model),
-            actions: &|action| tools.action(action),
-        };
+        let offered = Offered::of(&settings)?;
+        let defaults = offered.defaults(&settings);
         // Files that the gateway ignores in a folder are ignored here too.
         let is_left_alone = |file: &Path| {
             let name = file.file_name().and_then(|name| name.to_str());
             name.is_some_and(is_folder_readme)
         };
         let files = self.files.iter().filter(|file| !is_left_alone(file));
-        let reports: Vec<Report> = files.map(|file| check(file, &defaults)).collect();
+        let reports: Vec<Report> = files.map(|file| check(file, &defaults, &offered)).collect();
         let text = match self.json {
             true => serde_json::to_string_pretty(&reports)? + "\n",
             false => reports.iter().map(Report::to_string).collect(),
@@ -56,7 +51,7 @@ impl Check {
     }
 }
 
-fn check(file: &Path, defaults: &Defaults<'_>) -> Report {
+fn check(file: &Path, defaults: &Defaults<'_>, offered: &Offered) -> Report {
     let mut report = Report {
         file: file.display().to_string(),
         valid: false,
@@ -64,7 +59,7 @@ fn check(file: &Path, defaults: &Defaults<'_>) -> Report {
         tools: Vec::new(),
         errors: Vec::new(),
     };
-    let has_action = |name: &str| (defaults.actions)(name).is_some();
+    let has_action = |name: &str| offered.built_in.contains_key(name);
     let written = match text(file)
         .map_err(|fault| vec![fault])
         .and_then(|text| AgentFile::read(file, &text, &has_action))

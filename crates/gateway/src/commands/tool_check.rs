@@ -12,11 +12,12 @@ use serde_json::Value;
 use toolgate_egress::Egress;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::outbox::Outbox;
-use toolgate_engine::tools::ServerTools;
+use toolgate_engine::tools::BUILT_IN;
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
-use toolgate_kernel::agent::Defaults;
+use toolgate_kernel::agent::{Catalog, Defaults, Missing};
+use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::problem::Problem;
-use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, check, check_agent};
+use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, ToolList, check, check_agent};
 use toolgate_store::MemoryStore;
 use toolgate_tools::Toolkit;
 use toolgate_tools::knowledge::Library;
@@ -60,11 +61,8 @@ impl Check {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
         let limits = settings.client_tools.limits()?;
-        let tools = toolkit(&settings)?;
-        let defaults = Defaults {
-            model: serve::default_model(&settings.model),
-            actions: &|action| tools.action(action),
-        };
+        let offered = Offered::of(&settings)?;
+        let defaults = offered.defaults(&settings);
         let reports: Vec<Report> = self
             .files
             .iter()
@@ -108,26 +106,50 @@ impl Check {
     }
 }
 
-/// The server tools, for their schemas and descriptions. Stores nothing.
-pub(super) fn toolkit(settings: &Settings) -> anyhow::Result<Toolkit> {
-    let store = Arc::new(MemoryStore::new());
-    let reader = Arc::new(Reader::here());
-    let egress = Egress::new();
-    Ok(Toolkit::standard(toolgate_tools::Parts {
-        store: store.clone(),
-        records: store.clone(),
-        workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
-        knowledge: Arc::new(Library::new(store.clone(), reader.clone())),
-        deliveries: Arc::new(Deliveries::new(
-            Arc::new(Outbox::new(store, Arc::new(SystemClock))),
-            Channels::default(),
-            &egress,
-        )),
-        reader,
-        plans: toolgate_tools::PlanLimits::default(),
-        egress,
-        world: settings.world()?,
-    }))
+/// What the tool sources of a gateway with these settings offer. Nothing is kept.
+pub(super) struct Offered {
+    catalog: Arc<Catalog>,
+    pub built_in: Arc<ToolList>,
+}
+
+impl Offered {
+    pub fn of(settings: &Settings) -> anyhow::Result<Self> {
+        let store = Arc::new(MemoryStore::new());
+        let reader = Arc::new(Reader::here());
+        let egress = Egress::new();
+        let sources = serve::sources(Toolkit::standard(toolgate_tools::Parts {
+            store: store.clone(),
+            records: store.clone(),
+            workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
+            knowledge: Arc::new(Library::new(store.clone(), reader.clone())),
+            deliveries: Arc::new(Deliveries::new(
+                Arc::new(Outbox::new(store, Arc::new(SystemClock))),
+                Channels::default(),
+                &egress,
+            )),
+            reader,
+            plans: toolgate_tools::PlanLimits::default(),
+            egress,
+            world: settings.world()?,
+        }));
+        // Of no project: what only some projects have is not known here.
+        let nobody = ProjectId::from_bytes([0; 16]);
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        Ok(runtime.block_on(async {
+            Self {
+                catalog: sources.catalog(nobody).await,
+                built_in: sources.list(BUILT_IN, nobody).await,
+            }
+        }))
+    }
+
+    pub fn defaults(&self, settings: &Settings) -> Defaults<'_> {
+        Defaults {
+            model: serve::default_model(&settings.model),
+            catalog: &self.catalog,
+            missing: Missing::Refused,
+        }
+    }
 }
 
 /// The contents of a file.

@@ -1,103 +1,154 @@
 //! Reads what runs a tool: `executionType` and `execution`.
 
-mod request;
-
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use super::{Defaults, Secret};
+use super::catalog::Usual;
+use super::{Defaults, Missing};
 use crate::members::Members;
 use crate::name::BadName;
-use crate::problem::{preview, shown};
+use crate::problem::{Problem, Problems, shown};
 use crate::schema::Limits;
 use crate::template::Template;
-use crate::tool::{Execution, ImageCall, PromptTool, ResultSchema, TIMEOUT_MAX, Wait, definition};
+use crate::tool::{
+    CHILD_TIMEOUT, CLIENT_DEADLINE, Execution, PromptTool, ResultSchema, TIMEOUT_MAX, Wait, definition,
+};
 
-/// Longest name of an action or an agent that is looked at.
-const NAME_CHARS_MAX: usize = 256;
-
+/// The execution types that the kernel itself decides on. All others belong to tool sources.
 #[derive(Clone, Copy)]
 enum Kind {
     Basic,
-    Request,
     Agent,
     Spawn,
     Prompt,
-    Image,
     Waiting,
-    Prebuilt,
 }
 
-const KINDS: [(&str, Kind); 8] = [
+const KINDS: [(&str, Kind); 5] = [
     ("basic", Kind::Basic),
-    ("request", Kind::Request),
     ("ai-agent", Kind::Agent),
     ("spawn-agent", Kind::Spawn),
     ("prompt", Kind::Prompt),
-    ("image-generator", Kind::Image),
     ("waiting", Kind::Waiting),
-    ("prebuilt", Kind::Prebuilt),
 ];
 const PROMPT_CHARS_MAX: usize = 100_000;
 
+/// What came of reading `executionType` and `execution`.
+pub(super) enum Read {
+    /// What runs the tool, and the members that hold where its author says nothing else.
+    Runs(Execution, Usual),
+    /// It has problems, which are noted; these members hold for the rest of the tool.
+    Wrong(Usual),
+    /// Its source does not offer it at present, for these reasons.
+    LeftOut(Vec<Problem>),
+}
+
 /// What runs the tool; `basic` when it does not say.
-pub(super) fn read(tool: &Members<'_>, defaults: &Defaults<'_>) -> Option<Execution> {
-    match kind(tool)? {
+pub(super) fn read(tool: &Members<'_>, defaults: &Defaults<'_>) -> Read {
+    let written = tool.get("executionType");
+    let kind = match written {
+        None => Some(Kind::Basic),
+        Some(written) => KINDS
+            .iter()
+            .find_map(|(name, kind)| (written == name).then_some(*kind)),
+    };
+    match (kind, defaults.missing) {
+        (Some(kind), _) => match own(kind, tool) {
+            Some(execution) => {
+                let usual = usual(&execution);
+                Read::Runs(execution, usual)
+            }
+            None => Read::Wrong(usual(&Execution::Client)),
+        },
+        (None, Missing::Refused) => match of_source(tool, defaults) {
+            Some((execution, usual)) => Read::Runs(execution, usual),
+            // The description may have been the source's to give: that it lacks is not worth a second problem.
+            None => Read::Wrong(members(json!({ "description": "of a source" }))),
+        },
+        (None, Missing::LeftOut) => {
+            let reasons = Problems::default();
+            let read = of_source(&tool.noting(&reasons), defaults);
+            match reasons.or(read) {
+                Ok((execution, usual)) => Read::Runs(execution, usual),
+                Err(reasons) => Read::LeftOut(reasons),
+            }
+        }
+    }
+}
+
+fn own(kind: Kind, tool: &Members<'_>) -> Option<Execution> {
+    match kind {
         Kind::Basic => basic(tool),
-        Kind::Request => request::read(tool).map(|call| Execution::Request(Arc::new(call))),
         Kind::Spawn => Some(Execution::Spawn),
         Kind::Prompt => prompt(tool).map(|prompt| Execution::Prompt(Arc::new(prompt))),
-        Kind::Image => Some(Execution::Image(Arc::new(image(tool)))),
         Kind::Waiting => waiting(tool).map(Execution::Waiting),
         Kind::Agent => {
-            let (section, agent) = named(tool, "agent")?;
+            let (section, agent) = tool.named("agent")?;
             let agent = agent
                 .parse()
                 .map_err(|bad: BadName| section.wrong("agent", bad.to_string()));
             agent.ok().map(|agent| Execution::Agent { agent })
         }
-        Kind::Prebuilt => {
-            let (section, action) = named(tool, "action")?;
-            if (defaults.actions)(action).is_none() {
-                section.wrong(
-                    "action",
-                    format!("the gateway has no action named {}", preview(action)),
-                );
-            }
-            let action = action.to_owned();
-            Some(Execution::Prebuilt { action })
-        }
     }
 }
 
-fn kind(tool: &Members<'_>) -> Option<Kind> {
-    let Some(written) = tool.get("executionType") else {
-        return Some(Kind::Basic);
-    };
-    let known = KINDS.iter().find(|(name, _)| written.as_str() == Some(name));
-    if known.is_none() {
-        let available = KINDS.map(|(name, _)| name).join(", ");
+fn of_source(tool: &Members<'_>, defaults: &Defaults<'_>) -> Option<(Execution, Usual)> {
+    let written = tool.get("executionType")?;
+    let read = written
+        .as_str()
+        .and_then(|name| defaults.catalog.read(name, tool));
+    read.unwrap_or_else(|| {
+        let own = KINDS.iter().map(|(name, _)| *name);
+        let available: Vec<&str> = own.chain(defaults.catalog.names()).collect();
         let words = format!(
-            "the execution type {} is not available; these are: {available}",
-            shown(written)
+            "the execution type {} is not available; these are: {}",
+            shown(written),
+            available.join(", ")
         );
         tool.wrong("executionType", words);
-    }
-    known.map(|(_, kind)| *kind)
+        None
+    })
 }
 
-/// `execution` and the one name that it has to give.
-fn named<'v>(tool: &Members<'v>, member: &str) -> Option<(Members<'v>, &'v str)> {
-    if tool.get("execution").is_none() {
-        tool.lacks(format!("expected \"execution\": {{{member:?}: name}}"));
+/// The members of a tool that hold where its author says nothing else.
+fn usual(execution: &Execution) -> Usual {
+    // A child run is a log of its own: going on with it is not doing it again.
+    let child =
+        |parameters| json!({ "parameters": parameters, "timeout": CHILD_TIMEOUT.as_secs(), "retry": "safe" });
+    members(match execution {
+        Execution::Client => json!({ "timeout": CLIENT_DEADLINE.as_secs() }),
+        Execution::Static(_) | Execution::PassThrough => json!({ "retry": "safe" }),
+        Execution::Agent { .. } => child(json!({
+            "type": "object", "properties": { "prompt": { "type": "string" } }, "required": ["prompt"],
+        })),
+        Execution::Spawn => child(json!({ "type": "object", "properties": {
+            "agent": { "type": "string", "description": "The name of the agent." },
+            "prompt": { "type": "string", "description": "What it has to do." },
+        }, "required": ["agent", "prompt"] })),
+        Execution::Prompt(_) => child(json!({ "type": "object" })),
+        Execution::Waiting(wait) => {
+            json!({ "parameters": waiting_parameters(*wait), "timeout": TIMEOUT_MAX.as_secs(), "retry": "safe" })
+        }
+        Execution::Source(_) => unreachable!("its source says what is usual"),
+    })
+}
+
+fn members(object: Value) -> Usual {
+    match object {
+        Value::Object(members) => members,
+        _ => Map::new(),
     }
-    let section = tool.section("execution", &[member])?;
-    if section.get(member).is_none() {
-        section.lacks(format!("expected {{{member:?}: name}}"));
+}
+
+fn waiting_parameters(wait: Wait) -> Value {
+    match wait {
+        Wait::For(_) | Wait::Until(_) | Wait::Signal => json!({ "type": "object" }),
+        Wait::Input => json!({ "type": "object", "properties": {
+            "seconds": { "type": "number", "minimum": 0, "maximum": TIMEOUT_MAX.as_secs(), "description": "How long." },
+            "until": { "type": "string", "format": "date-time", "description": "Until when. Without either: until a signal comes." },
+        }, "additionalProperties": false }),
     }
-    let name = section.text(member, NAME_CHARS_MAX)?;
-    Some((section, name))
 }
 
 /// `null` and `no-execution` leave it to the client; `static` gives the same each time; `pass-through` gives the
@@ -131,24 +182,6 @@ fn basic(tool: &Members<'_>) -> Option<Execution> {
             tool.wrong("execution", words);
             None
         }
-    }
-}
-
-fn image(tool: &Members<'_>) -> ImageCall {
-    let call = tool.section("execution", &["model", "baseUrl", "apiKey", "size"]);
-    let text = |name| Some(call.as_ref()?.text(name, NAME_CHARS_MAX)?.to_owned());
-    if let (Some(call), Some(url)) = (&call, text("baseUrl"))
-        && !url.starts_with("https://")
-        && !url.starts_with("http://")
-    {
-        let words = "expected an address that begins with https:// or http://";
-        call.wrong("baseUrl", format!("{words}, got {}", preview(&url)));
-    }
-    ImageCall {
-        model: text("model"),
-        base_url: text("baseUrl"),
-        api_key: text("apiKey").map(Secret::new),
-        size: text("size"),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::tools::Tools;
 use super::{
     Agent, CALLS_MAX, CALLS_PER_STEP_MAX, Defaults, History, INSTRUCTIONS_CHARS_MAX, Limits, MASK, ModelName,
     ModelSpec, Provider, REPLY_TOKENS_MAX, RUN_DEPTH_MAX, STEPS_MAX, Secret, TOKENS_MAX, tools,
@@ -82,8 +83,14 @@ pub(super) fn agent(
         "history",
         &[("server", History::Server), ("client", History::Client)],
     );
-    let (tools, names) = tools::read(&top, defaults);
-    let (steps, tool_choice) = steps(&top, &names);
+    let Tools {
+        toolbox: tools,
+        names,
+        left_out,
+    } = tools::read(&top, defaults);
+    let (steps, mut tool_choice) = steps(&top, &names);
+    // A model cannot be made to use what it is not told of.
+    tool_choice.take_if(|choice| matches!(choice, ToolChoice::Tool(name) if !tools.contains_key(name)));
     Some(Agent {
         name: name.clone(),
         description: description.map(str::to_owned),
@@ -97,6 +104,7 @@ pub(super) fn agent(
         limits: limits(&top, steps),
         grants: top.texts("grants", GRANTS_MAX, GRANT_CHARS_MAX),
         tools,
+        left_out,
         history: history.unwrap_or_default(),
         result: None,
     })
@@ -115,8 +123,8 @@ pub(super) fn tools_alone(
     }
     let config = json!({ "tools": list });
     let top = Members::open(&config, "", &["tools"], problems)?;
-    let (tools, _) = tools::read(&top, defaults);
-    Some(super::in_order(tools, list))
+    let tools = tools::read(&top, defaults);
+    Some(super::in_order(tools.toolbox, list))
 }
 
 fn same_name(name: &AgentName, about: &Members<'_>) {

@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Action, Defaults, TOOLS_MAX, execution};
+use super::execution::Read;
+use super::{Defaults, TOOLS_MAX, execution};
 use crate::members::Members;
 use crate::name::ToolName;
-use crate::problem::{Problems, shown};
+use crate::problem::{Problem, Problems, shown};
 use crate::schema::Limits;
 use crate::tool::{
-    Approval, CHILD_TIMEOUT, CLIENT_DEADLINE, EXECUTION_TIMEOUT, Execution, Retry, TIMEOUT_MAX, Tool,
-    Toolbox, Visibility, Wait, definition,
+    Approval, ApprovalRule, Definition, EXECUTION_TIMEOUT, Retry, Tool, Toolbox, Visibility, definition,
 };
 
 /// Most permissions, prerequisites or triggers of one tool.
@@ -40,63 +39,72 @@ const MEMBERS: [&str; 18] = [
     "version",
 ];
 
-/// The tools, and every name that was written, also of those that have problems.
-pub(super) fn read<'v>(top: &Members<'v>, defaults: &Defaults<'_>) -> (Toolbox, Vec<&'v str>) {
+/// What the tools of a configuration come to.
+#[derive(Default)]
+pub(super) struct Tools<'v> {
+    pub toolbox: Toolbox,
+    /// Every name that was written, also of those that have problems.
+    pub names: Vec<&'v str>,
+    /// Tools that their sources do not offer at present, and why.
+    pub left_out: Vec<Problem>,
+}
+
+pub(super) fn read<'v>(top: &Members<'v>, defaults: &Defaults<'_>) -> Tools<'v> {
     let items = top.list("tools", TOOLS_MAX);
-    let names: Vec<&str> = items
-        .iter()
-        .filter_map(|item| item.get("name")?.as_str())
-        .collect();
-    let mut tools = Toolbox::new();
+    let mut tools = Tools {
+        names: items
+            .iter()
+            .filter_map(|item| item.get("name")?.as_str())
+            .collect(),
+        ..Tools::default()
+    };
     let mut places = HashMap::new();
     for (index, item) in items.iter().enumerate() {
         let pointer = format!("{}/{index}", top.at("tools"));
-        let Some(tool) = tool(item, &pointer, &names, defaults, top.problems) else {
+        let Some(tool) = tool(item, &pointer, &mut tools, defaults, top.problems) else {
             continue;
         };
         if places.insert(tool.name.clone(), pointer.clone()).is_some() {
             let words = format!("two tools are named {:?}", tool.name);
             top.problems.add(format!("{pointer}/name"), words);
         }
-        tools.insert(tool.name.clone(), Arc::new(tool));
+        tools.toolbox.insert(tool.name.clone(), Arc::new(tool));
     }
-    for name in circle(&tools) {
+    for name in circle(&tools.toolbox) {
         let words = format!("{name:?} could never run: its prerequisites wait for themselves");
         top.problems.add(format!("{}/prerequisites", places[name]), words);
     }
-    (tools, names)
+    tools
 }
 
 fn tool(
     item: &Value,
     pointer: &str,
-    names: &[&str],
+    tools: &mut Tools<'_>,
     defaults: &Defaults<'_>,
     problems: &Problems,
 ) -> Option<Tool> {
     let tool = Members::open(item, pointer, &MEMBERS, problems)?;
     let name = definition::name(&tool);
-    let execution = execution::read(&tool, defaults);
-    let action = match &execution {
-        Some(Execution::Prebuilt { action }) => (defaults.actions)(action),
-        _ => None,
+    let (execution, usual) = match execution::read(&tool, defaults) {
+        Read::Runs(execution, usual) => (Some(execution), usual),
+        Read::Wrong(usual) => (None, usual),
+        Read::LeftOut(reasons) => {
+            tools.left_out.extend(reasons);
+            return None;
+        }
     };
-    let prebuilt = matches!(execution, Some(Execution::Prebuilt { .. }));
-    let description = description(&tool, action.as_ref(), prebuilt);
-    let usual = match (action, &execution) {
-        (Some(action), _) => Usual::action(action),
-        (None, Some(execution)) => Usual::of(execution),
-        (None, None) => Usual::client(),
-    };
-    let parameters = definition::parameters(&tool, &usual.parameters, &Limits::TRUSTED);
+    let tool = tool.with_usual(&usual);
+    let description = definition::description(&tool);
+    let parameters = definition::parameters(&tool, &Limits::TRUSTED);
     let output = definition::output(&tool, &Limits::TRUSTED);
     let approval = approval(&tool);
     let word = |name| tool.text(name, definition::WORD_CHARS_MAX).map(str::to_owned);
     let words = |name| tool.texts(name, LIST_MAX, definition::WORD_CHARS_MAX);
     let (category, version) = (word("category"), definition::version(&tool));
     let (triggers, permissions) = (words("triggers"), words("permissions"));
-    let prerequisites = prerequisites(&tool, names);
-    let timeout = definition::timeout(&tool).unwrap_or(usual.timeout);
+    let prerequisites = prerequisites(&tool, &tools.names);
+    let timeout = definition::timeout(&tool).unwrap_or(EXECUTION_TIMEOUT);
     let retry = tool.choice("retry", &[("never", Retry::Never), ("safe", Retry::Safe)]);
     let visibility = tool.choice(
         "visibility",
@@ -106,11 +114,13 @@ fn tool(
     if let Some(voice) = tool.get("voice").filter(|voice| !voice.is_object()) {
         tool.wrong("voice", format!("expected an object, got {}", shown(voice)));
     }
-    let (parameters, input) = parameters?;
-    Some(Tool {
+    let ((parameters, input), (rule, approval)) = (parameters?, approval?);
+    let (output_schema, output) = output.unzip();
+    let definition = Definition {
         name: name?,
         description: description?,
         parameters,
+        output_schema,
         category,
         triggers,
         version,
@@ -118,96 +128,12 @@ fn tool(
         visibility: visibility.unwrap_or_default(),
         permissions,
         prerequisites,
-        approval: approval?,
+        approval: rule,
         timeout,
-        retry: retry.unwrap_or(usual.retry),
+        retry: retry.unwrap_or_default(),
         deprecated,
-        input,
-        output: output.map(|(_, output)| output),
-        hash: definition::hash(item),
-    })
-}
-
-/// What a tool of some kind has when its author does not say.
-struct Usual {
-    parameters: Value,
-    timeout: Duration,
-    retry: Retry,
-}
-
-impl Usual {
-    fn client() -> Self {
-        Self {
-            parameters: json!({ "type": "object" }),
-            timeout: CLIENT_DEADLINE,
-            retry: Retry::Never,
-        }
-    }
-    fn action(action: Action) -> Self {
-        Self {
-            parameters: action.parameters,
-            timeout: action.timeout,
-            retry: action.retry,
-        }
-    }
-    fn of(execution: &Execution) -> Self {
-        let server = |parameters, retry| Self {
-            parameters,
-            timeout: EXECUTION_TIMEOUT,
-            retry,
-        };
-        // A child run is a log of its own: going on with it is not doing it again.
-        let child = |parameters| Self {
-            parameters,
-            timeout: CHILD_TIMEOUT,
-            retry: Retry::Safe,
-        };
-        let prompt = || json!({ "type": "object", "properties": { "prompt": { "type": "string" } }, "required": ["prompt"] });
-        match execution {
-            Execution::Client => Self::client(),
-            Execution::Static(_) | Execution::PassThrough => server(json!({ "type": "object" }), Retry::Safe),
-            Execution::Agent { .. } => child(prompt()),
-            Execution::Spawn => child(json!({ "type": "object", "properties": {
-                "agent": { "type": "string", "description": "The name of the agent." },
-                "prompt": { "type": "string", "description": "What it has to do." },
-            }, "required": ["agent", "prompt"] })),
-            Execution::Prompt(_) => child(json!({ "type": "object" })),
-            Execution::Request(call) => {
-                let retry = if call.method.is_idempotent() {
-                    Retry::Safe
-                } else {
-                    Retry::Never
-                };
-                server(json!({ "type": "object" }), retry)
-            }
-            Execution::Image(_) => server(prompt(), Retry::Never),
-            Execution::Waiting(wait) => Self {
-                parameters: waiting_parameters(*wait),
-                timeout: TIMEOUT_MAX,
-                retry: Retry::Safe,
-            },
-            Execution::Prebuilt { .. } => server(json!({ "type": "object" }), Retry::Never),
-        }
-    }
-}
-
-fn waiting_parameters(wait: Wait) -> Value {
-    match wait {
-        Wait::For(_) | Wait::Until(_) | Wait::Signal => json!({ "type": "object" }),
-        Wait::Input => json!({ "type": "object", "properties": {
-            "seconds": { "type": "number", "minimum": 0, "maximum": TIMEOUT_MAX.as_secs(), "description": "How long." },
-            "until": { "type": "string", "format": "date-time", "description": "Until when. Without either: until a signal comes." },
-        }, "additionalProperties": false }),
-    }
-}
-
-fn description(tool: &Members<'_>, action: Option<&Action>, prebuilt: bool) -> Option<String> {
-    match (tool.get("description"), action) {
-        (None, Some(action)) => Some(action.description.clone()),
-        // An action that is not there was told already.
-        (None, None) if prebuilt => None,
-        (Some(_), _) | (None, None) => definition::description(tool),
-    }
+    };
+    Some(Tool::new(definition, input, output, approval))
 }
 
 fn prerequisites(tool: &Members<'_>, names: &[&str]) -> Vec<ToolName> {
@@ -244,11 +170,11 @@ fn circle(tools: &Toolbox) -> Vec<&ToolName> {
     }
 }
 
-fn approval(tool: &Members<'_>) -> Option<Approval> {
+fn approval(tool: &Members<'_>) -> Option<(ApprovalRule, Approval)> {
     match tool.get("approval") {
-        None => Some(Approval::Never),
-        Some(Value::String(word)) if word == "never" => Some(Approval::Never),
-        Some(Value::String(word)) if word == "always" => Some(Approval::Always),
+        None => Some((ApprovalRule::Never, Approval::Never)),
+        Some(Value::String(word)) if word == "never" => Some((ApprovalRule::Never, Approval::Never)),
+        Some(Value::String(word)) if word == "always" => Some((ApprovalRule::Always, Approval::Always)),
         Some(Value::Object(_)) => {
             let rule = tool.section("approval", &["when"])?;
             let Some(schema) = rule.get("when") else {
@@ -256,7 +182,7 @@ fn approval(tool: &Members<'_>) -> Option<Approval> {
                 return None;
             };
             let compiled = definition::compile(schema, &Limits::TRUSTED, &rule.at("when"), rule.problems);
-            compiled.map(|(_, validator)| Approval::When(validator))
+            compiled.map(|(schema, validator)| (ApprovalRule::When(schema), Approval::When(validator)))
         }
         Some(other) => {
             let words = "expected \"never\", \"always\" or {\"when\": schema}";

@@ -4,13 +4,16 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Approval, CLIENT_DEADLINE, ClientTool, Execution, Retry, Tool, Toolbox, Visibility, definition};
+use super::{
+    ApprovalRule, CLIENT_DEADLINE, ClientTool, Definition, Execution, Retry, Tool, Toolbox, Visibility,
+    definition,
+};
 use crate::json::{DEPTH_MAX, deeper_than};
 use crate::members::Members;
 use crate::problem::{Problem, Problems, shown};
-use crate::schema::{Limits, Profile, Validator};
+use crate::schema::Limits;
 
 /// What a request may bring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +147,7 @@ fn read(item: &Value, pointer: &str, limits: &Limits, problems: &Problems) -> Op
     };
     let name = definition::name(&tool);
     let description = definition::description(&tool);
-    let parameters = definition::parameters(&tool, &json!({ "type": "object" }), limits);
+    let parameters = definition::parameters(&tool, limits);
     let output = definition::output(&tool, limits);
     let timeout = definition::timeout(&tool);
     let version = definition::version(&tool);
@@ -183,17 +186,11 @@ fn fits(value: &Value, bytes_max: usize) -> bool {
 /// came otherwise has problems.
 pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
     // The door's limits may have changed since the tool came; what it was taken with still runs.
-    let compile = |schema, pointer| Validator::compile(schema, Profile::Trusted, pointer);
-    let output = tool
-        .output_schema
-        .as_ref()
-        .map(|schema| compile(schema, "/outputSchema"))
-        .transpose()?;
-    Ok(Tool {
+    let compiled = Definition {
         name: tool.name.clone(),
         description: tool.description.clone(),
-        input: compile(&tool.parameters, "/parameters")?,
         parameters: tool.parameters.clone(),
+        output_schema: tool.output_schema.clone(),
         category: None,
         triggers: Vec::new(),
         version: tool.version.clone(),
@@ -201,14 +198,17 @@ pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
         visibility: Visibility::default(),
         permissions: Vec::new(),
         prerequisites: Vec::new(),
-        approval: Approval::Never,
+        approval: ApprovalRule::Never,
         timeout: tool
             .timeout_ms
             .map_or(CLIENT_DEADLINE, std::time::Duration::from_millis),
         retry: Retry::Never,
         deprecated: tool.deprecated.clone(),
-        output: output.map(Validator::of_output),
+    }
+    .compile()?;
+    Ok(Tool {
         hash: tool.hash(),
+        ..compiled
     })
 }
 

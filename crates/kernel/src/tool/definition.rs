@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::TIMEOUT_MAX;
@@ -46,16 +46,13 @@ pub(crate) fn description(tool: &Members<'_>) -> Option<String> {
     tool.text("description", DESCRIPTION_CHARS_MAX).map(str::to_owned)
 }
 
-/// The schema of the input and its validator: as written, or else `otherwise`.
-pub(crate) fn parameters(
-    tool: &Members<'_>,
-    otherwise: &Value,
-    limits: &Limits,
-) -> Option<(Json, Validator)> {
-    let (schema, member) = match (tool.get("parameters"), tool.get("inputSchema")) {
+/// The schema of the input and its validator: as written, or else the usual one, or else of any object.
+pub(crate) fn parameters(tool: &Members<'_>, limits: &Limits) -> Option<(Json, Validator)> {
+    let object = json!({ "type": "object" });
+    let (schema, member) = match (tool.own("parameters"), tool.own("inputSchema")) {
         (Some(schema), None) => (schema, "parameters"),
         (None, Some(schema)) => (schema, "inputSchema"),
-        (None, None) => (otherwise, "parameters"),
+        (None, None) => (tool.get("parameters").unwrap_or(&object), "parameters"),
         (Some(schema), Some(_)) => {
             let words = "\"inputSchema\" is another word for \"parameters\"; give one of them";
             tool.wrong("inputSchema", words);

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 use toolgate_kernel::agent::{
-    Agent, Defaults, History, Limits, ModelName, ModelSpec, Provider, Secret, offered, parse, redact,
+    Agent, Catalog, Defaults, History, Limits, Missing, ModelName, ModelSpec, Provider, Secret, offered,
+    parse, redact,
 };
 use toolgate_kernel::prompt::ToolChoice;
-use toolgate_kernel::tool::{EXECUTION_TIMEOUT, Execution, Placement, Retry};
+use toolgate_kernel::tool::{Binding, EXECUTION_TIMEOUT, Execution, Placement, Retry, ToolList};
 
 use crate::schema::lines;
 
@@ -50,12 +51,30 @@ pub fn action(name: &str) -> toolgate_kernel::agent::Action {
     }
 }
 
-pub fn read_as(name: &str, config: &Value, actions: &[&str]) -> Result<Agent, Vec<String>> {
-    let defaults = Defaults {
+/// A catalog with one source, whose tools are these.
+pub fn catalog(actions: &[&str]) -> Catalog {
+    let list: ToolList = actions
+        .iter()
+        .map(|name| (name.to_string(), action(name).into()))
+        .collect();
+    let mut catalog = Catalog::default();
+    catalog.add("prebuilt", "built-in", Placement::Server, move |tool| {
+        Binding::named(tool, "action", &list, "the gateway has no action named")
+    });
+    catalog
+}
+
+pub fn defaults(catalog: &Catalog) -> Defaults<'_> {
+    Defaults {
         model: model(),
-        actions: &|name| actions.contains(&name).then(|| action(name)),
-    };
-    parse(&name.parse().unwrap(), config, &defaults).map_err(|problems| lines(&problems))
+        catalog,
+        missing: Missing::Refused,
+    }
+}
+
+pub fn read_as(name: &str, config: &Value, actions: &[&str]) -> Result<Agent, Vec<String>> {
+    let catalog = catalog(actions);
+    parse(&name.parse().unwrap(), config, &defaults(&catalog)).map_err(|problems| lines(&problems))
 }
 
 #[track_caller]
@@ -101,8 +120,11 @@ fn the_seeds_example_is_read_when_its_actions_are_there() {
     assert_eq!(agent.limits.steps, 10);
     assert_eq!(agent.tool_choice, ToolChoice::Auto);
     let goals = &agent.tools["setGoals"];
-    let action = "setGoals".to_owned();
-    assert_eq!(goals.execution, Execution::Prebuilt { action });
+    let Execution::Source(source) = &goals.execution else {
+        panic!("{:?}", goals.execution)
+    };
+    assert_eq!((&*source.source, &*source.tool), ("built-in", "setGoals"));
+    assert_eq!(source.config, None);
     assert_eq!(
         (goals.placement(), goals.retry),
         (Placement::Server, Retry::Never)

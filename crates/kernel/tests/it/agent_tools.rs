@@ -115,8 +115,8 @@ fn a_tool_can_be_another_agent() {
 fn an_execution_type_that_is_not_there_is_told_with_those_that_are() {
     for kind in ["compute", "mcp"] {
         let words = format!(
-            "the execution type {kind:?} is not available; these are: basic, request, ai-agent, spawn-agent, prompt, \
-             image-generator, waiting, prebuilt"
+            "the execution type {kind:?} is not available; these are: basic, ai-agent, spawn-agent, prompt, waiting, \
+             prebuilt"
         );
         check_tool(
             json!({ "executionType": kind }),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolgate_kernel::agent::Defaults;
 use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, check, check_agent};
 
-use crate::agent::model;
+use crate::agent::{catalog, defaults};
 use crate::schema::lines;
 
 fn by_client_rules(definitions: Value) -> Checked {
@@ -16,10 +16,7 @@ fn by_client_rules(definitions: Value) -> Checked {
 }
 
 fn with_defaults<T>(read: impl FnOnce(&Defaults<'_>) -> T) -> T {
-    read(&Defaults {
-        model: model(),
-        actions: &|_| None,
-    })
+    read(&defaults(&catalog(&[])))
 }
 
 fn by_trusted_rules(definitions: Value) -> Checked {

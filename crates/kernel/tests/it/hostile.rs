@@ -1,26 +1,22 @@
 //! Definitions that mean harm: refused or harmless, and little work either way.
 
 use serde_json::{Map, Value, json};
-use toolgate_kernel::agent::Defaults;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::{PROBLEMS_MAX, Problem};
 use toolgate_kernel::schema::{CHECK_PROBLEMS_MAX, Profile, Validator};
 use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, check, client_tools};
 
-use crate::agent::model;
+use crate::agent::{catalog, defaults};
 use crate::schema::lines;
 
 /// Longest answer to anything, in bytes: what is refused is not repeated at length.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 fn by_all_rules(definitions: &Value) -> [Checked; 2] {
-    let defaults = Defaults {
-        model: model(),
-        actions: &|_| None,
-    };
+    let catalog = catalog(&[]);
     [
         check(definitions, "", &Rules::Client(&ClientToolLimits::default())),
-        check(definitions, "", &Rules::Trusted(&defaults)),
+        check(definitions, "", &Rules::Trusted(&defaults(&catalog))),
     ]
 }
 

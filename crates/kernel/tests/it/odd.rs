@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolgate_kernel::agent::{Defaults, parse};
+use toolgate_kernel::agent::parse;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::schema::{Profile, Validator};
 use toolgate_kernel::tool::{ClientToolLimits, client_tools};
 
-use crate::agent::model;
+use crate::agent::{catalog, defaults};
 
 /// Words that mean something somewhere, so that odd values get past the first check.
 const WORDS: [&str; 56] = [
@@ -105,11 +105,8 @@ fn check(problems: &[Problem], written: &Value) {
 }
 
 fn configure(config: &Value) -> Result<(), Vec<Problem>> {
-    let defaults = Defaults {
-        model: model(),
-        actions: &|name| Some(crate::agent::action(name)),
-    };
-    parse(&"helper".parse().unwrap(), config, &defaults).map(drop)
+    let catalog = catalog(&WORDS);
+    parse(&"helper".parse().unwrap(), config, &defaults(&catalog)).map(drop)
 }
 
 proptest! {

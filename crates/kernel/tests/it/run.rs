@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::json;
-use toolgate_kernel::agent::{self, Agent, Defaults, ModelName, ModelSpec, Provider};
+use toolgate_kernel::agent::{self, Agent};
 use toolgate_kernel::call::{Call, CallState, ErrorCode, Handle, Outcome};
 use toolgate_kernel::event::{Claim, Entry, Event, FinishReason, RunStart, Seq, Status, Usage};
 use toolgate_kernel::id::{ApprovalId, CallId, MessageId, RunId, SpaceId};
@@ -19,6 +19,8 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Placement;
 use toolgate_kernel::view::Audience;
 use uuid::Uuid;
+
+use crate::agent::{catalog, defaults};
 
 const START: Time = Time(1_800_000_000_000);
 
@@ -44,23 +46,8 @@ fn test_agent() -> Arc<Agent> {
              "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}},
         ],
     });
-    let model = ModelSpec {
-        name: ModelName {
-            provider: Provider::Demo,
-            name: "demo".into(),
-        },
-        base_url: None,
-        api_key: None,
-        temperature: None,
-        top_p: None,
-        max_output_tokens: None,
-        reasoning_tokens: None,
-    };
-    let defaults = Defaults {
-        model,
-        actions: &|name| Some(crate::agent::action(name)),
-    };
-    Arc::new(agent::parse(&"tester".parse().unwrap(), &config, &defaults).unwrap())
+    let catalog = catalog(&["any"]);
+    Arc::new(agent::parse(&"tester".parse().unwrap(), &config, &defaults(&catalog)).unwrap())
 }
 
 /// A run and the log it leaves.

@@ -202,7 +202,7 @@ fn node_on(
     let parts = Parts {
         store: store.clone(),
         model,
-        tools: Arc::new(tools),
+        tools: tools.sources(),
         clock: clock.clone(),
     };
     let settings = Settings {

@@ -5,24 +5,24 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use toolgate_engine::records::{Change, Listing, NewRecord, Owner, Shelf};
-use toolgate_engine::tools::{CallContext, CallFailure, ServerTools as _};
+use toolgate_engine::sources::Sources;
+use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::id::{CallId, SpaceId};
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::Execution;
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::Webhook;
 use toolgate_tools::readable::Reader;
 use toolgate_tools::{Parts, PlanLimits, Toolkit};
 
 use crate::notify::deliveries;
-use crate::server::context;
+use crate::server::{context, parse};
 use crate::world::{World, on_every_store, project};
 
 /// A node with tools of its own, and a space to work in.
 struct Node {
-    toolkit: Toolkit,
+    toolkit: Sources,
     space: SpaceId,
 }
 
@@ -47,7 +47,8 @@ impl Node {
             plans: PlanLimits::default(),
             egress: toolgate_egress::Egress::new(),
             world: toolgate_tools::World::default(),
-        });
+        })
+        .sources();
         Self { toolkit, space }
     }
 
@@ -64,10 +65,10 @@ impl Node {
 
     /// What comes of the call of this number; the same number again is the same call.
     async fn call(&self, number: u32, tool: &str, input: Value) -> Result<Value, CallFailure> {
-        let execution = Execution::Prebuilt { action: tool.into() };
+        let tool = parse(&self.toolkit, "prebuilt", json!({ "action": tool })).await;
         let output = self
             .toolkit
-            .run(&execution, &input.into(), &self.context(number))
+            .run(&tool, &input.into(), &self.context(number))
             .await?;
         Ok(output.to_value())
     }

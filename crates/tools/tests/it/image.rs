@@ -1,7 +1,6 @@
 //! `image-generator`: an image of a server's becomes a file of the space.
 
 use serde_json::{Value, json};
-use toolgate_engine::tools::ServerTools as _;
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_tools::{Images, World};
@@ -72,14 +71,14 @@ async fn an_image_is_kept_and_can_be_read() {
         let expected = json!({"model": "painter", "prompt": prompt, "n": 1, "size": "512x512"});
         assert_eq!(serde_json::from_str::<Value>(&asked.body).unwrap(), expected);
         // Made again, the call is answered without another image.
-        let again = parse(&toolkit, "image-generator", json!({"size": "512x512"}));
+        let again = parse(&toolkit, "image-generator", json!({"size": "512x512"})).await;
         let again = toolkit
             .run(&again, &json!({ "prompt": prompt }).into(), &context())
             .await;
         assert_eq!(again.unwrap().to_value(), told);
         let generated = server.asked().into_iter().filter(|asked| asked.method == "POST");
         assert_eq!(generated.count(), 1);
-        let read = parse(&toolkit, "prebuilt", json!({"action": "vfs_read"}));
+        let read = parse(&toolkit, "prebuilt", json!({"action": "vfs_read"})).await;
         let mut another = context();
         another.call.number += 1;
         let file = toolkit

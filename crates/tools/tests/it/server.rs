@@ -15,12 +15,13 @@ use tokio_util::task::AbortOnDropHandle;
 use toolgate_egress::{AllowList, Egress, Secrets};
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::outbox::Outbox;
-use toolgate_engine::tools::{CallContext, CallFailure, ServerTools as _};
+use toolgate_engine::sources::Sources;
+use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
-use toolgate_kernel::agent::{Defaults, ModelName, ModelSpec, Provider, Secret};
+use toolgate_kernel::agent::{Defaults, Missing, ModelName, ModelSpec, Provider, Secret};
 use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::Execution;
+use toolgate_kernel::tool::{Execution, SourceTool};
 use toolgate_store::MemoryStore;
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::{Channels, Deliveries};
@@ -130,13 +131,13 @@ pub fn redirect(status: u16, to: &str) -> Response {
     answer.body(Body::empty()).expect("an answer")
 }
 
-/// A toolkit that may reach these servers and has the secret `TOKEN`.
-pub fn toolkit(servers: &[&Server]) -> Toolkit {
+/// The sources of a gateway that may reach these servers and has the secret `TOKEN`.
+pub fn toolkit(servers: &[&Server]) -> Sources {
     toolkit_in(world(servers))
 }
 
-/// A toolkit with this way outside.
-pub fn toolkit_in(world: World) -> Toolkit {
+/// The sources of a gateway with this way outside.
+pub fn toolkit_in(world: World) -> Sources {
     let store = Arc::new(MemoryStore::new());
     let reader = Arc::new(Reader::here());
     let egress = Egress::new();
@@ -155,6 +156,7 @@ pub fn toolkit_in(world: World) -> Toolkit {
         egress,
         world,
     })
+    .sources()
 }
 
 pub const TOKEN: &str = "tok-4f1c/+secret";
@@ -169,24 +171,24 @@ pub fn world(servers: &[&Server]) -> World {
 }
 
 /// Runs a `request` tool as an agent's author would write it.
-pub async fn request(toolkit: &Toolkit, execution: Value, input: Value) -> Result<Value, CallFailure> {
+pub async fn request(toolkit: &Sources, execution: Value, input: Value) -> Result<Value, CallFailure> {
     run(toolkit, "request", execution, input).await
 }
 
 /// Runs a tool with this execution.
 pub async fn run(
-    toolkit: &Toolkit,
+    toolkit: &Sources,
     kind: &str,
     execution: Value,
     input: Value,
 ) -> Result<Value, CallFailure> {
-    let execution = parse(toolkit, kind, execution);
-    let output = toolkit.run(&execution, &input.into(), &context()).await?;
+    let tool = parse(toolkit, kind, execution).await;
+    let output = toolkit.run(&tool, &input.into(), &context()).await?;
     Ok(output.to_value())
 }
 
 /// What runs a tool that an agent's author wrote so.
-pub fn parse(toolkit: &Toolkit, kind: &str, execution: Value) -> Execution {
+pub async fn parse(toolkit: &Sources, kind: &str, execution: Value) -> Arc<SourceTool> {
     let config = json!({"tools": [{
         "name": "t", "description": "A tool.", "executionType": kind, "execution": execution,
     }]});
@@ -203,11 +205,15 @@ pub fn parse(toolkit: &Toolkit, kind: &str, execution: Value) -> Execution {
             max_output_tokens: None,
             reasoning_tokens: None,
         },
-        actions: &|action| toolkit.action(action),
+        catalog: &*toolkit.catalog(context().project).await,
+        missing: Missing::Refused,
     };
     let name = "worker".parse().expect("a name");
     let agent = toolgate_kernel::agent::parse(&name, &config, &defaults).expect("a sound configuration");
-    agent.tools.values().next().expect("one tool").execution.clone()
+    match &agent.tools.values().next().expect("one tool").execution {
+        Execution::Source(tool) => tool.clone(),
+        other => panic!("not of a source: {other:?}"),
+    }
 }
 
 /// The call that every test makes.

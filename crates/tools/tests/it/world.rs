@@ -131,7 +131,7 @@ impl World {
         let parts = toolgate_engine::Parts {
             store: store.clone(),
             model: ScriptedModel::new(as_told),
-            tools: Arc::new(toolkit),
+            tools: toolkit.sources(),
             clock: clock.clone(),
         };
         let engine = Engine::new(parts, settings());

@@ -1,14 +1,13 @@
 //! An output that is too large for a conversation becomes a file of the workspace.
 
 use serde_json::json;
-use toolgate_engine::tools::CallContext;
-use toolgate_engine::workspace::{FileInfo, Workspace};
 use toolgate_kernel::json::Json;
 
-use crate::vfs::place;
+use crate::tools::CallContext;
+use crate::workspace::{FileInfo, Place, Workspace};
 
 /// Largest output that is given as it is.
-pub(crate) const OUTPUT_BYTES_MAX: usize = 256 * 1024;
+pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 /// Characters of a larger one that are given with its name.
 const PREVIEW_CHARS: usize = 2000;
 
@@ -34,7 +33,11 @@ pub(crate) async fn bounded(output: Json, workspace: &Workspace, context: &CallC
     };
     let receipt = |file: &FileInfo| context.receipt(told(file).into());
     let output = (ending, data.into_bytes());
-    let kept = workspace.keep_output(place(context), context.call, output, context.now, receipt);
+    let place = Place {
+        project: context.project,
+        space: context.space,
+    };
+    let kept = workspace.keep_output(place, context.call, output, context.now, receipt);
     match kept.await {
         Ok(file) => told(&file),
         Err(error) => {

@@ -1,22 +1,39 @@
-//! `request`: an HTTP call.
+//! The `execution` of a `request` tool: an HTTP call with places for the input.
 
+use http::Method;
 use serde_json::Value;
+use toolgate_kernel::members::Members;
+use toolgate_kernel::problem::{preview, shown};
+use toolgate_kernel::template::Template;
 
-use crate::members::Members;
-use crate::problem::{preview, shown};
-use crate::template::Template;
-use crate::tool::{HttpCall, Method};
+/// An HTTP call. Every text may have places for the input, and secrets by name (`${secret.NAME}`).
+#[derive(Debug, PartialEq)]
+pub(super) struct HttpCall {
+    pub method: Method,
+    pub url: Template,
+    /// Added to the address.
+    pub query: Vec<(String, Template)>,
+    pub headers: Vec<(String, Template)>,
+    /// JSON whose texts are templates; a text that is one place alone becomes the value itself.
+    pub body: Option<Value>,
+    /// Where in the answer the result stands, as a JSON pointer.
+    pub result: Option<String>,
+    /// How often it is tried when it fails in a way that may pass.
+    pub attempts: u32,
+    /// Most bytes of an answer.
+    pub bytes_max: usize,
+}
 
 const MEMBERS: [&str; 8] = [
     "method", "url", "query", "headers", "body", "result", "attempts", "maxBytes",
 ];
-const METHODS: [(&str, Method); 6] = [
-    ("GET", Method::Get),
-    ("HEAD", Method::Head),
-    ("POST", Method::Post),
-    ("PUT", Method::Put),
-    ("PATCH", Method::Patch),
-    ("DELETE", Method::Delete),
+const METHODS: [(&str, &Method); 6] = [
+    ("GET", &Method::GET),
+    ("HEAD", &Method::HEAD),
+    ("POST", &Method::POST),
+    ("PUT", &Method::PUT),
+    ("PATCH", &Method::PATCH),
+    ("DELETE", &Method::DELETE),
 ];
 /// Headers that say how a request is carried.
 const OWN_HEADERS: [&str; 7] = [
@@ -78,7 +95,7 @@ pub(super) fn read(tool: &Members<'_>) -> Option<HttpCall> {
         }
     }
     Some(HttpCall {
-        method: call.choice("method", &METHODS).unwrap_or(Method::Get),
+        method: call.choice("method", &METHODS).unwrap_or(&Method::GET).clone(),
         url: Template::new(url?),
         query: pairs(&call, "query"),
         headers,

@@ -1,0 +1,165 @@
+//! The tool sources of the gateway, and what holds for a call whichever source runs it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use toolgate_kernel::agent::Catalog;
+use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::tool::{SourceTool, ToolList};
+
+use crate::overflow;
+use crate::records::Records;
+use crate::tools::{CallContext, CallFailure, ToolSource};
+use crate::workspace::Workspace;
+
+/// Projects whose catalog is kept in memory.
+const CATALOGS_MAX: usize = 1_000;
+
+/// Every tool source there is. A new one is a type that implements [`ToolSource`], and a line that adds it here.
+pub struct Sources {
+    sources: Vec<Arc<dyn ToolSource>>,
+    /// Holds the receipts of calls that were made before.
+    records: Arc<dyn Records>,
+    /// Takes outputs that are too large for a conversation.
+    workspace: Workspace,
+    catalogs: Mutex<HashMap<ProjectId, Kept>>,
+}
+
+type Lists = Vec<Result<Arc<ToolList>, CallFailure>>;
+
+/// A catalog, and the lists it was made of.
+struct Kept {
+    lists: Lists,
+    catalog: Arc<Catalog>,
+}
+
+impl Sources {
+    /// No source yet.
+    pub fn new(records: Arc<dyn Records>, workspace: Workspace) -> Self {
+        Self {
+            sources: Vec::new(),
+            records,
+            workspace,
+            catalogs: Mutex::default(),
+        }
+    }
+
+    /// Adds a source. Panics when another has its name or one of its execution types.
+    pub fn with(mut self, source: Arc<dyn ToolSource>) -> Self {
+        let types = source.execution_types();
+        for other in &self.sources {
+            assert_ne!(other.name(), source.name(), "two sources have one name");
+            let shared = other.execution_types().iter().find(|kind| types.contains(kind));
+            assert_eq!(shared, None, "{} and {}", other.name(), source.name());
+        }
+        self.sources.push(source);
+        self
+    }
+
+    /// What the source of this name lists for a project; nothing when it cannot say.
+    pub async fn list(&self, source: &str, project: ProjectId) -> Arc<ToolList> {
+        match self.named(source) {
+            Some(source) => source.list(project).await.unwrap_or_default(),
+            None => Arc::default(),
+        }
+    }
+
+    /// What the sources offer a project now. The same `Arc` while that stays the same.
+    pub async fn catalog(&self, project: ProjectId) -> Arc<Catalog> {
+        let mut lists = Lists::with_capacity(self.sources.len());
+        for source in &self.sources {
+            lists.push(source.list(project).await);
+        }
+        let mut catalogs = self.catalogs.lock().expect("no panic holds the catalogs");
+        if let Some(kept) = catalogs.get(&project).filter(|kept| kept.lists == lists) {
+            return kept.catalog.clone();
+        }
+        let catalog = Arc::new(catalog_of(&self.sources, &lists));
+        if catalogs.len() >= CATALOGS_MAX {
+            catalogs.clear();
+        }
+        let kept = Kept {
+            lists,
+            catalog: catalog.clone(),
+        };
+        catalogs.insert(project, kept);
+        catalog
+    }
+
+    /// Runs a call of a tool as the run pinned it, unless it was made before.
+    pub async fn run(
+        &self,
+        tool: &SourceTool,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure> {
+        if let Some(answer) = self.receipt(context).await? {
+            return Ok(answer);
+        }
+        let source = self.offering(tool, context.project).await?;
+        match source.call(tool, input, context).await {
+            Ok(output) => Ok(self.bounded(output, context).await),
+            // It may be done all the same: by whoever made the call before, or by a store that did not say so in time.
+            Err(failure) => self.receipt(context).await?.ok_or(failure),
+        }
+    }
+
+    /// An output as a model may read it: one that is too large becomes a file, and the model is told where it is.
+    pub(crate) async fn bounded(&self, output: Json, context: &CallContext) -> Json {
+        overflow::bounded(output, &self.workspace, context).await
+    }
+
+    fn named(&self, name: &str) -> Option<&Arc<dyn ToolSource>> {
+        self.sources.iter().find(|source| source.name() == name)
+    }
+
+    /// The source of a tool, when it offers the tool as the model was told of it.
+    async fn offering(
+        &self,
+        tool: &SourceTool,
+        project: ProjectId,
+    ) -> Result<&Arc<dyn ToolSource>, CallFailure> {
+        let gone = || {
+            CallFailure::unavailable(
+                "this tool was removed after the run had begun, and the call was not made; go on without it",
+            )
+        };
+        let source = self.named(&tool.source).ok_or_else(gone)?;
+        let Some(pinned) = &tool.listed else {
+            return Ok(source);
+        };
+        let list = source.list(project).await?;
+        match list.get(&tool.tool).ok_or_else(gone)?.hash() == pinned {
+            true => Ok(source),
+            false => Err(CallFailure::unavailable(
+                "this tool was changed after the run had begun, and the call was not made, since it may mean something \
+                 else now; go on without it, the next run has the tool as it is now",
+            )),
+        }
+    }
+
+    /// What came of the call when it was made before.
+    async fn receipt(&self, context: &CallContext) -> Result<Option<Json>, CallFailure> {
+        let key = context.call.to_string();
+        Ok(self.records.receipt(context.project, &key).await?)
+    }
+}
+
+fn catalog_of(sources: &[Arc<dyn ToolSource>], lists: &Lists) -> Catalog {
+    let mut catalog = Catalog::default();
+    for (source, list) in sources.iter().zip(lists) {
+        for kind in source.execution_types() {
+            let (reader, list) = (source.clone(), list.clone());
+            catalog.add(kind, source.name(), source.placement(), move |tool| match &list {
+                Ok(list) => reader.read(tool, list),
+                Err(failure) => {
+                    let words = format!("the tools of this type are not available: {failure}");
+                    tool.wrong("executionType", words);
+                    None
+                }
+            });
+        }
+    }
+    catalog
+}

@@ -1,0 +1,114 @@
+//! What a tool source lists, and what an agent's configuration makes of it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{Placement, Retry, definition};
+use crate::agent::Action;
+use crate::json::Json;
+use crate::members::Members;
+
+/// A source's part of a definition: whom to ask for which tool, and with what configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceTool {
+    /// The source's name.
+    pub source: String,
+    /// The source's own name for the tool.
+    pub tool: String,
+    /// Where the source runs its tools.
+    pub placement: Placement,
+    /// What the agent's author wrote for this tool. Only the source reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Json>,
+    /// The [`Listed::hash`] at the time; none for a tool that only its configuration defines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<String>,
+}
+
+/// The tools that a source lists for a project, by the source's own names.
+pub type ToolList = BTreeMap<String, Listed>;
+
+/// A tool as its source describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    usual: Map<String, Value>,
+    hash: String,
+}
+
+impl Listed {
+    /// A tool with the members of a definition (`description`, `parameters`, `outputSchema`, `approval`, …), which hold
+    /// where the author of an agent says nothing else. Any change of them counts as another tool.
+    pub fn new(definition: Map<String, Value>) -> Self {
+        let definition = Value::Object(definition);
+        let hash = definition::hash(&definition);
+        let Value::Object(usual) = definition else {
+            unreachable!("made of an object")
+        };
+        Self { usual, hash }
+    }
+    /// What tells this state of the tool from another.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+}
+
+/// A tool of the gateway's own code is the same tool while its schema is: a new version of the gateway may find better
+/// words for it, and the calls that waited meanwhile still mean what they meant.
+impl From<Action> for Listed {
+    fn from(action: Action) -> Self {
+        let hash = definition::hash(&action.parameters);
+        let usual = json!({
+            "description": action.description,
+            "parameters": action.parameters,
+            "timeout": action.timeout.as_secs_f64(),
+            "retry": match action.retry {
+                Retry::Never => "never",
+                Retry::Safe => "safe",
+            },
+        });
+        let Value::Object(usual) = usual else {
+            unreachable!("written as an object")
+        };
+        Self { usual, hash }
+    }
+}
+
+/// What a source makes of the `execution` that an agent's author wrote.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Binding {
+    pub(crate) tool: String,
+    pub(crate) config: Option<Json>,
+    pub(crate) listed: Option<String>,
+    /// Members of the definition that hold where the author says nothing else.
+    pub(crate) usual: Map<String, Value>,
+}
+
+impl Binding {
+    /// The tool that the member `member` of `execution` names in a source's list. None when there is no such tool, which
+    /// is noted as `unknown` followed by the name.
+    pub fn named(tool: &Members<'_>, member: &str, list: &ToolList, unknown: &str) -> Option<Self> {
+        let (section, name) = tool.named(member)?;
+        let Some(listed) = list.get(name) else {
+            section.wrong(member, format!("{unknown} {}", crate::problem::preview(name)));
+            return None;
+        };
+        Some(Self {
+            tool: name.to_owned(),
+            config: None,
+            listed: Some(listed.hash.clone()),
+            usual: listed.usual.clone(),
+        })
+    }
+    /// A tool that its configuration defines, with members of the definition that hold where the author says nothing else.
+    pub fn configured(tool: impl Into<String>, config: Json, usual: Map<String, Value>) -> Self {
+        Self {
+            tool: tool.into(),
+            config: Some(config),
+            listed: None,
+            usual,
+        }
+    }
+}
