@@ -1,6 +1,7 @@
 //! Configurations, compiled once per revision.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,13 +17,15 @@ use toolgate_kernel::schema::Profile;
 use toolgate_kernel::tool::{self, Checked, ClientTool, Placement, Rules, Tool, Toolbox};
 
 use crate::sources::Sources;
-use crate::store::{AgentRecord, StoreError};
+use crate::store::{AgentRecord, StoreError, StoredDefinition};
 use crate::{Engine, Inner};
 
 /// How long another node's change to an agent may stay unseen here.
 const NEWEST_KNOWN_FOR: Duration = Duration::from_secs(1);
 /// Compiled revisions kept in memory.
 const COMPILED_MAX: usize = 1_000;
+/// Compiled tools of stored definitions kept in memory.
+const STORED_TOOLS_MAX: usize = 1_000;
 /// Compiled sets of client tools kept in memory. Few: callers choose what is in them, and each may weigh megabytes.
 const MERGED_MAX: usize = 64;
 
@@ -77,10 +80,12 @@ pub(crate) struct Kit {
     pub pins: Json,
     /// The version of every tool that has one, by name.
     pub versions: BTreeMap<ToolName, String>,
+    /// Whether a run that began with these tools has stored their definitions already.
+    pub stored: AtomicBool,
 }
 
 impl Kit {
-    fn new(toolbox: Toolbox) -> Self {
+    pub fn new(toolbox: Toolbox) -> Self {
         let pins = toolbox
             .iter()
             .map(|(name, tool)| (name.to_string(), tool.hash.clone().into()));
@@ -93,7 +98,21 @@ impl Kit {
             versions: versions.collect(),
             toolbox: Arc::new(toolbox),
             pins,
+            stored: AtomicBool::new(false),
         }
+    }
+
+    /// The definitions that a run has to store when it begins. Those that came with the request stand in its log.
+    pub fn unstored(&self, brought: &[ClientTool]) -> Arc<[StoredDefinition]> {
+        if self.stored.load(Ordering::Relaxed) {
+            return Arc::default();
+        }
+        let is_own = |tool: &&Arc<Tool>| !brought.iter().any(|brought| brought.name == tool.name);
+        let stored = |tool: &Arc<Tool>| StoredDefinition {
+            hash: tool.hash.clone(),
+            definition: tool.stored(),
+        };
+        self.toolbox.values().filter(is_own).map(stored).collect()
     }
 }
 
@@ -108,6 +127,8 @@ struct Known {
     newest: HashMap<Key, (Instant, Compiled)>,
     revisions: HashMap<(ProjectId, AgentName, u32), Compiled>,
     merged: HashMap<String, Arc<Kit>>,
+    /// Tools of stored definitions, by hash.
+    tools: HashMap<(ProjectId, String), Arc<Tool>>,
 }
 
 impl Inner {
@@ -142,7 +163,7 @@ impl Inner {
     fn compile(&self, record: &AgentRecord, catalog: Arc<Catalog>) -> Result<Compiled, StoreError> {
         let AgentRecord { name, revision, .. } = record;
         let agent = self
-            .parse(name, &record.config, &catalog, Missing::Refused)
+            .parse(name, &record.config, &catalog, Missing::LeftOut)
             .map_err(|problems| {
                 let first = problems
                     .first()
@@ -150,6 +171,9 @@ impl Inner {
                     .unwrap_or_default();
                 StoreError::Corrupt(format!("agent {name} revision {revision}: {first}"))
             })?;
+        for Problem { pointer, message } in &agent.left_out {
+            tracing::warn!(agent = %name, revision, pointer, "a tool is left out: {message}");
+        }
         Ok(Compiled::new(*revision, agent, catalog))
     }
 
@@ -173,6 +197,7 @@ impl Inner {
     /// and those of none.
     pub(crate) fn kit(
         &self,
+        project: ProjectId,
         agent: &Compiled,
         client: &[ClientTool],
         categories: Option<&[String]>,
@@ -181,7 +206,7 @@ impl Inner {
             return Ok(agent.tools.clone());
         }
         let hashes: String = client.iter().map(ClientTool::hash).collect();
-        let key = format!("{}:{hashes}:{categories:?}", agent.tools.pins.as_str());
+        let key = format!("{project}:{}:{hashes}:{categories:?}", agent.tools.pins.as_str());
         if let Some(kit) = self.agents.lock().merged.get(&key) {
             return Ok(kit.clone());
         }
@@ -209,6 +234,19 @@ fn is_chosen(tool: &Tool, categories: &[String]) -> bool {
 impl Agents {
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().expect("no panic holds the agents")
+    }
+
+    /// The tool of a stored definition that was compiled before.
+    pub fn tool(&self, project: ProjectId, hash: &str) -> Option<Arc<Tool>> {
+        self.lock().tools.get(&(project, hash.to_owned())).cloned()
+    }
+
+    pub fn keep_tool(&self, project: ProjectId, hash: &str, tool: &Arc<Tool>) {
+        let mut known = self.lock();
+        if known.tools.len() >= STORED_TOOLS_MAX {
+            known.tools.clear();
+        }
+        known.tools.insert((project, hash.to_owned()), tool.clone());
     }
 
     fn newest(&self, project: ProjectId, name: &AgentName) -> Option<Compiled> {

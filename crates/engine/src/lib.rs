@@ -19,6 +19,7 @@ pub mod usage;
 pub mod workspace;
 
 mod agents;
+mod definitions;
 mod deliver;
 mod directory;
 mod driver;

@@ -119,7 +119,12 @@ impl Inner {
         let brought = std::mem::take(&mut post.client_tools);
         post.client_tools = settle_conflicts(&agent.tools.toolbox, brought, self.settings.conflict)
             .map_err(PostError::Tools)?;
-        let kit = self.kit(&agent, &post.client_tools, post.categories.as_deref());
+        let kit = self.kit(
+            post.project,
+            &agent,
+            &post.client_tools,
+            post.categories.as_deref(),
+        );
         let kit = kit.map_err(PostError::Tools)?;
         Ok((agent, kit))
     }

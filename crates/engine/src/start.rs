@@ -1,6 +1,7 @@
 //! The writing of a new run: its first events, its row, and the task that drives it when there is room.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use toolgate_kernel::event::{Budget, Entry, RunStart, Seq};
 use toolgate_kernel::history::Earlier;
@@ -100,6 +101,7 @@ impl Inner {
             change: -1,
         });
         let family_max = kinship.as_ref().map(|kin| kin.budget.descendants);
+        let definitions = kit.unstored(&client_tools);
         let start = RunStart {
             agent: agent.agent.name.clone(),
             revision: agent.revision,
@@ -149,6 +151,7 @@ impl Inner {
             record: Box::new(record),
             space: new_space.map(Box::new),
             family_max,
+            definitions,
         };
         let append = Append {
             space,
@@ -167,6 +170,7 @@ impl Inner {
             seat.rise();
         }
         let entry = created?;
+        kit.stored.store(true, Ordering::Relaxed);
         self.count(&entry);
         let Some((letters, seat)) = place else {
             self.wait_for_room();

@@ -14,7 +14,7 @@ pub use directory::{
 };
 pub use log::{
     Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES, Pages,
-    RunWrite,
+    RunWrite, StoredDefinition,
 };
 pub use runs::{Family, LANES, NODE_LEASE, RunFilter, RunRecord, Runs, Wake};
 

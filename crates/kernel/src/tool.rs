@@ -7,7 +7,7 @@ pub(crate) mod definition;
 mod execution;
 mod query;
 mod resolved;
-mod source;
+pub(crate) mod source;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -180,6 +180,7 @@ fn begin(id: [u8; 16]) -> Append {
             record: Box::new(record),
             space: Some(Box::new(row)),
             family_max: None,
+            definitions: Default::default(),
         },
         events: vec![
             Said { message }.into(),

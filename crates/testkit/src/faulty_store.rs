@@ -9,6 +9,7 @@ use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
     AgentRecord, Append, CommitListener, Directory, EntityRecord, Family, IdempotencyRecord, KeyRecord, Log,
     LogPage, LogRange, ProjectRecord, RunFilter, RunRecord, Runs, SpaceRecord, Store, StoreError,
+    StoredDefinition,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Entry, Seq};
@@ -173,6 +174,7 @@ pass_on! {
     fn run_log(&self, run: RunId, range: LogRange) -> LogPage;
     fn space_log(&self, space: SpaceId, range: LogRange) -> LogPage;
     fn space_tail(&self, space: SpaceId) -> Seq;
+    fn definitions(&self, project: ProjectId, hashes: &[String]) -> Vec<StoredDefinition>;
 }
 
 pass_on! {

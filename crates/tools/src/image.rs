@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolgate_egress::{AllowList, BodyLimit, Client, Request, Response, Secrets};
 use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
 use toolgate_engine::workspace::{FileInfo, NewFile, Only, Workspace};
@@ -82,8 +82,9 @@ impl ToolSource for Painter {
     }
     fn read(&self, tool: &Members<'_>, _: &ToolList) -> Option<Binding> {
         config(tool);
-        let prompt = json!({ "type": "object", "properties": { "prompt": { "type": "string" } }, "required": ["prompt"] });
-        let usual = Map::from_iter([("parameters".to_owned(), prompt)]);
+        let usual = json!({ "parameters": {
+            "type": "object", "properties": { "prompt": { "type": "string" } }, "required": ["prompt"],
+        } });
         let written = tool.get("execution").map_or_else(Json::null, Json::from);
         Some(Binding::configured("image-generator", written, usual))
     }

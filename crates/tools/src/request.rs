@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolgate_egress::{BodyLimit, Client, EgressError, Request, Response, Secrets};
 use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
 use toolgate_kernel::json::Json;
@@ -44,12 +44,8 @@ impl ToolSource for Requests {
             true => "safe",
             false => "never",
         };
-        let usual = Map::from_iter([("retry".to_owned(), retry.into())]);
-        Some(Binding::configured(
-            "request",
-            tool.get("execution")?.into(),
-            usual,
-        ))
+        let config = tool.get("execution")?.into();
+        Some(Binding::configured("request", config, json!({ "retry": retry })))
     }
     async fn call(
         &self,

@@ -284,9 +284,7 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
                 record.agent, record.revision
             ))
         })?;
-    let kit = inner
-        .kit(&compiled, &start.client_tools, start.categories.as_deref())
-        .map_err(|_| StoreError::Corrupt(format!("the client tools of {} do not compile", record.id)))?;
+    let kit = inner.pinned(record.project, &compiled, start).await?;
     let mut run = Run::new(record.id, compiled.agent, kit.toolbox.clone());
     let mut version = first;
     loop {

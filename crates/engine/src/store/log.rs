@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use toolgate_kernel::event::{Entry, Event, Seq, Status};
-use toolgate_kernel::id::{NodeId, RunId, SpaceId};
+use toolgate_kernel::id::{NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
 use super::{IdempotencyRecord, RunRecord, SpaceRecord, StoreError, Wake};
@@ -31,6 +32,12 @@ pub trait Log: Send + Sync {
         };
         Ok(self.run_log(run, first).await?.entries.pop())
     }
+    /// Those of a project's definitions that have these hashes; in no order.
+    async fn definitions(
+        &self,
+        project: ProjectId,
+        hashes: &[String],
+    ) -> Result<Vec<StoredDefinition>, StoreError>;
 }
 
 /// One atomic write to a space's log and to the row of the run it concerns.
@@ -67,6 +74,8 @@ pub enum RunWrite {
         space: Option<Box<SpaceRecord>>,
         /// Refused with `Full` when so many runs stand below its root already.
         family_max: Option<u32>,
+        /// The definitions that it pins, unless a run of this project has stored them already. One that is there stays.
+        definitions: Arc<[StoredDefinition]>,
     },
     /// More events of a run; refused with `Conflict` unless its version and epoch are those given and it is
     /// not final.
@@ -84,6 +93,15 @@ pub enum RunWrite {
         /// What becomes of the lease.
         lease: LeaseWrite,
     },
+}
+
+/// The definition of a tool as runs pin it. Like an agent's configuration it may hold secrets: never shown as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredDefinition {
+    /// SHA-256 of the definition, in hex; unique in its project.
+    pub hash: String,
+    /// The definition, with everything filled in.
+    pub definition: Json,
 }
 
 /// What becomes of a run's lease with an append.

@@ -24,6 +24,8 @@ use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 use uuid::Uuid;
 
+use crate::dice::Dice;
+
 /// An engine at work.
 pub struct World {
     pub engine: Engine,
@@ -42,6 +44,9 @@ pub struct Setup {
     pub clock: Arc<HeldClock>,
     pub node: NodeId,
     pub model: Arc<ScriptedModel>,
+    pub tools: Arc<FakeTools>,
+    /// The configuration of the agents `default` and `helper`, unless they are there.
+    pub agent: Value,
     pub always_evict: bool,
     pub runs_active_max: usize,
 }
@@ -53,6 +58,8 @@ impl Default for Setup {
             clock: Arc::new(HeldClock::new()),
             node: NodeId::new(Uuid::from_u128(1)),
             model: ScriptedModel::new(by_words),
+            tools: Arc::new(FakeTools::default()),
+            agent: agent(),
             always_evict: false,
             runs_active_max: 1_000,
         }
@@ -139,16 +146,19 @@ impl World {
             clock,
             node,
             model,
+            tools,
+            agent,
             always_evict,
             runs_active_max,
         } = setup;
-        let tools = Arc::new(FakeTools::default());
         let records = Arc::new(MemoryStore::new());
         let workspace = Workspace::new(records.clone(), WorkspaceLimits::default());
         let parts = Parts {
             store: store.clone(),
             model: model.clone(),
-            tools: Sources::new(records, workspace).with(tools.clone()),
+            tools: Sources::new(records, workspace)
+                .with(tools.clone())
+                .with(Arc::new(Dice)),
             clock: clock.clone(),
         };
         let name = ModelName {
@@ -187,7 +197,9 @@ impl World {
         retry(|| store.put_project(record.clone())).await;
         for name in ["default", "helper"] {
             let name = name.parse().unwrap();
-            retry(|| engine.put_agent(project(), &name, agent().into())).await;
+            if retry(|| store.agent(project(), &name, None)).await.is_none() {
+                retry(|| engine.put_agent(project(), &name, agent.clone().into())).await;
+            }
         }
         let stop = CancellationToken::new();
         Self {

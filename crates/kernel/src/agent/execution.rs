@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::catalog::Usual;
 use super::{Defaults, Missing};
@@ -11,6 +11,7 @@ use crate::name::BadName;
 use crate::problem::{Problem, Problems, shown};
 use crate::schema::Limits;
 use crate::template::Template;
+use crate::tool::source::members;
 use crate::tool::{
     CHILD_TIMEOUT, CLIENT_DEADLINE, Execution, PromptTool, ResultSchema, TIMEOUT_MAX, Wait, definition,
 };
@@ -132,13 +133,6 @@ fn usual(execution: &Execution) -> Usual {
         }
         Execution::Source(_) => unreachable!("its source says what is usual"),
     })
-}
-
-fn members(object: Value) -> Usual {
-    match object {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
 }
 
 fn waiting_parameters(wait: Wait) -> Value {

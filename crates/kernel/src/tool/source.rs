@@ -41,13 +41,11 @@ pub struct Listed {
 impl Listed {
     /// A tool with the members of a definition (`description`, `parameters`, `outputSchema`, `approval`, …), which hold
     /// where the author of an agent says nothing else. Any change of them counts as another tool.
-    pub fn new(definition: Map<String, Value>) -> Self {
-        let definition = Value::Object(definition);
-        let hash = definition::hash(&definition);
-        let Value::Object(usual) = definition else {
-            unreachable!("made of an object")
-        };
-        Self { usual, hash }
+    pub fn new(definition: Value) -> Self {
+        Self {
+            hash: definition::hash(&definition),
+            usual: members(definition),
+        }
     }
     /// What tells this state of the tool from another.
     pub fn hash(&self) -> &str {
@@ -60,7 +58,7 @@ impl Listed {
 impl From<Action> for Listed {
     fn from(action: Action) -> Self {
         let hash = definition::hash(&action.parameters);
-        let usual = json!({
+        let usual = members(json!({
             "description": action.description,
             "parameters": action.parameters,
             "timeout": action.timeout.as_secs_f64(),
@@ -68,11 +66,16 @@ impl From<Action> for Listed {
                 Retry::Never => "never",
                 Retry::Safe => "safe",
             },
-        });
-        let Value::Object(usual) = usual else {
-            unreachable!("written as an object")
-        };
+        }));
         Self { usual, hash }
+    }
+}
+
+/// The members of an object.
+pub(crate) fn members(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(members) => members,
+        _ => Map::new(),
     }
 }
 
@@ -103,12 +106,12 @@ impl Binding {
         })
     }
     /// A tool that its configuration defines, with members of the definition that hold where the author says nothing else.
-    pub fn configured(tool: impl Into<String>, config: Json, usual: Map<String, Value>) -> Self {
+    pub fn configured(tool: impl Into<String>, config: Json, usual: Value) -> Self {
         Self {
             tool: tool.into(),
             config: Some(config),
             listed: None,
-            usual,
+            usual: members(usual),
         }
     }
 }

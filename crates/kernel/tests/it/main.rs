@@ -4,6 +4,7 @@ mod agent;
 mod agent_tools;
 mod check;
 mod client_tools;
+mod definitions;
 mod events;
 mod history;
 mod hostile;

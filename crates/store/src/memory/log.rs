@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use toolgate_engine::store::{Append, CommitListener, Log, LogOrder, LogPage, LogRange, StoreError};
+use toolgate_engine::store::{
+    Append, CommitListener, Log, LogOrder, LogPage, LogRange, StoreError, StoredDefinition,
+};
 use toolgate_kernel::event::{Entry, Seq};
-use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 
 use super::MemoryStore;
 use crate::text;
@@ -37,6 +39,21 @@ impl Log for MemoryStore {
     }
     async fn space_tail(&self, space: SpaceId) -> Result<Seq, StoreError> {
         Ok(self.state().tail(space))
+    }
+    async fn definitions(
+        &self,
+        project: ProjectId,
+        hashes: &[String],
+    ) -> Result<Vec<StoredDefinition>, StoreError> {
+        let state = self.state();
+        let stored = |hash: &String| {
+            let definition = state.definitions.get(&(project, hash.clone()))?;
+            Some(StoredDefinition {
+                hash: hash.clone(),
+                definition: definition.clone(),
+            })
+        };
+        Ok(hashes.iter().filter_map(stored).collect())
     }
 }
 

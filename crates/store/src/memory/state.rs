@@ -23,6 +23,7 @@ pub(super) struct State {
     pub(super) log: HashMap<SpaceId, Vec<Arc<Entry>>>,
     pub(super) runs: BTreeMap<RunId, RunRecord>,
     pub(super) tokens: HashMap<RunId, u64>,
+    pub(super) definitions: HashMap<(ProjectId, String), Json>,
     pub(super) nodes: HashMap<NodeId, Time>,
     pub(super) spaces: BTreeMap<SpaceId, SpaceRecord>,
     pub(super) entities: HashMap<EntityId, EntityRecord>,
@@ -62,8 +63,17 @@ impl State {
         match run {
             RunWrite::None => {}
             RunWrite::Create {
-                mut record, space, ..
+                mut record,
+                space,
+                definitions,
+                ..
             } => {
+                for stored in definitions.iter() {
+                    let key = (record.project, stored.hash.clone());
+                    self.definitions
+                        .entry(key)
+                        .or_insert_with(|| stored.definition.clone());
+                }
                 entry.run = Some(record.id);
                 record.version = last;
                 record.updated = time;
@@ -123,6 +133,7 @@ impl State {
                 record,
                 space,
                 family_max,
+                ..
             } => {
                 if family_max.is_some_and(|max| self.family(record.root).descendants >= max) {
                     return Err(StoreError::Full);

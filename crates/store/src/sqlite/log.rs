@@ -6,17 +6,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::store::{
-    Append, CommitListener, Log, LogOrder, LogPage, LogRange, RunWrite, StoreError,
+    Append, CommitListener, Log, LogOrder, LogPage, LogRange, RunWrite, StoreError, StoredDefinition,
 };
 use toolgate_engine::usage::Day;
 use toolgate_kernel::event::{Entry, Seq};
-use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
 use super::column::{bounded, change, first, seq};
 use super::fault::Fault;
 use super::session::Session;
-use super::{READ_AT_ONCE, SqliteStore, idempotency, runs, spaces, usage};
+use super::{READ_AT_ONCE, SqliteStore, definitions, idempotency, runs, spaces, usage};
 use crate::text;
 
 #[async_trait]
@@ -38,6 +38,13 @@ impl Log for SqliteStore {
     }
     async fn space_tail(&self, space: SpaceId) -> Result<Seq, StoreError> {
         self.readers.short(|db| tail(db, space))
+    }
+    async fn definitions(
+        &self,
+        project: ProjectId,
+        hashes: &[String],
+    ) -> Result<Vec<StoredDefinition>, StoreError> {
+        self.readers.short(|db| definitions::get(db, project, hashes))
     }
 }
 
@@ -121,6 +128,7 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
             record,
             space,
             family_max,
+            definitions,
         } => {
             if let Some(max) = family_max {
                 runs::check_family(connection, record.root, *max)?;
@@ -134,6 +142,7 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
                 None => runs::admit(connection, record)?,
             };
             runs::create(connection, record, last, lane, append)?;
+            definitions::keep(connection, record.project, definitions)?;
             Ok(Some(record.id))
         }
         &RunWrite::Extend {

@@ -16,6 +16,7 @@ const STEPS: &[(u32, &str)] = &[
     (4, include_str!("../../migrations/sqlite/0004_families.sql")),
     (5, include_str!("../../migrations/sqlite/0005_open_runs.sql")),
     (6, include_str!("../../migrations/sqlite/0006_wakes.sql")),
+    (7, include_str!("../../migrations/sqlite/0007_definitions.sql")),
 ];
 
 const TABLE: &str = "

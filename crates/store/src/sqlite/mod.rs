@@ -2,6 +2,7 @@
 
 mod agents;
 mod column;
+mod definitions;
 mod directory;
 mod entities;
 mod fault;

@@ -389,6 +389,7 @@ fn creation(
         record: Box::new(record),
         space,
         family_max: None,
+        definitions: Default::default(),
     };
     append.idempotency = (id == 5).then(|| IdempotencyRecord {
         request: [id as u8; 32],

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use toolgate_engine::records::{Amendment, Change, NewRecord, Owner, Receipt, Records, Shelf};
 use toolgate_engine::store::{
     Append, Directory, LeaseWrite, Log, RunRecord, RunWrite, Runs, SpaceRecord, Store, StoreError,
+    StoredDefinition,
 };
 use toolgate_engine::usage::{Day, Latency, ToolUse};
 use toolgate_kernel::call::ErrorCode;
@@ -55,6 +56,10 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
     store.heartbeat(node(1), Time(100)).await?;
     let mut begin = create(run_record(run(1), space(1)));
     begin.idempotency = Some(answer("k"));
+    let RunWrite::Create { definitions, .. } = &mut begin.run else {
+        unreachable!()
+    };
+    *definitions = [pinned()].into();
     let begun = store.append(begin).await?;
     store.append(say(space(1), "it's \"quoted\"")).await?;
     store.claim(run(1), node(1), Time(1)).await?;
@@ -94,6 +99,13 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
         ..Amendment::default()
     };
     store.amend_shelf(shelf(), amendment, Time(3)).await
+}
+
+fn pinned() -> StoredDefinition {
+    StoredDefinition {
+        hash: "00ff".into(),
+        definition: serde_json::json!({"name": "search", "description": "Sucht überall."}).into(),
+    }
 }
 
 fn shelf() -> Shelf {
@@ -156,6 +168,9 @@ async fn verify(store: &SqliteStore, version: usize) -> Result<(), StoreError> {
     );
     let found = store.find_records(shelf(), "wolken", 9).await?;
     assert_eq!(found.len(), usize::from(version >= 3));
+    // Runs pin definitions since version 7.
+    let pins = store.definitions(project(1), &["00ff".to_owned()]).await?;
+    assert_eq!(pins, if version >= 7 { vec![pinned()] } else { Vec::new() });
     let receipt = store.receipt(project(1), "call").await?;
     assert_eq!(receipt.is_some(), version >= 3);
     store.ready().await

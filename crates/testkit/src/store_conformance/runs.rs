@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolgate_engine::store::{Append, Family, LANES, RunFilter, RunRecord, RunWrite, Store, StoreError};
+use toolgate_engine::store::{
+    Append, Family, LANES, RunFilter, RunRecord, RunWrite, Store, StoreError, StoredDefinition,
+};
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::time::Time;
@@ -31,6 +33,7 @@ checks![
     a_list_keeps_to_its_project,
     a_family_is_counted_with_what_it_used,
     a_family_grows_no_larger_than_it_may,
+    definitions_are_stored_with_the_run_that_begins_with_them,
 ];
 
 async fn a_new_run_has_the_version_and_time_of_its_first_append(store: Arc<dyn Store>) {
@@ -453,4 +456,47 @@ async fn a_family_grows_no_larger_than_it_may(store: Arc<dyn Store>) {
     assert_eq!(store.family(run(1)).await.stored().descendants, 3);
     refused!(store.append(child(20)).await, StoreError::Full);
     assert_eq!(store.run(run(20)).await.stored(), None);
+}
+
+async fn definitions_are_stored_with_the_run_that_begins_with_them(store: Arc<dyn Store>) {
+    let pinning = |n: u64, stored: &[(&str, &str)]| {
+        let mut append = create(run_record(run(n), space(n)));
+        let RunWrite::Create { definitions, .. } = &mut append.run else {
+            unreachable!("it makes a run")
+        };
+        *definitions = stored
+            .iter()
+            .map(|(hash, words)| definition(hash, words))
+            .collect();
+        append
+    };
+    let hashes = ["a", "b", "c", "d"].map(str::to_owned);
+    assert_eq!(store.definitions(project(1), &hashes).await.stored(), []);
+    store
+        .append(pinning(1, &[("a", "first"), ("b", "second")]))
+        .await
+        .stored();
+    // Stored once: whoever brings the same hash brings the same definition.
+    store
+        .append(pinning(2, &[("b", "other"), ("c", "third")]))
+        .await
+        .stored();
+    refused!(
+        store.append(pinning(1, &[("d", "refused")])).await,
+        StoreError::Exists
+    );
+    let mut found = store.definitions(project(1), &hashes).await.stored();
+    found.sort_by(|one, other| one.hash.cmp(&other.hash));
+    let expected = [("a", "first"), ("b", "second"), ("c", "third")];
+    assert_eq!(found, expected.map(|(hash, words)| definition(hash, words)));
+    let one = store.definitions(project(1), &hashes[1..2]).await.stored();
+    assert_eq!(one, [definition("b", "second")]);
+    assert_eq!(store.definitions(project(2), &hashes).await.stored(), []);
+}
+
+fn definition(hash: &str, words: &str) -> StoredDefinition {
+    StoredDefinition {
+        hash: hash.into(),
+        definition: json!({"name": hash, "description": words}).into(),
+    }
 }

@@ -165,6 +165,7 @@ pub fn create(record: RunRecord) -> Append {
             record: Box::new(record),
             space: None,
             family_max: None,
+            definitions: Default::default(),
         },
         events: vec![text("begins")],
         usage: Vec::new(),

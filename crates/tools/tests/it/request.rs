@@ -1,12 +1,16 @@
 //! `request`: what is sent, when it is sent again, and what the model is told.
 
+use std::sync::OnceLock;
+
 use axum::body::Body;
 use axum::response::Response;
+use proptest::prelude::*;
 use serde_json::{Value, json};
+use toolgate_engine::sources::Sources;
 use toolgate_engine::tools::CallFailure;
 use toolgate_kernel::call::ErrorCode;
 
-use crate::server::{Asked, Server, call, json_answer, request, toolkit, typed};
+use crate::server::{Asked, Server, call, json_answer, read, request, toolkit, typed};
 
 /// What a server at the address `{server}` in `execution` was asked, once.
 async fn sent(execution: Value, input: Value) -> Result<Asked, CallFailure> {
@@ -366,4 +370,67 @@ async fn nobody_there_is_unavailable_and_inside_is_denied() {
         .unwrap_err();
     assert_eq!(failed.code, ErrorCode::PermissionDenied, "{failed}");
     assert!(server.asked().is_empty());
+}
+
+/// What an agent's author may write in `execution`, at random.
+fn odd_execution() -> impl Strategy<Value = Value> {
+    let scalar = prop_oneof![
+        Just(json!(null)),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        prop_oneof![
+            Just("https://{{x}}.example.com/{{y}}".to_owned()),
+            Just("http://{{x}}".to_owned()),
+            Just("POST".to_owned()),
+            Just("/data/0".to_owned()),
+            ".{0,20}",
+        ]
+        .prop_map(Value::from),
+    ];
+    let member = prop_oneof![
+        Just("url".to_owned()),
+        Just("method".to_owned()),
+        Just("headers".to_owned()),
+        Just("query".to_owned()),
+        Just("body".to_owned()),
+        Just("result".to_owned()),
+        Just("attempts".to_owned()),
+        Just("maxBytes".to_owned()),
+        Just("baseUrl".to_owned()),
+        Just("apiKey".to_owned()),
+        Just("model".to_owned()),
+        ".{0,8}",
+    ];
+    scalar.prop_recursive(3, 16, 4, move |inner| {
+        let map = prop::collection::vec((member.clone(), inner.clone()), 0..6);
+        prop_oneof![
+            prop::collection::vec(inner, 0..3).prop_map(Value::Array),
+            map.prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+static SOURCES: OnceLock<Sources> = OnceLock::new();
+
+proptest! {
+    #[test]
+    fn any_configuration_is_read_again_as_it_was_or_refused(execution in odd_execution()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let sources = SOURCES.get_or_init(|| toolkit(&[]));
+        for kind in ["request", "image-generator"] {
+            let config = json!({"tools": [
+                {"name": "t", "description": "A tool.", "executionType": kind, "execution": execution},
+            ]});
+            let read = runtime.block_on(read(sources, &config));
+            match read {
+                Ok(agent) => prop_assert_eq!(agent.tools.len(), 1),
+                Err(problems) => {
+                    prop_assert!(!problems.is_empty());
+                    for problem in problems {
+                        prop_assert!(problem.pointer.starts_with("/tools/0"), "{:?}", problem);
+                    }
+                }
+            }
+        }
+    }
 }

@@ -18,8 +18,9 @@ use toolgate_engine::outbox::Outbox;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
-use toolgate_kernel::agent::{Defaults, Missing, ModelName, ModelSpec, Provider, Secret};
+use toolgate_kernel::agent::{Agent, Defaults, Missing, ModelName, ModelSpec, Provider, Secret};
 use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::problem::Problem;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{Execution, SourceTool};
 use toolgate_store::MemoryStore;
@@ -192,6 +193,15 @@ pub async fn parse(toolkit: &Sources, kind: &str, execution: Value) -> Arc<Sourc
     let config = json!({"tools": [{
         "name": "t", "description": "A tool.", "executionType": kind, "execution": execution,
     }]});
+    let agent = read(toolkit, &config).await.expect("a sound configuration");
+    match &agent.tools.values().next().expect("one tool").execution {
+        Execution::Source(tool) => tool.clone(),
+        other => panic!("not of a source: {other:?}"),
+    }
+}
+
+/// Reads an agent's configuration.
+pub async fn read(toolkit: &Sources, config: &Value) -> Result<Agent, Vec<Problem>> {
     let defaults = Defaults {
         model: ModelSpec {
             name: ModelName {
@@ -209,11 +219,7 @@ pub async fn parse(toolkit: &Sources, kind: &str, execution: Value) -> Arc<Sourc
         missing: Missing::Refused,
     };
     let name = "worker".parse().expect("a name");
-    let agent = toolgate_kernel::agent::parse(&name, &config, &defaults).expect("a sound configuration");
-    match &agent.tools.values().next().expect("one tool").execution {
-        Execution::Source(tool) => tool.clone(),
-        other => panic!("not of a source: {other:?}"),
-    }
+    toolgate_kernel::agent::parse(&name, config, &defaults)
 }
 
 /// The call that every test makes.
