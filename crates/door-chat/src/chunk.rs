@@ -5,6 +5,8 @@ use toolgate_http::stream::on_one_line;
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::json::Json;
 
+use crate::ui_event::PartKind;
+
 /// One chunk on its way out.
 pub(crate) struct Chunk<'a> {
     out: &'a mut Vec<u8>,
@@ -14,9 +16,17 @@ pub(crate) struct Chunk<'a> {
 impl<'a> Chunk<'a> {
     /// `{"type": kind`.
     pub fn new(out: &'a mut Vec<u8>, kind: &str) -> Self {
+        Self::typed(out, kind, "")
+    }
+    /// A chunk of a text or reasoning part: `{"type": kind-event`.
+    pub fn of_part(out: &'a mut Vec<u8>, kind: PartKind, event: &str) -> Self {
+        Self::typed(out, kind.as_str(), event)
+    }
+    fn typed(out: &'a mut Vec<u8>, kind: &str, suffix: &str) -> Self {
         let start = out.len();
         out.extend_from_slice(br#"data: {"type":""#);
         out.extend_from_slice(kind.as_bytes());
+        out.extend_from_slice(suffix.as_bytes());
         out.push(b'"');
         Self { out, start }
     }

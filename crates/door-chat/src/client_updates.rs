@@ -1,4 +1,5 @@
-//! What a posted conversation says of calls that are open. Everything else in it is a claim that nobody takes.
+//! What a posted conversation says of calls that are open: results, and decisions on approvals. The rest of it is the
+//! client's claim, and the log is what counts.
 
 use std::collections::HashSet;
 
@@ -7,7 +8,6 @@ use toolgate_engine::intake::{Decision, IntakeError, Submission};
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
 use toolgate_http::ui_message::{AnyText, CallPart, ChatMessage, ChatRole};
-use toolgate_kernel::event::{Entry, Event, Seq};
 use toolgate_kernel::id::{ApprovalId, CallId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::Problem;
@@ -17,7 +17,7 @@ const ERROR_CHARS_MAX: usize = 10_000;
 
 /// What the client says of one call.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Word {
+enum Update {
     Result(Submission),
     Decision(ApprovalId, Decision),
 }
@@ -25,7 +25,7 @@ pub(crate) enum Word {
 /// What the client says of the calls of the last step it has seen.
 #[derive(Debug, Default)]
 pub(crate) struct ClientUpdates {
-    pub words: Vec<(CallId, Word)>,
+    updates: Vec<(CallId, Update)>,
     /// Every call of that step.
     pub calls: HashSet<CallId>,
 }
@@ -44,7 +44,9 @@ impl ClientUpdates {
                 continue;
             };
             updates.calls.insert(call);
-            updates.words.extend(said(part, call).map(|word| (call, word)));
+            updates
+                .updates
+                .extend(update_of(part, call).map(|update| (call, update)));
         }
         for message in &messages[last + 1..] {
             let result = message.result().filter(|_| message.role == ChatRole::Tool);
@@ -53,8 +55,8 @@ impl ClientUpdates {
             {
                 updates.calls.insert(call);
                 updates
-                    .words
-                    .push((call, Word::Result(Submission::Output(output))));
+                    .updates
+                    .push((call, Update::Result(Submission::Output(output))));
             }
         }
         updates
@@ -67,17 +69,25 @@ impl ClientUpdates {
         (mine && door.access.reach_run(who, run, "run").await.ok()? == space).then_some(run)
     }
 
+    /// The result, when there is nothing but one result for the one call of the step.
+    pub fn lone_result(&self) -> Option<(CallId, Submission)> {
+        match self.updates.as_slice() {
+            [(call, Update::Result(result))] if self.calls.len() == 1 => Some((*call, result.clone())),
+            _ => None,
+        }
+    }
+
     /// Gives them to the run. What is settled already stays as it is: the client learns of it by what follows.
     pub async fn submit(self, door: &Shared, who: &Principal) -> Result<(), Refusal> {
-        for (call, word) in self.words {
-            let answer = match word {
-                Word::Result(submission) => submit(door, call, submission).await,
-                Word::Decision(approval, decision) => {
+        for (call, update) in self.updates {
+            let submitted = match update {
+                Update::Result(submission) => submit(door, call, submission).await,
+                Update::Decision(approval, decision) => {
                     let decided = door.engine.decide(approval, decision, who.entity()).await;
                     decided.map(|_| ())
                 }
             };
-            match answer {
+            match submitted {
                 Ok(()) => {}
                 Err(error) if is_too_late(&error) => {}
                 Err(error) => return Err(error.into()),
@@ -123,7 +133,7 @@ pub(crate) fn is_too_late(error: &IntakeError) -> bool {
     }
 }
 
-fn said(part: &CallPart, call: CallId) -> Option<Word> {
+fn update_of(part: &CallPart, call: CallId) -> Option<Update> {
     let state = part.state.as_ref().map_or("", |state| state.0.as_str());
     let ours = part.provider_executed == Some(true);
     match (state, &part.approval) {
@@ -135,12 +145,11 @@ fn said(part: &CallPart, call: CallId) -> Option<Word> {
             };
             // The question must be about this very call: whether the client may reach its run is asked by the call.
             let approval: ApprovalId = approval.id.0.parse().ok()?;
-            let own = (approval.run, approval.number) == (call.run, call.number);
-            own.then_some(Word::Decision(approval, decision))
+            (approval.call() == call).then_some(Update::Decision(approval, decision))
         }
         ("output-available", _) if !ours && part.preliminary != Some(true) => {
             let output = part.output.clone().unwrap_or_else(Json::null);
-            Some(Word::Result(Submission::Output(output)))
+            Some(Update::Result(Submission::Output(output)))
         }
         ("output-error", _) if !ours => {
             let words = part
@@ -148,33 +157,8 @@ fn said(part: &CallPart, call: CallId) -> Option<Word> {
                 .as_ref()
                 .map_or("the tool failed", AnyText::as_str);
             let words = words.chars().take(ERROR_CHARS_MAX).collect();
-            Some(Word::Result(Submission::Error(words)))
+            Some(Update::Result(Submission::Error(words)))
         }
         _ => None,
     }
-}
-
-/// The calls of a run that have ended.
-pub(crate) fn settled_in(log: &[Entry]) -> HashSet<CallId> {
-    let events = log.iter().flat_map(Entry::placed);
-    let settled = events.filter_map(|(_, event)| match event {
-        Event::ToolOutputAvailable(e) => Some(e.tool_call_id),
-        Event::ToolOutputError(e) => Some(e.tool_call_id),
-        Event::ToolOutputDenied(e) => Some(e.tool_call_id),
-        _ => None,
-    });
-    settled.collect()
-}
-
-/// Just before the first thing that became of these calls.
-pub(crate) fn place_before(log: &[Entry], calls: &HashSet<CallId>) -> Option<Seq> {
-    let placed = log.iter().flat_map(Entry::placed);
-    let became = placed.filter(|(_, event)| match event {
-        Event::ToolApprovalResponse(e) => calls.contains(&e.tool_call_id),
-        Event::ToolOutputAvailable(e) => calls.contains(&e.tool_call_id),
-        Event::ToolOutputError(e) => calls.contains(&e.tool_call_id),
-        Event::ToolOutputDenied(e) => calls.contains(&e.tool_call_id),
-        _ => false,
-    });
-    became.map(|(seq, _)| Seq(seq.0 - 1)).min()
 }

@@ -1,14 +1,18 @@
 //! The chat door: the AI SDK's UI message stream over the same runs. A chat is a space; a turn of it is a run that
 //! may pause for the client and goes on with the next request. Holds no run state.
 //!
-//! Start with `routes` and `chat`; then `body` (what comes in), `client_updates` (what of it counts), `ui_stream`
-//! (what goes out) and `ui_history` (a chat that is read again).
+//! Start with `routes` and `turn`; then `body` (what comes in), `client_updates` (what of it counts), `follow` (from
+//! where the run is streamed), `ui_stream` (what goes out) and `ui_history` (a chat that is read again).
 
 mod body;
 mod chat;
 mod chunk;
 mod client_updates;
+mod follow;
+mod resume;
 mod routes;
+mod turn;
+mod ui_event;
 mod ui_history;
 mod ui_stream;
 

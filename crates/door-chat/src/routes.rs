@@ -18,8 +18,9 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::body::ChatTurn;
-use crate::chat::{read, resumed, take};
-use crate::ui_history::ChatPast;
+use crate::resume::resume_answer;
+use crate::turn::handle_turn;
+use crate::ui_history::{ChatPast, read_history};
 
 /// A turn of a chat with the project's `default` agent, as a UI message stream.
 #[utoipa::path(
@@ -38,7 +39,7 @@ pub(crate) async fn post_default(
     Untyped(turn): Untyped<ChatTurn>,
 ) -> Result<Response, Refusal> {
     let agent = default_agent();
-    take(&door, who, agent, &query, turn).await
+    handle_turn(&door, who, agent, &query, turn).await
 }
 
 /// A turn of a chat, as a UI message stream.
@@ -64,7 +65,7 @@ pub(crate) async fn post(
     query: Query,
     Untyped(turn): Untyped<ChatTurn>,
 ) -> Result<Response, Refusal> {
-    take(&door, who, agent, &query, turn).await
+    handle_turn(&door, who, agent, &query, turn).await
 }
 
 /// The answer under way in a chat, from its beginning or from a cursor; 204 when there is none.
@@ -91,7 +92,7 @@ pub(crate) async fn resume(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, Refusal> {
-    resumed(&door, who, agent, &chat, &headers, &query).await
+    resume_answer(&door, who, agent, &chat, &headers, &query).await
 }
 
 /// What was said in a chat, as the messages that a client begins with. The answer that is under way is left out: its
@@ -109,7 +110,7 @@ pub(crate) async fn messages(
     Caller(who): Caller,
     At((agent, chat)): At<(AgentName, String)>,
 ) -> Result<Answered<ChatPast>, Refusal> {
-    read(&door, who, agent, chat).await
+    read_history(&door, who, agent, chat).await
 }
 
 /// The same for the project's `default` agent.
@@ -123,7 +124,7 @@ pub(crate) async fn messages_default(
     Caller(who): Caller,
     At(chat): At<String>,
 ) -> Result<Answered<ChatPast>, Refusal> {
-    read(&door, who, default_agent(), chat).await
+    read_history(&door, who, default_agent(), chat).await
 }
 
 /// The same for the project's `default` agent.
@@ -150,7 +151,7 @@ pub(crate) async fn resume_default(
     query: Query,
 ) -> Result<Response, Refusal> {
     let agent = default_agent();
-    resumed(&door, who, agent, &chat, &headers, &query).await
+    resume_answer(&door, who, agent, &chat, &headers, &query).await
 }
 
 /// A version of the AI SDK's UI message stream.

@@ -3,15 +3,28 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use toolgate_kernel::event::{Entry, Event, ToolRef};
+use serde_json::{Value, json};
+use toolgate_access::Principal;
+use toolgate_engine::store::LogRange;
+use toolgate_http::Shared;
+use toolgate_http::answer::{Answer as Answered, ok};
+use toolgate_http::problem::Refusal;
+use toolgate_kernel::call::{Call, CallState, ErrorCode, Outcome};
+use toolgate_kernel::event::{Entry, Event};
 use toolgate_kernel::id::{CallId, RunId};
-use toolgate_kernel::message::Part;
-use toolgate_kernel::tool::Placement;
+use toolgate_kernel::message::{Message, Part};
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::run::{RunState, Verdict};
 use toolgate_kernel::view::{Audience, view};
 use utoipa::ToSchema;
 
-use crate::ui_stream::answer_id;
+use crate::chat::{last_run, space_of};
+use crate::ui_event::{ERROR_WITHHELD, UiEvent, answer_id, is_ours};
+
+/// Newest entries of a chat that its messages are made of.
+const PAST_ENTRIES_MAX: usize = 20_000;
+/// Bytes of them; the entry that goes beyond is still told.
+const PAST_BYTES_MAX: usize = 4 << 20;
 
 /// A chat as it stands.
 #[derive(Serialize, ToSchema)]
@@ -31,157 +44,166 @@ pub(crate) struct PastMessage {
     /// The pieces.
     #[schema(value_type = Vec<Object>)]
     parts: Vec<Value>,
-    #[serde(skip)]
-    run: Option<RunId>,
 }
 
-/// The messages that these entries tell. `open` is the run whose answer is under way.
+/// What was said in a chat.
+pub(crate) async fn read_history(
+    door: &Shared,
+    who: Principal,
+    agent: AgentName,
+    chat: String,
+) -> Result<Answered<ChatPast>, Refusal> {
+    let space = space_of(door, &who, &chat).await?;
+    let last = last_run(door, &who, space, &agent).await?;
+    let open = last.filter(|run| !run.status.is_final()).map(|run| run.id);
+    let newest = LogRange {
+        limit: PAST_ENTRIES_MAX,
+        bytes: PAST_BYTES_MAX,
+        ..LogRange::newest()
+    };
+    let mut log = door.engine.space_log(space, newest).await?.entries;
+    log.reverse();
+    let messages = messages(&log, who.audience(), open);
+    Ok(ok(ChatPast { id: chat, messages }))
+}
+
+/// The messages that these entries hold. `open` is the run whose answer is under way.
 pub(crate) fn messages(log: &[Entry], audience: Audience, open: Option<RunId>) -> Vec<PastMessage> {
-    let mut past = Past::default();
+    let mut history = History::default();
     for entry in log {
-        for event in &entry.events {
-            if let Some(seen) = view(event, audience) {
-                past.apply(entry.run, &seen);
+        for (seq, event) in entry.placed() {
+            let Some(seen) = view(event, audience) else {
+                continue;
+            };
+            if let Some(run) = entry.run {
+                let run = history.runs.entry(run).or_default();
+                run.state.apply(&seen, seq, entry.time);
             }
+            history.add(entry.run, &seen);
         }
     }
-    if let Some(open) = open {
-        let last = past.newest(Some(open));
-        last.map(|last| past.messages.remove(last));
-    }
-    past.messages.retain(|message| !message.parts.is_empty());
-    past.messages
+    history.into_messages(open)
+}
+
+/// Messages in the making. A call becomes a part at the end, when it is known what became of it.
+#[derive(Default)]
+struct History {
+    drafts: Vec<Draft>,
+    runs: HashMap<RunId, RunDraft>,
+}
+
+struct Draft {
+    id: String,
+    role: &'static str,
+    run: Option<RunId>,
+    pieces: Vec<Piece>,
+}
+
+enum Piece {
+    Part(Value),
+    Call(CallId),
 }
 
 #[derive(Default)]
-struct Past {
-    messages: Vec<PastMessage>,
-    /// The answer in which a run's step began.
-    steps: HashMap<RunId, usize>,
+struct RunDraft {
+    state: RunState,
+    /// The run's newest answer, by its index.
+    newest: Option<usize>,
+    /// The answer in which its step began.
+    step: Option<usize>,
 }
 
-impl Past {
-    fn apply(&mut self, run: Option<RunId>, event: &Event) {
-        match event {
-            Event::Said(e) => {
-                self.messages.push(PastMessage {
-                    id: e.message.message_id.to_string(),
-                    role: "user",
-                    parts: e.message.parts.iter().map(piece).collect(),
-                    run: None,
+impl History {
+    fn add(&mut self, run: Option<RunId>, event: &Event) {
+        match UiEvent::of(event) {
+            UiEvent::Message(message) => self.add_message(run, message),
+            UiEvent::StepStart => {
+                let newest = self.run(run).and_then(|run| {
+                    run.step = run.newest.or(run.step);
+                    run.newest
                 });
-                self.messages.extend(run.map(|run| PastMessage {
-                    id: answer_id(e.message.message_id),
-                    role: "assistant",
-                    parts: Vec::new(),
-                    run: Some(run),
-                }));
+                self.push(newest, Piece::Part(json!({"type": "step-start"})));
             }
-            Event::StepStart(_) => {
-                if let (Some(run), Some(newest)) = (run, self.newest(run)) {
-                    self.steps.insert(run, newest);
-                }
-                self.add(run, json!({"type": "step-start"}));
+            // Text goes with the answer in which its step began, a call with the newest, as in the stream.
+            UiEvent::PartEnd(kind, _, text) => {
+                let part = json!({"type": kind.as_str(), "text": text, "state": "done"});
+                let began = self.run(run).and_then(|run| run.step.or(run.newest));
+                self.push(began, Piece::Part(part));
             }
-            Event::TextEnd(e) => self.say(run, json!({"type": "text", "text": e.text, "state": "done"})),
-            Event::ReasoningEnd(e) => {
-                self.say(run, json!({"type": "reasoning", "text": e.text, "state": "done"}));
+            UiEvent::Input(input) => {
+                let newest = self.run(run).and_then(|run| run.newest);
+                self.push(newest, Piece::Call(input.tool.call));
             }
-            Event::ToolInputAvailable(e) => {
-                let input = e.input.as_ref().map_or(json!({}), |input| input.to_value());
-                let mut part = json!({
-                    "type": format!("tool-{}", e.tool_name), "toolCallId": e.tool_call_id,
-                    "state": "input-available", "input": input,
-                });
-                if e.placement != Placement::Client {
-                    part["providerExecuted"] = true.into();
-                }
-                self.add(run, part);
-            }
-            Event::ToolApprovalRequest(e) => self.change(&e.tool(), |part| {
-                part.insert("state".into(), "approval-requested".into());
-                part.insert("approval".into(), json!({"id": e.approval_id}));
-            }),
-            Event::ToolApprovalResponse(e) => self.change(&e.tool(), |part| {
-                part.insert("state".into(), "approval-responded".into());
-                let approval = json!({"id": e.approval_id, "approved": e.approved});
-                part.insert("approval".into(), approval);
-                if let Some(input) = &e.input {
-                    part.insert("input".into(), input.to_value());
-                }
-            }),
-            Event::ToolOutputAvailable(e) => self.change(&e.tool(), |part| {
-                part.insert("state".into(), "output-available".into());
-                let output = e.output.as_ref().map_or(Value::Null, |output| output.to_value());
-                part.insert("output".into(), output);
-            }),
-            Event::ToolOutputError(e) => self.change(&e.tool(), |part| {
-                let words = e.error_text.as_deref().unwrap_or("the tool failed");
-                part.insert("state".into(), "output-error".into());
-                part.insert("errorText".into(), words.into());
-            }),
-            Event::ToolOutputDenied(e) => self.change(&e.tool(), |part| {
-                part.insert("state".into(), "output-denied".into());
-            }),
-            Event::RunStart(_)
-            | Event::StepRetry(_)
-            | Event::TextStart(_)
-            | Event::TextDelta(_)
-            | Event::ReasoningStart(_)
-            | Event::ReasoningDelta(_)
-            | Event::ToolInputStart(_)
-            | Event::ToolInputDelta(_)
-            | Event::ToolExecuting(_)
-            | Event::ToolReleased(_)
-            | Event::ToolProgress(_)
-            | Event::StepFinish(_)
-            | Event::RunStatus(_)
-            | Event::RunFinish(_)
-            | Event::Notification(_)
-            | Event::Opaque(_) => {}
+            // What became of a call is told by the run's state.
+            UiEvent::ApprovalRequest(_) | UiEvent::ApprovalResponse(_) | UiEvent::Settled(..) => {}
+            UiEvent::StepRetry
+            | UiEvent::StepFinish
+            | UiEvent::PartStart(..)
+            | UiEvent::PartDelta(..)
+            | UiEvent::InputStart(_)
+            | UiEvent::InputDelta(..)
+            | UiEvent::Progress(..)
+            | UiEvent::RunFinish(_)
+            | UiEvent::Other => {}
         }
     }
 
-    /// The run's newest answer.
-    fn newest(&self, run: Option<RunId>) -> Option<usize> {
-        let is_of_run = |message: &PastMessage| message.run.is_some() && message.run == run;
-        self.messages.iter().rposition(is_of_run)
-    }
-
-    /// One more piece of the run's newest answer.
-    fn add(&mut self, run: Option<RunId>, part: Value) {
-        if let Some(answer) = self.newest(run) {
-            self.messages[answer].parts.push(part);
+    fn add_message(&mut self, run: Option<RunId>, message: &Message) {
+        self.drafts.push(Draft {
+            id: message.message_id.to_string(),
+            role: "user",
+            run: None,
+            pieces: message
+                .parts
+                .iter()
+                .map(|part| Piece::Part(user_part(part)))
+                .collect(),
+        });
+        if let Some(draft) = run.and_then(|run| self.runs.get_mut(&run)) {
+            draft.newest = Some(self.drafts.len());
+            self.drafts.push(Draft {
+                id: answer_id(message.message_id),
+                role: "assistant",
+                run,
+                pieces: Vec::new(),
+            });
         }
     }
 
-    /// One more piece of the answer in which the step began.
-    fn say(&mut self, run: Option<RunId>, part: Value) {
-        let began = run.and_then(|run| self.steps.get(&run)).copied();
-        if let Some(answer) = began.or_else(|| self.newest(run)) {
-            self.messages[answer].parts.push(part);
+    fn run(&mut self, run: Option<RunId>) -> Option<&mut RunDraft> {
+        self.runs.get_mut(&run?)
+    }
+
+    fn push(&mut self, answer: Option<usize>, piece: Piece) {
+        if let Some(answer) = answer {
+            self.drafts[answer].pieces.push(piece);
         }
     }
 
-    /// Something became of a call, in whichever answer it stands.
-    fn change(&mut self, tool: &ToolRef, change: impl FnOnce(&mut Map<String, Value>)) {
-        let mut parts = self
-            .messages
-            .iter_mut()
-            .rev()
-            .flat_map(|message| message.parts.iter_mut().rev());
-        let part = parts.find(|part| is_of(part, tool.call));
-        if let Some(part) = part.and_then(Value::as_object_mut) {
-            change(part);
-        }
+    fn into_messages(self, open: Option<RunId>) -> Vec<PastMessage> {
+        let Self { drafts, runs } = self;
+        let under_way = open.and_then(|open| runs.get(&open)?.newest);
+        let told = drafts
+            .into_iter()
+            .enumerate()
+            .filter(|(index, draft)| Some(*index) != under_way && !draft.pieces.is_empty());
+        told.map(|(_, draft)| {
+            let state = draft.run.and_then(|run| runs.get(&run)).map(|run| &run.state);
+            let parts = draft.pieces.into_iter().filter_map(|piece| match piece {
+                Piece::Part(part) => Some(part),
+                Piece::Call(call) => state.and_then(|state| Some(call_part(state.call(call)?, state))),
+            });
+            PastMessage {
+                id: draft.id,
+                role: draft.role,
+                parts: parts.collect(),
+            }
+        })
+        .collect()
     }
 }
 
-fn is_of(part: &Value, call: CallId) -> bool {
-    part["toolCallId"].as_str().and_then(|id| id.parse().ok()) == Some(call)
-}
-
-fn piece(part: &Part) -> Value {
+fn user_part(part: &Part) -> Value {
     match part {
         Part::Text { text } => json!({"type": "text", "text": text}),
         Part::Image { url, media_type } => {
@@ -189,4 +211,60 @@ fn piece(part: &Part) -> Value {
             json!({"type": "file", "url": url, "mediaType": media})
         }
     }
+}
+
+/// A call as it stands.
+fn call_part(call: &Call, run: &RunState) -> Value {
+    let decision = run.decision(call.tool.call.approval());
+    let mut part = json!({
+        "type": format!("tool-{}", call.tool.name),
+        "toolCallId": call.tool.call,
+        "state": "input-available",
+        "input": call.input.as_ref().map_or(json!({}), |input| input.to_value()),
+    });
+    if is_ours(&call.tool) {
+        part["providerExecuted"] = true.into();
+    }
+    if call.asked {
+        part["approval"] = match decision {
+            Some(decision) => json!({
+                "id": decision.approval,
+                "approved": matches!(decision.verdict, Verdict::Approve(_)),
+            }),
+            None => json!({"id": call.tool.call.approval()}),
+        };
+    }
+    let was_denied = decision.is_some_and(|decision| matches!(decision.verdict, Verdict::Deny(_)));
+    let state = match &call.state {
+        CallState::AwaitsApproval { .. } => "approval-requested",
+        CallState::Settled(settled) => match &settled.outcome {
+            Outcome::Output(output) => {
+                part["output"] = output.to_value();
+                "output-available"
+            }
+            Outcome::Error {
+                code: ErrorCode::Denied,
+                ..
+            } if was_denied => "output-denied",
+            Outcome::Error { message, .. } => {
+                let words = if call.is_redacted() {
+                    ERROR_WITHHELD
+                } else {
+                    message
+                };
+                part["errorText"] = words.into();
+                "output-error"
+            }
+        },
+        CallState::Ready
+        | CallState::Executing
+        | CallState::Delegated { .. }
+        | CallState::Paused(_)
+        | CallState::Open { .. } => match decision {
+            Some(_) => "approval-responded",
+            None => "input-available",
+        },
+    };
+    part["state"] = state.into();
+    part
 }

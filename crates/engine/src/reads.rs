@@ -1,6 +1,5 @@
 //! What doors read of runs and logs. Whether the caller may is the door's question to `toolgate_access`, asked before.
 
-use toolgate_kernel::event::Entry;
 use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 use toolgate_kernel::run::RunState;
 use toolgate_kernel::view::Audience;
@@ -24,11 +23,6 @@ impl Engine {
     /// A page of a space's log.
     pub async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<LogPage, StoreError> {
         self.inner.store.space_log(space, range).await
-    }
-    /// Every entry of a run's log, for what cannot be folded page by page.
-    pub async fn whole_run_log(&self, run: RunId) -> Result<Vec<Entry>, StoreError> {
-        let pages = Pages::of_run(run, LogRange::default());
-        pages.all(&*self.inner.store).await
     }
     /// Whether the store would take a write now.
     pub async fn ready(&self) -> Result<(), StoreError> {

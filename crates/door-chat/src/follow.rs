@@ -1,0 +1,185 @@
+//! The responses that stream a run: from a message, from what became of calls, or from a cursor.
+
+use std::collections::HashSet;
+
+use axum::response::Response;
+use http::{HeaderName, HeaderValue, StatusCode};
+use toolgate_engine::feed::{Scope, Subscription};
+use toolgate_engine::intake::{IntakeError, Posted, Submission};
+use toolgate_engine::store::RunRecord;
+use toolgate_http::Shared;
+use toolgate_http::problem::Refusal;
+use toolgate_http::stream::{Follow, Mark, Until};
+use toolgate_kernel::call::CallState;
+use toolgate_kernel::event::Seq;
+use toolgate_kernel::id::{CallId, RunId, SpaceId};
+use toolgate_kernel::run::RunState;
+
+use crate::chat::Chat;
+use crate::chunk::Place;
+use crate::client_updates::{ClientUpdates, is_too_late, refused};
+use crate::resume::Cursor;
+use crate::ui_stream::{StartAt, UiStream};
+
+/// Says that the body is a UI message stream.
+const STREAM_VERSION: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
+/// What the cursor transport of the AI SDK asks for the rest by.
+const WORKFLOW_RUN: HeaderName = HeaderName::from_static("x-workflow-run-id");
+/// An answer begins with these however it is told: `start`, `start-step`, `data-run`.
+const FIXED_CHUNKS: usize = 3;
+
+impl Chat {
+    /// The answer to a message that was just stored.
+    pub fn follow_message(
+        self,
+        door: &Shared,
+        posted: Posted,
+        events: Option<Subscription>,
+    ) -> Result<Response, Refusal> {
+        let (Some(run), Some(events)) = (posted.run_id, events) else {
+            return Err(Refusal::not_found("answer"));
+        };
+        door.access.remember(self.who.project, run, posted.space_id);
+        let mark = match posted.repeated {
+            true => Mark::Present,
+            false => Mark::Said(posted.message_id),
+        };
+        let follow = self.follow(run, posted.space_id, posted.seq, mark);
+        let from = StartAt::Message(posted.message_id);
+        let stream = UiStream::new(&follow, run, self.dialect, from, HashSet::new());
+        Ok(respond(door, follow, events, stream))
+    }
+
+    /// Submits the client's updates, and streams what follows from them.
+    pub async fn follow_updates(
+        self,
+        door: &Shared,
+        run: RunId,
+        space: SpaceId,
+        updates: ClientUpdates,
+    ) -> Result<Response, Refusal> {
+        if let Some((call, result)) = updates.lone_result() {
+            return self.follow_result(door, space, call, result).await;
+        }
+        let calls = updates.calls.clone();
+        updates.submit(door, &self.who).await?;
+        self.follow_calls(door, run, space, &calls).await
+    }
+
+    /// The usual case: one result for the one call of a step. Submitted and followed in one go, so that the run's log
+    /// is not read.
+    async fn follow_result(
+        self,
+        door: &Shared,
+        space: SpaceId,
+        call: CallId,
+        result: Submission,
+    ) -> Result<Response, Refusal> {
+        let calls = HashSet::from([call]);
+        let mut submitted = door.engine.submit_and_follow(call, result).await;
+        if let Err(IntakeError::Invalid(problems)) = &submitted {
+            submitted = door.engine.submit_and_follow(call, refused(problems)).await;
+        }
+        match submitted {
+            Ok((receipt, events)) => {
+                let after = Seq(receipt.seq.0 - 1);
+                let follow = self.follow(call.run, space, after, Mark::Moved);
+                let from = StartAt::Place(Place::after(after));
+                let stream = UiStream::new(&follow, call.run, self.dialect, from, calls);
+                Ok(respond(door, follow, events, stream))
+            }
+            Err(error) if is_too_late(&error) => self.follow_calls(door, call.run, space, &calls).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What became of these calls, and all that followed.
+    async fn follow_calls(
+        self,
+        door: &Shared,
+        run: RunId,
+        space: SpaceId,
+        calls: &HashSet<CallId>,
+    ) -> Result<Response, Refusal> {
+        let state = door.engine.run_state(run, self.who.audience()).await?;
+        let place = place_before(&state, calls).unwrap_or(state.seq());
+        let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
+        let follow = self.follow(run, space, Seq(0), Mark::Present);
+        let from = StartAt::Place(Place::after(place));
+        let stream = UiStream::new(&follow, run, self.dialect, from, HashSet::new()).with_state(state);
+        Ok(respond(door, follow, events, stream))
+    }
+
+    /// A run's last answer, from its beginning or from where the client says.
+    pub async fn follow_last_answer(
+        self,
+        door: &Shared,
+        run: &RunRecord,
+        cursor: Option<Cursor>,
+    ) -> Result<Response, Refusal> {
+        let audience = self.who.audience();
+        let state = door.engine.run_state(run.id, audience).await?;
+        let last = state.messages().last().copied();
+        let message = last.ok_or_else(|| Refusal::not_found("answer"))?;
+        let after = Seq(message.seq.0 - 1);
+        let from = match cursor {
+            None => StartAt::Message(message.id),
+            Some(Cursor::Index(seen)) => StartAt::Index(message.id, seen),
+            Some(Cursor::Place(place)) => StartAt::Place(place),
+        };
+        let events = door.engine.subscribe(Scope::Run(run.id), after).await?;
+        // Looked up after subscribing: a reply that ends from now on is streamed delta by delta.
+        if let StartAt::Index(_, seen) = from
+            && seen > FIXED_CHUNKS
+            && door
+                .engine
+                .run_state(run.id, audience)
+                .await?
+                .has_replied_since(&message)
+        {
+            return Err(uncountable());
+        }
+        let follow = self.follow(run.id, run.space, after, Mark::Present);
+        let stream = UiStream::new(&follow, run.id, self.dialect, from, HashSet::new()).with_state(state);
+        Ok(respond(door, follow, events, stream))
+    }
+
+    fn follow(&self, run: RunId, space: SpaceId, after: Seq, mark: Mark) -> Follow {
+        Follow {
+            who: self.who,
+            run: Some(run),
+            space,
+            after,
+            until: Until::Pause(mark),
+        }
+    }
+}
+
+fn respond(door: &Shared, follow: Follow, events: Subscription, stream: UiStream) -> Response {
+    let run = follow.run.map(|run| run.to_string()).unwrap_or_default();
+    let mut response = follow.respond(door, events, stream);
+    let headers = response.headers_mut();
+    headers.insert(STREAM_VERSION, HeaderValue::from_static("v1"));
+    headers.insert(WORKFLOW_RUN, HeaderValue::try_from(run).expect("an id is ASCII"));
+    response
+}
+
+/// Just before the first thing that became of these calls.
+fn place_before(run: &RunState, calls: &HashSet<CallId>) -> Option<Seq> {
+    let became = calls.iter().flat_map(|call| {
+        let decided = run.decision(call.approval()).map(|decision| decision.seq);
+        let settled = match run.call(*call).map(|call| &call.state) {
+            Some(CallState::Settled(settled)) => Some(settled.seq),
+            _ => None,
+        };
+        decided.into_iter().chain(settled)
+    });
+    became.min().map(|seq| Seq(seq.0 - 1))
+}
+
+/// Going on by a guess would lose words or tell them twice.
+fn uncountable() -> Refusal {
+    let detail = "a step of this answer has ended and is told in fewer chunks than it was streamed in; come back \
+                  with the last id: as Last-Event-ID, or read the answer anew with startIndex=0";
+    Refusal::new(StatusCode::GONE, "FOLDED", detail)
+}

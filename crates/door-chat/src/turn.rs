@@ -1,0 +1,204 @@
+//! A turn of a chat: what the client says of open calls is submitted, its message is posted, and the answer is
+//! followed.
+
+use axum::response::Response;
+use sha2::{Digest, Sha256};
+use toolgate_access::Principal;
+use toolgate_engine::feed::Subscription;
+use toolgate_engine::intake::{Answer, Post, PostError, Posted};
+use toolgate_http::Shared;
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::Query;
+use toolgate_http::ui_message::{ChatMessage, ChatRole, earlier};
+use toolgate_http::wire::TextOr;
+use toolgate_kernel::agent::History;
+use toolgate_kernel::history::Earlier;
+use toolgate_kernel::id::{MessageId, SpaceId};
+use toolgate_kernel::message::{Message, Part};
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::problem::Problem;
+use toolgate_kernel::tool::ClientTool;
+use uuid::Uuid;
+
+use crate::body::{ChatTurn, Trigger};
+use crate::chat::{Chat, dialect_of, owner, space_of};
+use crate::client_updates::ClientUpdates;
+
+/// Answers one posted turn.
+pub(crate) async fn handle_turn(
+    door: &Shared,
+    who: Principal,
+    agent: AgentName,
+    query: &Query,
+    body: ChatTurn,
+) -> Result<Response, Refusal> {
+    let turn = Turn::read(door, who, agent, query, body).await?;
+    let updates = ClientUpdates::of(&turn.messages);
+    let Some(parts) = turn.new_message()? else {
+        return turn.go_on(door, updates).await;
+    };
+    // Everything of the request is sound: only now may it change something.
+    turn.submit_to_open_run(door, updates).await?;
+    let history = turn.history(door).await?;
+    let (posted, events) = post(door, turn.post(parts, history)).await?;
+    turn.chat.follow_message(door, posted, events)
+}
+
+/// A turn as it was posted, checked and not yet acted upon.
+struct Turn {
+    chat: Chat,
+    /// None for a chat without an id, which is new.
+    space: Option<SpaceId>,
+    messages: Vec<ChatMessage>,
+    /// Where the messages stand in the body.
+    at: &'static str,
+    client_tools: Vec<ClientTool>,
+    categories: Option<Vec<String>>,
+    /// The last message is to be answered once more.
+    regenerates: bool,
+}
+
+impl Turn {
+    async fn read(
+        door: &Shared,
+        who: Principal,
+        agent: AgentName,
+        query: &Query,
+        body: ChatTurn,
+    ) -> Result<Self, Refusal> {
+        let dialect = match body.dialect {
+            Some(dialect) => dialect,
+            None => dialect_of(query)?,
+        };
+        let space = match &body.id {
+            Some(id) => Some(space_of(door, &who, &id.0).await?),
+            None => None,
+        };
+        let client_tools = match &body.client_tools {
+            Some(tools) => tools
+                .check(&door.engine, "/clientTools")
+                .map_err(Refusal::invalid)?,
+            None => Vec::new(),
+        };
+        let (messages, at) = match (body.messages, body.message) {
+            (Some(messages), _) => (messages.0, "/messages"),
+            (None, Some(TextOr::More(message))) => (vec![message], "/message"),
+            (None, Some(TextOr::Text(words))) => (vec![ChatMessage::of_text(words)], "/message"),
+            (None, None) => (Vec::new(), ""),
+        };
+        Ok(Self {
+            chat: Chat { who, agent, dialect },
+            space,
+            messages,
+            at,
+            client_tools,
+            categories: body
+                .categories
+                .map(|list| list.0.into_iter().map(|name| name.0).collect()),
+            regenerates: body.trigger == Some(Trigger::Regenerate),
+        })
+    }
+
+    /// What the user says with the last message; none when that is not the user's.
+    fn new_message(&self) -> Result<Option<Vec<Part>>, Refusal> {
+        let Some(last) = self.messages.last().filter(|last| last.role == ChatRole::User) else {
+            return Ok(None);
+        };
+        let at = match self.at {
+            "/messages" => format!("/messages/{}", self.messages.len() - 1),
+            at => at.to_owned(),
+        };
+        last.said(&at).map(Some).map_err(Refusal::invalid)
+    }
+
+    /// Nothing new was said: the turn is about calls that were open, or asks for what is under way.
+    async fn go_on(self, door: &Shared, updates: ClientUpdates) -> Result<Response, Refusal> {
+        let Some(space) = self.space else {
+            return Err(nothing_to_answer(self.at));
+        };
+        if let Some(run) = updates.run(door, &self.chat.who, space).await {
+            return self.chat.follow_updates(door, run, space, updates).await;
+        }
+        match self.chat.last_run(door, space).await? {
+            Some(record) => self.chat.follow_last_answer(door, &record, None).await,
+            None => Err(nothing_to_answer(self.at)),
+        }
+    }
+
+    /// Gives the client's updates to the run that they are about, unless that has ended.
+    async fn submit_to_open_run(&self, door: &Shared, updates: ClientUpdates) -> Result<(), Refusal> {
+        let who = &self.chat.who;
+        if let Some(space) = self.space
+            && let Some(run) = updates.run(door, who, space).await
+            && !door.access.run(who, run).await?.status.is_final()
+        {
+            updates.submit(door, who).await?;
+        }
+        Ok(())
+    }
+
+    /// What the client says was said before, for an agent that takes its word.
+    async fn history(&self, door: &Shared) -> Result<Vec<Earlier>, Refusal> {
+        let project = self.chat.who.project;
+        Ok(match door.engine.agent(project, &self.chat.agent, None).await? {
+            Some((_, agent)) if agent.history == History::Client => {
+                earlier(&self.messages[..self.messages.len() - 1])
+            }
+            _ => Vec::new(),
+        })
+    }
+
+    fn post(&self, parts: Vec<Part>, history: Vec<Earlier>) -> Post {
+        let who = &self.chat.who;
+        let last = self.messages.last();
+        let id = last.and_then(|last| last.id.as_ref());
+        let named = id.filter(|id| !id.0.is_empty() && !self.regenerates);
+        // Only within its chat can a message be the same as one before.
+        let message_id = named
+            .zip(self.space)
+            .map(|(id, space)| self.chat.message_id(space, &id.0));
+        let idempotency = message_id.map(|id| {
+            let asked = serde_json::to_vec(&(&parts, &history)).expect("parts are JSON");
+            (format!("{}:{id}", owner(who)), Sha256::digest(asked).into())
+        });
+        let metadata = last.and_then(|last| last.metadata.clone());
+        Post {
+            project: who.project,
+            space: self.space,
+            makes_space: true,
+            message: Message {
+                message_id: message_id.unwrap_or_else(fresh_id),
+                from: who.entity(),
+                parts,
+                metadata: metadata.map(|metadata| metadata.0),
+            },
+            answer: Answer::Agent(self.chat.agent.clone()),
+            client_tools: self.client_tools.clone(),
+            categories: self.categories.clone(),
+            history,
+            idempotency,
+        }
+    }
+}
+
+async fn post(door: &Shared, mut post: Post) -> Result<(Posted, Option<Subscription>), Refusal> {
+    match door.engine.post_and_follow(post.clone()).await {
+        // Other words under a known id: the client edited its message, which makes it a new one.
+        Err(PostError::KeyReused) => {
+            post.message.message_id = fresh_id();
+            post.idempotency = None;
+            Ok(door.engine.post_and_follow(post).await?)
+        }
+        posted => Ok(posted?),
+    }
+}
+
+fn fresh_id() -> MessageId {
+    MessageId::new(Uuid::now_v7())
+}
+
+fn nothing_to_answer(at: &str) -> Refusal {
+    let message = "nothing to answer: the last message must be the user's, or hold a result or a decision for \
+                   something that is open in this chat";
+    Refusal::invalid(vec![Problem::new(at, message)])
+}
