@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use toolgate_kernel::call::{CallState, ErrorCode, Outcome};
 use toolgate_kernel::event::Event;
-use toolgate_kernel::id::{CallId, ProjectId};
+use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::run::Run;
 use toolgate_kernel::time::Time;
 
@@ -163,7 +163,7 @@ fn percentiles(calls: &BTreeMap<Latency, u64>) -> Option<Percentiles> {
 /// The calls that ended with these events of `run`, which has taken them. A name that the model made up is no
 /// tool, and not counted.
 pub(crate) fn of(run: &Run, project: ProjectId, events: &[Event]) -> Vec<ToolUse> {
-    let ended = events.iter().filter_map(ended);
+    let ended = events.iter().filter_map(Event::settles);
     ended
         .filter_map(|id| {
             let call = run.call(id)?;
@@ -182,15 +182,6 @@ pub(crate) fn of(run: &Run, project: ProjectId, events: &[Event]) -> Vec<ToolUse
             })
         })
         .collect()
-}
-
-fn ended(event: &Event) -> Option<CallId> {
-    match event {
-        Event::ToolOutputAvailable(e) => Some(e.tool_call_id),
-        Event::ToolOutputError(e) => Some(e.tool_call_id),
-        Event::ToolOutputDenied(e) => Some(e.tool_call_id),
-        _ => None,
-    }
 }
 
 impl Engine {
