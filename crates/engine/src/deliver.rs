@@ -1,17 +1,15 @@
-//! Letters to runs. A run that is not in memory is brought there by its first letter; one that only waits
-//! leaves again by itself.
+//! Letters to runs. A run that is not in memory is brought there by its first letter, also when another node
+//! drives it; one that only waits leaves again by itself.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::{mpsc, oneshot};
-use toolgate_kernel::call::{CallState, ErrorCode};
-use toolgate_kernel::event::{Event, ToolProgress, ToolRef};
-use toolgate_kernel::id::{ApprovalId, CallId, RunId};
-use toolgate_kernel::json::Json;
+use toolgate_kernel::event::Seq;
+use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId};
 use toolgate_kernel::run::{Arrival, Rejected, Run};
-use toolgate_kernel::tool::Placement;
 
+use crate::bus::{BusListener, Notice};
 use crate::driver::Driver;
 use crate::intake::IntakeError;
 use crate::store::{IdempotencyRecord, StoreError};
@@ -40,10 +38,10 @@ pub(crate) enum Content {
         arrival: Arrival,
         idempotency: Option<IdempotencyRecord>,
     },
-    /// Only to be shown.
-    Live(Event),
     /// Something that the run waits for has happened: it looks at its delegated calls.
     Poke,
+    /// The run's log goes up to here, whoever wrote it: what is in memory may be out of date.
+    Stored(Seq),
 }
 
 pub(crate) type Responder = Box<dyn FnOnce(Fate<'_>) + Send>;
@@ -56,7 +54,7 @@ pub(crate) enum Fate<'a> {
     Rejected(&'a Run, Rejected),
     /// There is no such run.
     NoRun,
-    /// Another node drives the run, or this one goes down.
+    /// Too much waits for the run's step to end.
     Busy,
     /// The store failed.
     Failed(StoreError),
@@ -82,6 +80,14 @@ impl Active {
                 None
             }
         }
+    }
+    /// Sends a run in memory something that nobody waits for; whether it was taken. Nothing when it is not in memory.
+    fn send(&self, run: RunId, content: Content) -> Option<bool> {
+        // Sent under the lock: a driver that leaves memory looks for letters under it.
+        let senders = self.lock();
+        let respond: Responder = Box::new(|_| {});
+        let letter = Letter { content, respond };
+        senders.get(&run).map(|sender| sender.try_send(letter).is_ok())
     }
     /// Takes a run out whatever has come for it.
     pub fn remove(&self, run: RunId) {
@@ -133,38 +139,6 @@ impl Inner {
         ))
     }
 
-    /// Shows how far a client call is.
-    pub(crate) async fn tell_progress(
-        self: &Arc<Self>,
-        call: CallId,
-        progress: Json,
-    ) -> Result<(), IntakeError> {
-        let tool = self
-            .deliver(call.run, Arrival::Tick, move |run| Some(open_tool(run, call)))
-            .await??;
-        let (sender, answer) = oneshot::channel();
-        let respond: Responder = Box::new(move |fate| {
-            let shown = matches!(&fate, Fate::Taken(_));
-            // As above.
-            let _ = sender.send(shown);
-        });
-        let event = ToolProgress::of(&tool, Some(progress)).into();
-        self.send(
-            call.run,
-            Letter {
-                content: Content::Live(event),
-                respond,
-            },
-        )
-        .await;
-        match answer.await {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(IntakeError::Busy(
-                "the run cannot be reached now; try again".into(),
-            )),
-        }
-    }
-
     async fn send(self: &Arc<Self>, run: RunId, letter: Letter) {
         let sender = {
             let mut senders = self.active.lock();
@@ -182,25 +156,24 @@ impl Inner {
         let _ = sender.send(letter).await;
     }
 
-    /// Has a run look at its delegated calls, now. Never waits: a child that ends must not wait for its parent, which
-    /// may be waiting for the child.
+    /// Has a run look at its delegated calls, now, on whichever node has it in memory; brings it to memory here when
+    /// nobody drives it. Never waits: a child that ends must not wait for its parent, which may be waiting for the
+    /// child.
     pub(crate) fn poke(self: &Arc<Self>, run: RunId) {
-        let sent = {
-            // Sent under the lock: a driver that leaves memory looks for letters under it.
-            let senders = self.active.lock();
-            senders.get(&run).map(|sender| {
-                sender.try_send(Letter {
-                    content: Content::Poke,
-                    respond: Box::new(|_| {}),
-                })
-            })
-        };
-        match sent {
-            Some(Ok(())) => {}
+        match self.active.send(run, Content::Poke) {
+            Some(true) => {}
             // It has more letters than it can take, or its task has broken off.
-            Some(Err(_)) => self.adrift(run),
+            Some(false) => self.adrift(run),
             None => self.summon(run),
         }
+        self.bus
+            .publish(self.settings.node, &Notice::Poke { run, node: None });
+    }
+
+    /// Tells the node that drives a run that somebody else has appended to it.
+    pub(crate) fn poke_driver(&self, run: RunId, node: NodeId) {
+        let node = Some(node);
+        self.bus.publish(self.settings.node, &Notice::Poke { run, node });
     }
 
     /// Brings a run to memory if it is not there: it looks by itself what is due.
@@ -214,17 +187,37 @@ impl Inner {
     }
 }
 
-/// The tool of a client call that is open.
-fn open_tool(run: &Run, id: CallId) -> Result<ToolRef, IntakeError> {
-    let call = run.call(id).ok_or(IntakeError::Unknown("call"))?;
-    match (&call.state, call.tool.placement) {
-        (CallState::Open { .. }, Placement::Client) => Ok(call.tool.clone()),
-        (CallState::AwaitsApproval { .. }, Placement::Client) => Err(IntakeError::NotApproved),
-        (CallState::Settled(_), Placement::Client) => Err(IntakeError::Gone {
-            code: ErrorCode::Unavailable,
-            message: "the call has ended".into(),
-        }),
-        _ => Err(IntakeError::NotAClientCall),
+impl BusListener for Weak<Inner> {
+    fn heard(&self, notice: &Notice) {
+        let Some(inner) = self.upgrade() else { return };
+        match notice {
+            Notice::Live { space, live, again } => inner.feed.live_elsewhere(*space, live, *again),
+            Notice::Committed {
+                space,
+                run,
+                first,
+                last,
+                ends_step,
+            } => {
+                inner
+                    .feed
+                    .committed_elsewhere(*space, *run, (*first, *last), *ends_step);
+                // When its queue is full, the writes that wait there find out by themselves.
+                run.map(|run| inner.active.send(run, Content::Stored(*last)));
+            }
+            Notice::Poke { run, node: None } => {
+                if inner.active.send(*run, Content::Poke) == Some(false) {
+                    inner.adrift(*run);
+                }
+            }
+            // In memory it has heard of the commit; if it has just left, it must look again.
+            Notice::Poke {
+                run,
+                node: Some(node),
+            } if *node == inner.settings.node => inner.summon(*run),
+            Notice::Poke { .. } => {}
+            Notice::Wanted { space } => inner.feed.wanted_elsewhere(*space),
+        }
     }
 }
 
@@ -277,7 +270,7 @@ fn answer_for<T>(
         Fate::Rejected(run, rejected) => Err(refusal(run, subject, rejected)),
         Fate::NoRun => Err(unknown()),
         Fate::Busy => Err(IntakeError::Busy(
-            "the run is driven elsewhere now; try again".into(),
+            "too many results wait for the model's reply to end; try again".into(),
         )),
         Fate::Failed(error) => Err(IntakeError::Store(error)),
     }

@@ -1,8 +1,12 @@
 //! One task per run that has work: takes what arrives, stores it, and does what is due. A run that only waits
 //! leaves memory; its next letter brings it back from the log.
+//!
+//! A letter may also come to a node that does not drive the run. Then the task is a guest: it stores the arrival
+//! with the version and epoch it has read, pokes the driver, and does nothing of what is due.
 
 mod child;
 mod delegated;
+mod guest;
 mod load;
 mod perform;
 mod settle;
@@ -17,14 +21,14 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 use toolgate_kernel::call::Outcome;
 use toolgate_kernel::event::Seq;
-use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::{Arrival, Due, Reply, ReplyPart, Run};
 
 use self::delegated::{Above, Look, Watch};
 use crate::Inner;
 use crate::agents::Kit;
-use crate::deliver::{Content, Fate, Letter, Responder};
+use crate::deliver::{Content, Letter, Responder};
 use crate::feed::Driving;
 use crate::model::{Ending, ModelError, ModelErrorKind};
 use crate::store::{IdempotencyRecord, StoreError};
@@ -52,18 +56,18 @@ pub(crate) struct Driver {
     /// Place of its last.
     version: Seq,
     epoch: u64,
-    /// Whether the lease is ours.
-    held: bool,
+    lease: Lease,
+    /// The run's log goes at least up to here, as another node says.
+    stored_to: Seq,
     letters: mpsc::Receiver<Letter>,
-    /// Another node holds the lease.
-    elsewhere: bool,
     /// Results that came before the call they answer was whole.
     early: Vec<Pending>,
+    /// How often a guest has looked whether the step has ended that `early` waits for.
+    looks: u32,
     driving: Arc<Driving>,
     /// What was said in the space before the run; read when it is first needed.
     history: Option<Arc<[Arc<Turn>]>>,
-    /// Whether the model is being asked.
-    asking: bool,
+    asking: Option<Asking>,
     /// Calls that run here now, and what stops them.
     running: HashMap<CallId, AbortHandle>,
     /// What is known of the calls that others carry on.
@@ -71,6 +75,34 @@ pub(crate) struct Driver {
     /// Nothing comes of what was stopped.
     under_way: FuturesUnordered<BoxFuture<'static, Option<Done>>>,
     seat: Seat,
+}
+
+/// Who drives a run, as its row said when it was last read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lease {
+    /// This node.
+    Ours,
+    /// Nobody.
+    Free,
+    /// Another node: this task is a guest.
+    Other(NodeId),
+}
+
+impl Lease {
+    fn of(holder: Option<NodeId>, own: NodeId) -> Self {
+        match holder {
+            Some(node) if node == own => Self::Ours,
+            Some(node) => Self::Other(node),
+            None => Self::Free,
+        }
+    }
+}
+
+/// The model is being asked.
+struct Asking {
+    step: u32,
+    failures: u32,
+    handle: AbortHandle,
 }
 
 /// What a driver needs to know of a run that begins in memory.
@@ -160,13 +192,14 @@ impl Driver {
             first,
             version,
             epoch: 1,
-            held: true,
+            lease: Lease::Ours,
+            stored_to: Seq(0),
             letters,
-            elsewhere: false,
             early: Vec::new(),
+            looks: 0,
             driving: Arc::new(driving),
             history,
-            asking: false,
+            asking: None,
             running: HashMap::new(),
             watch: Watch::default(),
             under_way: FuturesUnordered::new(),
@@ -197,7 +230,7 @@ impl Driver {
                         }
                     }
                     load::Why::Store(error) => tracing::error!(run = %id, %error, "a run cannot be read"),
-                    load::Why::NoRun | load::Why::Elsewhere => seat.rise(),
+                    load::Why::NoRun => seat.rise(),
                 }
                 drop(seat);
                 letters.close();
@@ -209,14 +242,26 @@ impl Driver {
     }
 
     async fn drive(mut self, mut pending: Vec<Pending>) {
+        if pending
+            .iter()
+            .any(|one| matches!(one.arrival, Arrival::Recovered))
+        {
+            // The take-over is stored before anything starts.
+            for pending in [std::mem::take(&mut pending), Vec::new()] {
+                if self.settle(pending).await.is_err() {
+                    return;
+                }
+            }
+        }
         loop {
-            if !pending.is_empty() && self.settle(std::mem::take(&mut pending)).await.is_err() {
+            let moved = !pending.is_empty() || self.is_behind();
+            if moved && self.settle(std::mem::take(&mut pending)).await.is_err() {
                 return;
             }
             if self.perform().await.is_err() {
                 return;
             }
-            if self.under_way.is_empty() {
+            if self.under_way.is_empty() && !self.waits_for_step() {
                 match self.inner.active.leave(self.id, &mut self.letters) {
                     Some(letter) => pending = self.open(letter),
                     None => return self.depart().await,
@@ -233,15 +278,12 @@ impl Driver {
                     let arrivals = done.map(|done| self.arrivals_of(done)).unwrap_or_default();
                     pending = arrivals.into_iter().map(Pending::own).collect();
                 }
-                () = deadline => {
-                    self.check_delegated();
-                    pending = vec![Pending::own(Arrival::Tick)];
-                }
+                () = deadline => pending = self.past_deadline(),
             }
         }
     }
 
-    /// A letter and those behind it. Those that are only to be shown are shown.
+    /// A letter and those behind it.
     fn open(&mut self, letter: Letter) -> Vec<Pending> {
         let mut pending = Vec::new();
         let mut next = Some(letter);
@@ -259,14 +301,8 @@ impl Driver {
                         break;
                     }
                 }
-                Content::Live(event) => {
-                    self.driving.publish(self.id, self.inner.clock.now(), vec![event]);
-                    respond(Fate::Taken(&self.run));
-                }
-                Content::Poke => {
-                    self.watch.want();
-                    respond(Fate::Taken(&self.run));
-                }
+                Content::Poke => self.watch.want(),
+                Content::Stored(place) => self.stored_to = self.stored_to.max(place),
             }
             next = if pending.len() < LETTERS_AT_ONCE {
                 self.letters.try_recv().ok()
@@ -285,7 +321,7 @@ impl Driver {
                 parts,
                 ending,
             } => {
-                self.asking = false;
+                self.asking = None;
                 match ending {
                     Ok(Ending { reason, usage }) => Arrival::Reply(Reply {
                         step,
@@ -303,7 +339,7 @@ impl Driver {
                 }
             }
             Done::Exhausted(words) => {
-                self.asking = false;
+                self.asking = None;
                 Arrival::Exhausted(words)
             }
             Done::Called { call, outcome } => {
@@ -315,19 +351,21 @@ impl Driver {
         vec![arrival]
     }
 
-    /// Starts what is due and not under way. Nothing new once the gateway goes down.
+    /// Stops what is under way and no longer due, and starts what is due and not under way. Nothing new once the
+    /// gateway goes down.
     async fn perform(&mut self) -> Result<(), Adrift> {
-        if self.inner.is_stopping() {
+        let acts = !self.is_guest() && !self.inner.is_stopping();
+        if acts {
+            self.look();
+        }
+        self.stop_undue();
+        let due = self.run.due();
+        if !acts || due.is_empty() {
             return Ok(());
         }
-        self.look();
-        let due = self.run.due();
-        if due.is_empty() && self.watch.is_idle() {
-            // Whatever is still under way, nobody waits for.
-            self.under_way.clear();
-            self.running.clear();
-            self.asking = false;
-            return Ok(());
+        if self.lease == Lease::Free {
+            // Somebody gave the lease back with work left: whoever looks next takes it.
+            return Err(Adrift);
         }
         let mut ask = None;
         let mut calls = Vec::new();
@@ -337,7 +375,7 @@ impl Driver {
                     step,
                     failures,
                     not_before,
-                } if !self.asking => ask = Some((step, failures, not_before)),
+                } if self.asking.is_none() => ask = Some((step, failures, not_before)),
                 Due::Call(call) if !self.running.contains_key(&call.tool.call) => {
                     if self.running.len() + calls.len() < self.inner.settings.parallel_calls {
                         calls.push(call.clone());
@@ -347,7 +385,6 @@ impl Driver {
             }
         }
         if let Some((step, failures, not_before)) = ask {
-            self.asking = true;
             let asking = match self.exhausted().await? {
                 Some(words) => std::future::ready(Done::Exhausted(words)).boxed(),
                 None => {
@@ -355,7 +392,12 @@ impl Driver {
                     self.ask(step, failures, not_before, history)
                 }
             };
-            self.undertake(asking);
+            let handle = self.undertake(asking);
+            self.asking = Some(Asking {
+                step,
+                failures,
+                handle,
+            });
         }
         if calls.is_empty() {
             return Ok(());
@@ -368,20 +410,57 @@ impl Driver {
         Ok(())
     }
 
+    /// Stops a reply and calls that nobody waits for: the run was cancelled, went on, or is another node's.
+    fn stop_undue(&mut self) {
+        let due = match self.lease {
+            Lease::Ours | Lease::Free => self.run.due(),
+            Lease::Other(_) => Vec::new(),
+        };
+        if due.is_empty() && self.watch.is_idle() {
+            self.under_way.clear();
+            self.running.clear();
+            self.asking = None;
+            return;
+        }
+        self.asking = self.asking.take().filter(|asking| {
+            let wanted = due.iter().any(|due| {
+                matches!(due, Due::Ask { step, failures, .. }
+                    if (*step, *failures) == (asking.step, asking.failures))
+            });
+            if !wanted {
+                asking.handle.abort();
+            }
+            wanted
+        });
+        self.running.retain(|id, handle| {
+            let wanted = due
+                .iter()
+                .any(|due| matches!(due, Due::Call(call) if call.tool.call == *id));
+            if !wanted {
+                handle.abort();
+            }
+            wanted
+        });
+    }
+
     fn undertake(&mut self, work: BoxFuture<'static, Done>) -> AbortHandle {
         let (work, handle) = abortable(work);
         self.under_way.push(work.map(Result::ok).boxed());
         handle
     }
 
-    /// Ends when something of the run is past its deadline; never, when nothing is to expire.
+    /// Ends when something of the run is past its deadline, or a guest should look again; never, when nothing is
+    /// to expire.
     fn next_deadline(&self) -> impl Future<Output = ()> + 'static {
         // A moment later, so that a clock of milliseconds has reached it.
         const AFTER: Duration = Duration::from_millis(1);
-        let wait = self
-            .run
-            .wake_at()
-            .map(|moment| moment.since(self.inner.clock.now()) + AFTER);
+        let wait = match self.lease {
+            Lease::Other(_) => Some(guest::LOOK_EVERY),
+            Lease::Ours | Lease::Free => {
+                let moment = self.run.wake_at();
+                moment.map(|moment| moment.since(self.inner.clock.now()) + AFTER)
+            }
+        };
         async move {
             match wait {
                 Some(wait) => tokio::time::sleep(wait).await,
@@ -392,9 +471,12 @@ impl Driver {
 
     /// Leaves a run that waits, or that another start will take up.
     async fn depart(mut self) {
-        self.driving.forget(self.id);
         let seen = self.watch.take_seen();
-        if self.held || seen > 0 {
+        if self.is_guest() {
+            return self.seat.rise();
+        }
+        self.driving.forget(self.id);
+        if self.lease == Lease::Ours || seen > 0 {
             let wakes = match self.run.due().is_empty() {
                 true => -seen,
                 // Work is left: whoever looks for some finds it.

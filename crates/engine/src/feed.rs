@@ -1,26 +1,27 @@
-//! Live events: from the run that makes them to everyone who follows its space.
+//! Live events: from the run that makes them to everyone who follows its space, on this node and on others.
 //!
 //! Everything that happens after a follower registers is in its channel; everything before is in the store or,
-//! for the step under way, in the lane's ring. So a follower reads store and ring up to the first thing in its
-//! channel, and then the channel: no gap, no duplicate.
+//! for the step under way, in the topic's ring. So a follower reads store and ring up to the first thing in its
+//! channel, and then the channel: no gap, no duplicate. Of what another node stores only a notice comes; the
+//! follower reads it from the store before it goes on.
+//!
+//! What happens here reaches local followers by a direct call and the other nodes over the bus.
 
 mod follow;
+mod topic;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::mpsc::{self, error::TrySendError};
 use toolgate_kernel::event::{Entry, Event, Seq};
-use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::id::{NodeId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
+use crate::bus::{Bus, Notice};
 use crate::store::CommitListener;
+use topic::{Item, Registered, Topic};
 
 pub use follow::{End, Scope, Subscription};
-
-/// Transient events that one step may leave in memory; what is beyond reaches those who listen, not those who
-/// come back.
-const RING_BATCHES_MAX: usize = 100_000;
 
 /// Events that travel together.
 #[derive(Debug, Clone)]
@@ -34,11 +35,11 @@ pub enum Batch {
 /// Transient events of one run.
 #[derive(Debug)]
 pub struct Live {
-    /// Whose.
+    /// The run that made them.
     pub run: RunId,
-    /// Place of the first; the others follow by one.
+    /// Place of the first; the others follow at [`Seq::LANES`].
     pub first: Seq,
-    /// When.
+    /// When they happened.
     pub time: Time,
     /// Never empty, all transient.
     pub events: Vec<Event>,
@@ -63,7 +64,7 @@ impl Batch {
     pub fn placed(&self) -> impl Iterator<Item = (Seq, &Event)> {
         let (first, stride, events) = match self {
             Self::Stored(entry) => (entry.first, Seq::STRIDE, &entry.events),
-            Self::Live(live) => (live.first, 1, &live.events),
+            Self::Live(live) => (live.first, Seq::LANES, &live.events),
         };
         events
             .iter()
@@ -79,155 +80,203 @@ impl Batch {
     fn last(&self) -> Seq {
         match self {
             Self::Stored(entry) => entry.last(),
-            Self::Live(live) => Seq(live.first.0 + live.events.len() as u64 - 1),
+            Self::Live(live) => Seq(live.first.0 + (live.events.len() as u64 - 1) * Seq::LANES),
         }
     }
 }
 
-/// Every space that somebody drives or follows.
-#[derive(Default)]
+/// Every space that somebody drives or follows on this node.
 pub struct Feed {
-    lanes: Mutex<HashMap<SpaceId, Lane>>,
-}
-
-/// One space's live events.
-#[derive(Default)]
-struct Lane {
-    /// The last durable event known here; 0 for none yet.
-    index: u64,
-    /// Transient events since then.
-    transient: u64,
-    /// Transient events of the steps under way.
-    ring: Vec<Arc<Live>>,
-    followers: Vec<Follower>,
-    next_follower: u64,
-    /// Runs that are driven here.
-    drivers: usize,
-}
-
-struct Follower {
-    id: u64,
-    sender: mpsc::Sender<Batch>,
-}
-
-impl Lane {
-    /// A follower that is full is cut: it comes back with its cursor.
-    fn send(&mut self, batch: &Batch) {
-        self.followers
-            .retain(|follower| match follower.sender.try_send(batch.clone()) {
-                Ok(()) => true,
-                Err(TrySendError::Full(_) | TrySendError::Closed(_)) => false,
-            });
-    }
-    fn is_idle(&self) -> bool {
-        self.drivers == 0 && self.followers.is_empty()
-    }
+    topics: Mutex<HashMap<SpaceId, Topic>>,
+    bus: Arc<dyn Bus>,
+    node: NodeId,
 }
 
 impl Feed {
-    fn with<T>(&self, space: SpaceId, act: impl FnOnce(&mut Lane) -> T) -> T {
-        let mut lanes = self.lanes.lock().expect("no panic holds the lanes");
-        let lane = lanes.entry(space).or_default();
-        let result = act(lane);
-        if lane.is_idle() {
-            lanes.remove(&space);
+    pub(crate) fn new(bus: Arc<dyn Bus>, node: NodeId) -> Self {
+        Self {
+            topics: Mutex::default(),
+            bus,
+            node,
+        }
+    }
+
+    fn with<T>(&self, space: SpaceId, act: impl FnOnce(&mut Topic) -> T) -> T {
+        let mut topics = self.topics.lock().expect("no panic holds the topics");
+        let topic = topics.entry(space).or_default();
+        let result = act(topic);
+        if topic.is_idle() {
+            topics.remove(&space);
         }
         result
     }
 
-    /// Says that runs of this space are driven here, until the guard is dropped.
-    pub(crate) fn drive(self: &Arc<Self>, space: SpaceId) -> Driving {
-        self.with(space, |lane| lane.drivers += 1);
+    /// Like `with`, for what concerns only spaces that somebody drives or follows here.
+    fn if_known(&self, space: SpaceId, act: impl FnOnce(&mut Topic)) {
+        let mut topics = self.topics.lock().expect("no panic holds the topics");
+        topics.get_mut(&space).map(act);
+    }
+
+    /// Adds a follower of a space.
+    fn register(&self, space: SpaceId, backlog: usize) -> Registered {
+        let registered = self.with(space, |topic| topic.register(backlog));
+        if registered.first {
+            self.tell(Notice::Wanted { space });
+        }
+        registered
+    }
+
+    /// Says that a run of this space is driven here, until the guard is dropped.
+    pub(crate) fn drive(self: &Arc<Self>, space: SpaceId, lane: u8) -> Driving {
+        if self.with(space, Topic::add_driver) {
+            self.tell(Notice::Wanted { space });
+        }
         Driving {
             feed: self.clone(),
             space,
+            lane,
+        }
+    }
+
+    /// Whether the topic knows its place in the log; until then nothing transient can be placed.
+    pub(crate) fn knows_place(&self, space: SpaceId) -> bool {
+        self.with(space, |topic| topic.knows_place())
+    }
+
+    /// Shows transient events of a run to everyone who follows its space. The log of the space has at least the
+    /// durable event `known`.
+    pub(crate) fn publish(&self, at: Lane, run: RunId, known: Seq, time: Time, events: Vec<Event>) {
+        debug_assert!(events.iter().all(|event| !event.is_durable()));
+        let live = self.with(at.space, |topic| {
+            topic.at_least(known);
+            topic.publish(at.lane, run, time, events)
+        });
+        // Not under the lock: in one process the bus calls the other node's feed, which may be calling this one.
+        if let Some(live) = live {
+            self.tell(Notice::Live {
+                space: at.space,
+                live,
+                again: false,
+            });
+        }
+    }
+
+    fn tell(&self, notice: Notice) {
+        self.bus.publish(self.node, &notice);
+    }
+
+    /// Another node publishes transient events.
+    pub(crate) fn live_elsewhere(&self, space: SpaceId, live: &Arc<Live>, again: bool) {
+        self.if_known(space, |topic| topic.receive(live, again));
+    }
+
+    /// Another node has stored an entry.
+    pub(crate) fn committed_elsewhere(
+        &self,
+        space: SpaceId,
+        run: Option<RunId>,
+        range: (Seq, Seq),
+        ends: bool,
+    ) {
+        self.if_known(space, |topic| {
+            topic.advance(range.1, run.filter(|_| ends));
+            topic.send(&Item::Elsewhere { run, range });
+        });
+    }
+
+    /// Another node begins to follow a space: sends it what the runs driven here have streamed in their steps.
+    pub(crate) fn wanted_elsewhere(&self, space: SpaceId) {
+        let mut streamed = Vec::new();
+        self.if_known(space, |topic| streamed = topic.streamed_here());
+        for live in streamed {
+            self.tell(Notice::Live {
+                space,
+                live,
+                again: true,
+            });
         }
     }
 
     /// Cuts every follower: the gateway goes down.
     pub(crate) fn cut(&self) {
-        for lane in self.lanes.lock().expect("no panic holds the lanes").values_mut() {
-            lane.followers.clear();
-        }
+        let mut topics = self.topics.lock().expect("no panic holds the topics");
+        topics.values_mut().for_each(Topic::cut);
     }
 }
 
 impl CommitListener for Feed {
     fn committed(&self, entries: &[Arc<Entry>]) {
-        let mut lanes = self.lanes.lock().expect("no panic holds the lanes");
-        for entry in entries {
-            let Some(lane) = lanes.get_mut(&entry.space) else {
-                continue;
-            };
-            lane.index = entry.last().index();
-            lane.transient = 0;
-            if entry.events.iter().any(ends_step) {
-                lane.ring.retain(|live| Some(live.run) != entry.run);
+        {
+            let mut topics = self.topics.lock().expect("no panic holds the topics");
+            for entry in entries {
+                if let Some(topic) = topics.get_mut(&entry.space) {
+                    topic.advance(entry.last(), entry.run.filter(|_| ends_step(entry)));
+                    topic.send(&Item::Batch(Batch::Stored(entry.clone())));
+                }
             }
-            lane.send(&Batch::Stored(entry.clone()));
+        }
+        for entry in entries {
+            self.tell(Notice::Committed {
+                space: entry.space,
+                run: entry.run,
+                first: entry.first,
+                last: entry.last(),
+                ends_step: ends_step(entry),
+            });
         }
     }
 }
 
-/// Whether the transient events of a step are folded, or void, with this one.
-fn ends_step(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::StepFinish(_) | Event::StepRetry(_) | Event::RunFinish(_)
-    )
+/// Whether the transient events of a step are folded, or void, with this entry.
+fn ends_step(entry: &Entry) -> bool {
+    entry.events.iter().any(|event| {
+        matches!(
+            event,
+            Event::StepFinish(_) | Event::StepRetry(_) | Event::RunFinish(_)
+        )
+    })
+}
+
+/// Where the transient events of a run are numbered: no other open run of the space has the same lane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lane {
+    pub space: SpaceId,
+    pub lane: u8,
 }
 
 /// A run is driven here.
 pub(crate) struct Driving {
     feed: Arc<Feed>,
     space: SpaceId,
+    /// The run's lane, as its row says.
+    pub lane: u8,
 }
 
 impl Driving {
-    /// Whether the lane knows its place in the log; until then nothing transient can be placed.
+    /// Whether the topic knows its place in the log; until then nothing transient can be placed.
     pub fn knows_place(&self) -> bool {
-        self.feed.with(self.space, |lane| lane.index > 0)
+        self.feed.knows_place(self.space)
     }
-    /// Tells the lane that the log has at least so many durable events.
-    pub fn at_least(&self, index: u64) {
-        self.feed.with(self.space, |lane| {
-            if lane.index < index {
-                lane.index = index;
-                lane.transient = 0;
-            }
-        });
+    /// Tells the topic that the log goes at least up to `place`.
+    pub fn at_least(&self, place: Seq) {
+        self.feed.with(self.space, |topic| topic.at_least(place));
     }
     /// Shows transient events to everyone who follows.
     pub fn publish(&self, run: RunId, time: Time, events: Vec<Event>) {
-        debug_assert!(events.iter().all(|event| !event.is_durable()));
-        let count = events.len() as u64;
-        self.feed.with(self.space, |lane| {
-            if count == 0 || lane.transient + count >= Seq::STRIDE {
-                return;
-            }
-            let first = Seq(Seq::durable(lane.index).0 + lane.transient + 1);
-            lane.transient += count;
-            let live = Arc::new(Live {
-                run,
-                first,
-                time,
-                events,
-            });
-            if lane.ring.len() < RING_BATCHES_MAX {
-                lane.ring.push(live.clone());
-            }
-            lane.send(&Batch::Live(live));
-        });
+        let lane = Lane {
+            space: self.space,
+            lane: self.lane,
+        };
+        self.feed.publish(lane, run, Seq(0), time, events);
     }
     /// Forgets what a run has streamed: nobody will fold it any more.
     pub fn forget(&self, run: RunId) {
-        self.feed
-            .with(self.space, |lane| lane.ring.retain(|live| live.run != run));
+        self.feed.with(self.space, |topic| topic.forget(run));
     }
 }
 
 impl Drop for Driving {
     fn drop(&mut self) {
-        self.feed.with(self.space, |lane| lane.drivers -= 1);
+        self.feed.with(self.space, Topic::remove_driver);
     }
 }

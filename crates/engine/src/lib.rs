@@ -4,6 +4,7 @@
 //! Start with [`Engine`]; then `driver` (one task per run that has work), `feed` (live events), and the
 //! seams `store`, `model`, `tools`, `clock`.
 
+pub mod bus;
 pub mod clock;
 pub mod feed;
 pub mod intake;
@@ -27,6 +28,7 @@ mod family;
 mod occasion;
 mod overflow;
 mod post;
+mod progress;
 mod reads;
 mod reply;
 mod start;
@@ -49,11 +51,13 @@ use toolgate_kernel::run::{Arrival, Run, Verdict};
 use toolgate_kernel::tool::{ClientToolLimits, Conflict};
 
 use agents::Agents;
+use bus::Bus;
 use clock::Clock;
 use deliver::Active;
 use feed::{Feed, Scope, Subscription};
 use intake::{By, Claimed, Decided, Decision, IntakeError, Receipt, Submission};
 use model::Model;
+use progress::OpenCalls;
 use sources::Sources;
 use store::{Store, StoreError};
 
@@ -97,6 +101,8 @@ pub struct Parts {
     pub tools: Sources,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
+    /// Joins the nodes that share the store.
+    pub bus: Arc<dyn Bus>,
 }
 
 /// The handle that doors hold. Cheap to clone.
@@ -111,10 +117,12 @@ struct Inner {
     model: Arc<dyn Model>,
     tools: Sources,
     clock: Arc<dyn Clock>,
+    bus: Arc<dyn Bus>,
     settings: Settings,
     agents: Agents,
     feed: Arc<Feed>,
     active: Active,
+    open_calls: OpenCalls,
     tasks: TaskTracker,
     /// A run may have a new earliest deadline, or room may have become free.
     look: Notify,
@@ -140,18 +148,22 @@ impl Engine {
             model,
             tools,
             clock,
+            bus,
         } = parts;
-        let feed = Arc::new(Feed::default());
+        let node = settings.node;
+        let feed = Arc::new(Feed::new(bus.clone(), node));
         store.listen(feed.clone());
         let inner = Inner {
             store,
             model,
             tools,
             clock,
+            bus: bus.clone(),
             settings,
             agents: Agents::default(),
             feed,
             active: Active::default(),
+            open_calls: OpenCalls::default(),
             tasks: TaskTracker::new(),
             look: Notify::new(),
             next_wake: AtomicI64::new(i64::MAX),
@@ -161,9 +173,9 @@ impl Engine {
             stopping: AtomicBool::new(false),
             halt: CancellationToken::new(),
         };
-        Self {
-            inner: Arc::new(inner),
-        }
+        let inner = Arc::new(inner);
+        bus.join(node, Arc::new(Arc::downgrade(&inner)));
+        Self { inner }
     }
 
     /// The clock.

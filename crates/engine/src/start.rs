@@ -143,7 +143,7 @@ impl Inner {
             wakes: 0,
         };
         // Whoever follows the space sees the run from its first event.
-        let driving = self.feed.drive(space);
+        let mut driving = self.feed.drive(space, 0);
         // Given up when this future is: what the store does all the same is found later.
         let mut place = room.then(|| (self.active.admit(id), Seat::new(self.clone(), id)));
         let history = new_space.is_some().then(|| Vec::new().into());
@@ -176,6 +176,11 @@ impl Inner {
             self.wait_for_room();
             return Ok(entry);
         };
+        if history.is_none() {
+            // Other runs may be open in a space that was there before: the store has chosen a lane beside theirs.
+            let stored = self.store.run(id).await.ok().flatten();
+            driving.lane = stored.map_or(0, |record| record.lane);
+        }
         let (first, version) = (entry.first, entry.last());
         let begun = Begun {
             project,

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolgate_access::{Access, AccessSettings, Auth, Rate, keys};
+use toolgate_bus::InProcessBus;
 use toolgate_door_http::Resources;
 use toolgate_egress::Egress;
 use toolgate_engine::Engine;
@@ -307,6 +308,7 @@ fn engine(
         model: Arc::new(models),
         tools,
         clock: Arc::new(SystemClock),
+        bus: Arc::new(InProcessBus::default()),
     };
     let settings = toolgate_engine::Settings {
         node,

@@ -30,7 +30,7 @@ pub const FORMAT: u32 = 1;
 /// A place in a space's stream: strictly increasing, the same for list, stream and the SSE `id:`.
 ///
 /// Durable events stand at multiples of [`Seq::STRIDE`]; transient ones count up from the durable event
-/// before them. So a cursor that points at a delta stays right when the deltas are gone.
+/// before them, in steps of [`Seq::LANES`]. So a cursor that points at a delta stays right when the deltas are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
@@ -39,6 +39,10 @@ impl Seq {
     /// Room for transient events between two durable ones. Keeps a number exact in a JSON reader that has
     /// only doubles for nine thousand million durable events per space.
     pub const STRIDE: u64 = 1_000_000;
+    /// Runs of one space that may stream at once: the transient events of each stand in a lane of its own, so
+    /// that nodes which stream different runs cannot give the same number twice. Divides [`Seq::STRIDE`], and
+    /// leaves tens of thousands of places per lane between two durable events.
+    pub const LANES: u64 = 16;
 
     /// The place of the `index`-th durable event of a space, counted from 1.
     pub fn durable(index: u64) -> Self {

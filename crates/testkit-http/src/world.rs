@@ -119,6 +119,7 @@ impl World {
             model: ScriptedModel::new(by_words),
             tools: Sources::new(store.clone(), workspace).with(tools.clone()),
             clock: clock.clone(),
+            bus: Arc::new(toolgate_bus::InProcessBus::default()),
         };
         let engine = Engine::new(parts, settings.engine);
         let access = AccessSettings {

@@ -31,6 +31,8 @@ pub struct FaultyStore {
     /// Writes to runs until the end, when there is to be one.
     writes_left: Mutex<Option<usize>>,
     killed: CancellationToken,
+    /// Appends under way, for a store that hears of its own alone.
+    appending: Option<Arc<AtomicU64>>,
 }
 
 /// What becomes of a call.
@@ -54,6 +56,7 @@ impl FaultyStore {
             refused: Mutex::default(),
             writes_left: Mutex::default(),
             killed: CancellationToken::new(),
+            appending: None,
         }
     }
 
@@ -80,6 +83,15 @@ impl FaultyStore {
                 *left == 0
             }
             _ => false,
+        }
+    }
+
+    /// One node's connection to a `MemoryStore` that several share: its listeners hear of its own commits alone, as with
+    /// a database server.
+    pub fn connection(inner: Arc<dyn Store>, seed: u64, per_mille: u32) -> Self {
+        Self {
+            appending: Some(Arc::default()),
+            ..Self::new(inner, seed, per_mille)
         }
     }
 
@@ -123,6 +135,17 @@ impl FaultyStore {
         if *self.refused.lock().expect("no panic holds the name") == Some(method) {
             return Err(StoreError::Unavailable("on purpose".into()));
         }
+        let call = async {
+            let own = self.appending.as_ref().filter(|_| method == "append");
+            if let Some(own) = own {
+                own.fetch_add(1, Ordering::SeqCst);
+            }
+            let done = call.await;
+            if let Some(own) = own {
+                own.fetch_sub(1, Ordering::SeqCst);
+            }
+            done
+        };
         match self.fate() {
             Fate::Done => {
                 let outcome = call.await;
@@ -137,6 +160,20 @@ impl FaultyStore {
                 let _ = call.await;
                 Err(StoreError::Timeout)
             }
+        }
+    }
+}
+
+/// Passes on what one connection commits. The wrapped store tells of a commit while it is being asked for it.
+struct OwnCommits {
+    listener: Arc<dyn CommitListener>,
+    appending: Arc<AtomicU64>,
+}
+
+impl CommitListener for OwnCommits {
+    fn committed(&self, entries: &[Arc<Entry>]) {
+        if self.appending.load(Ordering::SeqCst) > 0 {
+            self.listener.committed(entries);
         }
     }
 }
@@ -167,7 +204,13 @@ macro_rules! pass_on {
 pass_on! {
     Log {
         fn listen(&self, listener: Arc<dyn CommitListener>) {
-            self.inner.listen(listener);
+            self.inner.listen(match &self.appending {
+                Some(appending) => Arc::new(OwnCommits {
+                    listener,
+                    appending: appending.clone(),
+                }),
+                None => listener,
+            });
         }
     }
     fn append(&self, append: Append) -> Arc<Entry>;

@@ -1,5 +1,6 @@
 //! What tests are made of: real parts where there are some, and scripted ones for the outside world.
 
+pub mod bus_conformance;
 pub mod fake_tools;
 pub mod faulty_store;
 pub mod held_clock;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, join_all};
 use toolgate_kernel::call::{Call, ErrorCode, Handle, Outcome};
-use toolgate_kernel::event::{Entry, Event, ToolProgress, ToolRef};
-use toolgate_kernel::id::{CallId, RunId, SpaceId};
+use toolgate_kernel::event::{Entry, Event, Seq, ToolProgress, ToolRef};
+use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::run::Arrival;
 
@@ -20,6 +20,7 @@ use super::child::{Child, Found, signals};
 use super::load::{next, patient};
 use super::{Done, Driver};
 use crate::Inner;
+use crate::feed::Lane;
 use crate::store::{LogRange, Pages, StoreError, Wake};
 
 /// How often a look is made again because it has started child runs: the second time it starts none.
@@ -63,8 +64,8 @@ impl Watch {
 
 /// The call that a child run executes.
 pub(super) struct Above {
-    /// The space of the parent.
-    space: SpaceId,
+    /// Where the parent's transient events stand.
+    lane: Lane,
     tool: ToolRef,
 }
 
@@ -188,15 +189,16 @@ impl Driver {
             self.above = call_above(&self.inner, parent).await.ok().flatten();
         }
         let Some(above) = &self.above else { return };
-        let driving = self.inner.feed.drive(above.space);
-        if !driving.knows_place() {
-            match patient(|| self.inner.store.space_tail(above.space)).await {
-                Ok(last) => driving.at_least(last.index()),
+        let feed = &self.inner.feed;
+        let known = match feed.knows_place(above.lane.space) {
+            true => Seq(0),
+            false => match patient(|| self.inner.store.space_tail(above.lane.space)).await {
+                Ok(last) => last,
                 Err(_) => return,
-            }
-        }
+            },
+        };
         let event = ToolProgress::of(&above.tool, signal).into();
-        driving.publish(parent.run, self.inner.clock.now(), vec![event]);
+        feed.publish(above.lane, parent.run, known, self.inner.clock.now(), vec![event]);
     }
 }
 
@@ -216,8 +218,11 @@ async fn call_above(inner: &Inner, call: CallId) -> Result<Option<Above>, StoreE
             _ => None,
         });
         if let Some(tool) = tool {
-            let space = parent.space;
-            return Ok(Some(Above { space, tool }));
+            let lane = Lane {
+                space: parent.space,
+                lane: parent.lane,
+            };
+            return Ok(Some(Above { lane, tool }));
         }
     }
     Ok(None)

@@ -12,7 +12,7 @@ use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::{Arrival, Run};
 
-use super::{Adrift, Driver, Pending, Seat, Watch};
+use super::{Adrift, Driver, Lease, Pending, Seat, Watch};
 use crate::Inner;
 use crate::agents::Kit;
 use crate::deliver::{Fate, Letter};
@@ -36,7 +36,6 @@ pub(super) struct Unloaded {
 
 pub(super) enum Why {
     NoRun,
-    Elsewhere,
     Store(StoreError),
 }
 
@@ -44,7 +43,6 @@ impl Why {
     pub fn fate(&self) -> Fate<'static> {
         match self {
             Self::NoRun => Fate::NoRun,
-            Self::Elsewhere => Fate::Busy,
             Self::Store(StoreError::Newer { run, kind }) => Fate::Failed(StoreError::Newer {
                 run: *run,
                 kind: kind.clone(),
@@ -94,7 +92,7 @@ impl Driver {
                 });
             }
         };
-        let driving = inner.feed.drive(record.space);
+        let driving = inner.feed.drive(record.space, record.lane);
         let (loaded, pending) = match claim_and_read(&inner, record).await {
             Ok(loaded) => loaded,
             Err(why) => return Err(Unloaded { letters, why, seat }),
@@ -123,13 +121,14 @@ impl Driver {
             first,
             version: record.version,
             epoch: record.epoch,
-            held: record.node == Some(inner.settings.node),
+            lease: Lease::of(record.node, inner.settings.node),
+            stored_to: Seq(0),
             letters,
-            elsewhere: false,
             early: Vec::new(),
+            looks: 0,
             driving: Arc::new(driving),
             history: None,
-            asking: false,
+            asking: None,
             running: HashMap::new(),
             watch,
             under_way: FuturesUnordered::new(),
@@ -139,7 +138,7 @@ impl Driver {
         driver.check_delegated();
         if !driver.driving.knows_place() {
             match patient(|| driver.inner.store.space_tail(driver.space)).await {
-                Ok(last) => driver.driving.at_least(last.index()),
+                Ok(last) => driver.driving.at_least(last),
                 Err(error) => {
                     return Err(Unloaded {
                         letters: driver.letters,
@@ -170,9 +169,8 @@ impl Driver {
         self.first = first;
         self.version = record.version;
         self.epoch = record.epoch;
-        let node = self.inner.settings.node;
-        self.held = record.node == Some(node);
-        self.elsewhere = record.node.is_some_and(|holder| holder != node);
+        self.stored_to = Seq(0);
+        self.lease = Lease::of(record.node, self.inner.settings.node);
         Ok(())
     }
 
@@ -224,12 +222,19 @@ async fn claim_and_read(inner: &Arc<Inner>, record: RunRecord) -> Result<(Loaded
         return Ok((loaded, arrivals.into_iter().map(Pending::own).collect()));
     }
     if queued && record.parent.is_none() && inner.active.count() > inner.settings.runs_active_max {
+        // Its letters are taken all the same: it may be cancelled before it begins.
         inner.wait_for_room();
-        return Err(Why::Elsewhere);
+        return Ok((loaded, Vec::new()));
     }
-    let claimed = patient(|| inner.store.claim(id, inner.settings.node, now))
-        .await?
-        .ok_or(Why::Elsewhere)?;
+    let Some(claimed) = patient(|| inner.store.claim(id, inner.settings.node, now)).await? else {
+        // Another node drives it, or has ended it: its letters are taken as a guest.
+        let record = patient(|| inner.store.run(id)).await?.ok_or(Why::NoRun)?;
+        let loaded = match record.version == loaded.record.version {
+            true => Loaded { record, ..loaded },
+            false => patient(|| read(inner, record.clone())).await?,
+        };
+        return Ok((loaded, Vec::new()));
+    };
     let loaded = patient(|| read(inner, claimed.clone())).await?;
     match loaded.run.status() {
         Status::Queued => arrivals.insert(0, Arrival::Begin),

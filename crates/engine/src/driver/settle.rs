@@ -12,46 +12,45 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{Execution, Retry};
 use uuid::Uuid;
 
-use super::{Adrift, Driver, Pending};
+use super::{Adrift, Driver, Lease, Pending};
 use crate::deliver::Fate;
 use crate::store::{Append, LeaseWrite, RunWrite, StoreError, Wake};
 use crate::usage;
 
-/// How often a write is tried before the run is left for later.
+/// How often a write that fails is tried before the run is left for later.
 const WRITE_ATTEMPTS: u32 = 8;
+/// How often others may write first before an arrival is refused.
+const CONFLICTS_MAX: u32 = 64;
 /// Results that may wait for the step that announces their calls.
 const EARLY_MAX: usize = 256;
 /// The first wait before a write is tried again; doubles each time.
 const WRITE_DELAY: Duration = Duration::from_millis(10);
 
 impl Driver {
-    /// Takes what arrived, stores what it caused, and answers. The run is as its log when this returns.
+    /// Takes what arrived, stores what it caused, and answers. The run is as its log when this returns. Without
+    /// arrivals it only reads what others have written, and stores what can be known at once.
     pub(super) async fn settle(&mut self, mut pending: Vec<Pending>) -> Result<(), Adrift> {
+        // After a failed write the run is ahead of its log, after another node's write it is behind: nothing is
+        // taken before it has been read again.
+        let mut stale = self.is_behind();
         // What came early comes after what may announce its call.
         pending.append(&mut self.early);
         let children = self.children();
-        let known = self.version;
         let mut delay = WRITE_DELAY;
-        // After a failed write the run is ahead of its log: nothing is taken before it has been read again.
-        let mut stale = false;
-        for attempt in 1..=WRITE_ATTEMPTS {
-            let tried = match stale {
+        let (mut failures, mut conflicts) = (0, 0);
+        loop {
+            let read = match stale {
                 true => self.reload().await,
                 false => Ok(()),
             };
-            if stale && tried.is_ok() {
-                if self.elsewhere {
-                    respond_all(pending, || Fate::Busy);
-                    return Err(Adrift);
-                }
+            if stale && read.is_ok() {
                 // Others may have acted on the same wake-ups.
                 self.watch.restart();
-                if self.version != known {
-                    // The take-over was stored: a second one would take back what the first began.
-                    pending.retain(|one| !matches!(one.arrival, Arrival::Recovered));
-                }
             }
-            let tried = match tried {
+            if self.is_guest() {
+                self.keep_only_letters(&mut pending);
+            }
+            let tried = match read {
                 Ok(()) => self.try_settle(&mut pending).await,
                 Err(error) => Err(error),
             };
@@ -62,7 +61,9 @@ impl Driver {
                     self.answer(pending, verdicts);
                     return Ok(());
                 }
-                Err(error) if attempt == WRITE_ATTEMPTS => {
+                // Whoever wrote first has moved the run on.
+                Err(StoreError::Conflict) if conflicts < CONFLICTS_MAX => conflicts += 1,
+                Err(error) if failures + 1 >= WRITE_ATTEMPTS || matches!(error, StoreError::Conflict) => {
                     tracing::error!(run = %self.id, %error, "the store does not take a run's events");
                     respond_all(pending, || {
                         Fate::Failed(StoreError::Unavailable(error.to_string()))
@@ -76,21 +77,21 @@ impl Driver {
                     });
                     return Err(Adrift);
                 }
-                Err(StoreError::Conflict) => {}
                 // The same request was faster by another way: it has its answer there.
                 Err(StoreError::Exists) => {
+                    failures += 1;
                     let (known, rest) = pending.into_iter().partition(|one| one.idempotency.is_some());
                     pending = rest;
                     respond_all(known, || Fate::Failed(StoreError::Exists));
                 }
                 Err(error) => {
-                    tracing::warn!(run = %self.id, %error, attempt, "a write failed; the run is read again");
+                    failures += 1;
+                    tracing::warn!(run = %self.id, %error, failures, "a write failed; the run is read again");
                     tokio::time::sleep(delay).await;
                     delay *= 2;
                 }
             }
         }
-        Err(Adrift)
     }
 
     async fn try_settle(&mut self, pending: &mut [Pending]) -> Result<Vec<Option<Rejected>>, StoreError> {
@@ -115,7 +116,14 @@ impl Driver {
                 Err(rejected) => verdicts.push(Some(rejected)),
             }
         }
-        self.anticipate(now, &mut events);
+        // A guest starts nothing. Nor does the write of a take-over: when nobody knows whether it was stored it is
+        // done again, and would take what it began itself for what the dead node left.
+        let recovers = pending
+            .iter()
+            .any(|one| matches!(one.arrival, Arrival::Recovered));
+        if !self.is_guest() && !recovers {
+            self.anticipate(now, &mut events);
+        }
         if events.is_empty() {
             return Ok(verdicts);
         }
@@ -187,10 +195,11 @@ impl Driver {
         idempotency: Option<crate::store::IdempotencyRecord>,
     ) -> Result<(), StoreError> {
         let idle = self.run.due().is_empty();
-        let (lease, held, epoch) = match (self.held, idle) {
-            (true, true) => (LeaseWrite::Release, false, self.epoch),
-            (false, false) => (LeaseWrite::Take(self.inner.settings.node), true, self.epoch + 1),
-            (held, _) => (LeaseWrite::Keep, held, self.epoch),
+        let node = self.inner.settings.node;
+        let (write, lease, epoch) = match (self.lease, idle) {
+            (Lease::Ours, true) => (LeaseWrite::Release, Lease::Free, self.epoch),
+            (Lease::Free, false) => (LeaseWrite::Take(node), Lease::Ours, self.epoch + 1),
+            (lease, _) => (LeaseWrite::Keep, lease, self.epoch),
         };
         let wake_at = self.run.wake_at();
         let status = self.run.status();
@@ -200,7 +209,7 @@ impl Driver {
             epoch: self.epoch,
             status,
             wake_at,
-            lease,
+            lease: write,
         };
         let append = Append {
             space: self.space,
@@ -214,7 +223,10 @@ impl Driver {
         let entry = self.inner.store.append(append).await?;
         self.run.stored(&entry);
         self.version = entry.last();
-        (self.held, self.epoch) = (held, epoch);
+        (self.lease, self.epoch) = (lease, epoch);
+        if let Lease::Other(driver) = lease {
+            self.inner.poke_driver(self.id, driver);
+        }
         self.after_append(&entry).await;
         if idle && let Some(wake_at) = wake_at {
             self.inner.wake(wake_at);
@@ -293,7 +305,7 @@ fn is_given_up(outcome: &Outcome) -> bool {
     )
 }
 
-fn respond_all<'a>(pending: Vec<Pending>, fate: impl Fn() -> Fate<'a>) {
+pub(super) fn respond_all<'a>(pending: Vec<Pending>, fate: impl Fn() -> Fate<'a>) {
     pending
         .into_iter()
         .filter_map(|one| one.respond)

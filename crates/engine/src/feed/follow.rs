@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use toolgate_kernel::event::{Event, Seq};
+use toolgate_kernel::event::{Entry, Event, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 
-use super::{Batch, Feed, Follower, Live};
+use super::topic::{Item, Registered};
+use super::{Batch, Feed, Live};
 use crate::store::{Log, LogPage, LogRange, StoreError};
 
 /// What to follow.
@@ -38,20 +39,29 @@ pub struct Subscription {
     /// Only this run's events, and only until it ends.
     run: Option<RunId>,
     id: u64,
-    receiver: mpsc::Receiver<Batch>,
+    receiver: mpsc::Receiver<Item>,
+    /// Place of the last event that was given.
     cursor: Seq,
+    /// Everything stored up to here was given, is in `ready`, or belongs to another run.
+    read_to: Seq,
+    /// The store has entries up to here. Those after `read_to` come through the channel, or were stored before the
+    /// follower registered and are read once the channel is empty.
+    owed: Seq,
+    ready: VecDeque<Batch>,
     state: State,
 }
 
 enum State {
-    /// More is to be read from the store once `ready` is given.
+    /// The store is read to its end, and then what was streamed before the follower came.
     Replay {
-        ready: VecDeque<Batch>,
         ring: VecDeque<Arc<Live>>,
-        read_to: Seq,
+        /// The last place this node knew of when the follower registered.
+        known: Seq,
     },
-    /// Once `ready` is given, waiting for what happens.
-    Live { ready: VecDeque<Batch> },
+    /// The store is read up to a place that was heard of before what stands there; `then` follows.
+    CatchUp { until: Seq, then: Option<Batch> },
+    /// Waiting for what happens.
+    Live,
     /// The run has ended.
     Finished,
 }
@@ -66,12 +76,13 @@ impl Subscription {
         cursor: Seq,
         backlog: usize,
     ) -> Self {
-        let (id, receiver, ring) = register(&feed, space, backlog);
-        let state = State::Replay {
-            ready: VecDeque::new(),
+        let Registered {
+            id,
+            receiver,
             ring,
-            read_to: cursor,
-        };
+            known,
+            ..
+        } = feed.register(space, backlog);
         Self {
             feed,
             store,
@@ -80,31 +91,26 @@ impl Subscription {
             id,
             receiver,
             cursor,
-            state,
+            read_to: cursor,
+            owed: Seq(0),
+            ready: VecDeque::new(),
+            state: State::Replay { ring, known },
         }
     }
 
-    /// Registers now and gives only what happens from now on: for a caller that causes it next.
+    /// Registers now and gives only what happens from now on: for a caller that causes it next, and says then by
+    /// [`Subscription::only`] what it wants to see.
     pub(crate) fn from_now(feed: Arc<Feed>, store: Arc<dyn Log>, space: SpaceId, backlog: usize) -> Self {
-        let (id, receiver, _) = register(&feed, space, backlog);
-        Self {
-            feed,
-            store,
-            space,
-            run: None,
-            id,
-            receiver,
-            cursor: Seq(0),
-            state: State::Live {
-                ready: VecDeque::new(),
-            },
-        }
+        let mut following = Self::open(feed, store, space, None, Seq(0), backlog);
+        following.state = State::Live;
+        following
     }
 
     /// Follows one run from here on, after `cursor`.
     pub(crate) fn only(mut self, run: RunId, cursor: Seq) -> Self {
         self.run = Some(run);
         self.cursor = cursor;
+        self.read_to = cursor;
         self
     }
 
@@ -117,117 +123,184 @@ impl Subscription {
     /// The next events; waits for them. Safe to drop and call again.
     pub async fn next(&mut self) -> Result<Batch, End> {
         loop {
-            let batch = match &mut self.state {
-                State::Finished => return Err(End::Finished),
-                State::Live { ready } => match ready.pop_front() {
-                    Some(batch) => batch,
-                    None => self.receiver.recv().await.ok_or(End::Cut)?,
-                },
-                State::Replay { ready, .. } => match ready.pop_front() {
-                    Some(batch) => batch,
-                    None => {
-                        self.read_page().await?;
-                        continue;
-                    }
+            let batch = match self.ready.pop_front() {
+                Some(batch) => Some(batch),
+                None => match &self.state {
+                    State::Finished => return Err(End::Finished),
+                    State::Replay { .. } => self.replay().await.map(|()| None)?,
+                    State::CatchUp { .. } => self.catch_up().await.map(|()| None)?,
+                    State::Live => match self.receiver.try_recv() {
+                        Ok(item) => self.order(item),
+                        Err(_) if self.owed.index() > self.read_to.index() => {
+                            let (until, then) = (self.owed, None);
+                            self.state = State::CatchUp { until, then };
+                            None
+                        }
+                        Err(_) => {
+                            let item = self.receiver.recv().await.ok_or(End::Cut)?;
+                            self.order(item)
+                        }
+                    },
                 },
             };
-            if self.run.is_some() && batch.run() != self.run {
-                continue;
+            if let Some(batch) = batch.and_then(|batch| self.give(batch)) {
+                return Ok(batch);
             }
-            if self.run.is_some()
-                && batch
-                    .placed()
-                    .any(|(_, event)| matches!(event, Event::RunFinish(_)))
-            {
-                self.state = State::Finished;
-            }
-            if batch.last() <= self.cursor {
-                continue;
-            }
-            self.cursor = batch.last();
-            return Ok(batch);
         }
     }
 
-    async fn read_page(&mut self) -> Result<(), End> {
-        let State::Replay { ready, ring, read_to } = &mut self.state else {
+    /// What of a batch that is next the reader wants to see.
+    fn give(&mut self, batch: Batch) -> Option<Batch> {
+        if self.run.is_some() && batch.run() != self.run {
+            return None;
+        }
+        let ends = |(_, event): (Seq, &Event)| matches!(event, Event::RunFinish(_));
+        if self.run.is_some() && batch.placed().any(ends) {
+            self.state = State::Finished;
+            self.ready.clear();
+        }
+        if batch.last() <= self.cursor {
+            return None;
+        }
+        self.cursor = batch.last();
+        Some(batch)
+    }
+
+    /// What comes next from the channel: given when nothing is missing before it, kept until the store was read
+    /// otherwise. Another node may have stored what this one has not heard of yet.
+    fn order(&mut self, item: Item) -> Option<Batch> {
+        let known = self.read_to.index();
+        let (batch, needs) = match item {
+            Item::Batch(batch) => {
+                let needs = match &batch {
+                    Batch::Stored(entry) => entry.first.index() - 1,
+                    Batch::Live(live) => live.first.index(),
+                };
+                (Some(batch), needs)
+            }
+            // What another run stores right after what was read need not be read.
+            Item::Elsewhere { run, range } if self.run.is_some() && run != self.run => {
+                if range.0.index() <= known + 1 {
+                    self.read_to = self.read_to.max(range.1);
+                    return None;
+                }
+                (None, range.1.index())
+            }
+            Item::Elsewhere { range, .. } => (None, range.1.index()),
+        };
+        if needs > known {
+            let until = Seq::durable(needs);
+            self.state = State::CatchUp { until, then: batch };
+            return None;
+        }
+        if let Some(Batch::Stored(entry)) = &batch {
+            self.read_to = self.read_to.max(entry.last());
+        }
+        batch
+    }
+
+    /// Reads the store to its end, a page at a time; then come the ring and what happened meanwhile.
+    async fn replay(&mut self) -> Result<(), End> {
+        let LogPage { entries, more, .. } = self.read(None).await?;
+        if let Some(run) = self.run
+            && entries.is_empty()
+            && let Some(end) = end_of(&*self.store, run).await.map_err(|_| End::Cut)?
+            && end <= self.read_to
+        {
+            // Its end is at or before the cursor, and nothing follows it. One that came since the page was read is
+            // in the channel.
+            self.state = State::Finished;
+            return Ok(());
+        }
+        let State::Replay { ring, known } = &mut self.state else {
             return Ok(());
         };
-        let range = LogRange::after(*read_to);
+        // Looked at after the page was read: what came while reading is here, in full.
+        let held = match more {
+            true => None,
+            false => self.receiver.try_recv().ok(),
+        };
+        let bound = held.as_ref().map(Item::first);
+        let precedes = |place: Seq| bound.is_none_or(|bound| place < bound);
+        for entry in entries {
+            self.owed = entry.last();
+            while ring.front().is_some_and(|live| live.first < entry.first) {
+                self.ready.extend(ring.pop_front().map(Batch::Live));
+            }
+            if precedes(entry.first) {
+                self.read_to = self.read_to.max(entry.last());
+                self.ready.push_back(Batch::Stored(Arc::new(entry)));
+            }
+        }
+        if more {
+            return Ok(());
+        }
+        let streamed = ring.drain(..).filter(|live| precedes(live.first));
+        self.ready.extend(streamed.map(Batch::Live));
+        self.read_to = self.read_to.max(*known);
+        self.state = State::Live;
+        // So that what other nodes stream is placed behind what was given.
+        self.feed
+            .if_known(self.space, |topic| topic.at_least(self.read_to));
+        let held = held.and_then(|item| self.order(item));
+        self.ready.extend(held);
+        Ok(())
+    }
+
+    /// Reads what another node has stored, a page at a time, up to what made it known.
+    async fn catch_up(&mut self) -> Result<(), End> {
+        let State::CatchUp { until, .. } = self.state else {
+            return Ok(());
+        };
+        let LogPage { entries, more, .. } = self.read(Some(until)).await?;
+        for entry in entries {
+            self.read_to = entry.last();
+            self.ready.push_back(Batch::Stored(Arc::new(entry)));
+        }
+        if more {
+            return Ok(());
+        }
+        if self.run.is_none() && self.read_to.index() < until.index() {
+            // Heard of before it can be read: the reader comes back with its cursor.
+            return Err(End::Cut);
+        }
+        self.read_to = self.read_to.max(until);
+        let State::CatchUp { then, .. } = std::mem::replace(&mut self.state, State::Live) else {
+            return Ok(());
+        };
+        let then = then.and_then(|batch| self.order(Item::Batch(batch)));
+        self.ready.extend(then);
+        Ok(())
+    }
+
+    /// The next page of the log after what was read.
+    async fn read(&self, until: Option<Seq>) -> Result<LogPage, End> {
+        let range = LogRange {
+            before: until.map(|until| Seq(until.0 + 1)),
+            ..LogRange::after(self.read_to)
+        };
         let page = match self.run {
             Some(run) => self.store.run_log(run, range).await,
             None => self.store.space_log(self.space, range).await,
         };
-        let LogPage { entries, more, .. } = page.map_err(|_| End::Cut)?;
-        if let Some(run) = self.run
-            && entries.is_empty()
-            && has_ended(&*self.store, run).await.map_err(|_| End::Cut)?
-        {
-            // Its end is at or before the cursor, and nothing follows it.
-            self.state = State::Finished;
-            return Ok(());
-        }
-        let whole = !more;
-        // Looked at after the page was read: what came while reading is here, in full.
-        let held = if whole {
-            self.receiver.try_recv().ok()
-        } else {
-            None
-        };
-        let bound = held.as_ref().map(Batch::first);
-        for entry in entries {
-            *read_to = entry.last();
-            while ring.front().is_some_and(|live| live.first < entry.first) {
-                ready.extend(ring.pop_front().map(Batch::Live));
-            }
-            if bound.is_none_or(|bound| entry.first < bound) {
-                ready.push_back(Batch::Stored(Arc::new(entry)));
-            }
-        }
-        if whole {
-            ready.extend(
-                ring.drain(..)
-                    .filter(|live| bound.is_none_or(|bound| live.first < bound))
-                    .map(Batch::Live),
-            );
-            ready.extend(held);
-            self.state = State::Live {
-                ready: std::mem::take(ready),
-            };
-        }
-        Ok(())
+        page.map_err(|_| End::Cut)
     }
 }
 
-/// Whether the last entry of a run says that it ended.
-async fn has_ended(log: &dyn Log, run: RunId) -> Result<bool, StoreError> {
+/// The place of a run's last event, if that says that it ended.
+async fn end_of(log: &dyn Log, run: RunId) -> Result<Option<Seq>, StoreError> {
     let last = LogRange {
         limit: 1,
         ..LogRange::newest()
     };
     let page = log.run_log(run, last).await?;
-    let mut events = page.entries.iter().flat_map(|entry| &entry.events);
-    Ok(events.any(|event| matches!(event, Event::RunFinish(_))))
-}
-
-fn register(
-    feed: &Feed,
-    space: SpaceId,
-    backlog: usize,
-) -> (u64, mpsc::Receiver<Batch>, VecDeque<Arc<Live>>) {
-    let (sender, receiver) = mpsc::channel(backlog);
-    feed.with(space, |lane| {
-        let id = lane.next_follower;
-        lane.next_follower += 1;
-        lane.followers.push(Follower { id, sender });
-        (id, receiver, lane.ring.iter().cloned().collect())
-    })
+    let ends = |event: &Event| matches!(event, Event::RunFinish(_));
+    let last = page.entries.first().filter(|entry| entry.events.iter().any(ends));
+    Ok(last.map(Entry::last))
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.feed.with(self.space, |lane| {
-            lane.followers.retain(|follower| follower.id != self.id)
-        });
+        self.feed.with(self.space, |topic| topic.remove_follower(self.id));
     }
 }

@@ -123,7 +123,7 @@ pub struct RunFilter {
 }
 
 /// Open runs of one space that have a lane of their own.
-pub const LANES: u8 = 16;
+pub const LANES: u8 = Seq::LANES as u8;
 
 /// How long the heartbeat of a node may be silent before its runs are taken over.
 pub const NODE_LEASE: Duration = Duration::from_secs(15);

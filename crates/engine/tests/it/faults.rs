@@ -6,23 +6,26 @@ use serde_json::json;
 use toolgate_engine::intake::{Decision, IntakeError, Submission};
 use toolgate_engine::store::{Store, StoreError};
 use toolgate_kernel::event::{Event, Status};
-use toolgate_kernel::id::ApprovalId;
+use toolgate_kernel::id::{ApprovalId, NodeId};
 use toolgate_kernel::json::Json;
 use toolgate_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolgate_testkit::faulty_store::FaultyStore;
+use uuid::Uuid;
 
 use crate::world::{Setup, World, calls_in, retry};
 
-/// One of everything: a server call, a client call, an approval, a child, and a second message.
-async fn one_of_everything(world: &World, number: usize) {
+/// One of everything: a server call, a client call, an approval, a child, and a second message. Each part comes to
+/// one of the nodes.
+async fn one_of_everything(nodes: &[World], number: usize) {
+    let node = |part: usize| &nodes[(number >> part) % nodes.len()];
     let words = format!(
         r#"call:mirror={{"n":{number}}} call:ask call:guarded={{"to":"x"}} call:echo={{"e":{number}}}"#
     );
-    let mut post = world.post_to(None, &words);
+    let mut post = node(0).post_to(None, &words);
     post.idempotency = Some((format!("run {number}"), [0; 32]));
-    let posted = retry(|| world.engine.post(post.clone())).await;
+    let posted = retry(|| node(0).engine.post(post.clone())).await;
     let run = posted.run_id.unwrap();
-    let events = world
+    let events = node(1)
         .until(run, |event| matches!(event, Event::StepFinish(_)))
         .await;
     let calls = calls_in(&events);
@@ -35,7 +38,7 @@ async fn one_of_everything(world: &World, number: usize) {
     };
     let receipt = retry(async || {
         taken(
-            world
+            node(2)
                 .engine
                 .submit(calls[1], Submission::Output(output.clone()))
                 .await,
@@ -46,17 +49,21 @@ async fn one_of_everything(world: &World, number: usize) {
         run,
         number: calls[2].number,
     };
-    retry(
-        async || match world.engine.decide(approval, Decision::Approve(None), None).await {
+    retry(async || {
+        match node(3)
+            .engine
+            .decide(approval, Decision::Approve(None), None)
+            .await
+        {
             Err(IntakeError::Store(_) | IntakeError::Busy(_)) => Err("again"),
             other => Ok(other.unwrap()),
-        },
-    )
+        }
+    })
     .await;
-    let end = world.finish(run).await;
+    let end = node(4).finish(run).await;
     assert_eq!(end.status, Status::Completed);
 
-    let log = world.log(run).await;
+    let log = node(1).log(run).await;
     let count = |wanted: &dyn Fn(&Event) -> bool| log.iter().filter(|(_, event)| wanted(event)).count();
     assert_eq!(count(&|event| matches!(event, Event::RunFinish(_))), 1);
     assert_eq!(count(&|event| matches!(event, Event::Said(_))), 1);
@@ -80,11 +87,15 @@ async fn one_of_everything(world: &World, number: usize) {
 }
 
 async fn many(setup: Setup, runs: usize) {
-    let world = Arc::new(World::with(setup).await);
+    many_on(vec![World::with(setup).await], runs).await;
+}
+
+async fn many_on(nodes: Vec<World>, runs: usize) {
+    let nodes: Arc<[World]> = nodes.into();
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..runs {
-        let world = world.clone();
-        tasks.spawn(async move { one_of_everything(&world, number).await });
+        let nodes = nodes.clone();
+        tasks.spawn(async move { one_of_everything(&nodes, number).await });
     }
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
@@ -116,6 +127,28 @@ async fn every_promise_holds_when_one_store_call_in_thirty_fails() {
             20,
         )
         .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_promise_holds_on_two_nodes_when_one_store_call_in_thirty_fails() {
+    for seed in 0..32 {
+        let shared = Setup::default();
+        let mut nodes = Vec::new();
+        for node in 1..=2 {
+            let store = FaultyStore::connection(shared.store.clone(), seed * 2 + node, 10);
+            nodes.push(
+                World::with(Setup {
+                    store: Arc::new(store),
+                    clock: shared.clock.clone(),
+                    bus: shared.bus.clone(),
+                    node: NodeId::new(Uuid::from_u128(node.into())),
+                    ..Setup::default()
+                })
+                .await,
+            );
+        }
+        many_on(nodes, 32).await;
     }
 }
 

@@ -12,6 +12,7 @@ mod following;
 mod leases;
 mod messages;
 mod newer;
+mod nodes;
 mod sources;
 mod superseding;
 mod world;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use toolgate_bus::InProcessBus;
+use toolgate_engine::bus::Bus;
 use toolgate_engine::feed::{End, Scope};
 use toolgate_engine::intake::{Answer, Post, Posted};
 use toolgate_engine::sources::Sources;
@@ -42,6 +44,7 @@ pub struct World {
 pub struct Setup {
     pub store: Arc<dyn Store>,
     pub clock: Arc<HeldClock>,
+    pub bus: Arc<dyn Bus>,
     pub node: NodeId,
     pub model: Arc<ScriptedModel>,
     pub tools: Arc<FakeTools>,
@@ -56,6 +59,7 @@ impl Default for Setup {
         Self {
             store: Arc::new(MemoryStore::new()),
             clock: Arc::new(HeldClock::new()),
+            bus: Arc::new(InProcessBus::default()),
             node: NodeId::new(Uuid::from_u128(1)),
             model: ScriptedModel::new(by_words),
             tools: Arc::new(FakeTools::default()),
@@ -144,6 +148,7 @@ impl World {
         let Setup {
             store,
             clock,
+            bus,
             node,
             model,
             tools,
@@ -160,6 +165,7 @@ impl World {
                 .with(tools.clone())
                 .with(Arc::new(Dice)),
             clock: clock.clone(),
+            bus,
         };
         let name = ModelName {
             provider: Provider::Demo,

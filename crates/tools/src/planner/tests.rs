@@ -204,6 +204,7 @@ fn node_on(
         model,
         tools: tools.sources(),
         clock: clock.clone(),
+        bus: Arc::new(toolgate_bus::InProcessBus::default()),
     };
     let settings = Settings {
         node: NodeId::new(Uuid::from_u128(node)),

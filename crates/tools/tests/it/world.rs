@@ -133,6 +133,7 @@ impl World {
             model: ScriptedModel::new(as_told),
             tools: toolkit.sources(),
             clock: clock.clone(),
+            bus: Arc::new(toolgate_bus::InProcessBus::default()),
         };
         let engine = Engine::new(parts, settings());
         for (project, title) in [(project(), "test"), (other_project(), "other")] {

@@ -1,0 +1,216 @@
+//! One space's live events on one node: who follows, and how transient events are numbered.
+//!
+//! A transient event stands at `durable(index) + n * LANES + lane`. The lane is the run's own, so two nodes that
+//! stream two runs of one space never give the same number twice. `n` counts up over all lanes that this node
+//! has seen, so what a follower is given only grows. When two nodes stream at the same moment, one of them hears
+//! of the other's events late; it moves them up behind its own, in the same lane.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::mpsc::{self, error::TrySendError};
+use toolgate_kernel::event::{Event, Seq};
+use toolgate_kernel::id::RunId;
+use toolgate_kernel::time::Time;
+
+use super::{Batch, Live};
+
+/// Transient events that one step may leave in memory; what is beyond reaches those who listen, not those who
+/// come back.
+const RING_BATCHES_MAX: usize = 100_000;
+
+/// What a follower's channel carries.
+#[derive(Debug, Clone)]
+pub(super) enum Item {
+    /// Events.
+    Batch(Batch),
+    /// Another node stored an entry from the first to the last of these places: read it from the store.
+    Elsewhere { run: Option<RunId>, range: (Seq, Seq) },
+}
+
+impl Item {
+    pub fn first(&self) -> Seq {
+        match self {
+            Self::Batch(batch) => batch.first(),
+            Self::Elsewhere { range, .. } => range.0,
+        }
+    }
+}
+
+/// One space's live events.
+#[derive(Default)]
+pub(super) struct Topic {
+    /// The last durable event known here; 0 for none yet.
+    index: u64,
+    /// `n` of the last transient event since then.
+    transient: u64,
+    /// Transient events of the steps under way, in the order of their places.
+    ring: VecDeque<Kept>,
+    followers: Vec<Follower>,
+    next_follower: u64,
+    /// Runs that are driven here.
+    drivers: usize,
+}
+
+/// Transient events for those who come in the middle of a step.
+struct Kept {
+    live: Arc<Live>,
+    /// The place that the node gave which published them.
+    minted: Seq,
+    /// That node is this one.
+    here: bool,
+}
+
+struct Follower {
+    id: u64,
+    sender: mpsc::Sender<Item>,
+}
+
+/// What a follower gets when it registers.
+pub(super) struct Registered {
+    pub id: u64,
+    pub receiver: mpsc::Receiver<Item>,
+    pub ring: VecDeque<Arc<Live>>,
+    /// The last durable place that was known then: what the store has up to there is not in the channel.
+    pub known: Seq,
+    /// Nobody else drove or followed the space here.
+    pub first: bool,
+}
+
+impl Topic {
+    /// A follower that is full is cut: it comes back with its cursor.
+    pub fn send(&mut self, item: &Item) {
+        self.followers
+            .retain(|follower| match follower.sender.try_send(item.clone()) {
+                Ok(()) => true,
+                Err(TrySendError::Full(_) | TrySendError::Closed(_)) => false,
+            });
+    }
+    pub fn is_idle(&self) -> bool {
+        self.drivers == 0 && self.followers.is_empty()
+    }
+    /// True when nobody drove or followed the space here before.
+    pub fn add_driver(&mut self) -> bool {
+        let first = self.is_idle();
+        self.drivers += 1;
+        first
+    }
+    pub fn remove_driver(&mut self) {
+        self.drivers -= 1;
+    }
+    pub fn cut(&mut self) {
+        self.followers.clear();
+    }
+
+    pub fn register(&mut self, backlog: usize) -> Registered {
+        let (sender, receiver) = mpsc::channel(backlog);
+        let first = self.is_idle();
+        let id = self.next_follower;
+        self.next_follower += 1;
+        self.followers.push(Follower { id, sender });
+        Registered {
+            id,
+            receiver,
+            ring: self.ring.iter().map(|kept| kept.live.clone()).collect(),
+            known: Seq::durable(self.index),
+            first,
+        }
+    }
+    pub fn remove_follower(&mut self, id: u64) {
+        self.followers.retain(|follower| follower.id != id);
+    }
+
+    pub fn knows_place(&self) -> bool {
+        self.index > 0
+    }
+    /// The log goes at least up to `place`.
+    pub fn at_least(&mut self, place: Seq) {
+        if self.index < place.index() {
+            self.index = place.index();
+            self.transient = 0;
+        }
+    }
+    /// An entry was stored whose last event stands at `last`; it ends the step of a run when one is given.
+    pub fn advance(&mut self, last: Seq, ended: Option<RunId>) {
+        self.at_least(last);
+        if let Some(run) = ended {
+            self.forget(run);
+        }
+    }
+    pub fn forget(&mut self, run: RunId) {
+        self.ring.retain(|kept| kept.live.run != run);
+    }
+
+    /// Numbers transient events that are published here, and gives them to followers.
+    pub fn publish(&mut self, lane: u8, run: RunId, time: Time, events: Vec<Event>) -> Option<Arc<Live>> {
+        let first = self.take_places(None, lane, events.len())?;
+        let live = Arc::new(Live {
+            run,
+            first,
+            time,
+            events,
+        });
+        self.show(live.clone(), first, true);
+        Some(live)
+    }
+
+    /// Takes up transient events that another node has published.
+    pub fn receive(&mut self, live: &Arc<Live>, again: bool) {
+        let mut kept = self
+            .ring
+            .iter()
+            .filter(|kept| !kept.here && kept.live.run == live.run);
+        if again && kept.any(|kept| kept.minted >= live.first) {
+            return;
+        }
+        self.at_least(live.first);
+        let lane = (live.first.0 % Seq::LANES) as u8;
+        let Some(first) = self.take_places(Some(live.first), lane, live.events.len()) else {
+            return;
+        };
+        let placed = match first == live.first {
+            true => live.clone(),
+            false => Arc::new(Live {
+                first,
+                events: live.events.clone(),
+                ..**live
+            }),
+        };
+        self.show(placed, live.first, false);
+    }
+
+    fn show(&mut self, live: Arc<Live>, minted: Seq, here: bool) {
+        // What nobody drives, nobody forgets: the progress of a call that only waits is for those who listen now.
+        let keep = !here || self.drivers > 0;
+        if keep && self.ring.len() < RING_BATCHES_MAX {
+            let live = live.clone();
+            self.ring.push_back(Kept { live, minted, here });
+        }
+        self.send(&Item::Batch(Batch::Live(live)));
+    }
+
+    /// Places for `count` transient events: the wanted ones, or the next when these are behind what was given.
+    /// None when there is no room before the next durable event.
+    fn take_places(&mut self, wanted: Option<Seq>, lane: u8, count: usize) -> Option<Seq> {
+        let base = Seq::durable(self.index);
+        let wanted = wanted.filter(|place| *place > base);
+        let n = wanted
+            .map_or(0, |place| (place.0 - base.0) / Seq::LANES)
+            .max(self.transient + 1);
+        let last = n + count as u64 - 1;
+        if count == 0 || (last + 1) * Seq::LANES > Seq::STRIDE {
+            return None;
+        }
+        self.transient = last;
+        Some(Seq(base.0 + n * Seq::LANES + u64::from(lane)))
+    }
+
+    /// What the runs driven here have streamed in their steps.
+    pub fn streamed_here(&self) -> Vec<Arc<Live>> {
+        let here = self.ring.iter().filter(|kept| kept.here);
+        here.map(|kept| kept.live.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
