@@ -162,6 +162,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("claim", A("Claim"), MAYBE),
             ("child", A("RunId"), MAYBE),
             ("pause", Any, MAYBE),
+            ("task", Any, MAYBE),
         ],
     ),
     ("tool-released", true, &[]),

@@ -1043,6 +1043,7 @@ export interface ToolExecutingEvent {
   claim?: Claim;
   child?: RunId;
   pause?: unknown;
+  task?: unknown;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
