@@ -17,12 +17,21 @@ const HINT_CHARS: usize = 7;
 
 /// A fresh key and its row. The key itself is nowhere else.
 pub fn mint(project: ProjectId, kind: KeyKind, name: Option<String>, now: Time) -> (String, KeyRecord) {
-    let mut random = [0; KEY_BYTES];
-    aws_lc_rs::rand::fill(&mut random).expect("the system gives random bytes");
-    let mut key = prefix(kind).to_owned();
-    key.extend(random.iter().map(|byte| format!("{byte:02x}")));
+    let key = format!("{}{}", prefix(kind), random_text());
     let record = row(&key, project, kind, name, now);
     (key, record)
+}
+
+/// A fresh secret that signs the tokens of a project's users (HS256).
+pub fn token_secret() -> String {
+    random_text()
+}
+
+/// As many random bytes as HS256 has in its hash, in hex.
+fn random_text() -> String {
+    let mut random = [0; KEY_BYTES];
+    aws_lc_rs::rand::fill(&mut random).expect("the system gives random bytes");
+    random.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The row of a key that somebody chose; refused when it has the wrong prefix or is too short.

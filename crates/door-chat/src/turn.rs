@@ -75,9 +75,7 @@ impl Turn {
             None => None,
         };
         let client_tools = match &body.client_tools {
-            Some(tools) => tools
-                .check(&door.engine, "/clientTools")
-                .map_err(Refusal::invalid)?,
+            Some(tools) => tools.check(&door.engine, who.project, "/clientTools").await?,
             None => Vec::new(),
         };
         let (messages, at) = match (body.messages, body.message) {

@@ -19,6 +19,7 @@ use toolgate_engine::outbox::Outbox;
 use toolgate_engine::workspace::Workspace;
 use toolgate_http::Shared;
 use toolgate_http::describe::Api;
+use toolgate_kernel::json::Json;
 
 /// What this door shows beside runs and the directory of a project.
 pub struct Resources {
@@ -32,6 +33,8 @@ pub struct Resources {
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// The OpenAPI document of all doors, as JSON text.
     pub openapi: String,
+    /// Configuration of the first agent of a new project.
+    pub first_agent: Json,
 }
 
 /// The door's routes.

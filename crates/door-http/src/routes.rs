@@ -12,6 +12,7 @@ mod keys;
 mod knowledge;
 mod message;
 mod messages;
+mod projects;
 mod results;
 mod runs;
 mod spaces;
@@ -59,6 +60,12 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(tool_usage::usage))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::remove))
+        .routes(routes!(projects::list, projects::create))
+        .routes(routes!(projects::get, projects::remove))
+        .routes(routes!(projects::put_settings))
+        .routes(routes!(projects::keys, projects::add_key))
+        .routes(routes!(projects::remove_key))
+        .routes(routes!(projects::own_settings, projects::put_own_settings))
         .routes(routes!(health::openapi))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

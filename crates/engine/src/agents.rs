@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use toolgate_kernel::agent::{self, Agent, Catalog, Defaults, Missing, Provider};
+use toolgate_kernel::agent::{self, Agent, Catalog, Defaults, Missing, ModelSpec, Provider};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::{AgentName, ToolName};
@@ -50,15 +50,18 @@ pub(crate) struct Compiled {
     pub tools: Arc<Kit>,
     /// What the project's sources offered when it was compiled.
     catalog: Arc<Catalog>,
+    /// The project's default model when it was compiled.
+    default_model: ModelSpec,
 }
 
 impl Compiled {
-    fn new(revision: u32, agent: Agent, catalog: Arc<Catalog>) -> Self {
+    fn new(revision: u32, agent: Agent, catalog: Arc<Catalog>, default_model: ModelSpec) -> Self {
         Self {
             revision,
             tools: Arc::new(Kit::new(agent.tools.clone())),
             agent: Arc::new(agent),
             catalog,
+            default_model,
         }
     }
 
@@ -66,7 +69,10 @@ impl Compiled {
     pub fn behind(self, tool: Option<&ToolName>) -> Option<Self> {
         match tool {
             None => Some(self),
-            Some(tool) => Some(Self::new(self.revision, self.agent.behind(tool)?, self.catalog)),
+            Some(tool) => {
+                let agent = self.agent.behind(tool)?;
+                Some(Self::new(self.revision, agent, self.catalog, self.default_model))
+            }
         }
     }
 }
@@ -145,25 +151,31 @@ impl Inner {
             return Ok(Some(known));
         }
         let catalog = self.tools.catalog(project).await;
-        if let Some(known) = revision.and_then(|revision| self.agents.find(project, name, revision, &catalog))
-        {
+        let model = self.project_settings(project).await?.default_model.clone();
+        let find = |revision| self.agents.find(project, name, revision, &catalog, &model);
+        if let Some(known) = revision.and_then(find) {
             return Ok(Some(known));
         }
         let Some(record) = self.store.agent(project, name, revision).await? else {
             return Ok(None);
         };
-        let compiled = match self.agents.find(project, name, record.revision, &catalog) {
+        let compiled = match find(record.revision) {
             Some(known) => known,
-            None => self.compile(&record, catalog)?,
+            None => self.compile(&record, catalog, model)?,
         };
         self.agents.keep(project, name, &compiled, revision.is_none());
         Ok(Some(compiled))
     }
 
-    fn compile(&self, record: &AgentRecord, catalog: Arc<Catalog>) -> Result<Compiled, StoreError> {
+    fn compile(
+        &self,
+        record: &AgentRecord,
+        catalog: Arc<Catalog>,
+        model: ModelSpec,
+    ) -> Result<Compiled, StoreError> {
         let AgentRecord { name, revision, .. } = record;
         let agent = self
-            .parse(name, &record.config, &catalog, Missing::LeftOut)
+            .parse(name, &record.config, &catalog, &model, Missing::LeftOut)
             .map_err(|problems| {
                 let first = problems
                     .first()
@@ -174,7 +186,7 @@ impl Inner {
         for Problem { pointer, message } in &agent.left_out {
             tracing::warn!(agent = %name, revision, pointer, "a tool is left out: {message}");
         }
-        Ok(Compiled::new(*revision, agent, catalog))
+        Ok(Compiled::new(*revision, agent, catalog, model))
     }
 
     fn parse(
@@ -182,11 +194,12 @@ impl Inner {
         name: &AgentName,
         config: &Json,
         catalog: &Catalog,
+        model: &ModelSpec,
         missing: Missing,
     ) -> Result<Agent, Vec<Problem>> {
         let value = config.read().map_err(|e| vec![Problem::new("", e.to_string())])?;
         let defaults = Defaults {
-            model: self.settings.default_model.clone(),
+            model: model.clone(),
             catalog,
             missing,
         };
@@ -255,17 +268,19 @@ impl Agents {
         (seen.elapsed() < NEWEST_KNOWN_FOR).then(|| compiled.clone())
     }
 
-    /// A revision that was compiled when the sources offered the same.
+    /// A revision that was compiled when the sources offered the same, with the same default model.
     fn find(
         &self,
         project: ProjectId,
         name: &AgentName,
         revision: u32,
         catalog: &Arc<Catalog>,
+        model: &ModelSpec,
     ) -> Option<Compiled> {
         let known = self.lock();
         let compiled = known.revisions.get(&(project, name.clone(), revision))?;
-        Arc::ptr_eq(&compiled.catalog, catalog).then(|| compiled.clone())
+        let same = Arc::ptr_eq(&compiled.catalog, catalog) && compiled.default_model == *model;
+        same.then(|| compiled.clone())
     }
 
     fn keep(&self, project: ProjectId, name: &AgentName, compiled: &Compiled, newest: bool) {
@@ -284,6 +299,11 @@ impl Agents {
         }
     }
 
+    /// Forgets the newest revisions of a project's agents: its settings have changed.
+    pub fn forget_project(&self, project: ProjectId) {
+        self.lock().newest.retain(|(of, _), _| *of != project);
+    }
+
     fn forget(&self, project: ProjectId, name: &AgentName) {
         self.lock().newest.remove(&(project, name.clone()));
     }
@@ -298,22 +318,30 @@ impl Engine {
         config: Json,
     ) -> Result<u32, AgentError> {
         let catalog = self.inner.tools.catalog(project).await;
+        let model = self.inner.project_settings(project).await?.default_model.clone();
         let agent = self
             .inner
-            .parse(name, &config, &catalog, Missing::Refused)
+            .parse(name, &config, &catalog, &model, Missing::Refused)
             .map_err(AgentError::Invalid)?;
         let now = self.inner.clock.now();
         let revision = self.inner.store.put_agent(project, name, config, now).await?;
-        let compiled = Compiled::new(revision, agent, catalog);
+        let compiled = Compiled::new(revision, agent, catalog, model);
         self.inner.agents.keep(project, name, &compiled, true);
         Ok(revision)
     }
 
     /// What is wrong with a configuration; nothing is stored.
-    pub async fn check_agent(&self, project: ProjectId, name: &AgentName, config: &Json) -> Vec<Problem> {
+    pub async fn check_agent(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        config: &Json,
+    ) -> Result<Vec<Problem>, StoreError> {
         let catalog = self.inner.tools.catalog(project).await;
-        let read = self.inner.parse(name, config, &catalog, Missing::Refused);
-        read.err().unwrap_or_default()
+        let settings = self.inner.project_settings(project).await?;
+        let model = &settings.default_model;
+        let read = self.inner.parse(name, config, &catalog, model, Missing::Refused);
+        Ok(read.err().unwrap_or_default())
     }
 
     /// The tool sources.
@@ -329,8 +357,14 @@ impl Engine {
     }
 
     /// Reads the tools that a request brings, which stand at `pointer`: every door's way in for them.
-    pub fn client_tools(&self, tools: &Value, pointer: &str) -> Result<Vec<ClientTool>, Vec<Problem>> {
-        tool::client_tools(tools, pointer, &self.inner.settings.client_tools)
+    pub async fn client_tools(
+        &self,
+        project: ProjectId,
+        tools: &Value,
+        pointer: &str,
+    ) -> Result<Vec<ClientTool>, AgentError> {
+        let settings = self.inner.project_settings(project).await?;
+        tool::client_tools(tools, pointer, &settings.client_tools).map_err(AgentError::Invalid)
     }
 
     /// Checks a definition or a list of them, which stands at `pointer`, as they would be checked when used.
@@ -340,9 +374,9 @@ impl Engine {
         tools: &Value,
         pointer: &str,
         profile: Profile,
-    ) -> Checked {
-        let settings = &self.inner.settings;
-        match profile {
+    ) -> Result<Checked, StoreError> {
+        let settings = self.inner.project_settings(project).await?;
+        Ok(match profile {
             Profile::Client => tool::check(tools, pointer, &Rules::Client(&settings.client_tools)),
             Profile::Trusted => {
                 let defaults = Defaults {
@@ -352,7 +386,7 @@ impl Engine {
                 };
                 tool::check(tools, pointer, &Rules::Trusted(&defaults))
             }
-        }
+        })
     }
 
     /// What a model of this vendor is sent of these tools; none of a vendor that is sent nothing.

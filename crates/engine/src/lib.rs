@@ -11,6 +11,7 @@ pub mod intake;
 pub mod knowledge;
 pub mod model;
 pub mod outbox;
+pub mod project;
 pub mod records;
 pub mod shelves;
 pub mod sources;
@@ -42,13 +43,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolgate_kernel::agent::ModelSpec;
 use toolgate_kernel::call::{CallState, Outcome};
 use toolgate_kernel::event::{Claim, Seq, Status};
 use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::run::{Arrival, Run, Verdict};
-use toolgate_kernel::tool::{ClientToolLimits, Conflict};
 
 use agents::Agents;
 use bus::Bus;
@@ -58,6 +57,7 @@ use feed::{Feed, Scope, Subscription};
 use intake::{By, Claimed, Decided, Decision, IntakeError, Receipt, Submission};
 use model::Model;
 use progress::OpenCalls;
+use project::Projects;
 use sources::Sources;
 use store::{Store, StoreError};
 
@@ -66,13 +66,11 @@ pub use occasion::Occasion;
 pub use overflow::OUTPUT_BYTES_MAX;
 pub use post::default_agent;
 
-/// What may be set.
-#[derive(Debug, Clone)]
+/// Settings of the engine.
+#[derive(Clone)]
 pub struct Settings {
     /// This process. The same one after a restart takes up its own runs at once.
     pub node: NodeId,
-    /// The model of agents that name none.
-    pub default_model: ModelSpec,
     /// Runs that may be at work at once; further ones wait as `queued`.
     pub runs_active_max: usize,
     /// Calls of one run on the gateway's side at once.
@@ -83,10 +81,8 @@ pub struct Settings {
     pub drain: Duration,
     /// How long a node may be silent before others take over its runs.
     pub node_lease: Duration,
-    /// What a request may bring of tools.
-    pub client_tools: ClientToolLimits,
-    /// What becomes of one that has the name of a more trusted one.
-    pub conflict: Conflict,
+    /// Settings of projects: default model, limits and policies.
+    pub projects: Arc<dyn Projects>,
     /// Drop a run from memory after every append and rebuild it from its log: for tests.
     pub always_evict: bool,
 }

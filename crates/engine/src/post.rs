@@ -117,8 +117,9 @@ impl Inner {
             .await?
             .ok_or(PostError::NoAgent(name))?;
         let brought = std::mem::take(&mut post.client_tools);
-        post.client_tools = settle_conflicts(&agent.tools.toolbox, brought, self.settings.conflict)
-            .map_err(PostError::Tools)?;
+        let conflict = self.project_settings(post.project).await?.conflict;
+        post.client_tools =
+            settle_conflicts(&agent.tools.toolbox, brought, conflict).map_err(PostError::Tools)?;
         let kit = self.kit(
             post.project,
             &agent,

@@ -1,6 +1,7 @@
 //! The commands of `toolgate`.
 
 mod agent_check;
+mod project;
 mod tool_check;
 
 use std::ffi::OsString;
@@ -38,6 +39,8 @@ enum Command {
     /// Check agents.
     #[command(subcommand)]
     Agent(Agent),
+    /// Manage the projects of a running gateway.
+    Project(project::Project),
     /// Check tools.
     #[command(subcommand)]
     Tool(Tool),
@@ -104,6 +107,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         }
         Command::Agent(Agent::Check(check)) => return check.run(),
         Command::Tool(Tool::Check(check)) => return check.run(),
+        Command::Project(project) => project.run()?,
         Command::ReadDocument => readable::work()?,
     }
     Ok(ExitCode::SUCCESS)

@@ -7,6 +7,7 @@ mod data;
 mod doors;
 mod output;
 mod project;
+mod projects;
 mod serve;
 mod settings;
 mod telemetry;

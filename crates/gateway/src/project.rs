@@ -18,8 +18,6 @@ const PROJECT: &str = "default";
 /// The agent that a project begins with. It names no model: it has the one of the settings.
 const AGENT: &str = "default";
 const AGENT_CONFIG: &str = include_str!("../assets/default-agent.json");
-/// Bytes of randomness in a token secret: as many as HS256 has in its hash.
-const JWT_SECRET_BYTES: usize = 32;
 /// Marks the keys that come from the settings: when the setting changes, the old key ends.
 const FROM_SETTINGS: &str = "settings";
 const FIRST_START: &str = "first start";
@@ -71,12 +69,13 @@ async fn project(
         name: PROJECT.into(),
         jwt_secret: None,
         jwks_url: None,
+        settings: None,
         created: engine.clock().now(),
     });
     if let Some(given) = &settings.jwt_secret {
         project.jwt_secret = Some(given.expose().into());
     } else if project.jwt_secret.is_none() {
-        let made = random_text()?;
+        let made = keys::token_secret();
         fresh.jwt_secret = Some(Secret::new(made.clone()));
         project.jwt_secret = Some(made);
     }
@@ -128,16 +127,14 @@ async fn agent(engine: &Engine, project: ProjectId) -> anyhow::Result<()> {
         return Ok(());
     }
     let name: AgentName = AGENT.parse().expect("a name");
-    let config = Json::parse(AGENT_CONFIG.into()).expect("the asset is JSON");
-    match engine.put_agent(project, &name, config).await {
+    match engine.put_agent(project, &name, first_agent()).await {
         Ok(_) => Ok(()),
         Err(AgentError::Store(error)) => Err(error.into()),
         Err(AgentError::Invalid(problems)) => panic!("the asset is an agent: {problems:?}"),
     }
 }
 
-fn random_text() -> anyhow::Result<String> {
-    let mut bytes = [0; JWT_SECRET_BYTES];
-    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow!("the system gives no random numbers"))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+/// Configuration of the agent that a project begins with.
+pub fn first_agent() -> Json {
+    Json::parse(AGENT_CONFIG.into()).expect("the asset is JSON")
 }

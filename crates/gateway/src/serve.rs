@@ -36,6 +36,7 @@ use toolgate_worker::Workers;
 
 use crate::agents::Folder;
 use crate::data::DataDir;
+use crate::projects::ProjectResolver;
 use crate::settings::{self, Settings};
 use crate::telemetry::Telemetry;
 use crate::welcome::Welcome;
@@ -94,18 +95,19 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
     let outbox = Arc::new(Outbox::new(store.clone(), Arc::new(SystemClock)));
     let channels = settings.notifications.channels()?;
     let deliveries = Arc::new(Deliveries::new(outbox.clone(), channels, &egress));
+    let projects = Arc::new(ProjectResolver::new(settings, store.clone())?);
     let tools = Toolkit::standard(toolgate_tools::Parts {
         store: store.clone(),
         records: store.clone(),
         plans: settings.plans.limits(),
         egress: egress.clone(),
-        world: settings.world()?,
+        worlds: projects.clone(),
         workspace: workspace.clone(),
         knowledge: knowledge.clone(),
         deliveries: deliveries.clone(),
         reader,
     });
-    let engine = engine(store.clone(), sources(tools), data.node()?, settings)?;
+    let engine = engine(store.clone(), sources(tools), projects, data.node()?, settings);
     let project = greet(&engine, &*store, settings, address).await?;
 
     let agents = match &settings.agents {
@@ -126,6 +128,7 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
         outbox,
         metrics: telemetry.figures(),
         openapi: doors::openapi(),
+        first_agent: project::first_agent(),
     };
     let door = doors::router(shared, resources);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
@@ -289,9 +292,10 @@ pub(crate) fn sources(tools: Toolkit) -> Sources {
 fn engine(
     store: Arc<dyn Store>,
     tools: Sources,
+    projects: Arc<ProjectResolver>,
     node: NodeId,
     settings: &Settings,
-) -> anyhow::Result<Engine> {
+) -> Engine {
     let vendors = &settings.vendors;
     let models = Models::new(ModelSettings {
         openai_key: vendors.openai_key.clone(),
@@ -312,17 +316,15 @@ fn engine(
     };
     let settings = toolgate_engine::Settings {
         node,
-        default_model: default_model(&settings.model),
         runs_active_max: settings.engine.runs_active_max,
         parallel_calls: settings.engine.parallel_calls,
         reader_backlog: settings.engine.reader_backlog,
         drain: settings.drain,
         node_lease: settings.engine.node_lease,
-        client_tools: settings.client_tools.limits()?,
-        conflict: settings.client_tools.conflict.into(),
+        projects,
         always_evict: false,
     };
-    Ok(Engine::new(parts, settings))
+    Engine::new(parts, settings)
 }
 
 /// The model of agents that name none: the one in the settings, or the demo.

@@ -8,6 +8,7 @@ mod embeddings;
 mod environment;
 mod notifications;
 mod plans;
+mod project;
 mod text;
 mod world;
 
@@ -24,6 +25,7 @@ pub use client_tools::ClientTools;
 pub use embeddings::Embeddings;
 pub use notifications::Notifications;
 pub use plans::Plans;
+pub use project::ProjectOverlay;
 pub use world::{Images, Outside, Search};
 
 /// Every setting with its default, written for people.
@@ -84,6 +86,8 @@ pub struct Settings {
     pub log: Log,
     /// Traces.
     pub telemetry: Telemetry,
+    /// Settings of projects other than the gateway's own, by the project's name.
+    pub projects: BTreeMap<String, ProjectOverlay>,
 }
 
 impl Default for Settings {
@@ -111,6 +115,7 @@ impl Default for Settings {
             vendors: Vendors::default(),
             log: Log::default(),
             telemetry: Telemetry::default(),
+            projects: BTreeMap::new(),
         }
     }
 }

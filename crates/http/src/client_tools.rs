@@ -2,7 +2,8 @@
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use toolgate_engine::Engine;
+use toolgate_engine::{AgentError, Engine};
+use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::tool::ClientTool;
 use utoipa::openapi::RefOr;
@@ -24,8 +25,13 @@ pub struct ClientTools(Value);
 
 impl ClientTools {
     /// Checks them; `pointer` is where they stand in the body.
-    pub fn check(&self, engine: &Engine, pointer: &str) -> Result<Vec<ClientTool>, Vec<Problem>> {
-        engine.client_tools(&self.0, pointer)
+    pub async fn check(
+        &self,
+        engine: &Engine,
+        project: ProjectId,
+        pointer: &str,
+    ) -> Result<Vec<ClientTool>, AgentError> {
+        engine.client_tools(project, &self.0, pointer).await
     }
 }
 

@@ -113,7 +113,7 @@ const REFUSALS: &[(&str, &str)] = &[
         "Malformed: no sound JSON, or a query or header that cannot be read.",
     ),
     ("401", "Nobody knows who asks."),
-    ("403", "This needs a secret key."),
+    ("403", "This needs a secret key, or the operator's key."),
     ("404", "There is none, or it is not for you."),
     ("408", "The body took too long to arrive."),
     (

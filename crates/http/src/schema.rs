@@ -60,6 +60,10 @@ text!(
     MessageId = id::MessageId, "^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$"
 );
 text!(
+    /// A project.
+    ProjectId = id::ProjectId, "^proj_[0-7][0-9a-hjkmnp-tv-z]{25}$"
+);
+text!(
     /// Names an API key; not the key itself.
     KeyId = id::KeyId, "^key_[0-7][0-9a-hjkmnp-tv-z]{25}$"
 );

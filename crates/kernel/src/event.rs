@@ -113,6 +113,15 @@ pub enum Status {
 }
 
 impl Status {
+    /// Every status that is not final.
+    pub const OPEN: [Self; 5] = [
+        Self::Queued,
+        Self::Running,
+        Self::WaitingTool,
+        Self::WaitingApproval,
+        Self::WaitingTime,
+    ];
+
     /// As it is written in JSON and in the store.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -16,13 +16,13 @@ use toolgate_engine::store::{Directory, KeyKind, ProjectRecord};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_http::{Http, HttpSettings, Shared, finish};
-use toolgate_kernel::agent::{ModelName, ModelSpec, Provider, Secret};
+use toolgate_kernel::agent::Secret;
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::{ClientToolLimits, Conflict};
 use toolgate_store::MemoryStore;
 use toolgate_testkit::fake_tools::FakeTools;
 use toolgate_testkit::held_clock::HeldClock;
+use toolgate_testkit::project_settings::project_settings;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 use uuid::Uuid;
 
@@ -210,6 +210,7 @@ async fn furnish(store: &MemoryStore, engine: &Engine) {
             name: name.into(),
             jwt_secret: Some(JWT_SECRET.into()),
             jwks_url: None,
+            settings: None,
             created: Time(0),
         };
         store.put_project(record).await.unwrap();
@@ -295,29 +296,14 @@ pub fn agent() -> Value {
 }
 
 fn engine_settings() -> Settings {
-    let name = ModelName {
-        provider: Provider::Demo,
-        name: "demo".into(),
-    };
-    let default_model = ModelSpec {
-        name,
-        base_url: None,
-        api_key: None,
-        temperature: None,
-        top_p: None,
-        max_output_tokens: None,
-        reasoning_tokens: None,
-    };
     Settings {
         node: NodeId::new(Uuid::from_u128(1)),
-        default_model,
         runs_active_max: 1_000,
         parallel_calls: 8,
         reader_backlog: 1_000,
         drain: Duration::from_secs(1),
         node_lease: Duration::from_secs(15),
-        client_tools: ClientToolLimits::default(),
-        conflict: Conflict::default(),
+        projects: project_settings(),
         always_evict: false,
     }
 }

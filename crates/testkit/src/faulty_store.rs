@@ -264,6 +264,8 @@ pass_on! {
     fn put_project(&self, project: ProjectRecord) -> ();
     fn project(&self, id: ProjectId) -> Option<ProjectRecord>;
     fn project_named(&self, name: &str) -> Option<ProjectRecord>;
+    fn projects(&self) -> Vec<ProjectRecord>;
+    fn remove_project(&self, id: ProjectId) -> bool;
     fn put_key(&self, key: KeyRecord) -> ();
     fn key(&self, hash: [u8; 32]) -> Option<KeyRecord>;
     fn keys(&self, project: ProjectId) -> Vec<KeyRecord>;

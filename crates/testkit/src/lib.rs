@@ -7,5 +7,6 @@ pub mod held_clock;
 pub mod mail_server;
 pub mod model_script;
 pub mod model_server;
+pub mod project_settings;
 pub mod scripted_model;
 pub mod store_conformance;

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolgate_egress::{AllowList, BodyLimit, Client, Request, Response, Secrets};
+use toolgate_egress::{AllowList, BodyLimit, Client, Policy, Request, Response, Secrets};
 use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
 use toolgate_engine::workspace::{FileInfo, NewFile, Only, Workspace};
 use toolgate_kernel::agent::Secret;
@@ -17,7 +17,7 @@ use toolgate_kernel::problem::preview;
 use toolgate_kernel::tool::{Binding, SourceTool, ToolList};
 use url::Url;
 
-use crate::outbound;
+use crate::outbound::{self, Outbound};
 use crate::toolkit::configured;
 use crate::vfs::{failure, place};
 
@@ -63,17 +63,23 @@ struct ImageCall {
 }
 
 /// The source of `image-generator` tools. None is listed: each is defined by its configuration.
-pub(crate) struct Painter {
-    pub images: Images,
-    /// May reach the operator's own server.
-    pub own: Client,
-    pub client: Client,
-    pub secrets: Secrets,
+pub(crate) struct ImageSource {
+    pub outbound: Outbound,
     pub workspace: Workspace,
 }
 
+/// Makes one image as the settings of its project say.
+struct Painter<'a> {
+    images: &'a Images,
+    /// May reach the operator's own server.
+    own: Client,
+    client: Client,
+    secrets: &'a Secrets,
+    workspace: &'a Workspace,
+}
+
 #[async_trait]
-impl ToolSource for Painter {
+impl ToolSource for ImageSource {
     fn name(&self) -> &'static str {
         "image-generator"
     }
@@ -95,7 +101,15 @@ impl ToolSource for Painter {
         context: &CallContext,
     ) -> Result<Json, CallFailure> {
         let call = configured(tool, |tool| Some(config(tool)))?;
-        Ok(self.run(&call, &input.to_value(), context).await?.into())
+        let (world, client) = self.outbound.of(context.project).await?;
+        let painter = Painter {
+            images: &world.images,
+            own: self.outbound.egress.client(Policy::public(world.images.allow())),
+            client,
+            secrets: &world.secrets,
+            workspace: &self.workspace,
+        };
+        Ok(painter.run(&call, &input.to_value(), context).await?.into())
     }
 }
 
@@ -135,7 +149,7 @@ struct Studio<'p> {
     key: Option<String>,
 }
 
-impl Painter {
+impl Painter<'_> {
     /// Makes an image, keeps it, and says where.
     async fn run(
         &self,
@@ -147,7 +161,7 @@ impl Painter {
         context.tell("waiting for the image");
         let answer = studio.client.send(self.ask(call, input, &studio)?).await;
         let answer = answer.map_err(outbound::failed)?;
-        let picture = read(&answer, studio.key.as_deref(), &self.secrets)?;
+        let picture = read(&answer, studio.key.as_deref(), self.secrets)?;
         let data = match picture {
             Picture {
                 b64_json: Some(text), ..

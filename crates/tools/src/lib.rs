@@ -24,8 +24,9 @@ mod vfs;
 mod web;
 
 pub use image::Images;
+pub use outbound::{World, Worlds};
 pub use planner::Planner;
 pub use plans::PlanLimits;
 pub use search::Search;
-pub use toolkit::{Parts, ServerTool, Toolkit, World};
+pub use toolkit::{Parts, ServerTool, Toolkit};
 pub use web::Manners;

@@ -1,7 +1,62 @@
-//! What a call that needed the network fails with.
+//! What tools may reach over the network, as their project's settings say, and what a call fails with.
 
-use toolgate_egress::EgressError;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use toolgate_egress::{AllowList, Client, Egress, EgressError, Policy, Secrets};
+use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::CallFailure;
+use toolgate_kernel::id::ProjectId;
+
+use crate::image::Images;
+use crate::search::Search;
+use crate::web::Manners;
+
+/// What the tools of a project may reach over the network, and with which secrets.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// Addresses that may be reached besides the public internet.
+    pub allow: AllowList,
+    /// Values that `request` tools may send by name.
+    pub secrets: Secrets,
+    /// Whether `robots.txt` is obeyed.
+    pub manners: Manners,
+    /// The web search provider.
+    pub search: Search,
+    /// The image provider.
+    pub images: Images,
+}
+
+/// Resolves what the tools of a project may reach. Asked for every call, so an implementation remembers.
+#[async_trait]
+pub trait Worlds: Send + Sync {
+    /// As the project's settings are now.
+    async fn world(&self, project: ProjectId) -> Result<Arc<World>, StoreError>;
+}
+
+/// The same for every project.
+#[async_trait]
+impl Worlds for World {
+    async fn world(&self, _: ProjectId) -> Result<Arc<World>, StoreError> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+/// The way out for tools of all projects.
+#[derive(Clone)]
+pub(crate) struct Outbound {
+    pub egress: Egress,
+    pub worlds: Arc<dyn Worlds>,
+}
+
+impl Outbound {
+    /// What a project's tools may reach, and the client that holds them to it.
+    pub async fn of(&self, project: ProjectId) -> Result<(Arc<World>, Client), CallFailure> {
+        let world = self.worlds.world(project).await?;
+        let client = self.egress.client(Policy::public(world.allow.clone()));
+        Ok((world, client))
+    }
+}
 
 pub(crate) fn failed(error: EgressError) -> CallFailure {
     CallFailure::new(error.code(), error.to_string())

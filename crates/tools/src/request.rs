@@ -14,7 +14,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::members::Members;
 use toolgate_kernel::tool::{Binding, SourceTool, ToolList};
 
-use crate::outbound;
+use crate::outbound::{self, Outbound};
 use crate::toolkit::configured;
 use config::HttpCall;
 
@@ -26,10 +26,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 const ERROR_CHARS_MAX: usize = 1_000;
 
 /// The source of `request` tools. None is listed: each is defined by its configuration.
-pub(crate) struct Requests {
-    pub client: Client,
-    pub secrets: Secrets,
-}
+pub(crate) struct Requests(pub Outbound);
 
 #[async_trait]
 impl ToolSource for Requests {
@@ -55,7 +52,8 @@ impl ToolSource for Requests {
     ) -> Result<Json, CallFailure> {
         let call = configured(tool, config::read)?;
         let input = input.to_value();
-        let result = run(&call, &input, context, &self.client, &self.secrets);
+        let (world, client) = self.0.of(context.project).await?;
+        let result = run(&call, &input, context, &client, &world.secrets);
         Ok(result.await?.into())
     }
 }

@@ -3,7 +3,6 @@
 mod gemini;
 mod searxng;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,7 +15,7 @@ use toolgate_kernel::agent::{Action, Secret};
 use toolgate_kernel::tool::Retry;
 use url::Url;
 
-use crate::outbound;
+use crate::outbound::{self, Outbound};
 use crate::shelf::input;
 use crate::toolkit::ServerTool;
 
@@ -72,17 +71,16 @@ trait SearchEngine: Send + Sync {
 }
 
 /// Searches the web.
-pub(crate) struct WebSearch(Option<Arc<dyn SearchEngine>>);
+pub(crate) struct WebSearch(pub Outbound);
 
-impl WebSearch {
-    pub(crate) fn new(search: Search, egress: &Egress) -> Self {
-        Self(match search {
-            Search::Nobody => None,
-            Search::Gemini { key, model, base_url } => {
-                Some(Arc::new(gemini::Gemini::new(key, model, base_url, egress)))
-            }
-            Search::Searxng { base_url } => Some(Arc::new(searxng::Searxng::new(base_url, egress))),
-        })
+/// The provider that a project has; none when it has none.
+fn engine(search: &Search, egress: &Egress) -> Option<Box<dyn SearchEngine>> {
+    match search.clone() {
+        Search::Nobody => None,
+        Search::Gemini { key, model, base_url } => {
+            Some(Box::new(gemini::Gemini::new(key, model, base_url, egress)))
+        }
+        Search::Searxng { base_url } => Some(Box::new(searxng::Searxng::new(base_url, egress))),
     }
 }
 
@@ -124,7 +122,8 @@ impl ServerTool for WebSearch {
                 "this gateway has no search engine; its operator can set one in [search]",
             )
         };
-        let engine = self.0.as_ref().ok_or_else(nobody)?;
+        let (world, _) = self.0.of(context.project).await?;
+        let engine = engine(&world.search, &self.0.egress).ok_or_else(nobody)?;
         let most = max_results.unwrap_or(RESULTS);
         context.tell("searching");
         let found = engine.search(&query, most).await?;

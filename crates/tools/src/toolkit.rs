@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use toolgate_egress::{AllowList, Egress, Policy, Secrets};
+use toolgate_egress::Egress;
 use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::records::Records;
 use toolgate_engine::shelves::Shelves;
@@ -22,13 +22,14 @@ use toolgate_kernel::problem::Problems;
 use toolgate_kernel::schema::{Profile, Validator};
 use toolgate_kernel::tool::{Binding, SourceTool, ToolList};
 
-use crate::image::{Images, Painter};
+use crate::image::ImageSource;
 use crate::notify::{Deliveries, SendNotification};
+use crate::outbound::{Outbound, Worlds};
 use crate::plans::PlanLimits;
 use crate::readable::Reader;
 use crate::request::Requests;
-use crate::search::{Search, WebSearch};
-use crate::web::{Manners, WebFetch};
+use crate::search::WebSearch;
+use crate::web::WebFetch;
 use crate::{goals, knowledge, memory, plans, signal_parent, space, vfs};
 
 /// A tool that the gateway runs itself.
@@ -108,23 +109,8 @@ pub struct Parts {
     pub plans: PlanLimits,
     /// Connections to servers of others.
     pub egress: Egress,
-    /// What tools may reach, and with which secrets.
-    pub world: World,
-}
-
-/// What tools may reach over the network, and with which secrets.
-#[derive(Debug, Clone, Default)]
-pub struct World {
-    /// What they may reach besides the public internet.
-    pub allow: AllowList,
-    /// What `request` tools may send by name.
-    pub secrets: Secrets,
-    /// How pages of the web are read.
-    pub manners: Manners,
-    /// Who searches the web.
-    pub search: Search,
-    /// Who makes images.
-    pub images: Images,
+    /// What tools may reach, and with which secrets, by project.
+    pub worlds: Arc<dyn Worlds>,
 }
 
 /// The gateway's own tools, by name: the source of `prebuilt` tools.
@@ -134,7 +120,7 @@ pub struct Toolkit {
     records: Arc<dyn Records>,
     workspace: Workspace,
     requests: Arc<Requests>,
-    painter: Arc<Painter>,
+    images: Arc<ImageSource>,
 }
 
 /// A tool, and what its own schema says of an input.
@@ -155,29 +141,23 @@ impl Toolkit {
             reader,
             plans: limits,
             egress,
-            world,
+            worlds,
         } = parts;
-        let client = egress.client(Policy::public(world.allow));
+        let outbound = Outbound { egress, worlds };
         let shelves = Shelves::new(records.clone());
         let mut toolkit = Self {
             tools: BTreeMap::new(),
             list: Arc::default(),
             records,
             workspace: workspace.clone(),
-            requests: Arc::new(Requests {
-                client: client.clone(),
-                secrets: world.secrets.clone(),
-            }),
-            painter: Arc::new(Painter {
-                own: egress.client(Policy::public(world.images.allow())),
-                images: world.images,
-                client: client.clone(),
-                secrets: world.secrets,
+            requests: Arc::new(Requests(outbound.clone())),
+            images: Arc::new(ImageSource {
+                outbound: outbound.clone(),
                 workspace: workspace.clone(),
             }),
         };
-        toolkit.register(WebFetch::new(client, world.manners, reader));
-        toolkit.register(WebSearch::new(world.search, &egress));
+        toolkit.register(WebFetch::new(outbound.clone(), reader));
+        toolkit.register(WebSearch(outbound));
         toolkit.register(goals::SetGoals(shelves.clone()));
         toolkit.register(goals::GetGoals(shelves.clone()));
         toolkit.register(memory::SetMemory(shelves.clone()));
@@ -204,11 +184,11 @@ impl Toolkit {
     }
     /// The tool sources that come with the gateway: these tools, `request` and `image-generator`.
     pub fn sources(self) -> Sources {
-        let (requests, painter) = (self.requests.clone(), self.painter.clone());
+        let (requests, images) = (self.requests.clone(), self.images.clone());
         Sources::new(self.records.clone(), self.workspace.clone())
             .with(Arc::new(self))
             .with(requests)
-            .with(painter)
+            .with(images)
     }
     /// Adds one, in place of the one with its name. Panics when its schema is none.
     pub fn register(&mut self, tool: impl ServerTool + 'static) {

@@ -18,7 +18,7 @@ use toolgate_kernel::tool::Retry;
 use toolgate_worker::Share;
 use url::Url;
 
-use crate::outbound;
+use crate::outbound::{self, Outbound};
 use crate::readable::{PDF_BYTES_MAX, Reader, Source, Unreadable, Wanted};
 use crate::shelf::input;
 use crate::toolkit::ServerTool;
@@ -31,37 +31,36 @@ const ACCEPT: &str = "text/markdown, text/html;q=0.9, text/plain;q=0.8, applicat
 
 /// Reads a page of the web.
 pub(crate) struct WebFetch {
-    client: Client,
-    /// None when the operator does not care.
-    robots: Option<robots::Robots>,
+    outbound: Outbound,
+    robots: robots::Robots,
     reader: Arc<Reader>,
 }
 
 impl WebFetch {
-    pub(crate) fn new(client: Client, manners: Manners, reader: Arc<Reader>) -> Self {
-        let robots = match manners {
-            Manners::Polite => Some(robots::Robots::default()),
-            Manners::Blunt => None,
-        };
+    pub(crate) fn new(outbound: Outbound, reader: Arc<Reader>) -> Self {
         Self {
-            client,
-            robots,
+            outbound,
+            robots: robots::Robots::default(),
             reader,
         }
     }
 
     /// Follows redirects, as long as every owner on the way lets us.
-    async fn follow(&self, mut request: Request, now: Time) -> Result<Response, EgressError> {
-        let redirects_max = self.client.policy().redirects_max;
+    async fn follow(
+        &self,
+        client: &Client,
+        manners: Manners,
+        mut request: Request,
+        now: Time,
+    ) -> Result<Response, EgressError> {
+        let redirects_max = client.policy().redirects_max;
         for _ in 0..=redirects_max {
-            self.client.check(&request.url)?;
-            if let Some(robots) = &self.robots
-                && !robots.allow(&self.client, &request.url, now).await?
-            {
+            client.check(&request.url)?;
+            if manners == Manners::Polite && !self.robots.allow(client, &request.url, now).await? {
                 let words = "the owner of the site asks programs in its robots.txt not to read this page";
                 return Err(EgressError::Refused(words.into()));
             }
-            match self.client.hop(request).await? {
+            match client.hop(request).await? {
                 Hop::Redirect(next) => request = next,
                 Hop::Response(response) => return Ok(response),
             }
@@ -119,8 +118,10 @@ impl ServerTool for WebFetch {
             CallFailure::new(ErrorCode::ValidationFailed, words)
         })?;
         context.tell("asking for the page");
+        let (world, client) = self.outbound.of(context.project).await?;
+        let request = request(url, BodyLimit::Cut(PDF_BYTES_MAX));
         let answer = self
-            .follow(request(url, BodyLimit::Cut(PDF_BYTES_MAX)), context.now)
+            .follow(&client, world.manners, request, context.now)
             .await
             .map_err(outbound::failed)?;
         let status = answer.status;

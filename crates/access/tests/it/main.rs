@@ -31,6 +31,7 @@ async fn access(operator_key: Option<&str>) -> Access {
         name: "test".into(),
         jwt_secret: None,
         jwks_url: None,
+        settings: None,
         created: Time(0),
     };
     store.put_project(record).await.unwrap();

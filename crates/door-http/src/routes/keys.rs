@@ -13,7 +13,7 @@ use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
 use toolgate_http::wire::{Text, wire, words};
 use toolgate_http::{Shared, schema};
-use toolgate_kernel::id::KeyId;
+use toolgate_kernel::id::{KeyId, ProjectId};
 use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
 
@@ -90,6 +90,14 @@ pub(crate) struct KeyList {
     keys: Vec<KeyBody>,
 }
 
+impl KeyList {
+    pub(super) fn of(keys: Vec<KeyRecord>) -> Self {
+        Self {
+            keys: keys.into_iter().map(|key| KeyBody::of(key, None)).collect(),
+        }
+    }
+}
+
 /// The project's keys.
 #[utoipa::path(
     get, path = "/v1/keys", operation_id = "list_keys", tag = "keys",
@@ -100,9 +108,7 @@ pub(crate) async fn list(
     Backend(project): Backend,
 ) -> Result<Answer<KeyList>, Refusal> {
     let keys = door.engine.keys(project).await?;
-    Ok(ok(KeyList {
-        keys: keys.into_iter().map(|key| KeyBody::of(key, None)).collect(),
-    }))
+    Ok(ok(KeyList::of(keys)))
 }
 
 /// Makes a key and shows it once.
@@ -116,14 +122,23 @@ pub(crate) async fn create(
     Backend(project): Backend,
     body: Body<CreateKey>,
 ) -> Result<Answer<KeyBody>, Refusal> {
-    let kind = match body.value.kind {
+    create_key(&door, project, body.value).await
+}
+
+/// Makes a key of a project and shows it once.
+pub(super) async fn create_key(
+    door: &Shared,
+    project: ProjectId,
+    wanted: CreateKey,
+) -> Result<Answer<KeyBody>, Refusal> {
+    let kind = match wanted.kind {
         Kind::Secret => KeyKind::Secret,
         Kind::Public => KeyKind::Public,
     };
     let (key, record) = keys::mint(
         project,
         kind,
-        body.value.name.map(|name| name.0),
+        wanted.name.map(|name| name.0),
         door.engine.clock().now(),
     );
     door.engine.put_key(record.clone()).await?;
@@ -141,6 +156,11 @@ pub(crate) async fn remove(
     Backend(project): Backend,
     At(key): At<KeyId>,
 ) -> Result<StatusCode, Refusal> {
+    remove_key(&door, project, key).await
+}
+
+/// Removes a key of a project.
+pub(super) async fn remove_key(door: &Shared, project: ProjectId, key: KeyId) -> Result<StatusCode, Refusal> {
     let removed = door.engine.remove_key(project, key).await?;
     door.access.forget_key(key);
     if removed {

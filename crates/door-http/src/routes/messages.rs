@@ -19,7 +19,7 @@ use toolgate_http::stream::{Follow, Mark, Until};
 use toolgate_http::ui_message::{Messages, earlier};
 use toolgate_http::wire::{AnyObject, TextOr, Words, wire};
 use toolgate_http::{Shared, schema};
-use toolgate_kernel::id::{MessageId, SpaceId};
+use toolgate_kernel::id::{MessageId, ProjectId, SpaceId};
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::tool::ClientTool;
@@ -153,7 +153,7 @@ pub(crate) async fn post(
         space: Some(space),
         message: message.by(&who),
         answer,
-        client_tools: checked(&door, body.client_tools)?,
+        client_tools: checked(&door, who.project, body.client_tools).await?,
         categories: chosen(body.categories),
         makes_space: false,
         history: Vec::new(),
@@ -198,7 +198,7 @@ pub(crate) async fn start(
         space,
         message: message.by(&who),
         answer: body.agent.map_or(Answers::Default, Answers::Agent),
-        client_tools: checked(&door, body.client_tools)?,
+        client_tools: checked(&door, who.project, body.client_tools).await?,
         categories: chosen(body.categories),
         makes_space: false,
         history: body.history.map_or(Vec::new(), |history| earlier(&history.0)),
@@ -245,12 +245,15 @@ async fn say(
     Ok(Answer(done, body).into_response())
 }
 
-fn checked(door: &Shared, tools: Option<ClientTools>) -> Result<Vec<ClientTool>, Refusal> {
-    tools.map_or(Ok(Vec::new()), |tools| {
-        tools
-            .check(&door.engine, "/clientTools")
-            .map_err(Refusal::invalid)
-    })
+async fn checked(
+    door: &Shared,
+    project: ProjectId,
+    tools: Option<ClientTools>,
+) -> Result<Vec<ClientTool>, Refusal> {
+    match tools {
+        Some(tools) => Ok(tools.check(&door.engine, project, "/clientTools").await?),
+        None => Ok(Vec::new()),
+    }
 }
 
 fn chosen(categories: Option<Categories>) -> Option<Vec<String>> {

@@ -146,7 +146,7 @@ pub(crate) async fn validate(
     } = door
         .engine
         .check_tools(who.project, &tools.0, "/tools", profile)
-        .await;
+        .await?;
     Ok(ok(Validated {
         valid: errors.is_empty(),
         errors,

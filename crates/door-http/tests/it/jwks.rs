@@ -84,6 +84,7 @@ async fn publish(world: &World, answer: String) -> Arc<AtomicUsize> {
         name: "test".into(),
         jwt_secret: None,
         jwks_url: Some(format!("http://{address}/keys")),
+        settings: None,
         created: Time(0),
     };
     world.store.put_project(record).await.unwrap();

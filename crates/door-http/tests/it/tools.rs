@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use toolgate_kernel::tool::Conflict;
+use toolgate_testkit::project_settings::project_settings_with;
 use toolgate_testkit_http::client::{Sent, of};
 
 use crate::world::{World, agent};
@@ -90,8 +91,10 @@ async fn only_a_backend_checks_by_the_rules_for_agents() {
 #[tokio::test]
 async fn the_limits_are_those_of_the_settings() {
     let world = World::with_engine(|settings| {
-        settings.client_tools.tools = 1;
-        settings.client_tools.schema.depth = 1;
+        settings.projects = project_settings_with(|project| {
+            project.client_tools.tools = 1;
+            project.client_tools.schema.depth = 1;
+        });
     })
     .await;
     let other = json!({ "name": "boop", "description": "Boops." });
@@ -119,7 +122,10 @@ async fn the_limits_are_those_of_the_settings() {
 
 /// What a run makes of a tool `ask` that the caller brings to an agent that has one.
 async fn brought(conflict: Conflict, words: &str) -> (World, Vec<Sent>) {
-    let world = World::with_engine(|settings| settings.conflict = conflict).await;
+    let world = World::with_engine(|settings| {
+        settings.projects = project_settings_with(|project| project.conflict = conflict);
+    })
+    .await;
     let tool = json!({ "name": "ask", "description": "Mine.", "version": "7" });
     let body = json!({ "text": words, "clientTools": [tool, beep()] });
     let events = world.user("ada").say("/v1/runs", body).await.rest().await;

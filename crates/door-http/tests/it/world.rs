@@ -62,6 +62,7 @@ impl World {
                 outbox,
                 metrics: Arc::new(|| "toolgate_up 1\n".into()),
                 openapi: DOCUMENT.clone(),
+                first_agent: agent().into(),
             };
             router(ground.shared.clone(), resources)
         };

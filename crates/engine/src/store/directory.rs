@@ -65,12 +65,17 @@ pub trait Directory: Send + Sync {
     /// Removes an agent, with all records that its entity owns; runs under way keep their revision. False when there is
     /// none.
     async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError>;
-    /// Makes a project or changes its secret and JWKS address.
+    /// Creates a project, or changes the secret, JWKS address and settings of the one with its id; `Exists` when another
+    /// one has its name.
     async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError>;
     /// A project by id.
     async fn project(&self, id: ProjectId) -> Result<Option<ProjectRecord>, StoreError>;
     /// A project by name.
     async fn project_named(&self, name: &str) -> Result<Option<ProjectRecord>, StoreError>;
+    /// Every project, by name.
+    async fn projects(&self) -> Result<Vec<ProjectRecord>, StoreError>;
+    /// Removes a project with everything that belongs to it, in one write. False when there is none.
+    async fn remove_project(&self, id: ProjectId) -> Result<bool, StoreError>;
     /// Stores a key; `Exists` when its hash is there.
     async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError>;
     /// A key by its hash.
@@ -151,6 +156,8 @@ pub struct ProjectRecord {
     pub jwt_secret: Option<String>,
     /// Where the keys are that sign its users' tokens (RS256, ES256, EdDSA).
     pub jwks_url: Option<String>,
+    /// Settings that were given over HTTP, secrets included: never shown as they are.
+    pub settings: Option<Json>,
     /// When it was made.
     pub created: Time,
 }

@@ -14,15 +14,15 @@ use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Append, LeaseWrite, LogRange, ProjectRecord, RunWrite, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
-use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
+
 use toolgate_kernel::event::{Event, RunFinish, Seq, Status};
 use toolgate_kernel::id::{CallId, MessageId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::{ClientToolLimits, Conflict};
 use toolgate_store::MemoryStore;
 use toolgate_testkit::fake_tools::FakeTools;
 use toolgate_testkit::held_clock::HeldClock;
+use toolgate_testkit::project_settings::project_settings;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 use uuid::Uuid;
 
@@ -167,29 +167,14 @@ impl World {
             clock: clock.clone(),
             bus,
         };
-        let name = ModelName {
-            provider: Provider::Demo,
-            name: "demo".into(),
-        };
-        let default_model = ModelSpec {
-            name,
-            base_url: None,
-            api_key: None,
-            temperature: None,
-            top_p: None,
-            max_output_tokens: None,
-            reasoning_tokens: None,
-        };
         let settings = Settings {
             node,
-            default_model,
             runs_active_max,
             parallel_calls: 8,
             reader_backlog: 1_000,
             drain: Duration::from_secs(1),
             node_lease: Duration::from_secs(15),
-            client_tools: ClientToolLimits::default(),
-            conflict: Conflict::default(),
+            projects: project_settings(),
             always_evict,
         };
         let engine = Engine::new(parts, settings);
@@ -198,6 +183,7 @@ impl World {
             name: "test".into(),
             jwt_secret: None,
             jwks_url: None,
+            settings: None,
             created: Time(0),
         };
         retry(|| store.put_project(record.clone())).await;

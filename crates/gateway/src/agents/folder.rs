@@ -173,7 +173,7 @@ impl Folder {
             )]));
         }
         let config: Json = written.config.clone().into();
-        let faults = written.faults(self.engine.check_agent(self.project, &name, &config).await);
+        let faults = written.faults(self.engine.check_agent(self.project, &name, &config).await?);
         if !faults.is_empty() {
             return Ok(Err(faults));
         }

@@ -299,6 +299,7 @@ async fn put_other_project(directory: &TempDir) {
         name: "other".into(),
         jwt_secret: None,
         jwks_url: None,
+        settings: None,
         created,
     };
     store.put_project(record).await.unwrap();

@@ -22,6 +22,7 @@ mod openapi;
 mod outside;
 mod parallel;
 mod plans;
+mod projects;
 mod redaction;
 mod remembering;
 mod sdk;

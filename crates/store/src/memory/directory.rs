@@ -158,6 +158,14 @@ impl Directory for MemoryStore {
             .find(|project| project.name == name)
             .cloned())
     }
+    async fn projects(&self) -> Result<Vec<ProjectRecord>, StoreError> {
+        let mut projects: Vec<_> = self.state().projects.values().cloned().collect();
+        projects.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(projects)
+    }
+    async fn remove_project(&self, id: ProjectId) -> Result<bool, StoreError> {
+        Ok(self.state().remove_project(id))
+    }
 
     async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError> {
         let mut state = self.state();

@@ -78,6 +78,11 @@ impl Shelves {
     }
 
     /// Takes away all that somebody owns.
+    pub fn remove_project(&mut self, project: ProjectId) {
+        self.kept.retain(|(shelf, _), _| shelf.project != project);
+        self.receipts.retain(|(of, _), _| *of != project);
+    }
+
     pub fn remove_owned(&mut self, project: ProjectId, owner: Owner) {
         self.kept
             .retain(|(shelf, _), _| (shelf.project, shelf.owner) != (project, owner));

@@ -231,6 +231,7 @@ impl State {
         if let Some(old) = self.projects.get_mut(&project.id) {
             old.jwt_secret = project.jwt_secret;
             old.jwks_url = project.jwks_url;
+            old.settings = project.settings;
             return Ok(());
         }
         if self.projects.values().any(|other| other.name == project.name) {
@@ -238,6 +239,29 @@ impl State {
         }
         self.projects.insert(project.id, project);
         Ok(())
+    }
+
+    pub(super) fn remove_project(&mut self, id: ProjectId) -> bool {
+        let spaces = &self.spaces;
+        let is_kept = |space: &SpaceId| {
+            spaces
+                .get(space)
+                .is_none_or(|space: &SpaceRecord| space.project != id)
+        };
+        self.log.retain(|space, _| is_kept(space));
+        self.spaces.retain(|_, space| space.project != id);
+        let runs = &self.runs;
+        self.tokens
+            .retain(|run, _| runs.get(run).is_none_or(|run| run.project != id));
+        self.runs.retain(|_, run| run.project != id);
+        self.definitions.retain(|(project, _), _| *project != id);
+        self.keys.retain(|_, key| key.project != id);
+        self.entities.retain(|_, entity| entity.project != id);
+        self.agents.retain(|(project, _), _| *project != id);
+        self.answers.retain(|(project, _), _| *project != id);
+        self.usage.retain(|(project, ..), _| *project != id);
+        self.records.remove_project(id);
+        self.projects.remove(&id).is_some()
     }
 }
 

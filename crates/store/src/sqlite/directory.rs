@@ -105,6 +105,12 @@ impl Directory for SqliteStore {
     async fn project_named(&self, name: &str) -> Result<Option<ProjectRecord>, StoreError> {
         self.readers.short(|db| projects::named(db, name))
     }
+    async fn projects(&self) -> Result<Vec<ProjectRecord>, StoreError> {
+        self.readers.long(projects::list).await
+    }
+    async fn remove_project(&self, id: ProjectId) -> Result<bool, StoreError> {
+        self.writer.write(move |db| projects::remove(db, id)).await
+    }
 
     async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError> {
         self.writer.write(move |db| projects::put_key(db, &key)).await

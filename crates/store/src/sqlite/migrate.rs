@@ -17,6 +17,10 @@ const STEPS: &[(u32, &str)] = &[
     (5, include_str!("../../migrations/sqlite/0005_open_runs.sql")),
     (6, include_str!("../../migrations/sqlite/0006_wakes.sql")),
     (7, include_str!("../../migrations/sqlite/0007_definitions.sql")),
+    (
+        8,
+        include_str!("../../migrations/sqlite/0008_project_settings.sql"),
+    ),
 ];
 
 const TABLE: &str = "

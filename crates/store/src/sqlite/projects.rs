@@ -3,25 +3,23 @@
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::store::{KeyKind, KeyRecord, ProjectRecord, StoreError};
 use toolgate_kernel::id::{KeyId, ProjectId};
+use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
-use super::column::{change, first, insert, rows};
+use super::column::{change, first, insert, optional_json, rows};
 use super::fault::Fault;
 
-const UPDATE: &str = "UPDATE projects SET jwt_secret = ?2, jwks_url = ?3 WHERE id = ?1";
+const UPDATE: &str = "UPDATE projects SET jwt_secret = ?2, jwks_url = ?3, settings = ?4 WHERE id = ?1";
 
 const CREATE: &str = "
-    INSERT INTO projects (id, name, jwt_secret, jwks_url, created) VALUES (?1, ?2, ?3, ?4, ?5)
+    INSERT INTO projects (id, name, jwt_secret, jwks_url, created, settings) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
     ON CONFLICT DO NOTHING";
 
 pub(crate) fn put(connection: &Connection, project: &ProjectRecord) -> Result<(), Fault> {
     let id = project.id.to_bytes();
-    if change(
-        connection,
-        UPDATE,
-        params![id, project.jwt_secret, project.jwks_url],
-    )? > 0
-    {
+    let settings = project.settings.as_ref().map(Json::as_str);
+    let changed = params![id, project.jwt_secret, project.jwks_url, settings];
+    if change(connection, UPDATE, changed)? > 0 {
         return Ok(());
     }
     let row = params![
@@ -29,21 +27,52 @@ pub(crate) fn put(connection: &Connection, project: &ProjectRecord) -> Result<()
         project.name,
         project.jwt_secret,
         project.jwks_url,
-        project.created.0
+        project.created.0,
+        settings,
     ];
     insert(connection, CREATE, row)
 }
 
-const GET: &str = "SELECT id, name, jwt_secret, jwks_url, created FROM projects WHERE id = ?1";
+const GET: &str = "SELECT id, name, jwt_secret, jwks_url, created, settings FROM projects WHERE id = ?1";
 
 pub(crate) fn get(connection: &Connection, id: ProjectId) -> Result<Option<ProjectRecord>, Fault> {
     first(connection, GET, [id.to_bytes()], project)
 }
 
-const NAMED: &str = "SELECT id, name, jwt_secret, jwks_url, created FROM projects WHERE name = ?1";
+const NAMED: &str = "SELECT id, name, jwt_secret, jwks_url, created, settings FROM projects WHERE name = ?1";
 
 pub(crate) fn named(connection: &Connection, name: &str) -> Result<Option<ProjectRecord>, Fault> {
     first(connection, NAMED, [name], project)
+}
+
+const LIST: &str = "SELECT id, name, jwt_secret, jwks_url, created, settings FROM projects ORDER BY name";
+
+pub(crate) fn list(connection: &Connection) -> Result<Vec<ProjectRecord>, Fault> {
+    rows(connection, LIST, [], project)
+}
+
+/// Everything that belongs to a project; what is found through another table goes before that table's rows do.
+const REMOVE: &[&str] = &[
+    "DELETE FROM keys WHERE project = ?1",
+    "DELETE FROM log WHERE space IN (SELECT id FROM spaces WHERE project = ?1)",
+    "DELETE FROM members WHERE space IN (SELECT id FROM spaces WHERE project = ?1)",
+    "DELETE FROM spaces WHERE project = ?1",
+    "DELETE FROM runs WHERE project = ?1",
+    "DELETE FROM definitions WHERE project = ?1",
+    "DELETE FROM record_text WHERE rowid IN (SELECT number FROM records WHERE project = ?1)",
+    "DELETE FROM records WHERE project = ?1",
+    "DELETE FROM receipts WHERE project = ?1",
+    "DELETE FROM idempotency WHERE project = ?1",
+    "DELETE FROM tool_usage WHERE project = ?1",
+    "DELETE FROM agents WHERE project = ?1",
+    "DELETE FROM entities WHERE project = ?1",
+];
+
+pub(crate) fn remove(connection: &Connection, id: ProjectId) -> Result<bool, Fault> {
+    for sql in REMOVE {
+        change(connection, sql, [id.to_bytes()])?;
+    }
+    Ok(change(connection, "DELETE FROM projects WHERE id = ?1", [id.to_bytes()])? > 0)
 }
 
 fn project(row: &Row<'_>) -> Result<ProjectRecord, Fault> {
@@ -53,6 +82,7 @@ fn project(row: &Row<'_>) -> Result<ProjectRecord, Fault> {
         jwt_secret: row.get(2)?,
         jwks_url: row.get(3)?,
         created: Time(row.get(4)?),
+        settings: optional_json(row, 5)?,
     })
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolgate_engine::store::{
-    AgentRecord, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, ProjectRecord, SpaceRecord, Store,
-    StoreError,
+    AgentRecord, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, ProjectRecord, RunRecord, SpaceRecord,
+    Store, StoreError,
 };
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{EntityId, SpaceId};
@@ -32,6 +32,7 @@ checks![
     a_removed_agent_keeps_its_revisions_and_counts_on,
     agents_are_listed_by_name_in_their_project,
     a_project_is_made_and_changed,
+    a_removed_project_leaves_nothing_behind_and_others_alone,
     a_key_opens_its_project_until_it_is_removed,
     an_answer_is_remembered_with_its_append,
     an_append_with_a_known_answer_is_refused_and_nothing_is_written,
@@ -339,6 +340,76 @@ async fn a_project_is_made_and_changed(store: Arc<dyn Store>) {
         (second.name.as_str(), second.jwt_secret.as_deref()),
         ("second", Some("s"))
     );
+}
+
+async fn a_removed_project_leaves_nothing_behind_and_others_alone(store: Arc<dyn Store>) {
+    let cook = name("cook");
+    for n in [1, 2] {
+        let settings = Some(json!({"secrets": {"TOKEN": n}}).into());
+        let record = ProjectRecord {
+            settings,
+            ..project_record(project(n), if n == 1 { "one" } else { "two" })
+        };
+        store.put_project(record).await.stored();
+        let of = project(n);
+        store
+            .put_key(KeyRecord {
+                project: of,
+                ..key_record(key(n), n as u8)
+            })
+            .await
+            .stored();
+        store
+            .put_entity(EntityRecord {
+                project: of,
+                ..entity_record(entity(n), "ada")
+            })
+            .await
+            .stored();
+        store
+            .put_agent(of, &cook, json!({"n": n}).into(), Time(1))
+            .await
+            .stored();
+        store
+            .create_space(SpaceRecord {
+                project: of,
+                ..space_record(space(n))
+            })
+            .await
+            .stored();
+        store
+            .append(create(RunRecord {
+                project: of,
+                ..run_record(run(n), space(n))
+            }))
+            .await
+            .stored();
+    }
+    let names = |listed: Vec<ProjectRecord>| listed.into_iter().map(|one| one.name).collect::<Vec<_>>();
+    assert_eq!(names(store.projects().await.stored()), ["one", "two"]);
+    assert!(store.remove_project(project(1)).await.stored());
+    assert!(!store.remove_project(project(1)).await.stored());
+
+    assert_eq!(names(store.projects().await.stored()), ["two"]);
+    assert_eq!(store.key([1; 32]).await.stored(), None);
+    assert_eq!(store.entity(entity(1)).await.stored(), None);
+    assert_eq!(store.agent(project(1), &cook, Some(1)).await.stored(), None);
+    assert_eq!(store.space(space(1)).await.stored(), None);
+    assert_eq!(store.run(run(1)).await.stored(), None);
+    assert_eq!(store.run_start(run(1)).await.stored(), None);
+    assert_eq!(store.space_tail(space(1)).await.stored(), Seq(0));
+
+    let two = store
+        .project_named("two")
+        .await
+        .stored()
+        .expect("the other project");
+    assert_eq!(two.settings, Some(json!({"secrets": {"TOKEN": 2}}).into()));
+    assert!(store.key([2; 32]).await.stored().is_some());
+    assert!(store.entity(entity(2)).await.stored().is_some());
+    assert!(store.agent(project(2), &cook, None).await.stored().is_some());
+    assert!(store.run(run(2)).await.stored().is_some());
+    assert!(store.run_start(run(2)).await.stored().is_some());
 }
 
 async fn a_key_opens_its_project_until_it_is_removed(store: Arc<dyn Store>) {

@@ -116,6 +116,7 @@ pub fn project_record(id: ProjectId, name: &str) -> ProjectRecord {
         name: name.into(),
         jwt_secret: None,
         jwks_url: None,
+        settings: None,
         created: Time(1),
     }
 }

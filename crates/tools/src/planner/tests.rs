@@ -9,14 +9,14 @@ use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::{Directory, ProjectRecord, RunFilter, RunRecord, Runs};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Parts, Settings};
-use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
+
 use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{MessageId, NodeId, ProjectId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::{ClientToolLimits, Conflict};
 use toolgate_store::MemoryStore;
 use toolgate_testkit::held_clock::HeldClock;
+use toolgate_testkit::project_settings::project_settings;
 use toolgate_testkit::scripted_model::{ScriptedModel, call, last_results, last_words, text};
 use uuid::Uuid;
 
@@ -51,6 +51,7 @@ impl World {
             name: "test".into(),
             jwt_secret: None,
             jwks_url: None,
+            settings: None,
             created: Time(0),
         };
         store.put_project(record).await.unwrap();
@@ -193,7 +194,7 @@ fn node_on(
         )),
         plans: LIMITS,
         egress,
-        world: crate::World::default(),
+        worlds: Arc::new(crate::World::default()),
     });
     let model = ScriptedModel::new(|ask| match (last_results(ask), last_words(ask).split_once(' ')) {
         (None, Some((tool, input))) if input.starts_with('{') => vec![call(tool, input)],
@@ -208,25 +209,12 @@ fn node_on(
     };
     let settings = Settings {
         node: NodeId::new(Uuid::from_u128(node)),
-        default_model: ModelSpec {
-            name: ModelName {
-                provider: Provider::Demo,
-                name: "demo".into(),
-            },
-            base_url: None,
-            api_key: None,
-            temperature: None,
-            top_p: None,
-            max_output_tokens: None,
-            reasoning_tokens: None,
-        },
         runs_active_max: 100,
         parallel_calls: 8,
         reader_backlog: 1_000,
         drain: Duration::from_secs(1),
         node_lease: Duration::from_secs(15),
-        client_tools: ClientToolLimits::default(),
-        conflict: Conflict::default(),
+        projects: project_settings(),
         always_evict: false,
     };
     let engine = Engine::new(parts, settings);

@@ -46,7 +46,7 @@ impl Node {
             reader,
             plans: PlanLimits::default(),
             egress: toolgate_egress::Egress::new(),
-            world: toolgate_tools::World::default(),
+            worlds: Arc::new(toolgate_tools::World::default()),
         })
         .sources();
         Self { toolkit, space }

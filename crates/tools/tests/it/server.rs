@@ -155,7 +155,7 @@ pub fn toolkit_in(world: World) -> Sources {
         )),
         plans: toolgate_tools::PlanLimits::default(),
         egress,
-        world,
+        worlds: Arc::new(world),
     })
     .sources()
 }

@@ -18,14 +18,15 @@ use toolgate_engine::store::{ProjectRecord, SpaceRecord, Store};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Settings};
-use toolgate_kernel::agent::{Action, ModelName, ModelSpec, Provider, Secret};
+use toolgate_kernel::agent::{Action, Secret};
 use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{MessageId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::{ClientToolLimits, Conflict, Retry};
+use toolgate_kernel::tool::Retry;
 use toolgate_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolgate_testkit::held_clock::HeldClock;
+use toolgate_testkit::project_settings::project_settings;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::{Channels, Deliveries, Mail, MailSettings, Security, Webhook};
@@ -123,7 +124,7 @@ impl World {
             deliveries: Arc::new(Deliveries::new(outbox.clone(), channels, &Egress::new())),
             plans: toolgate_tools::PlanLimits::default(),
             egress: Egress::new(),
-            world: toolgate_tools::World::default(),
+            worlds: Arc::new(toolgate_tools::World::default()),
         });
         toolkit.register(Shout);
         more(&mut toolkit);
@@ -142,6 +143,7 @@ impl World {
                 name: title.into(),
                 jwt_secret: None,
                 jwks_url: None,
+                settings: None,
                 created: Time(0),
             };
             store.put_project(record).await.unwrap();
@@ -340,28 +342,14 @@ pub fn message(words: String) -> Message {
 }
 
 fn settings() -> Settings {
-    let name = ModelName {
-        provider: Provider::Demo,
-        name: "demo".into(),
-    };
     Settings {
         node: NodeId::new(Uuid::from_u128(1)),
-        default_model: ModelSpec {
-            name,
-            base_url: None,
-            api_key: None,
-            temperature: None,
-            top_p: None,
-            max_output_tokens: None,
-            reasoning_tokens: None,
-        },
         runs_active_max: 1_000,
         parallel_calls: 8,
         reader_backlog: 1_000,
         drain: Duration::from_secs(1),
         node_lease: Duration::from_secs(15),
-        client_tools: ClientToolLimits::default(),
-        conflict: Conflict::default(),
+        projects: project_settings(),
         always_evict: false,
     }
 }

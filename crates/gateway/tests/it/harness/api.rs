@@ -65,11 +65,16 @@ impl Api {
 
     /// The same gateway, as a user with the public key.
     pub fn as_user(&self, subject: &str) -> Self {
+        self.as_user_of(PUBLIC_KEY, JWT_SECRET, subject)
+    }
+
+    /// The same gateway, as a user of the project with this public key.
+    pub fn as_user_of(&self, public_key: &str, jwt_secret: &str, subject: &str) -> Self {
         let claims = json!({"sub": subject, "exp": 4_000_000_000_u64});
-        let key = jsonwebtoken::EncodingKey::from_secret(JWT_SECRET.as_bytes());
+        let key = jsonwebtoken::EncodingKey::from_secret(jwt_secret.as_bytes());
         let token = jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("a token");
         let headers = vec![
-            ("x-public-key", PUBLIC_KEY.into()),
+            ("x-public-key", public_key.into()),
             ("authorization", format!("Bearer {token}")),
         ];
         Self {
@@ -104,6 +109,14 @@ impl Api {
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         self.try_post(path, body).await.expect("the gateway answers")
+    }
+
+    /// Any request with a JSON body, answered with JSON where there is a choice.
+    pub async fn send(&self, method: Method, path: &str, body: &Value) -> Answer {
+        let request = self.request(method, path).header("accept", "application/json");
+        answer(with_json(request, body))
+            .await
+            .expect("the gateway answers")
     }
 
     pub async fn put(&self, path: &str, body: &Value) -> Answer {

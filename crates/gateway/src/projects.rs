@@ -1,0 +1,116 @@
+//! Resolves the settings of projects, for the engine and for the tools: from the gateway's settings, the settings file's
+//! section of the project, and what was stored for it over HTTP.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use toolgate_engine::project::{ProjectSettings, Projects};
+use toolgate_engine::store::{Directory, StoreError};
+use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::problem::Problem;
+use toolgate_tools::{World, Worlds};
+
+use crate::serve::default_model;
+use crate::settings::{ProjectOverlay, Settings};
+
+/// How long a change of a project's settings by another node may stay unseen here.
+const KNOWN_FOR: Duration = Duration::from_secs(1);
+/// Projects whose settings are remembered.
+const KNOWN_MAX: usize = 10_000;
+
+/// Resolves settings, and remembers them for a moment.
+pub struct ProjectResolver {
+    gateway: Settings,
+    directory: Arc<dyn Directory>,
+    known: Mutex<HashMap<ProjectId, (Instant, Arc<Resolved>)>>,
+}
+
+/// The settings of one project, for each who goes by them.
+struct Resolved {
+    engine: Arc<ProjectSettings>,
+    world: Arc<World>,
+}
+
+impl ProjectResolver {
+    /// Over the gateway's settings. An error names the setting of the file that is wrong.
+    pub fn new(gateway: &Settings, directory: Arc<dyn Directory>) -> anyhow::Result<Self> {
+        resolve(gateway)?;
+        for name in gateway.projects.keys() {
+            resolve(&gateway.of_project(name, None))
+                .map_err(|error| error.context(format!("project {name}")))?;
+        }
+        Ok(Self {
+            gateway: gateway.clone(),
+            directory,
+            known: Mutex::default(),
+        })
+    }
+
+    async fn resolved(&self, project: ProjectId) -> Result<Arc<Resolved>, StoreError> {
+        if let Some((read, known)) = self.lock().get(&project)
+            && read.elapsed() < KNOWN_FOR
+        {
+            return Ok(known.clone());
+        }
+        let record = self.directory.project(project).await?;
+        let broken = |why: String| StoreError::Corrupt(format!("the settings of {project}: {why}"));
+        let stored = record.as_ref().and_then(|record| record.settings.as_ref());
+        let stored = stored.map(ProjectOverlay::read).transpose();
+        let stored = stored.map_err(|problems| broken(format!("{} problems", problems.len())))?;
+        let name = record.as_ref().map_or("", |record| record.name.as_str());
+        let resolved = resolve(&self.gateway.of_project(name, stored));
+        let resolved = Arc::new(resolved.map_err(|error| broken(error.to_string()))?);
+        let mut known = self.lock();
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(project, (Instant::now(), resolved.clone()));
+        Ok(resolved)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProjectId, (Instant, Arc<Resolved>)>> {
+        self.known.lock().expect("no panic holds the settings")
+    }
+}
+
+fn resolve(settings: &Settings) -> anyhow::Result<Resolved> {
+    Ok(Resolved {
+        engine: Arc::new(ProjectSettings {
+            default_model: default_model(&settings.model),
+            client_tools: settings.client_tools.limits()?,
+            conflict: settings.client_tools.conflict.into(),
+        }),
+        world: Arc::new(settings.world()?),
+    })
+}
+
+#[async_trait]
+impl Projects for ProjectResolver {
+    async fn settings(&self, project: ProjectId) -> Result<Arc<ProjectSettings>, StoreError> {
+        Ok(self.resolved(project).await?.engine.clone())
+    }
+    fn check(&self, settings: &Json) -> Vec<Problem> {
+        let overlay = match ProjectOverlay::read(settings) {
+            Ok(overlay) => overlay,
+            Err(problems) => return problems,
+        };
+        // As a project of no name: the same sections, whoever has them.
+        match resolve(&self.gateway.of_project("", Some(overlay))) {
+            Ok(_) => Vec::new(),
+            Err(error) => vec![Problem::new("", format!("{error:#}"))],
+        }
+    }
+    fn changed(&self, project: ProjectId) {
+        self.lock().remove(&project);
+    }
+}
+
+#[async_trait]
+impl Worlds for ProjectResolver {
+    async fn world(&self, project: ProjectId) -> Result<Arc<World>, StoreError> {
+        Ok(self.resolved(project).await?.world.clone())
+    }
+}

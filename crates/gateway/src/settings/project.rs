@@ -1,0 +1,120 @@
+//! Settings that a project may have of its own: the gateway's, overlaid by `[projects.NAME]` of the settings file,
+//! overlaid by what was stored over HTTP. A section that is given replaces the whole section below it; secrets are
+//! joined by name.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use toolgate_kernel::agent::Secret;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::problem::{Problem, member};
+
+use super::{ClientTools, Images, Model, Outside, Search, Settings, text};
+
+/// Name of the project that the gateway begins with; the gateway's own secrets and outbound allow-list are its alone.
+const DEFAULT_PROJECT: &str = "default";
+
+/// The sections of a project's settings, each as far as it is given.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProjectOverlay {
+    /// The model of agents that name none.
+    pub model: Option<Model>,
+    /// Limits on tools that requests bring, and the policy for conflicts of names.
+    pub client_tools: Option<ClientTools>,
+    /// What tools may reach.
+    pub outside: Option<Outside>,
+    /// What `request` tools may send by name.
+    #[serde(deserialize_with = "text::secrets")]
+    pub secrets: BTreeMap<String, Secret>,
+    /// The web search provider.
+    pub search: Option<Search>,
+    /// The image provider.
+    pub images: Option<Images>,
+}
+
+impl ProjectOverlay {
+    /// Reads settings as they are stored: JSON with camelCase members. Every problem has a pointer to its section.
+    pub fn read(settings: &Json) -> Result<Self, Vec<Problem>> {
+        let Value::Object(sections) = settings.to_value() else {
+            return Err(vec![Problem::new("", "expected an object of sections")]);
+        };
+        let (mut overlay, mut problems) = (Self::default(), Vec::new());
+        for (name, section) in sections {
+            let read = match name.as_str() {
+                "model" => section_of(section).map(|read| overlay.model = Some(read)),
+                "clientTools" => section_of(section).map(|read| overlay.client_tools = Some(read)),
+                "outside" => section_of(section).map(|read| overlay.outside = Some(read)),
+                "search" => section_of(section).map(|read| overlay.search = Some(read)),
+                "images" => section_of(section).map(|read| overlay.images = Some(read)),
+                // Names of secrets are the project's own.
+                "secrets" => text::secrets(section).map(|read| overlay.secrets = read),
+                _ => Err(serde::de::Error::custom(
+                    "unknown section, expected one of model, clientTools, outside, secrets, search, images",
+                )),
+            };
+            // The value may be a secret: serde's messages quote numbers and words, so only what is expected is told.
+            problems.extend(
+                read.err()
+                    .map(|error| Problem::new(member("", &name), error.to_string())),
+            );
+        }
+        match problems.is_empty() {
+            true => Ok(overlay),
+            false => Err(problems),
+        }
+    }
+}
+
+fn section_of<T: DeserializeOwned>(section: Value) -> Result<T, serde_json::Error> {
+    T::deserialize(snake_case(section))
+}
+
+/// The same value with the member names of the settings file.
+fn snake_case(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members
+                .into_iter()
+                .map(|(name, value)| (snake(&name), snake_case(value)));
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+        other => other,
+    }
+}
+
+fn snake(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
+
+impl Settings {
+    /// The gateway's settings as the project of this name has them, with what was stored for it.
+    pub fn of_project(&self, name: &str, stored: Option<ProjectOverlay>) -> Self {
+        let mut own = Self {
+            projects: BTreeMap::new(),
+            ..self.clone()
+        };
+        if name != DEFAULT_PROJECT {
+            own.secrets.clear();
+            own.outside.allow.clear();
+        }
+        for overlay in [self.projects.get(name).cloned(), stored].into_iter().flatten() {
+            own.model = overlay.model.unwrap_or(own.model);
+            own.client_tools = overlay.client_tools.unwrap_or(own.client_tools);
+            own.outside = overlay.outside.unwrap_or(own.outside);
+            own.search = overlay.search.unwrap_or(own.search);
+            own.images = overlay.images.unwrap_or(own.images);
+            own.secrets.extend(overlay.secrets);
+        }
+        own
+    }
+}
