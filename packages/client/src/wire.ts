@@ -152,6 +152,18 @@ export interface CreateKey {
   name?: string | null;
 }
 
+/** A new project. */
+export interface CreateProject {
+  /** Unique among projects: lower-case letters, digits and hyphens. */
+  name: string;
+  /** Signs the tokens of its users (HS256); made and shown once when neither this nor `jwksUrl` is given. */
+  jwtSecret?: string | null;
+  /** Where the keys are published that sign the tokens of its users (RS256, ES256, EdDSA). */
+  jwksUrl?: string | null;
+  /** Its settings. */
+  settings?: Record<string, unknown> | null;
+}
+
 /** A new space. */
 export interface CreateSpace {
   /** Its name for people. */
@@ -163,6 +175,16 @@ export interface CreateSpace {
   /** Who takes part: entity ids, or subjects. For backends only; a user is the one member of its space. */
   members?: string[] | null;
 }
+
+/** A project that was just created, with what is shown only now. */
+export type CreatedProject = Project & ({
+  /** The key of its backend: only here, only now. */
+  secretKey: string;
+  /** The key of its users' browsers. */
+  publicKey: string;
+  /** Signs the tokens of its users, when it was made here: only here, only now. */
+  jwtSecret?: string | null;
+});
 
 export type Decide = {
   /** Yes or no. */
@@ -568,6 +590,29 @@ export interface Problem {
   errors?: Fault[];
   winner?: Any | null;
   claim?: Any | null;
+}
+
+/** A project. Secrets are masked. */
+export interface Project {
+  /** The project's id. */
+  id: ProjectId;
+  /** Unique among projects. */
+  name: string;
+  /** Where the keys are published that sign the tokens of its users. */
+  jwksUrl?: string | null;
+  /** Its settings, secrets masked. */
+  settings: Record<string, unknown>;
+  /** When it was created. */
+  createdAt: Time;
+}
+
+/** A project. */
+export type ProjectId = string;
+
+/** The projects of the gateway. */
+export interface ProjectList {
+  /** By name. */
+  projects: Project[];
 }
 
 /** What is known of an entity. What is left out is taken away. */
