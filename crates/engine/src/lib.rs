@@ -12,8 +12,8 @@ pub mod knowledge;
 pub mod model;
 pub mod outbox;
 pub mod project;
+pub mod record_updater;
 pub mod records;
-pub mod shelves;
 pub mod sources;
 pub mod store;
 pub mod tools;
@@ -26,12 +26,12 @@ mod deliver;
 mod directory;
 mod driver;
 mod family;
-mod occasion;
 mod overflow;
 mod post;
 mod progress;
 mod reads;
 mod reply;
+mod scheduled_message;
 mod start;
 mod timekeeper;
 
@@ -62,9 +62,9 @@ use sources::Sources;
 use store::{Store, StoreError};
 
 pub use agents::AgentError;
-pub use occasion::Occasion;
 pub use overflow::OUTPUT_BYTES_MAX;
 pub use post::default_agent;
+pub use scheduled_message::ScheduledMessage;
 
 /// Settings of the engine.
 #[derive(Clone)]

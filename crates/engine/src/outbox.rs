@@ -12,7 +12,7 @@ use toolgate_kernel::time::Time;
 
 use crate::clock::Clock;
 use crate::records::{
-    Amendment, Change, Expected, Listing, NewRecord, Owner, Receipt, Record, Records, Shelf,
+    Amendment, Change, Expected, Listing, NewRecord, Owner, Receipt, Record, RecordSet, Records,
 };
 use crate::store::StoreError;
 
@@ -56,7 +56,7 @@ impl Channel {
 pub enum State {
     /// It is tried again.
     Pending,
-    /// It was laid aside; it is tried again when somebody asks for that.
+    /// It was dead-lettered; it is tried again when somebody asks for that.
     Dead,
 }
 
@@ -69,7 +69,7 @@ pub struct Delivery {
     pub id: String,
     /// What is kept of it.
     pub parcel: Parcel,
-    /// When it is tried next; never, when it was laid aside.
+    /// When it is tried next; never, when it was dead-lettered.
     pub due: Option<Time>,
     /// When it was queued.
     pub created: Time,
@@ -173,7 +173,7 @@ impl Outbox {
             }),
             ..Amendment::default()
         };
-        match self.records.amend_shelf(shelf(project), queued, now).await {
+        match self.records.amend_records(record_set(project), queued, now).await {
             Ok(()) | Err(StoreError::Exists) => {
                 self.queued.notify_one();
                 Ok(())
@@ -197,7 +197,7 @@ impl Outbox {
                 after: after.take(),
                 limit: BATCH,
             };
-            let records = self.records.list_records(shelf(project), listing).await?;
+            let records = self.records.list_records(record_set(project), listing).await?;
             let last = records.len() < BATCH;
             after = records.last().map(|record| record.id.clone());
             for record in records {
@@ -221,7 +221,7 @@ impl Outbox {
     /// Has one tried now, and as often again as a new one; none when there is no such delivery.
     pub async fn retry(&self, project: ProjectId, id: &str) -> Result<Option<Delivery>, StoreError> {
         loop {
-            let Some(record) = self.records.record(shelf(project), id).await? else {
+            let Some(record) = self.records.record(record_set(project), id).await? else {
                 return Ok(None);
             };
             let mut delivery = Delivery::read(project, record)?;
@@ -242,22 +242,22 @@ impl Outbox {
         }
     }
 
-    /// What has to be tried now, of all projects, most urgent first. One that cannot be read is laid aside.
+    /// What has to be tried now, of all projects, most urgent first. One that cannot be read is dead-lettered.
     pub async fn due(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
         let mut due = Vec::new();
-        for (shelf, record) in self.records.due_records(KIND, self.clock.now(), limit).await? {
-            match Delivery::read(shelf.project, record.clone()) {
+        for (set, record) in self.records.due_records(KIND, self.clock.now(), limit).await? {
+            match Delivery::read(set.project, record.clone()) {
                 Ok(delivery) => due.push(delivery),
                 Err(error) => {
-                    tracing::error!(delivery = record.id, %error, "laid aside");
-                    unless_taken(self.lay_aside(shelf, record).await)?;
+                    tracing::error!(delivery = record.id, %error, "dead-lettered");
+                    unless_taken(self.dead_letter(set, record).await)?;
                 }
             }
         }
         Ok(due)
     }
 
-    async fn lay_aside(&self, shelf: Shelf, record: Record) -> Result<(), StoreError> {
+    async fn dead_letter(&self, set: RecordSet, record: Record) -> Result<(), StoreError> {
         let unchanged = Expected {
             id: record.id.clone(),
             version: Some(record.version),
@@ -271,7 +271,7 @@ impl Outbox {
         });
         let now = self.clock.now();
         self.records
-            .change_records(shelf, vec![unchanged], vec![kept], now)
+            .change_records(set, vec![unchanged], vec![kept], now)
             .await
     }
 
@@ -328,15 +328,15 @@ impl Outbox {
             id: delivery.id.clone(),
             version,
         };
-        let (shelf, now) = (shelf(delivery.project), self.clock.now());
+        let (set, now) = (record_set(delivery.project), self.clock.now());
         self.records
-            .change_records(shelf, vec![expected], vec![change], now)
+            .change_records(set, vec![expected], vec![change], now)
             .await
     }
 }
 
-fn shelf(project: ProjectId) -> Shelf {
-    Shelf {
+fn record_set(project: ProjectId) -> RecordSet {
+    RecordSet {
         project,
         owner: Owner::Project,
         kind: KIND,

@@ -1,5 +1,5 @@
-//! The seam to what the gateway's own tools keep: goals, memories, plans, documents, files. One shape for all of
-//! them, so that a new tool needs no new table. [`crate::shelves`] is how they are changed.
+//! The seam to the data that built-in tools store: goals, memories, plans, documents, files. All of it has one
+//! shape, so that a new tool needs no new table. Tools change it through [`crate::record_updater`].
 
 use std::time::Duration;
 
@@ -10,148 +10,149 @@ use toolgate_kernel::time::Time;
 
 use crate::store::StoreError;
 
-/// Whose records they are. Nobody ever sees another's.
+/// Owner of records. No owner ever sees the records of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
-    /// The whole project's.
+    /// The project: shared by all its agents.
     Project,
-    /// A participant's.
+    /// One entity: an agent or a user.
     Entity(EntityId),
-    /// A conversation's.
+    /// One space: shared by its members.
     Space(SpaceId),
 }
 
-/// Where records of one kind and one owner stand.
+/// Identifies the records of one kind that one owner has in a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Shelf {
-    /// In which project.
+pub struct RecordSet {
+    /// Project of the owner.
     pub project: ProjectId,
-    /// Whose.
+    /// Owner of the records.
     pub owner: Owner,
-    /// What they are: `goal`, `memory`, `plan`, …
+    /// Kind of the records: `goal`, `memory`, `plan`, …
     pub kind: &'static str,
 }
 
-/// One thing that is kept.
+/// A stored record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Unique on its shelf.
+    /// Id, unique in its set.
     pub id: String,
-    /// What it says.
+    /// Content, in the JSON form of its kind.
     pub body: Json,
-    /// Bytes that belong to it.
+    /// Binary content: a file, an embedding.
     pub data: Option<Vec<u8>>,
-    /// When it has to be looked at.
+    /// Time at which it is returned by [`Records::due_records`]; never if there is none.
     pub due: Option<Time>,
-    /// When it was first put there.
+    /// Time at which it was first stored.
     pub created: Time,
-    /// When it was last changed.
+    /// Time of its last change.
     pub updated: Time,
-    /// Counts its changes, from 1.
+    /// Number of its changes, from 1.
     pub version: u64,
 }
 
-/// A record to be put on a shelf, in place of the one with its id.
+/// A record to store; it replaces the record with the same id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRecord {
-    /// Unique on its shelf.
+    /// Id, unique in its set.
     pub id: String,
-    /// What it says.
+    /// Content, in the JSON form of its kind.
     pub body: Json,
-    /// The words it is found by.
+    /// Text that full-text search finds it by.
     pub text: Option<String>,
-    /// Bytes that belong to it.
+    /// Binary content: a file, an embedding.
     pub data: Option<Vec<u8>>,
-    /// When it has to be looked at.
+    /// Time at which it is returned by [`Records::due_records`]; never if there is none.
     pub due: Option<Time>,
 }
 
-/// What is done to a shelf.
+/// One change of a record set.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// Puts one there.
+    /// Stores a record.
     Put(NewRecord),
-    /// Takes one away; nothing when there is none.
+    /// Removes the record with this id; no effect if there is none.
     Remove(String),
-    /// Takes all away.
+    /// Removes all records.
     Clear,
 }
 
-/// What is done to a shelf at once: all of it, or nothing.
+/// Changes of one record set that are applied in one transaction, all or none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Amendment {
-    /// What must be so before; otherwise `Conflict`.
+    /// Preconditions; `Conflict` if one does not hold.
     pub expected: Vec<Expected>,
-    /// Records that the shelf may have after it; with more of them it is a `Conflict`.
+    /// Most records of the set afterwards; `Conflict` if there would be more.
     pub at_most: Option<u64>,
-    /// Made in order.
+    /// Changes, applied in order.
     pub changes: Vec<Change>,
-    /// Kept with the changes; `Exists` when it is there already, and then so are they.
+    /// Stored with the changes; `Exists` if it is stored already, which means that the changes are too.
     pub receipt: Option<Receipt>,
 }
 
-/// Says that something was done, and what came of it: whoever does it again after a crash finds this instead.
+/// Proof that an operation was done, with its result: repeating it after a crash returns the result instead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Receipt {
-    /// Names what was done, in its project: the id of a call.
+    /// Idempotency key of the operation, unique in the project: the id of a call.
     pub key: String,
-    /// What came of it.
+    /// Result of the operation.
     pub answer: Json,
-    /// When; forgotten after [`RECEIPTS_KEPT`].
+    /// Time of the operation; the receipt is deleted [`RECEIPTS_KEPT`] later.
     pub time: Time,
 }
 
-/// How long receipts are kept: longer than a gateway stays down before its runs go on.
+/// Retention of receipts: longer than the downtime after which interrupted runs still resume.
 pub const RECEIPTS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What must be so for changes to be made; otherwise `Conflict`.
+/// A precondition of changes: optimistic concurrency on one record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
-    /// The record.
+    /// Id of the record.
     pub id: String,
-    /// The version it has; none when it is not there.
+    /// The version it must have; `None` if it must not exist.
     pub version: Option<u64>,
 }
 
-/// Which records to list, by id.
+/// A page of records, in the order of their ids.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Listing {
-    /// Ids that begin so.
+    /// Only ids with this prefix.
     pub prefix: String,
-    /// Ids behind this one.
+    /// Only ids after this one.
     pub after: Option<String>,
-    /// At most so many.
+    /// Most records of the page.
     pub limit: usize,
 }
 
-/// A record that words were found in.
+/// A hit of full-text search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The record, without its bytes.
+    /// The record, without its data.
     pub record: Record,
-    /// How well it fits; higher is better, and only comparable within one search.
+    /// Relevance: higher is better, comparable only within one search.
     pub score: f64,
-    /// A piece of its text around what was found.
+    /// Excerpt of its text around the hit.
     pub snippet: String,
 }
 
-/// What remembers for the gateway's own tools. The same promises as [`crate::store::Store`].
+/// Storage of records for built-in tools, with the guarantees of [`crate::store::Store`].
 #[async_trait]
 pub trait Records: Send + Sync {
-    /// One record.
-    async fn record(&self, shelf: Shelf, id: &str) -> Result<Option<Record>, StoreError>;
-    /// Records by id, without their bytes.
-    async fn list_records(&self, shelf: Shelf, listing: Listing) -> Result<Vec<Record>, StoreError>;
-    /// How many records a shelf has, and the bytes of their bodies and data.
-    async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError>;
-    /// The bytes of records, by id; those without any are left out.
-    async fn list_data(&self, shelf: Shelf, listing: Listing) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
-    /// Changes a shelf, all or nothing.
-    async fn amend_shelf(&self, shelf: Shelf, amendment: Amendment, now: Time) -> Result<(), StoreError>;
-    /// Makes the changes in order, all or none; `Conflict` when something is not as expected.
+    /// The record with this id.
+    async fn record(&self, set: RecordSet, id: &str) -> Result<Option<Record>, StoreError>;
+    /// A page of records, without their data.
+    async fn list_records(&self, set: RecordSet, listing: Listing) -> Result<Vec<Record>, StoreError>;
+    /// Number of records in a set, and total bytes of their bodies and data.
+    async fn records_size(&self, set: RecordSet) -> Result<(u64, u64), StoreError>;
+    /// Ids and data of a page of records; those without data are skipped.
+    async fn list_data(&self, set: RecordSet, listing: Listing)
+    -> Result<Vec<(String, Vec<u8>)>, StoreError>;
+    /// Applies an amendment in one transaction, all or nothing.
+    async fn amend_records(&self, set: RecordSet, amendment: Amendment, now: Time) -> Result<(), StoreError>;
+    /// Applies the changes in order, all or none; `Conflict` if a precondition does not hold.
     async fn change_records(
         &self,
-        shelf: Shelf,
+        set: RecordSet,
         expected: Vec<Expected>,
         changes: Vec<Change>,
         now: Time,
@@ -161,20 +162,21 @@ pub trait Records: Send + Sync {
             changes,
             ..Amendment::default()
         };
-        self.amend_shelf(shelf, amendment, now).await
+        self.amend_records(set, amendment, now).await
     }
-    /// What came of something that was done before.
+    /// Result of the operation with this idempotency key, if it was done.
     async fn receipt(&self, project: ProjectId, key: &str) -> Result<Option<Json>, StoreError>;
-    /// Records whose text has any of the words, best first. Case and accents do not matter, nor the usual endings of
-    /// English words.
-    async fn find_records(&self, shelf: Shelf, words: &str, limit: usize) -> Result<Vec<Found>, StoreError>;
-    /// Records of a kind that have to be looked at by `now`, of all projects, most urgent first.
+    /// Full-text search: records whose text has any of the words, best first. It ignores case, accents and the usual
+    /// endings of English words.
+    async fn find_records(&self, set: RecordSet, words: &str, limit: usize)
+    -> Result<Vec<Found>, StoreError>;
+    /// Records of a kind that are due by `now`, of all projects, earliest first.
     async fn due_records(
         &self,
         kind: &'static str,
         now: Time,
         limit: usize,
-    ) -> Result<Vec<(Shelf, Record)>, StoreError>;
-    /// When the next record of a kind has to be looked at.
+    ) -> Result<Vec<(RecordSet, Record)>, StoreError>;
+    /// Time at which the next record of a kind is due.
     async fn next_due(&self, kind: &'static str) -> Result<Option<Time>, StoreError>;
 }

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use toolgate_kernel::id::{CallId, ProjectId, SpaceId};
 use toolgate_kernel::time::Time;
 
+use crate::record_updater::RecordUpdater;
 use crate::records::{
-    Amendment, Change, Expected, Listing, NewRecord, Owner, Receipt, Record, Records, Shelf,
+    Amendment, Change, Expected, Listing, NewRecord, Owner, Receipt, Record, RecordSet, Records,
 };
-use crate::shelves::Shelves;
 use crate::store::StoreError;
 
 pub use mime::Mime;
 pub use name::{BadFileName, FileName, is_output};
 
 const KIND: &str = "file";
-/// What the shelf holds besides files begins with a control character, which no name has. Files come after all of it.
+/// What the set holds besides files begins with a control character, which no name has. Files come after all of it.
 const LEDGER: &str = "\u{1}";
 /// Earlier versions of files.
 const EARLIER: &str = "\u{2}";
@@ -156,7 +156,7 @@ pub enum WorkspaceError {
 /// The files of all spaces.
 #[derive(Clone)]
 pub struct Workspace {
-    shelves: Shelves,
+    updater: RecordUpdater,
     limits: WorkspaceLimits,
 }
 
@@ -187,7 +187,7 @@ impl Workspace {
     /// Keeps files there.
     pub fn new(records: Arc<dyn Records>, limits: WorkspaceLimits) -> Self {
         Self {
-            shelves: Shelves::new(records),
+            updater: RecordUpdater::new(records),
             limits,
         }
     }
@@ -204,14 +204,14 @@ impl Workspace {
         version: Option<u64>,
     ) -> Result<File, WorkspaceError> {
         let missing = || WorkspaceError::Missing(name.to_string());
-        let newest = self.records().record(shelf(place), name.as_str()).await?;
+        let newest = self.records().record(record_set(place), name.as_str()).await?;
         let newest = newest.ok_or_else(missing)?;
         let stored = stored(&newest)?;
         let (record, stored) = match version {
             Some(version) if version != stored.version => {
                 let earlier = self
                     .records()
-                    .record(shelf(place), &earlier(name, version))
+                    .record(record_set(place), &earlier(name, version))
                     .await?;
                 let record = earlier.ok_or_else(missing)?;
                 let stored = self::stored(&record)?;
@@ -233,7 +233,7 @@ impl Workspace {
             ..listing
         };
         let mut files = Vec::new();
-        for record in self.records().list_records(shelf(place), listing).await? {
+        for record in self.records().list_records(record_set(place), listing).await? {
             files.push(info(record.id.clone(), &record, &stored(&record)?));
         }
         Ok(files)
@@ -241,7 +241,7 @@ impl Workspace {
 
     /// How much a space keeps.
     pub async fn used(&self, place: Place) -> Result<Used, WorkspaceError> {
-        let ledger = self.records().record(shelf(place), LEDGER).await?;
+        let ledger = self.records().record(record_set(place), LEDGER).await?;
         Ok(ledger_of(ledger.as_ref())?.used)
     }
 
@@ -326,7 +326,7 @@ impl Workspace {
             Ok((amendment, written))
         };
         let look = || self.look(place, &new.name, new.data.len() as u64);
-        self.shelves.update(shelf(place), now, look, decide).await
+        self.updater.update(record_set(place), now, look, decide).await
     }
 
     /// What has to change besides so that `new` can stand in the place of what was seen: the ledger, and the earlier
@@ -416,15 +416,15 @@ impl Workspace {
             Ok((amendment, ()))
         };
         let look = || self.look(place, name, 0);
-        self.shelves.update(shelf(place), now, look, decide).await
+        self.updater.update(record_set(place), now, look, decide).await
     }
 
     /// What a change of a file by so many bytes has to know.
     async fn look(&self, place: Place, name: &FileName, bytes: u64) -> Result<Seen, StoreError> {
-        let shelf = shelf(place);
-        let record = self.records().record(shelf, LEDGER).await?;
+        let set = record_set(place);
+        let record = self.records().record(set, LEDGER).await?;
         let ledger = ledger_of(record.as_ref())?;
-        let file = match self.records().record(shelf, name.as_str()).await? {
+        let file = match self.records().record(set, name.as_str()).await? {
             None => None,
             Some(record) => {
                 let stored = stored(&record)?;
@@ -441,7 +441,7 @@ impl Workspace {
             limit: usize::MAX,
         };
         let mut earlier = Vec::new();
-        for record in self.records().list_records(shelf, listing).await? {
+        for record in self.records().list_records(set, listing).await? {
             earlier.push(Earlier {
                 bytes: stored(&record)?.bytes,
                 since: record.updated,
@@ -458,7 +458,7 @@ impl Workspace {
     }
 
     fn records(&self) -> &Arc<dyn Records> {
-        self.shelves.records()
+        self.updater.records()
     }
 }
 
@@ -514,8 +514,8 @@ fn check(only: Only, file: Option<&(Record, Stored)>) -> Result<(), WorkspaceErr
     }
 }
 
-fn shelf(place: Place) -> Shelf {
-    Shelf {
+fn record_set(place: Place) -> RecordSet {
+    RecordSet {
         project: place.project,
         owner: Owner::Space(place.space),
         kind: KIND,

@@ -10,7 +10,7 @@ mod state;
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use toolgate_engine::records::{Amendment, Found, Listing, Record, Records, Shelf};
+use toolgate_engine::records::{Amendment, Found, Listing, Record, RecordSet, Records};
 use toolgate_engine::store::{Store, StoreError};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
@@ -47,33 +47,42 @@ impl Store for MemoryStore {
 
 #[async_trait]
 impl Records for MemoryStore {
-    async fn record(&self, shelf: Shelf, id: &str) -> Result<Option<Record>, StoreError> {
-        Ok(self.state().records.get(shelf, id))
+    async fn record(&self, set: RecordSet, id: &str) -> Result<Option<Record>, StoreError> {
+        Ok(self.state().records.get(set, id))
     }
-    async fn list_records(&self, shelf: Shelf, listing: Listing) -> Result<Vec<Record>, StoreError> {
-        Ok(self.state().records.list(shelf, &listing))
+    async fn list_records(&self, set: RecordSet, listing: Listing) -> Result<Vec<Record>, StoreError> {
+        Ok(self.state().records.list(set, &listing))
     }
-    async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError> {
-        Ok(self.state().records.size(shelf))
+    async fn records_size(&self, set: RecordSet) -> Result<(u64, u64), StoreError> {
+        Ok(self.state().records.size(set))
     }
-    async fn list_data(&self, shelf: Shelf, listing: Listing) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        Ok(self.state().records.list_data(shelf, &listing))
+    async fn list_data(
+        &self,
+        set: RecordSet,
+        listing: Listing,
+    ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        Ok(self.state().records.list_data(set, &listing))
     }
-    async fn amend_shelf(&self, shelf: Shelf, amendment: Amendment, now: Time) -> Result<(), StoreError> {
-        self.state().records.amend(shelf, amendment, now)
+    async fn amend_records(&self, set: RecordSet, amendment: Amendment, now: Time) -> Result<(), StoreError> {
+        self.state().records.amend(set, amendment, now)
     }
     async fn receipt(&self, project: ProjectId, key: &str) -> Result<Option<Json>, StoreError> {
         Ok(self.state().records.receipt(project, key))
     }
-    async fn find_records(&self, shelf: Shelf, words: &str, limit: usize) -> Result<Vec<Found>, StoreError> {
-        Ok(self.state().records.find(shelf, words, limit))
+    async fn find_records(
+        &self,
+        set: RecordSet,
+        words: &str,
+        limit: usize,
+    ) -> Result<Vec<Found>, StoreError> {
+        Ok(self.state().records.find(set, words, limit))
     }
     async fn due_records(
         &self,
         kind: &'static str,
         now: Time,
         limit: usize,
-    ) -> Result<Vec<(Shelf, Record)>, StoreError> {
+    ) -> Result<Vec<(RecordSet, Record)>, StoreError> {
         Ok(self.state().records.due(kind, now, limit))
     }
     async fn next_due(&self, kind: &'static str) -> Result<Option<Time>, StoreError> {

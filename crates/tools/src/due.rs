@@ -1,6 +1,6 @@
 //! Work that falls due: found, done one by one, and looked for again.
 //!
-//! One item never stands in the way of others. What cannot be read or breaks down is laid aside, and a store that fails
+//! One item never stands in the way of others. What cannot be read or breaks down is dead-lettered, and a store that fails
 //! is left alone for a while.
 
 use std::panic::AssertUnwindSafe;
@@ -40,7 +40,7 @@ pub(crate) trait DueWork: Send + Sync {
     /// Does one: it is not due now any more, unless the store failed.
     async fn perform(&self, item: &Self::Item) -> Result<(), StoreError>;
     /// Sees to it that one which can never be done is not due any more.
-    async fn lay_aside(&self, item: &Self::Item) -> Result<(), StoreError>;
+    async fn dead_letter(&self, item: &Self::Item) -> Result<(), StoreError>;
     /// Ends when there may be work sooner than was known.
     async fn woken(&self) {
         std::future::pending().await
@@ -96,8 +96,8 @@ impl<W: DueWork> DueLoop<'_, W> {
             Ok(done) => return done,
             Err(_) => "it broke down".to_owned(),
         };
-        tracing::error!(why, "a {} is laid aside", W::NAME);
-        match self.0.lay_aside(item).await {
+        tracing::error!(why, "a {} is dead-lettered", W::NAME);
+        match self.0.dead_letter(item).await {
             // Somebody else saw to it.
             Err(StoreError::Conflict) => Ok(()),
             done => done,
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// Words that are due until they are done or laid aside.
+    /// Words that are due until they are done or dead-lettered.
     #[derive(Default)]
     struct Words {
         due: Mutex<Vec<&'static str>>,
@@ -161,8 +161,8 @@ mod tests {
                 }
             }
         }
-        async fn lay_aside(&self, word: &&'static str) -> Result<(), StoreError> {
-            self.end(word, "laid aside");
+        async fn dead_letter(&self, word: &&'static str) -> Result<(), StoreError> {
+            self.end(word, "dead-lettered");
             Ok(())
         }
     }
@@ -181,14 +181,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_breaks_is_laid_aside_and_holds_up_no_other() {
+    async fn what_breaks_is_dead_lettered_and_holds_up_no_other() {
         check(
             &["one", "panics", "two", "unreadable", "three"],
             &[
                 "one done",
-                "panics laid aside",
+                "panics dead-lettered",
                 "two done",
-                "unreadable laid aside",
+                "unreadable dead-lettered",
                 "three done",
             ],
         )

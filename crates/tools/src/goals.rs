@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};
+use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Record};
-use toolgate_engine::shelves::Shelves;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
@@ -14,7 +14,7 @@ use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
 
-use crate::shelf::{body, input, of_agent};
+use crate::records::{body, input, of_agent};
 use crate::toolkit::ServerTool;
 
 const KIND: &str = "goal";
@@ -23,9 +23,9 @@ const GOALS_MAX: usize = 200;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Creates, changes and clears goals: all that is asked for, or nothing.
-pub(crate) struct SetGoals(pub Shelves);
+pub(crate) struct SetGoals(pub RecordUpdater);
 /// Reads them.
-pub(crate) struct GetGoals(pub Shelves);
+pub(crate) struct GetGoals(pub RecordUpdater);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -109,8 +109,8 @@ impl ServerTool for SetGoals {
         let wanted: SetInput = input(given)?;
         let read = || listed(&self.0, context);
         let decide = |records: Vec<Record>| decide(&wanted, goals(&records)?, context);
-        let shelf = of_agent(context, KIND);
-        self.0.update(shelf, context.now, read, decide).await
+        let set = of_agent(context, KIND);
+        self.0.update(set, context.now, read, decide).await
     }
 }
 
@@ -233,13 +233,13 @@ impl Goal {
     }
 }
 
-async fn listed(shelves: &Shelves, context: &CallContext) -> Result<Vec<Record>, StoreError> {
+async fn listed(updater: &RecordUpdater, context: &CallContext) -> Result<Vec<Record>, StoreError> {
     let listing = Listing {
         limit: GOALS_MAX,
         ..Listing::default()
     };
-    let shelf = of_agent(context, KIND);
-    shelves.records().list_records(shelf, listing).await
+    let set = of_agent(context, KIND);
+    updater.records().list_records(set, listing).await
 }
 
 fn goals(records: &[Record]) -> Result<Vec<Held>, CallFailure> {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolgate_egress::Egress;
 use toolgate_engine::knowledge::{Collection, DocumentInfo, Knowledge, KnowledgeError, NewDocument, Passage};
-use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Owner, Records, Shelf};
+use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Owner, RecordSet, Records};
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::Mime;
@@ -25,7 +25,7 @@ use toolgate_kernel::tool::Retry;
 use toolgate_worker::Share;
 
 use crate::readable::{PDF_BYTES_MAX, Reader, Source, TEXT_BYTES_MAX, Unreadable, Wanted};
-use crate::shelf::{input, share};
+use crate::records::{input, share};
 use crate::toolkit::ServerTool;
 use embed::{Direction, Embedder};
 use passages::Passages;
@@ -33,7 +33,7 @@ use passages::Passages;
 pub use embed::EmbeddingModel;
 
 const KIND: &str = "knowledge";
-/// What the ids of documents begin with. Their passages stand on the same shelf.
+/// What the ids of documents begin with. Their passages stand in the same set.
 const DOCUMENT: &str = "d/";
 /// What documents may be.
 const KINDS: [&str; 5] = [
@@ -199,15 +199,15 @@ impl Library {
         told.ok()??.pop()
     }
 
-    fn passages(&self, shelf: Shelf) -> Passages<'_> {
+    fn passages(&self, set: RecordSet) -> Passages<'_> {
         Passages {
             records: &*self.records,
-            shelf,
+            set,
         }
     }
 
     /// A document without its text, and the version of its record.
-    async fn document(&self, shelf: Shelf, id: &str) -> Result<Option<(Kept, u64)>, StoreError> {
+    async fn document(&self, set: RecordSet, id: &str) -> Result<Option<(Kept, u64)>, StoreError> {
         let id = format!("{DOCUMENT}{id}");
         let listing = Listing {
             prefix: id.clone(),
@@ -215,40 +215,40 @@ impl Library {
             // Of all that begin so it is the first.
             limit: 1,
         };
-        let listed = self.records.list_records(shelf, listing).await?;
+        let listed = self.records.list_records(set, listing).await?;
         let Some(record) = listed.into_iter().find(|record| record.id == id) else {
             return Ok(None);
         };
         Ok(Some((record.body.read().map_err(corrupt)?, record.version)))
     }
 
-    /// What words and meaning find on a shelf, a ranking each.
+    /// What words and meaning find in a set, a ranking each.
     async fn found(
         &self,
-        shelf: Shelf,
+        set: RecordSet,
         query: &str,
         direction: Option<&Direction>,
     ) -> Result<[Vec<Hit>; 2], StoreError> {
         let (mut by_words, mut by_meaning) = (Vec::new(), Vec::new());
-        for found in self.records.find_records(shelf, query, CANDIDATES).await? {
+        for found in self.records.find_records(set, query, CANDIDATES).await? {
             by_words.push(Hit {
                 score: found.score,
                 snippet: Some(found.snippet),
-                owner: shelf.owner,
+                owner: set.owner,
                 passage: found.record.body.read().map_err(corrupt)?,
             });
         }
         if let Some(direction) = direction {
-            let alike = self.passages(shelf).alike(direction, CANDIDATES).await?;
+            let alike = self.passages(set).alike(direction, CANDIDATES).await?;
             for (score, id) in alike {
                 // One that is gone by now is not found.
-                let Some(record) = self.records.record(shelf, &id).await? else {
+                let Some(record) = self.records.record(set, &id).await? else {
                     continue;
                 };
                 by_meaning.push(Hit {
                     score,
                     snippet: None,
-                    owner: shelf.owner,
+                    owner: set.owner,
                     passage: record.body.read().map_err(corrupt)?,
                 });
             }
@@ -256,7 +256,7 @@ impl Library {
         let mut editions: HashMap<String, Option<String>> = HashMap::new();
         for hit in by_words.iter().chain(&by_meaning) {
             if let Entry::Vacant(place) = editions.entry(hit.passage.document.clone()) {
-                let document = self.document(shelf, &hit.passage.document).await?;
+                let document = self.document(set, &hit.passage.document).await?;
                 place.insert(document.map(|(kept, _)| kept.edition));
             }
         }
@@ -275,7 +275,7 @@ impl Knowledge for Library {
         document: NewDocument,
         now: Time,
     ) -> Result<DocumentInfo, KnowledgeError> {
-        let shelf = shelf(of);
+        let set = record_set(of);
         check_id(&document.id)?;
         let (title, text) = self.read(of, document.data, &document.mime).await?;
         let title = document.title.or(title).unwrap_or_else(|| document.id.clone());
@@ -284,10 +284,10 @@ impl Knowledge for Library {
             return Err(KnowledgeError::Unfit("the document has no text".into()));
         }
         let directions = self.directions(&chunks).await;
-        let before = self.document(shelf, &document.id).await?;
-        let passages = self.passages(shelf);
+        let before = self.document(set, &document.id).await?;
+        let passages = self.passages(set);
         let old = passages.of(&document.id).await?;
-        let (kept, _) = self.records.shelf_size(shelf).await?;
+        let (kept, _) = self.records.records_size(set).await?;
         if kept.saturating_sub(old.len() as u64) + chunks.len() as u64 > PASSAGES_MAX {
             return Err(full());
         }
@@ -313,7 +313,7 @@ impl Knowledge for Library {
             ..Amendment::default()
         };
         let switched = match passages.add(changes, most, now).await {
-            Ok(()) => self.records.amend_shelf(shelf, document, now).await,
+            Ok(()) => self.records.amend_records(set, document, now).await,
             Err(error) => Err(error),
         };
         match switched {
@@ -323,7 +323,7 @@ impl Knowledge for Library {
             }
             Err(error) => {
                 passages.forget(added, now).await;
-                let (kept, _) = self.records.shelf_size(shelf).await?;
+                let (kept, _) = self.records.records_size(set).await?;
                 match kept >= PASSAGES_MAX {
                     true => Err(full()),
                     false => Err(error.into()),
@@ -343,7 +343,7 @@ impl Knowledge for Library {
             after: after.map(|after| format!("{DOCUMENT}{after}")),
             limit,
         };
-        let records = self.records.list_records(shelf(of), listing).await?;
+        let records = self.records.list_records(record_set(of), listing).await?;
         let mut infos = Vec::with_capacity(records.len());
         for record in records {
             infos.push(record.body.read::<Kept>().map_err(corrupt)?.info);
@@ -352,7 +352,10 @@ impl Knowledge for Library {
     }
 
     async fn get(&self, of: &Collection, id: &str) -> Result<Option<(DocumentInfo, String)>, KnowledgeError> {
-        let record = self.records.record(shelf(of), &format!("{DOCUMENT}{id}")).await?;
+        let record = self
+            .records
+            .record(record_set(of), &format!("{DOCUMENT}{id}"))
+            .await?;
         let Some(record) = record else { return Ok(None) };
         let kept: Kept = record.body.read().map_err(corrupt)?;
         let text = String::from_utf8_lossy(&record.data.unwrap_or_default()).into_owned();
@@ -360,18 +363,18 @@ impl Knowledge for Library {
     }
 
     async fn remove(&self, of: &Collection, id: &str, now: Time) -> Result<bool, KnowledgeError> {
-        let shelf = shelf(of);
-        let Some((_, version)) = self.document(shelf, id).await? else {
+        let set = record_set(of);
+        let Some((_, version)) = self.document(set, id).await? else {
             return Ok(false);
         };
-        let passages = self.passages(shelf);
+        let passages = self.passages(set);
         let old = passages.of(id).await?;
         let gone = Amendment {
             expected: vec![as_it_is(id, Some(version))],
             changes: vec![Change::Remove(format!("{DOCUMENT}{id}"))],
             ..Amendment::default()
         };
-        self.records.amend_shelf(shelf, gone, now).await?;
+        self.records.amend_records(set, gone, now).await?;
         passages.forget(old, now).await;
         Ok(true)
     }
@@ -386,12 +389,12 @@ impl Knowledge for Library {
             agent: None,
             ..of.clone()
         };
-        let mut shelves = vec![shelf(&everybodys)];
-        shelves.extend(of.agent.is_some().then(|| shelf(of)));
+        let mut sets = vec![record_set(&everybodys)];
+        sets.extend(of.agent.is_some().then(|| record_set(of)));
         let direction = self.direction(query).await;
         let [mut by_words, mut by_meaning] = [Vec::new(), Vec::new()];
-        for shelf in shelves {
-            let [words, meaning] = self.found(shelf, query, direction.as_ref()).await?;
+        for set in sets {
+            let [words, meaning] = self.found(set, query, direction.as_ref()).await?;
             by_words.extend(words);
             by_meaning.extend(meaning);
         }
@@ -455,12 +458,12 @@ fn check_id(id: &str) -> Result<(), KnowledgeError> {
     }
 }
 
-fn shelf(of: &Collection) -> Shelf {
+fn record_set(of: &Collection) -> RecordSet {
     let owner = match &of.agent {
         None => Owner::Project,
         Some(agent) => Owner::Entity(entity_of(of.project, agent)),
     };
-    Shelf {
+    RecordSet {
         project: of.project,
         owner,
         kind: KIND,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Record};
-use toolgate_engine::shelves::Shelves;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
@@ -16,7 +16,7 @@ use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::tool::Retry;
 use toolgate_kernel::words::words;
 
-use crate::shelf::{body, input, of_agent, share};
+use crate::records::{body, input, of_agent, share};
 use crate::toolkit::ServerTool;
 
 const KIND: &str = "memory";
@@ -30,9 +30,9 @@ const TOLD_MAX: usize = 100;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Remembers, changes and forgets.
-pub(crate) struct SetMemory(pub Shelves);
+pub(crate) struct SetMemory(pub RecordUpdater);
 /// Recalls.
-pub(crate) struct GetMemory(pub Shelves);
+pub(crate) struct GetMemory(pub RecordUpdater);
 
 #[derive(Deserialize)]
 struct SetInput {
@@ -101,13 +101,13 @@ impl SetMemory {
         id: Option<&str>,
         context: &CallContext,
     ) -> Result<Value, CallFailure> {
-        let shelf = of_agent(context, KIND);
+        let set = of_agent(context, KIND);
         let read = || async {
             let known = match id {
                 Some(id) => self.known(&memory.topic, id, context).await?,
                 None => None,
             };
-            Ok((known, self.0.records().shelf_size(shelf).await?.0))
+            Ok((known, self.0.records().records_size(set).await?.0))
         };
         let decide = |(known, count): (Option<Record>, u64)| {
             let (id, action) = match id {
@@ -138,7 +138,7 @@ impl SetMemory {
             };
             Ok((amendment, told))
         };
-        self.0.update(shelf, context.now, read, decide).await
+        self.0.update(set, context.now, read, decide).await
     }
 
     async fn forget(
@@ -166,8 +166,8 @@ impl SetMemory {
             };
             Ok((amendment, told))
         };
-        let shelf = of_agent(context, KIND);
-        self.0.update(shelf, context.now, read, decide).await
+        let set = of_agent(context, KIND);
+        self.0.update(set, context.now, read, decide).await
     }
 
     /// The memory of this id, if it stands under the topic.
@@ -180,8 +180,8 @@ impl SetMemory {
         if !id.starts_with(&prefix(topic)) {
             return Ok(None);
         }
-        let shelf = of_agent(context, KIND);
-        self.0.records().record(shelf, id).await
+        let set = of_agent(context, KIND);
+        self.0.records().record(set, id).await
     }
 }
 
@@ -231,9 +231,9 @@ impl GetMemory {
         limit: usize,
         context: &CallContext,
     ) -> Result<Value, CallFailure> {
-        let shelf = of_agent(context, KIND);
+        let set = of_agent(context, KIND);
         let records = self.0.records();
-        let found = records.find_records(shelf, query, MEMORIES_MAX).await?;
+        let found = records.find_records(set, query, MEMORIES_MAX).await?;
         let best = found.first().map_or(1.0, |found| found.score);
         let mut memories = Vec::new();
         let fitting = found.iter().filter(|found| found.record.id.starts_with(prefix));
@@ -265,14 +265,18 @@ impl GetMemory {
     }
 }
 
-async fn under(shelves: &Shelves, prefix: String, context: &CallContext) -> Result<Vec<Record>, StoreError> {
+async fn under(
+    updater: &RecordUpdater,
+    prefix: String,
+    context: &CallContext,
+) -> Result<Vec<Record>, StoreError> {
     let listing = Listing {
         prefix,
         limit: MEMORIES_MAX,
         after: None,
     };
-    let shelf = of_agent(context, KIND);
-    shelves.records().list_records(shelf, listing).await
+    let set = of_agent(context, KIND);
+    updater.records().list_records(set, listing).await
 }
 
 /// What the ids of a topic's memories begin with: its words, so that spelling and case do not matter.

@@ -19,7 +19,7 @@ use toolgate_kernel::event::Notification;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Retry;
 
-use crate::shelf::input;
+use crate::records::input;
 use crate::toolkit::ServerTool;
 
 pub use deliver::{Channels, Deliveries};

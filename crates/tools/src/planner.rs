@@ -1,7 +1,7 @@
 //! Starts the runs of plans that are due: each once, also after downtime, also with several nodes.
 //!
-//! A plan and its moment name an occasion, which is answered once: whoever starts it second starts nothing. Only then is
-//! the plan moved on, unless somebody did meanwhile. A crash in between does the first again, which is nothing.
+//! A due plan posts a scheduled message, with the plan and the due time as idempotency key. Only then is the plan moved
+//! on to its next time, unless it changed meanwhile. After a crash in between the message is posted again, which has no effect.
 
 mod quota;
 
@@ -11,9 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::intake::PostError;
-use toolgate_engine::records::{Change, Expected, NewRecord, Owner, Record, Records, Shelf};
+use toolgate_engine::records::{Change, Expected, NewRecord, Owner, Record, RecordSet, Records};
 use toolgate_engine::store::StoreError;
-use toolgate_engine::{Engine, Occasion};
+use toolgate_engine::{Engine, ScheduledMessage};
 use toolgate_kernel::time::Time;
 
 use crate::due::{DueLoop, DueWork};
@@ -55,25 +55,25 @@ impl Planner {
 
 #[async_trait]
 impl DueWork for Planner {
-    type Item = (Shelf, Record);
+    type Item = (RecordSet, Record);
     const NAME: &'static str = "plan";
     const LOOK_EVERY: Duration = Duration::from_secs(1);
 
     fn now(&self) -> Time {
         self.engine.clock().now()
     }
-    async fn due(&self, limit: usize) -> Result<Vec<(Shelf, Record)>, StoreError> {
+    async fn due(&self, limit: usize) -> Result<Vec<(RecordSet, Record)>, StoreError> {
         self.records.due_records(KIND, self.now(), limit).await
     }
     async fn next_due(&self) -> Result<Option<Time>, StoreError> {
         self.records.next_due(KIND).await
     }
-    async fn perform(&self, (shelf, record): &(Shelf, Record)) -> Result<(), StoreError> {
+    async fn perform(&self, (set, record): &(RecordSet, Record)) -> Result<(), StoreError> {
         let plan = record.body.read::<Plan>();
         let plan = plan.map_err(|error| StoreError::Corrupt(format!("the plan {}: {error}", record.id)))?;
-        self.start(*shelf, record, plan).await
+        self.start(*set, record, plan).await
     }
-    async fn lay_aside(&self, (shelf, record): &(Shelf, Record)) -> Result<(), StoreError> {
+    async fn dead_letter(&self, (set, record): &(RecordSet, Record)) -> Result<(), StoreError> {
         let kept = NewRecord {
             id: record.id.clone(),
             body: record.body.clone(),
@@ -81,7 +81,7 @@ impl DueWork for Planner {
             data: record.data.clone(),
             due: None,
         };
-        self.change(*shelf, record, kept).await
+        self.change(*set, record, kept).await
     }
 }
 
@@ -98,11 +98,11 @@ enum Outcome {
 }
 
 impl Planner {
-    async fn start(&self, shelf: Shelf, record: &Record, plan: Plan) -> Result<(), StoreError> {
+    async fn start(&self, set: RecordSet, record: &Record, plan: Plan) -> Result<(), StoreError> {
         let now = self.now();
         // One that had to wait is still for the moment at which it was due.
         let due = plan.waits_since.or(record.due).unwrap_or(now);
-        let outcome = self.tell(shelf, record, &plan, due, now).await?;
+        let outcome = self.tell(set, record, &plan, due, now).await?;
         let next = match &outcome {
             Outcome::Started | Outcome::Missed(_) => plan.schedule.next(due, now),
             Outcome::Over(_) => None,
@@ -126,13 +126,13 @@ impl Planner {
             },
             ..plan
         };
-        self.change(shelf, record, put(record.id.clone(), &plan, next))
+        self.change(set, record, put(record.id.clone(), &plan, next))
             .await
     }
 
     async fn tell(
         &self,
-        shelf: Shelf,
+        set: RecordSet,
         record: &Record,
         plan: &Plan,
         due: Time,
@@ -140,20 +140,20 @@ impl Planner {
     ) -> Result<Outcome, StoreError> {
         let max = self.limits.starts_per_hour;
         let name = format!("{}/{}", record.id, due.0);
-        if let Some(hour) = quota::take(&self.records, shelf, &name, max, now).await? {
+        if let Some(hour) = quota::take(&self.records, set, &name, max, now).await? {
             let words =
                 format!("your plans may start {max} runs an hour, and did; this one waits for the next");
             return Ok(Outcome::Later(hour, words));
         }
-        let occasion = Occasion {
-            project: shelf.project,
+        let message = ScheduledMessage {
+            project: set.project,
             space: plan.space,
             agent: plan.agent.clone(),
-            cause: cause(&shelf, record),
+            cause: cause(&set, record),
             due,
             text: plan.message.clone(),
         };
-        Ok(match self.engine.start_once(occasion).await {
+        Ok(match self.engine.post_scheduled(message).await {
             Ok(run) => {
                 tracing::info!(plan = record.id, %run, %due, "a plan was due");
                 Outcome::Started
@@ -171,7 +171,7 @@ impl Planner {
         })
     }
 
-    async fn change(&self, shelf: Shelf, record: &Record, plan: NewRecord) -> Result<(), StoreError> {
+    async fn change(&self, set: RecordSet, record: &Record, plan: NewRecord) -> Result<(), StoreError> {
         let unchanged = Expected {
             id: record.id.clone(),
             version: Some(record.version),
@@ -179,7 +179,7 @@ impl Planner {
         let now = self.now();
         let changed = self
             .records
-            .change_records(shelf, vec![unchanged], vec![Change::Put(plan)], now);
+            .change_records(set, vec![unchanged], vec![Change::Put(plan)], now);
         match changed.await {
             // Another node moved it on, or its agent cancelled it.
             Ok(()) | Err(StoreError::Conflict) => Ok(()),
@@ -189,8 +189,8 @@ impl Planner {
 }
 
 /// Names a plan among all of its project. Kept with what was started: it stays as it is.
-fn cause(shelf: &Shelf, record: &Record) -> String {
-    let owner = match shelf.owner {
+fn cause(set: &RecordSet, record: &Record) -> String {
+    let owner = match set.owner {
         Owner::Project => "project".to_owned(),
         Owner::Entity(entity) => entity.to_string(),
         Owner::Space(space) => space.to_string(),

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Record};
-use toolgate_engine::shelves::Shelves;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
@@ -18,7 +18,7 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
 
 use crate::cron::Cron;
-use crate::shelf::{body, input, of_agent};
+use crate::records::{body, input, of_agent};
 use crate::toolkit::ServerTool;
 
 pub(crate) const KIND: &str = "plan";
@@ -50,13 +50,13 @@ impl Default for PlanLimits {
 
 /// Makes one.
 pub(crate) struct CreatePlan {
-    pub shelves: Shelves,
+    pub updater: RecordUpdater,
     pub limits: PlanLimits,
 }
 /// Reads one, or all.
-pub(crate) struct GetPlan(pub Shelves);
+pub(crate) struct GetPlan(pub RecordUpdater);
 /// Ends one.
-pub(crate) struct CancelPlan(pub Shelves);
+pub(crate) struct CancelPlan(pub RecordUpdater);
 
 /// A plan as it is kept. When it is due stands at its record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -206,7 +206,7 @@ impl ServerTool for CreatePlan {
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let wanted: CreateInput = input(given)?;
         let id = format!("plan_{}", context.call);
-        let shelf = of_agent(context, KIND);
+        let set = of_agent(context, KIND);
         let schedule = wanted.schedule(context.now, self.limits);
         let (schedule, due) =
             schedule.map_err(|words| CallFailure::new(ErrorCode::ValidationFailed, words))?;
@@ -221,7 +221,7 @@ impl ServerTool for CreatePlan {
             runs: 0,
             reason: None,
         };
-        let read = || plans(&self.shelves, context);
+        let read = || plans(&self.updater, context);
         let decide = |records: Vec<Record>| {
             let mut changes = room(&records)?;
             changes.push(Change::Put(put(id.clone(), &plan, Some(due))));
@@ -234,7 +234,7 @@ impl ServerTool for CreatePlan {
             };
             Ok((amendment, told))
         };
-        self.shelves.update(shelf, context.now, read, decide).await
+        self.updater.update(set, context.now, read, decide).await
     }
 }
 
@@ -309,12 +309,12 @@ impl ServerTool for CancelPlan {
             };
             Ok((amendment, told))
         };
-        let shelf = of_agent(context, KIND);
-        self.0.update(shelf, context.now, read, decide).await
+        let set = of_agent(context, KIND);
+        self.0.update(set, context.now, read, decide).await
     }
 }
 
-/// A plan as it is put on its shelf.
+/// A plan as it is put in its set.
 pub(crate) fn put(id: String, plan: &Plan, due: Option<Time>) -> NewRecord {
     NewRecord {
         id,
@@ -338,18 +338,22 @@ fn room(records: &[Record]) -> Result<Vec<Change>, CallFailure> {
     Ok(vec![Change::Remove(oldest.id.clone())])
 }
 
-async fn plans(shelves: &Shelves, context: &CallContext) -> Result<Vec<Record>, StoreError> {
+async fn plans(updater: &RecordUpdater, context: &CallContext) -> Result<Vec<Record>, StoreError> {
     let listing = Listing {
         limit: PLANS_MAX,
         ..Listing::default()
     };
-    let shelf = of_agent(context, KIND);
-    shelves.records().list_records(shelf, listing).await
+    let set = of_agent(context, KIND);
+    updater.records().list_records(set, listing).await
 }
 
-async fn known(shelves: &Shelves, context: &CallContext, id: &str) -> Result<Option<Record>, StoreError> {
-    let shelf = of_agent(context, KIND);
-    shelves.records().record(shelf, id).await
+async fn known(
+    updater: &RecordUpdater,
+    context: &CallContext,
+    id: &str,
+) -> Result<Option<Record>, StoreError> {
+    let set = of_agent(context, KIND);
+    updater.records().record(set, id).await
 }
 
 /// A plan that must be there.

@@ -16,7 +16,7 @@ use toolgate_kernel::tool::Retry;
 use url::Url;
 
 use crate::outbound::{self, Outbound};
-use crate::shelf::input;
+use crate::records::input;
 use crate::toolkit::ServerTool;
 
 /// Results unless the model asks for another number.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toolgate_engine::records::{Owner, Shelf};
-use toolgate_engine::shelves::Shelves;
+use toolgate_engine::record_updater::RecordUpdater;
+use toolgate_engine::records::{Owner, RecordSet};
 use toolgate_engine::store::{Directory, LogRange, Pages, SpaceRecord, Store};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
@@ -19,7 +19,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Part;
 use toolgate_kernel::tool::Retry;
 
-use crate::shelf::input;
+use crate::records::input;
 use crate::toolkit::ServerTool;
 
 /// Messages that are told when nobody says how many.
@@ -34,7 +34,7 @@ const ENTRIES_MAX: usize = 2_000;
 /// Most that the metadata of a space may come to.
 const METADATA_BYTES_MAX: usize = 32 * 1024;
 const TITLE_CHARS_MAX: usize = 200;
-/// Changes of a space's own row take turns as if it stood on a shelf of this kind.
+/// Changes of a space's own row take turns as if it stood in a set of this kind.
 const KIND: &str = "space";
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -43,7 +43,7 @@ pub(crate) struct GetSpaceContext(pub Arc<dyn Store>);
 /// Changes its title and metadata.
 pub(crate) struct UpdateSpaceMetadata {
     pub store: Arc<dyn Directory>,
-    pub shelves: Shelves,
+    pub updater: RecordUpdater,
 }
 
 #[derive(Deserialize)]
@@ -170,7 +170,7 @@ impl ServerTool for UpdateSpaceMetadata {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let wanted: UpdateInput = input(given)?;
-        let shelf = Shelf {
+        let set = RecordSet {
             project: context.project,
             owner: Owner::Space(context.space),
             kind: KIND,
@@ -189,7 +189,7 @@ impl ServerTool for UpdateSpaceMetadata {
             amended.await?;
             Ok(Ok(told))
         };
-        self.shelves.in_turn(shelf, attempt).await?
+        self.updater.in_turn(set, attempt).await?
     }
 }
 

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use toolgate_egress::Egress;
 use toolgate_engine::knowledge::Knowledge;
+use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::records::Records;
-use toolgate_engine::shelves::Shelves;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::Store;
 use toolgate_engine::tools::{BUILT_IN, CallContext, CallFailure, ToolSource};
@@ -144,7 +144,7 @@ impl Toolkit {
             worlds,
         } = parts;
         let outbound = Outbound { egress, worlds };
-        let shelves = Shelves::new(records.clone());
+        let updater = RecordUpdater::new(records.clone());
         let mut toolkit = Self {
             tools: BTreeMap::new(),
             list: Arc::default(),
@@ -158,14 +158,14 @@ impl Toolkit {
         };
         toolkit.register(WebFetch::new(outbound.clone(), reader));
         toolkit.register(WebSearch(outbound));
-        toolkit.register(goals::SetGoals(shelves.clone()));
-        toolkit.register(goals::GetGoals(shelves.clone()));
-        toolkit.register(memory::SetMemory(shelves.clone()));
-        toolkit.register(memory::GetMemory(shelves.clone()));
+        toolkit.register(goals::SetGoals(updater.clone()));
+        toolkit.register(goals::GetGoals(updater.clone()));
+        toolkit.register(memory::SetMemory(updater.clone()));
+        toolkit.register(memory::GetMemory(updater.clone()));
         toolkit.register(space::GetSpaceContext(store.clone()));
         toolkit.register(space::UpdateSpaceMetadata {
             store: store.clone(),
-            shelves: shelves.clone(),
+            updater: updater.clone(),
         });
         toolkit.register(vfs::Read(workspace.clone()));
         toolkit.register(vfs::Write(workspace.clone()));
@@ -174,11 +174,11 @@ impl Toolkit {
         toolkit.register(knowledge::SearchKnowledge(knowledge));
         toolkit.register(SendNotification { store, deliveries });
         toolkit.register(plans::CreatePlan {
-            shelves: shelves.clone(),
+            updater: updater.clone(),
             limits,
         });
-        toolkit.register(plans::GetPlan(shelves.clone()));
-        toolkit.register(plans::CancelPlan(shelves));
+        toolkit.register(plans::GetPlan(updater.clone()));
+        toolkit.register(plans::CancelPlan(updater));
         toolkit.register(signal_parent::SignalParent);
         toolkit
     }

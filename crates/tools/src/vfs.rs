@@ -14,7 +14,7 @@ use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::tool::Retry;
 
-use crate::shelf::input;
+use crate::records::input;
 use crate::toolkit::ServerTool;
 
 /// Bytes of a file that are given at once.

@@ -20,7 +20,7 @@ use url::Url;
 
 use crate::outbound::{self, Outbound};
 use crate::readable::{PDF_BYTES_MAX, Reader, Source, Unreadable, Wanted};
-use crate::shelf::input;
+use crate::records::input;
 use crate::toolkit::ServerTool;
 
 /// Characters of a page unless the model asks for another number.

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
-use toolgate_engine::records::{Change, Listing, NewRecord, Owner, Records, Shelf};
+use toolgate_engine::records::{Change, Listing, NewRecord, Owner, RecordSet, Records};
 use toolgate_engine::tools::BUILT_IN;
 use toolgate_engine::{AgentError, Engine};
 use toolgate_kernel::id::ProjectId;
@@ -218,8 +218,8 @@ impl Folder {
         }
     }
 
-    fn shelf(&self) -> Shelf {
-        Shelf {
+    fn record_set(&self) -> RecordSet {
+        RecordSet {
             project: self.project,
             owner: Owner::Project,
             kind: KIND,
@@ -233,7 +233,7 @@ impl Folder {
             ..Listing::default()
         };
         let mut kept = BTreeMap::new();
-        for record in self.records.list_records(self.shelf(), listing).await? {
+        for record in self.records.list_records(self.record_set(), listing).await? {
             kept.insert(record.id, record.body.read::<Kept>()?.agent);
         }
         Ok(kept)
@@ -253,7 +253,7 @@ impl Folder {
         let now = self.engine.clock().now();
         Ok(self
             .records
-            .change_records(self.shelf(), Vec::new(), vec![change], now)
+            .change_records(self.record_set(), Vec::new(), vec![change], now)
             .await?)
     }
 }

@@ -1,9 +1,9 @@
-//! What the gateway's own tools keep, in a plain map.
+//! Records of built-in tools, in an ordered map.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use toolgate_engine::records::{
-    Amendment, Change, Expected, Found, Listing, NewRecord, Owner, Receipt, Record, Shelf,
+    Amendment, Change, Expected, Found, Listing, NewRecord, Owner, Receipt, Record, RecordSet,
 };
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::ProjectId;
@@ -16,41 +16,41 @@ const SNIPPET_CHARS: usize = 200;
 /// Of these, how many stand before it.
 const BEFORE_CHARS: usize = 60;
 
-/// What tools keep.
+/// Records of built-in tools, and receipts.
 #[derive(Default)]
-pub(super) struct Shelves {
-    /// Every record, by shelf and id, with the words it is found by.
-    kept: BTreeMap<(Shelf, String), (Record, Option<String>)>,
+pub(super) struct RecordTable {
+    /// Every record, by set and id, with the words it is found by.
+    kept: BTreeMap<(RecordSet, String), (Record, Option<String>)>,
     receipts: HashMap<(ProjectId, String), Receipt>,
 }
 
-impl Shelves {
-    pub fn get(&self, shelf: Shelf, id: &str) -> Option<Record> {
+impl RecordTable {
+    pub fn get(&self, set: RecordSet, id: &str) -> Option<Record> {
         self.kept
-            .get(&(shelf, id.to_owned()))
+            .get(&(set, id.to_owned()))
             .map(|(record, _)| record.clone())
     }
 
-    fn on(&self, shelf: Shelf) -> impl Iterator<Item = &(Record, Option<String>)> {
-        let rest = self.kept.range((shelf, String::new())..);
-        rest.take_while(move |((other, _), _)| *other == shelf)
+    fn in_set(&self, set: RecordSet) -> impl Iterator<Item = &(Record, Option<String>)> {
+        let rest = self.kept.range((set, String::new())..);
+        rest.take_while(move |((other, _), _)| *other == set)
             .map(|(_, kept)| kept)
     }
 
-    fn listed(&self, shelf: Shelf, listing: &Listing) -> impl Iterator<Item = &Record> {
-        self.on(shelf).map(|(record, _)| record).filter(|record| {
+    fn listed(&self, set: RecordSet, listing: &Listing) -> impl Iterator<Item = &Record> {
+        self.in_set(set).map(|(record, _)| record).filter(|record| {
             let behind = listing.after.as_ref().is_none_or(|after| record.id > *after);
             behind && record.id.starts_with(&listing.prefix)
         })
     }
 
-    pub fn list(&self, shelf: Shelf, listing: &Listing) -> Vec<Record> {
-        let listed = self.listed(shelf, listing).take(listing.limit);
+    pub fn list(&self, set: RecordSet, listing: &Listing) -> Vec<Record> {
+        let listed = self.listed(set, listing).take(listing.limit);
         listed.map(without_data).collect()
     }
 
-    pub fn list_data(&self, shelf: Shelf, listing: &Listing) -> Vec<(String, Vec<u8>)> {
-        let listed = self.listed(shelf, listing);
+    pub fn list_data(&self, set: RecordSet, listing: &Listing) -> Vec<(String, Vec<u8>)> {
+        let listed = self.listed(set, listing);
         let with_data = listed.filter_map(|record| Some((record.id.clone(), record.data.clone()?)));
         with_data.take(listing.limit).collect()
     }
@@ -85,45 +85,45 @@ impl Shelves {
 
     pub fn remove_owned(&mut self, project: ProjectId, owner: Owner) {
         self.kept
-            .retain(|(shelf, _), _| (shelf.project, shelf.owner) != (project, owner));
+            .retain(|(set, _), _| (set.project, set.owner) != (project, owner));
     }
 
-    pub fn size(&self, shelf: Shelf) -> (u64, u64) {
-        self.on(shelf).fold((0, 0), |(count, bytes), (record, _)| {
+    pub fn size(&self, set: RecordSet) -> (u64, u64) {
+        self.in_set(set).fold((0, 0), |(count, bytes), (record, _)| {
             let data = record.data.as_ref().map_or(0, Vec::len);
             (count + 1, bytes + (record.body.as_str().len() + data) as u64)
         })
     }
 
-    pub fn amend(&mut self, shelf: Shelf, amendment: Amendment, now: Time) -> Result<(), StoreError> {
+    pub fn amend(&mut self, set: RecordSet, amendment: Amendment, now: Time) -> Result<(), StoreError> {
         let Amendment {
             expected,
             at_most,
             changes,
             receipt,
         } = amendment;
-        self.check_receipt(shelf.project, receipt.as_ref())?;
+        self.check_receipt(set.project, receipt.as_ref())?;
         let as_expected =
-            |wanted: &Expected| self.get(shelf, &wanted.id).map(|record| record.version) == wanted.version;
+            |wanted: &Expected| self.get(set, &wanted.id).map(|record| record.version) == wanted.version;
         if !expected.iter().all(as_expected) {
             return Err(StoreError::Conflict);
         }
-        if at_most.is_some_and(|most| self.count_after(shelf, &changes) as u64 > most) {
+        if at_most.is_some_and(|most| self.count_after(set, &changes) as u64 > most) {
             return Err(StoreError::Conflict);
         }
         for change in changes {
             match change {
-                Change::Put(new) => self.put(shelf, new, now),
-                Change::Remove(id) => _ = self.kept.remove(&(shelf, id)),
-                Change::Clear => self.kept.retain(|(other, _), _| *other != shelf),
+                Change::Put(new) => self.put(set, new, now),
+                Change::Remove(id) => _ = self.kept.remove(&(set, id)),
+                Change::Clear => self.kept.retain(|(other, _), _| *other != set),
             }
         }
-        self.keep_receipt(shelf.project, receipt);
+        self.keep_receipt(set.project, receipt);
         Ok(())
     }
 
-    fn count_after(&self, shelf: Shelf, changes: &[Change]) -> usize {
-        let mut ids: HashSet<&str> = self.on(shelf).map(|(record, _)| record.id.as_str()).collect();
+    fn count_after(&self, set: RecordSet, changes: &[Change]) -> usize {
+        let mut ids: HashSet<&str> = self.in_set(set).map(|(record, _)| record.id.as_str()).collect();
         for change in changes {
             match change {
                 Change::Put(new) => _ = ids.insert(&new.id),
@@ -134,7 +134,7 @@ impl Shelves {
         ids.len()
     }
 
-    fn put(&mut self, shelf: Shelf, new: NewRecord, now: Time) {
+    fn put(&mut self, set: RecordSet, new: NewRecord, now: Time) {
         let NewRecord {
             id,
             body,
@@ -142,7 +142,7 @@ impl Shelves {
             data,
             due,
         } = new;
-        let old = self.get(shelf, &id);
+        let old = self.get(set, &id);
         let record = Record {
             id: id.clone(),
             body,
@@ -152,13 +152,13 @@ impl Shelves {
             updated: now,
             version: old.map_or(0, |old| old.version) + 1,
         };
-        self.kept.insert((shelf, id), (record, text));
+        self.kept.insert((set, id), (record, text));
     }
 
-    pub fn find(&self, shelf: Shelf, wanted: &str, limit: usize) -> Vec<Found> {
+    pub fn find(&self, set: RecordSet, wanted: &str, limit: usize) -> Vec<Found> {
         let wanted: HashSet<String> = words(wanted).map(stem).collect();
         let mut found: Vec<Found> = self
-            .on(shelf)
+            .in_set(set)
             .filter_map(|(record, text)| {
                 let text = text.as_ref()?;
                 let hits = words(text).map(stem).filter(|word| wanted.contains(word)).count();
@@ -178,14 +178,12 @@ impl Shelves {
         found
     }
 
-    pub fn due(&self, kind: &'static str, now: Time, limit: usize) -> Vec<(Shelf, Record)> {
-        let mut due: Vec<(Shelf, Record)> = self
+    pub fn due(&self, kind: &'static str, now: Time, limit: usize) -> Vec<(RecordSet, Record)> {
+        let mut due: Vec<(RecordSet, Record)> = self
             .kept
             .iter()
-            .filter(|((shelf, _), (record, _))| {
-                shelf.kind == kind && record.due.is_some_and(|due| due <= now)
-            })
-            .map(|((shelf, _), (record, _))| (*shelf, without_data(record)))
+            .filter(|((set, _), (record, _))| set.kind == kind && record.due.is_some_and(|due| due <= now))
+            .map(|((set, _), (record, _))| (*set, without_data(record)))
             .collect();
         due.sort_by_key(|(_, record)| record.due);
         due.truncate(limit);
@@ -193,7 +191,7 @@ impl Shelves {
     }
 
     pub fn next_due(&self, kind: &'static str) -> Option<Time> {
-        let kept = self.kept.iter().filter(|((shelf, _), _)| shelf.kind == kind);
+        let kept = self.kept.iter().filter(|((set, _), _)| set.kind == kind);
         kept.filter_map(|(_, (record, _))| record.due).min()
     }
 }

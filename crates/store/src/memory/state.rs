@@ -30,7 +30,7 @@ pub(super) struct State {
     pub(super) agents: BTreeMap<(ProjectId, AgentName), Agent>,
     pub(super) projects: HashMap<ProjectId, ProjectRecord>,
     pub(super) keys: BTreeMap<KeyId, KeyRecord>,
-    pub(super) records: super::records::Shelves,
+    pub(super) records: super::records::RecordTable,
     pub(super) answers: HashMap<(ProjectId, String), IdempotencyRecord>,
     pub(super) usage: BTreeMap<(ProjectId, Arc<str>, Day), Uses>,
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::records::{
-    Amendment, Change, Expected, Found, Listing, NewRecord, Owner, Record, Records, Shelf,
+    Amendment, Change, Expected, Found, Listing, NewRecord, Owner, Record, RecordSet, Records,
 };
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
@@ -20,44 +20,51 @@ const SEARCH_WORDS_MAX: usize = 32;
 
 #[async_trait]
 impl Records for SqliteStore {
-    async fn record(&self, shelf: Shelf, id: &str) -> Result<Option<Record>, StoreError> {
-        let found = self.readers.short(|db| get(db, shelf, id, READ_AT_ONCE))?;
+    async fn record(&self, set: RecordSet, id: &str) -> Result<Option<Record>, StoreError> {
+        let found = self.readers.short(|db| get(db, set, id, READ_AT_ONCE))?;
         match found {
             Some(Got { cut: true, .. }) => {
                 let id = id.to_owned();
-                let whole = move |db: &Connection| get(db, shelf, &id, usize::MAX);
+                let whole = move |db: &Connection| get(db, set, &id, usize::MAX);
                 Ok(self.readers.long(whole).await?.map(|got| got.record))
             }
             found => Ok(found.map(|got| got.record)),
         }
     }
-    async fn list_records(&self, shelf: Shelf, listing: Listing) -> Result<Vec<Record>, StoreError> {
-        self.readers.long(move |db| list(db, shelf, &listing)).await
+    async fn list_records(&self, set: RecordSet, listing: Listing) -> Result<Vec<Record>, StoreError> {
+        self.readers.long(move |db| list(db, set, &listing)).await
     }
-    async fn shelf_size(&self, shelf: Shelf) -> Result<(u64, u64), StoreError> {
-        self.readers.long(move |db| size(db, shelf)).await
+    async fn records_size(&self, set: RecordSet) -> Result<(u64, u64), StoreError> {
+        self.readers.long(move |db| size(db, set)).await
     }
-    async fn list_data(&self, shelf: Shelf, listing: Listing) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        self.readers.long(move |db| list_data(db, shelf, &listing)).await
+    async fn list_data(
+        &self,
+        set: RecordSet,
+        listing: Listing,
+    ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        self.readers.long(move |db| list_data(db, set, &listing)).await
     }
-    async fn amend_shelf(&self, shelf: Shelf, amendment: Amendment, now: Time) -> Result<(), StoreError> {
-        self.writer
-            .write(move |db| amend(db, shelf, &amendment, now))
-            .await
+    async fn amend_records(&self, set: RecordSet, amendment: Amendment, now: Time) -> Result<(), StoreError> {
+        self.writer.write(move |db| amend(db, set, &amendment, now)).await
     }
     async fn receipt(&self, project: ProjectId, key: &str) -> Result<Option<Json>, StoreError> {
         self.readers.short(|db| receipts::get(db, project, key))
     }
-    async fn find_records(&self, shelf: Shelf, words: &str, limit: usize) -> Result<Vec<Found>, StoreError> {
+    async fn find_records(
+        &self,
+        set: RecordSet,
+        words: &str,
+        limit: usize,
+    ) -> Result<Vec<Found>, StoreError> {
         let words = words.to_owned();
-        self.readers.long(move |db| find(db, shelf, &words, limit)).await
+        self.readers.long(move |db| find(db, set, &words, limit)).await
     }
     async fn due_records(
         &self,
         kind: &'static str,
         now: Time,
         limit: usize,
-    ) -> Result<Vec<(Shelf, Record)>, StoreError> {
+    ) -> Result<Vec<(RecordSet, Record)>, StoreError> {
         self.readers.long(move |db| due(db, kind, now, limit)).await
     }
     async fn next_due(&self, kind: &'static str) -> Result<Option<Time>, StoreError> {
@@ -80,14 +87,14 @@ const GET: &str = "
 /// A record, with its bytes when these are no more than `bytes_max`.
 pub(crate) fn get(
     connection: &Connection,
-    shelf: Shelf,
+    set: RecordSet,
     id: &str,
     bytes_max: usize,
 ) -> Result<Option<Got>, Fault> {
     let key = params![
-        shelf.project.to_bytes(),
-        owner(shelf.owner),
-        shelf.kind,
+        set.project.to_bytes(),
+        owner(set.owner),
+        set.kind,
         id,
         bounded(bytes_max)
     ];
@@ -104,12 +111,12 @@ const LIST: &str = "
     WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id >= ?4 AND id < ?5
     ORDER BY id LIMIT ?6";
 
-pub(crate) fn list(connection: &Connection, shelf: Shelf, listing: &Listing) -> Result<Vec<Record>, Fault> {
+pub(crate) fn list(connection: &Connection, set: RecordSet, listing: &Listing) -> Result<Vec<Record>, Fault> {
     let (from, to) = range(listing);
     let key = params![
-        shelf.project.to_bytes(),
-        owner(shelf.owner),
-        shelf.kind,
+        set.project.to_bytes(),
+        owner(set.owner),
+        set.kind,
         from,
         to,
         bounded(listing.limit),
@@ -124,14 +131,14 @@ const LIST_DATA: &str = "
 
 pub(crate) fn list_data(
     connection: &Connection,
-    shelf: Shelf,
+    set: RecordSet,
     listing: &Listing,
 ) -> Result<Vec<(String, Vec<u8>)>, Fault> {
     let (from, to) = range(listing);
     let key = params![
-        shelf.project.to_bytes(),
-        owner(shelf.owner),
-        shelf.kind,
+        set.project.to_bytes(),
+        owner(set.owner),
+        set.kind,
         from,
         to,
         bounded(listing.limit),
@@ -160,8 +167,8 @@ const SIZE: &str = "
     SELECT count(*), coalesce(sum(length(CAST(body AS BLOB)) + coalesce(length(data), 0)), 0) FROM records
     WHERE project = ?1 AND owner = ?2 AND kind = ?3";
 
-pub(crate) fn size(connection: &Connection, shelf: Shelf) -> Result<(u64, u64), Fault> {
-    let key = params![shelf.project.to_bytes(), owner(shelf.owner), shelf.kind];
+pub(crate) fn size(connection: &Connection, set: RecordSet) -> Result<(u64, u64), Fault> {
+    let key = params![set.project.to_bytes(), owner(set.owner), set.kind];
     let size = first(connection, SIZE, key, |row| {
         Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64))
     })?;
@@ -174,7 +181,7 @@ const COUNT: &str = "SELECT count(*) FROM records WHERE project = ?1 AND owner =
 
 pub(crate) fn amend(
     connection: &Connection,
-    shelf: Shelf,
+    set: RecordSet,
     amendment: &Amendment,
     now: Time,
 ) -> Result<(), Fault> {
@@ -184,12 +191,12 @@ pub(crate) fn amend(
         changes,
         receipt,
     } = amendment;
-    let (project, owner) = (shelf.project.to_bytes(), owner(shelf.owner));
+    let (project, owner) = (set.project.to_bytes(), owner(set.owner));
     if let Some(receipt) = receipt {
-        receipts::check(connection, shelf.project, receipt)?;
+        receipts::check(connection, set.project, receipt)?;
     }
     for Expected { id, version } in expected {
-        let key = params![project, owner, shelf.kind, id];
+        let key = params![project, owner, set.kind, id];
         let found = first(connection, VERSION, key, |row| Ok(row.get::<_, i64>(0)? as u64))?;
         if found != *version {
             return Err(StoreError::Conflict.into());
@@ -197,13 +204,13 @@ pub(crate) fn amend(
     }
     for wanted in changes {
         match wanted {
-            Change::Put(record) => put(connection, shelf, record, now)?,
-            Change::Remove(id) => remove(connection, shelf, id)?,
-            Change::Clear => clear(connection, shelf)?,
+            Change::Put(record) => put(connection, set, record, now)?,
+            Change::Remove(id) => remove(connection, set, id)?,
+            Change::Clear => clear(connection, set)?,
         }
     }
     if let Some(most) = at_most {
-        let count = first(connection, COUNT, params![project, owner, shelf.kind], |row| {
+        let count = first(connection, COUNT, params![project, owner, set.kind], |row| {
             Ok(row.get::<_, i64>(0)?)
         })?;
         if count > Some(bounded(*most)) {
@@ -211,7 +218,7 @@ pub(crate) fn amend(
         }
     }
     match receipt {
-        Some(receipt) => receipts::keep(connection, shelf.project, receipt),
+        Some(receipt) => receipts::keep(connection, set.project, receipt),
         None => Ok(()),
     }
 }
@@ -226,11 +233,11 @@ const PUT: &str = "
 const FORGET_TEXT: &str = "DELETE FROM record_text WHERE rowid = ?1";
 const PUT_TEXT: &str = "INSERT INTO record_text (rowid, shelf, text) VALUES (?1, ?2, ?3)";
 
-fn put(connection: &Connection, shelf: Shelf, new: &NewRecord, now: Time) -> Result<(), Fault> {
+fn put(connection: &Connection, set: RecordSet, new: &NewRecord, now: Time) -> Result<(), Fault> {
     let row = params![
-        shelf.project.to_bytes(),
-        owner(shelf.owner),
-        shelf.kind,
+        set.project.to_bytes(),
+        owner(set.owner),
+        set.kind,
         new.id,
         new.body.as_str(),
         new.data,
@@ -240,7 +247,7 @@ fn put(connection: &Connection, shelf: Shelf, new: &NewRecord, now: Time) -> Res
     let number = first(connection, PUT, row, |row| Ok(row.get::<_, i64>(0)?))?;
     change(connection, FORGET_TEXT, [number])?;
     if let Some(text) = &new.text {
-        change(connection, PUT_TEXT, params![number, word_of(shelf), text])?;
+        change(connection, PUT_TEXT, params![number, search_term(set), text])?;
     }
     Ok(())
 }
@@ -248,8 +255,8 @@ fn put(connection: &Connection, shelf: Shelf, new: &NewRecord, now: Time) -> Res
 const REMOVE: &str = "
     DELETE FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id = ?4 RETURNING number";
 
-fn remove(connection: &Connection, shelf: Shelf, id: &str) -> Result<(), Fault> {
-    let key = params![shelf.project.to_bytes(), owner(shelf.owner), shelf.kind, id];
+fn remove(connection: &Connection, set: RecordSet, id: &str) -> Result<(), Fault> {
+    let key = params![set.project.to_bytes(), owner(set.owner), set.kind, id];
     let numbers = rows(connection, REMOVE, key, |row| Ok(row.get::<_, i64>(0)?))?;
     forget_text(connection, &numbers)
 }
@@ -257,8 +264,8 @@ fn remove(connection: &Connection, shelf: Shelf, id: &str) -> Result<(), Fault> 
 const CLEAR: &str = "
     DELETE FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 RETURNING number";
 
-fn clear(connection: &Connection, shelf: Shelf) -> Result<(), Fault> {
-    let key = params![shelf.project.to_bytes(), owner(shelf.owner), shelf.kind];
+fn clear(connection: &Connection, set: RecordSet) -> Result<(), Fault> {
+    let key = params![set.project.to_bytes(), owner(set.owner), set.kind];
     let numbers = rows(connection, CLEAR, key, |row| Ok(row.get::<_, i64>(0)?))?;
     forget_text(connection, &numbers)
 }
@@ -279,7 +286,8 @@ fn forget_text(connection: &Connection, numbers: &[i64]) -> Result<(), Fault> {
     Ok(())
 }
 
-// The word of the shelf narrows the search, and says nothing of how well a text fits.
+// The search term of the set narrows the search, and has no weight in the ranking. Its column keeps the name `shelf`
+// from migration 3: renaming a column of an FTS table means to build its index again.
 const FIND: &str = "
     SELECT id, body, due, created, updated, version,
         -bm25(record_text, 0.0, 1.0), snippet(record_text, 1, '', '', '…', 32)
@@ -289,7 +297,7 @@ const FIND: &str = "
 
 pub(crate) fn find(
     connection: &Connection,
-    shelf: Shelf,
+    set: RecordSet,
     wanted: &str,
     limit: usize,
 ) -> Result<Vec<Found>, Fault> {
@@ -301,11 +309,15 @@ pub(crate) fn find(
     if quoted.is_empty() {
         return Ok(Vec::new());
     }
-    let asked = format!("shelf : {} AND text : ({})", word_of(shelf), quoted.join(" OR "));
+    let asked = format!(
+        "shelf : {} AND text : ({})",
+        search_term(set),
+        quoted.join(" OR ")
+    );
     let key = params![
-        shelf.project.to_bytes(),
-        owner(shelf.owner),
-        shelf.kind,
+        set.project.to_bytes(),
+        owner(set.owner),
+        set.kind,
         asked,
         bounded(limit),
     ];
@@ -327,11 +339,11 @@ pub(crate) fn due(
     kind: &'static str,
     now: Time,
     limit: usize,
-) -> Result<Vec<(Shelf, Record)>, Fault> {
+) -> Result<Vec<(RecordSet, Record)>, Fault> {
     rows(connection, DUE, params![kind, now.0, bounded(limit)], |row| {
         let project = ProjectId::from_bytes(row.get(6)?);
         let owner = read_owner(&row.get::<_, Vec<u8>>(7)?)?;
-        Ok((Shelf { project, owner, kind }, record(row)?))
+        Ok((RecordSet { project, owner, kind }, record(row)?))
     })
 }
 
@@ -364,11 +376,11 @@ fn spoken(text: &str) -> impl Iterator<Item = &str> {
     parts.filter(|word| word.contains(char::is_alphanumeric))
 }
 
-/// One word for the shelf, of letters and digits alone.
-fn word_of(shelf: Shelf) -> String {
-    let bytes = [shelf.project.to_bytes().as_slice(), &owner(shelf.owner)].concat();
+/// One search term that all records of the set share, of letters and digits only.
+fn search_term(set: RecordSet) -> String {
+    let bytes = [set.project.to_bytes().as_slice(), &owner(set.owner)].concat();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}{hex}", shelf.kind)
+    format!("{}{hex}", set.kind)
 }
 
 fn owner(owner: Owner) -> Vec<u8> {

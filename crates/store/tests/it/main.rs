@@ -4,6 +4,6 @@ mod conformance;
 mod durability;
 mod faulty;
 mod model;
+mod records;
 mod scratch;
-mod shelves;
 mod versions;

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use toolgate_engine::records::{Amendment, Change, NewRecord, Owner, Receipt, Records, Shelf};
+use toolgate_engine::records::{Amendment, Change, NewRecord, Owner, Receipt, RecordSet, Records};
 use toolgate_engine::store::{
     Append, Directory, LeaseWrite, Log, RunRecord, RunWrite, Runs, SpaceRecord, Store, StoreError,
     StoredDefinition,
@@ -98,7 +98,7 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
         }),
         ..Amendment::default()
     };
-    store.amend_shelf(shelf(), amendment, Time(3)).await
+    store.amend_records(record_set(), amendment, Time(3)).await
 }
 
 fn pinned() -> StoredDefinition {
@@ -108,8 +108,8 @@ fn pinned() -> StoredDefinition {
     }
 }
 
-fn shelf() -> Shelf {
-    Shelf {
+fn record_set() -> RecordSet {
+    RecordSet {
         project: project(1),
         owner: Owner::Entity(entity(1)),
         kind: "memory",
@@ -161,12 +161,12 @@ async fn verify(store: &SqliteStore, version: usize) -> Result<(), StoreError> {
     // Tools are counted since version 2.
     assert_eq!(used.len(), usize::from(version >= 2));
     // The gateway's own tools keep records since version 3.
-    let kept = store.record(shelf(), "kept").await?;
+    let kept = store.record(record_set(), "kept").await?;
     assert_eq!(
         kept.and_then(|record| record.data),
         (version >= 3).then(|| vec![0, 255])
     );
-    let found = store.find_records(shelf(), "wolken", 9).await?;
+    let found = store.find_records(record_set(), "wolken", 9).await?;
     assert_eq!(found.len(), usize::from(version >= 3));
     // Runs pin definitions since version 7.
     let pins = store.definitions(project(1), &["00ff".to_owned()]).await?;

@@ -1,9 +1,9 @@
-//! The passages of documents on their shelf. They are written and removed a few at a time, so that a large document keeps
+//! The passages of documents in their set. They are written and removed a few at a time, so that a large document keeps
 //! nobody waiting; which of them are found is up to their document.
 
 use aws_lc_rs::rand;
 use toolgate_engine::knowledge::DocumentInfo;
-use toolgate_engine::records::{Amendment, Change, Listing, NewRecord, Records, Shelf};
+use toolgate_engine::records::{Amendment, Change, Listing, NewRecord, RecordSet, Records};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::time::Time;
 
@@ -17,10 +17,10 @@ const BATCH: usize = 64;
 /// Passages that are compared by meaning at a time.
 const PAGE: usize = 2000;
 
-/// The passages of a shelf.
+/// The passages of a set.
 pub(super) struct Passages<'l> {
     pub records: &'l dyn Records,
-    pub shelf: Shelf,
+    pub set: RecordSet,
 }
 
 impl Passages<'_> {
@@ -31,11 +31,11 @@ impl Passages<'_> {
             after: None,
             limit: usize::MAX,
         };
-        let listed = self.records.list_records(self.shelf, listing).await?;
+        let listed = self.records.list_records(self.set, listing).await?;
         Ok(listed.into_iter().map(|record| record.id).collect())
     }
 
-    /// Adds passages while the shelf has no more than `most` records.
+    /// Adds passages while the set has no more than `most` records.
     pub async fn add(&self, new: Vec<NewRecord>, most: u64, now: Time) -> Result<(), StoreError> {
         let mut new = new.into_iter().map(Change::Put).peekable();
         while new.peek().is_some() {
@@ -44,7 +44,7 @@ impl Passages<'_> {
                 changes: new.by_ref().take(BATCH).collect(),
                 ..Amendment::default()
             };
-            self.records.amend_shelf(self.shelf, amendment, now).await?;
+            self.records.amend_records(self.set, amendment, now).await?;
         }
         Ok(())
     }
@@ -54,7 +54,7 @@ impl Passages<'_> {
         let mut gone = ids.into_iter().map(Change::Remove).peekable();
         while gone.peek().is_some() {
             let changes = gone.by_ref().take(BATCH).collect();
-            let changed = self.records.change_records(self.shelf, Vec::new(), changes, now);
+            let changed = self.records.change_records(self.set, Vec::new(), changes, now);
             if let Err(error) = changed.await {
                 return tracing::warn!(%error, "passages of an earlier edition are left");
             }
@@ -71,7 +71,7 @@ impl Passages<'_> {
                 after,
                 limit: PAGE,
             };
-            let page = self.records.list_data(self.shelf, listing).await?;
+            let page = self.records.list_data(self.set, listing).await?;
             after = page.last().map(|(id, _)| id.clone());
             let full = page.len() == PAGE;
             let wanted = wanted.clone();
@@ -107,7 +107,7 @@ pub(super) fn edition() -> String {
     format!("{:016x}", u64::from_be_bytes(bytes))
 }
 
-/// A document's passages as they are put on their shelf.
+/// A document's passages as they are put in their set.
 pub(super) fn changes(
     info: &DocumentInfo,
     edition: &str,

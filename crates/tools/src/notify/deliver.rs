@@ -14,7 +14,7 @@ use super::mail::Mail;
 use super::webhook::Webhook;
 use crate::due::{DueLoop, DueWork};
 
-/// How often one is tried before it is laid aside: over about a day.
+/// How often one is tried before it is dead-lettered: over about a day.
 const ATTEMPTS_MAX: u32 = 12;
 /// Pause after the first failure; twice as long after each further one.
 const PAUSE_FIRST: Duration = Duration::from_secs(10);
@@ -145,7 +145,7 @@ impl DueWork for Deliveries {
     async fn perform(&self, delivery: &Delivery) -> Result<(), StoreError> {
         self.try_one(delivery.clone()).await
     }
-    async fn lay_aside(&self, delivery: &Delivery) -> Result<(), StoreError> {
+    async fn dead_letter(&self, delivery: &Delivery) -> Result<(), StoreError> {
         // One that was held by then is tried again, as often as any other.
         let mut delivery = delivery.clone();
         let put = self.outbox.put_back(&mut delivery, "it broke down".into(), None);

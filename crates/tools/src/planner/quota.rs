@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use toolgate_engine::records::{Change, Expected, NewRecord, Records, Shelf};
+use toolgate_engine::records::{Change, Expected, NewRecord, RecordSet, Records};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::time::Time;
 
@@ -20,34 +20,34 @@ const ATTEMPTS: usize = 8;
 struct Hour {
     /// Hours since 1970.
     hour: i64,
-    /// What was started, by name: the same occasion counts once.
+    /// Keys of the scheduled messages that were posted: the same message counts once.
     started: BTreeSet<String>,
 }
 
-/// Counts a start of the plans on `shelf`. When it would be one too many it is not counted, and the answer is when the
-/// next hour begins.
+/// Counts one start against the quota of the plans in `set`. If the quota is used up it returns the time at which the
+/// next hour begins, and counts nothing.
 pub(super) async fn take(
     records: &Arc<dyn Records>,
-    shelf: Shelf,
-    occasion: &str,
+    set: RecordSet,
+    message_key: &str,
     max: u32,
     now: Time,
 ) -> Result<Option<Time>, StoreError> {
-    let shelf = Shelf { kind: KIND, ..shelf };
+    let set = RecordSet { kind: KIND, ..set };
     let this = now.0.div_euclid(HOUR_MS);
     for _ in 0..ATTEMPTS {
-        let record = records.record(shelf, ID).await?;
+        let record = records.record(set, ID).await?;
         let version = record.as_ref().map(|record| record.version);
         let stored = record.and_then(|record| record.body.read::<Hour>().ok());
         let mut hour = stored.filter(|hour| hour.hour == this).unwrap_or_default();
-        if hour.started.contains(occasion) {
+        if hour.started.contains(message_key) {
             return Ok(None);
         }
         if hour.started.len() >= max as usize {
             return Ok(Some(Time((this + 1) * HOUR_MS)));
         }
         hour.hour = this;
-        hour.started.insert(occasion.to_owned());
+        hour.started.insert(message_key.to_owned());
         let put = Change::Put(NewRecord {
             id: ID.into(),
             body: serde_json::to_value(&hour).expect("it has text keys").into(),
@@ -59,10 +59,7 @@ pub(super) async fn take(
             id: ID.into(),
             version,
         };
-        match records
-            .change_records(shelf, vec![expected], vec![put], now)
-            .await
-        {
+        match records.change_records(set, vec![expected], vec![put], now).await {
             Ok(()) => return Ok(None),
             Err(StoreError::Conflict) => {}
             Err(error) => return Err(error),

@@ -420,7 +420,7 @@ async fn a_plan_whose_agent_is_gone_starts_nothing_and_says_so() {
     let (_, space) = world.call("other", "createPlan", input).await;
     let (engine, name) = (&world.nodes[0].0, "other".parse().unwrap());
     let due = world.store.due_records(KIND, Time(i64::MAX), 1).await.unwrap();
-    let (shelf, kept) = due.into_iter().next().expect("a plan");
+    let (set, kept) = due.into_iter().next().expect("a plan");
     engine.remove_agent(world.project, &name).await.unwrap();
     // An agent that is removed takes its plans along. This one was seen by another node just before.
     let kept = NewRecord {
@@ -431,7 +431,7 @@ async fn a_plan_whose_agent_is_gone_starts_nothing_and_says_so() {
         due: kept.due,
     };
     let change = vec![Change::Put(kept)];
-    let put = world.store.change_records(shelf, vec![], change, Time(1));
+    let put = world.store.change_records(set, vec![], change, Time(1));
     put.await.unwrap();
     world.wait(Duration::from_secs(61));
     world.look().await;
@@ -460,7 +460,7 @@ async fn the_plans_of_an_agent_go_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_that_cannot_be_read_is_laid_aside_and_holds_up_no_other() {
+async fn a_plan_that_cannot_be_read_is_dead_lettered_and_holds_up_no_other() {
     let world = World::with(1).await;
     let input = json!({"message": "now", "everySeconds": 60});
     let (_, space) = world.call("default", "createPlan", input).await;
@@ -472,17 +472,17 @@ async fn a_plan_that_cannot_be_read_is_laid_aside_and_holds_up_no_other() {
         data: None,
         due: Some(Time(0)),
     };
-    let (shelf, _) = due[0];
+    let (set, _) = due[0];
     let change = vec![Change::Put(broken)];
     world
         .store
-        .change_records(shelf, vec![], change, Time(1))
+        .change_records(set, vec![], change, Time(1))
         .await
         .unwrap();
     world.wait(Duration::from_secs(61));
     world.look().await;
     assert_eq!(world.planned(space).await.len(), 1);
-    let kept = world.store.record(shelf, "broken").await.unwrap();
+    let kept = world.store.record(set, "broken").await.unwrap();
     assert_eq!(kept.expect("kept").due, None);
     let (told, _) = world.call("default", "getPlan", json!({})).await;
     assert_eq!(told["totalPlans"], json!(1), "{told}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use toolgate_engine::records::{Change, Listing, NewRecord, Owner, Shelf};
+use toolgate_engine::records::{Change, Listing, NewRecord, Owner, RecordSet};
 use toolgate_engine::sources::Sources;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
@@ -118,11 +118,11 @@ on_every_store! {
 
     async fn the_last_memory_that_fits_is_kept_once(world) {
         let node = Node::on(world).await;
-        let shelf = Shelf { project: project(), owner: Owner::Entity(context().entity), kind: "memory" };
+        let set = RecordSet { project: project(), owner: Owner::Entity(context().entity), kind: "memory" };
         let memory = |n: usize| Change::Put(NewRecord {
             id: format!("old.mem_{n}"), body: json!({"topic": "old", "content": "x"}).into(), text: None, data: None, due: None,
         });
-        world.records.change_records(shelf, vec![], (1..1000).map(memory).collect(), Time(0)).await.unwrap();
+        world.records.change_records(set, vec![], (1..1000).map(memory).collect(), Time(0)).await.unwrap();
         let input = json!({"topic": "new", "content": "the last"});
         let first = node.call(1, "setMemory", input.clone()).await.unwrap();
         assert_eq!(node.call(1, "setMemory", input.clone()).await.unwrap(), first);
@@ -154,14 +154,14 @@ on_every_store! {
         let node = Node::on(world).await;
         let input = json!({"title": "Tea is ready", "channels": ["webhook"]});
         let first = node.call(1, "sendNotification", input.clone()).await.unwrap();
-        let shelf = Shelf { project: project(), owner: Owner::Project, kind: "delivery" };
+        let set = RecordSet { project: project(), owner: Owner::Project, kind: "delivery" };
         let all = || Listing { limit: 10, ..Listing::default() };
-        let queued = world.records.list_records(shelf, all()).await.unwrap();
+        let queued = world.records.list_records(set, all()).await.unwrap();
         assert_eq!(queued.len(), 1);
         let delivered = vec![Change::Remove(queued[0].id.clone())];
-        world.records.change_records(shelf, vec![], delivered, Time(1)).await.unwrap();
+        world.records.change_records(set, vec![], delivered, Time(1)).await.unwrap();
         assert_eq!(node.call(1, "sendNotification", input).await.unwrap(), first);
-        assert_eq!(world.records.list_records(shelf, all()).await.unwrap(), []);
+        assert_eq!(world.records.list_records(set, all()).await.unwrap(), []);
     }
 
     async fn limits_hold_for_calls_at_once_on_several_nodes(world) {

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 use toolgate_egress::Egress;
 use toolgate_engine::knowledge::{Collection, Knowledge, NewDocument};
-use toolgate_engine::records::{Change, NewRecord, Owner, Shelf};
+use toolgate_engine::records::{Change, NewRecord, Owner, RecordSet};
 use toolgate_kernel::time::Time;
 use toolgate_store::MemoryStore;
 use toolgate_tools::knowledge::{EmbeddingModel, Library};
@@ -73,7 +73,7 @@ on_every_store! {
 
     async fn passages_are_found_when_their_document_says_so(world) {
         let library = Library::new(world.records.clone(), reader());
-        let shelf = Shelf { project: project(), owner: Owner::Project, kind: "knowledge" };
+        let set = RecordSet { project: project(), owner: Owner::Project, kind: "knowledge" };
         let left = |document: &str| Change::Put(NewRecord {
             id: format!("c/{document}/0123456789abcdef/000000"),
             body: json!({"document": document, "edition": "0123456789abcdef", "title": "t", "source": null, "number": 0, "text": "unfinished lighthouse"}).into(),
@@ -83,7 +83,7 @@ on_every_store! {
         });
         // A crash in the middle of writing leaves some.
         library.put(&of(None), document("known", "A lighthouse."), Time(1)).await.unwrap();
-        world.records.change_records(shelf, vec![], vec![left("new"), left("known")], Time(1)).await.unwrap();
+        world.records.change_records(set, vec![], vec![left("new"), left("known")], Time(1)).await.unwrap();
         let found = library.search(&of(None), "unfinished lighthouse", 9).await.unwrap();
         assert_eq!(found.iter().map(|hit| hit.text.as_str()).collect::<Vec<_>>(), ["A lighthouse."]);
         // Writing it again takes them away. More passages than one write may have are all there.
@@ -94,9 +94,9 @@ on_every_store! {
         }
         let info = library.get(&of(None), "known").await.unwrap().unwrap().0;
         assert_eq!((info.created_at, info.updated_at), (Time(1), Time(2)));
-        assert_eq!(world.records.shelf_size(shelf).await.unwrap().0, 2 * (info.passages + 1));
+        assert_eq!(world.records.records_size(set).await.unwrap().0, 2 * (info.passages + 1));
         library.remove(&of(None), "new", Time(3)).await.unwrap();
-        assert_eq!(world.records.shelf_size(shelf).await.unwrap().0, info.passages + 1);
+        assert_eq!(world.records.records_size(set).await.unwrap().0, info.passages + 1);
     }
 }
 

@@ -55,15 +55,15 @@ on_every_store! {
         assert!(ids[0].starts_with("<call_") && ids[0].ends_with("_mail@example.com>"), "{ids:?}");
     }
 
-    async fn a_refusal_for_ever_is_laid_aside_until_somebody_asks(world) {
+    async fn a_refusal_for_ever_is_dead_lettered_until_somebody_asks(world) {
         notify(world, "Tea", "").await;
         worked_off(world, Some(("RCPT", "550 5.1.1 nobody here"))).await;
         let dead = &kept(world).await[0];
         assert_eq!((&dead["attempts"], &dead["waits"], &dead["channel"]), (&json!(1), &json!(false), &json!("mail")));
         assert!(dead["error"].as_str().unwrap().contains("550"), "{dead}");
         world.clock.jump(DAY);
-        let laid_aside = world.outbox.list(crate::world::project(), None, None, 10).await.unwrap();
-        world.outbox.retry(crate::world::project(), &laid_aside[0].id).await.unwrap().unwrap();
+        let dead_lettered = world.outbox.list(crate::world::project(), None, None, 10).await.unwrap();
+        world.outbox.retry(crate::world::project(), &dead_lettered[0].id).await.unwrap().unwrap();
         assert_eq!(worked_off(world, None).await.said("DATA"), 1);
         assert_eq!(kept(world).await, [] as [Value; 0]);
     }

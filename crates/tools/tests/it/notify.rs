@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use toolgate_egress::Egress;
 use toolgate_engine::outbox::Outbox;
-use toolgate_engine::records::{Change, Listing, NewRecord, Owner, Shelf};
+use toolgate_engine::records::{Change, Listing, NewRecord, Owner, RecordSet};
 use toolgate_engine::store::LogRange;
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::event::Event;
@@ -28,8 +28,8 @@ pub fn deliveries(world: &World, webhook: Option<Webhook>, mail: Option<Mail>) -
     Deliveries::new(outbox, Channels { webhook, mail }, &Egress::new())
 }
 
-fn shelf() -> Shelf {
-    Shelf {
+fn record_set() -> RecordSet {
+    RecordSet {
         project: project(),
         owner: Owner::Project,
         kind: "delivery",
@@ -42,7 +42,7 @@ pub async fn kept(world: &World) -> Vec<Value> {
         limit: 10,
         ..Listing::default()
     };
-    let records = world.records.list_records(shelf(), listing).await.unwrap();
+    let records = world.records.list_records(record_set(), listing).await.unwrap();
     let told = records.iter().map(|record| {
         let mut body = record.body.to_value();
         body["waits"] = record.due.is_some().into();
@@ -114,7 +114,7 @@ on_every_store! {
         aws_lc_rs::hmac::verify(&key, signed.as_bytes(), &tag).unwrap();
     }
 
-    async fn what_is_never_taken_is_laid_aside(world) {
+    async fn what_is_never_taken_is_dead_lettered(world) {
         world.call("ada", "sendNotification", json!({"title": "Tea", "channels": ["webhook"]})).await.unwrap();
         for _ in 0..12 {
             assert_eq!(worked_off(world, &[503]).await.len(), 1);
@@ -126,7 +126,7 @@ on_every_store! {
         assert_eq!(dead["payload"]["data"]["title"], "Tea");
     }
 
-    async fn one_that_cannot_be_read_is_laid_aside_and_holds_up_no_other(world) {
+    async fn one_that_cannot_be_read_is_dead_lettered_and_holds_up_no_other(world) {
         let broken = Change::Put(NewRecord {
             id: "broken".into(),
             body: json!({"payload": {}}).into(),
@@ -134,7 +134,7 @@ on_every_store! {
             data: None,
             due: Some(Time(0)),
         });
-        world.records.change_records(shelf(), vec![], vec![broken], Time(0)).await.unwrap();
+        world.records.change_records(record_set(), vec![], vec![broken], Time(0)).await.unwrap();
         world.call("ada", "sendNotification", json!({"title": "Tea", "channels": ["webhook"]})).await.unwrap();
         assert_eq!(worked_off(world, &[204]).await.len(), 1);
         assert_eq!(kept(world).await, [json!({"payload": {}, "waits": false})]);

@@ -1,14 +1,14 @@
-//! What the tools share when they keep something.
+//! Helpers of tools that store records.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use toolgate_engine::records::{Owner, Record, Shelf};
+use toolgate_engine::records::{Owner, Record, RecordSet};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::call::ErrorCode;
 
 /// Records of this kind that belong to the agent.
-pub(crate) fn of_agent(context: &CallContext, kind: &'static str) -> Shelf {
-    Shelf {
+pub(crate) fn of_agent(context: &CallContext, kind: &'static str) -> RecordSet {
+    RecordSet {
         project: context.project,
         owner: Owner::Entity(context.entity),
         kind,

@@ -1,8 +1,8 @@
-//! What the gateway's own tools keep, the same in every store.
+//! Records of built-in tools, the same in every store.
 
 use serde_json::json;
 use toolgate_engine::records::{
-    Amendment, Change, Expected, Listing, NewRecord, Owner, RECEIPTS_KEPT, Receipt, Records, Shelf,
+    Amendment, Change, Expected, Listing, NewRecord, Owner, RECEIPTS_KEPT, Receipt, RecordSet, Records,
 };
 use toolgate_engine::store::{Directory, StoreError};
 use toolgate_kernel::agent::entity_of;
@@ -12,16 +12,16 @@ use toolgate_store::MemoryStore;
 
 use crate::scratch::Scratch;
 
-fn shelf(project: u128, owner: Owner) -> Shelf {
-    Shelf {
+fn record_set(project: u128, owner: Owner) -> RecordSet {
+    RecordSet {
         project: ProjectId::from_bytes(project.to_be_bytes()),
         owner,
         kind: "note",
     }
 }
 
-fn mine() -> Shelf {
-    shelf(1, Owner::Entity(EntityId::from_bytes([7; 16])))
+fn mine() -> RecordSet {
+    record_set(1, Owner::Entity(EntityId::from_bytes([7; 16])))
 }
 
 fn note(id: &str, text: &str) -> Change {
@@ -55,12 +55,12 @@ macro_rules! on_every_store {
     };
 }
 
-async fn ids(records: &impl Records, shelf: Shelf) -> Vec<String> {
+async fn ids(records: &impl Records, set: RecordSet) -> Vec<String> {
     let listing = Listing {
         limit: 100,
         ..Listing::default()
     };
-    let listed = records.list_records(shelf, listing).await.unwrap();
+    let listed = records.list_records(set, listing).await.unwrap();
     listed.into_iter().map(|record| record.id).collect()
 }
 
@@ -92,18 +92,18 @@ on_every_store! {
 
     async fn nobody_sees_what_others_keep(records) {
         let others = [
-            shelf(2, mine().owner),
-            shelf(1, Owner::Entity(EntityId::from_bytes([8; 16]))),
-            shelf(1, Owner::Space(SpaceId::from_bytes([7; 16]))),
-            shelf(1, Owner::Project),
-            Shelf { kind: "other", ..mine() },
+            record_set(2, mine().owner),
+            record_set(1, Owner::Entity(EntityId::from_bytes([8; 16]))),
+            record_set(1, Owner::Space(SpaceId::from_bytes([7; 16]))),
+            record_set(1, Owner::Project),
+            RecordSet { kind: "other", ..mine() },
         ];
         records.change_records(mine(), vec![], vec![note("a", "secret words")], Time(1)).await.unwrap();
         for other in others {
             assert_eq!(records.record(other, "a").await.unwrap(), None);
             assert_eq!(ids(records, other).await, Vec::<String>::new());
             assert_eq!(records.find_records(other, "secret", 10).await.unwrap(), []);
-            assert_eq!(records.shelf_size(other).await.unwrap(), (0, 0));
+            assert_eq!(records.records_size(other).await.unwrap(), (0, 0));
             records.change_records(other, vec![], vec![Change::Clear], Time(2)).await.unwrap();
         }
         assert_eq!(ids(records, mine()).await, ["a"]);
@@ -140,16 +140,16 @@ on_every_store! {
         assert_eq!(records.next_due("note").await.unwrap(), Some(Time(10)));
         let found = records.due_records("note", Time(20), 10).await.unwrap();
         assert_eq!(found.iter().map(|(_, r)| r.id.as_str()).collect::<Vec<_>>(), ["soon", "next"]);
-        assert!(found.iter().all(|(shelf, _)| *shelf == mine()));
+        assert!(found.iter().all(|(set, _)| *set == mine()));
         assert_eq!(records.next_due("other").await.unwrap(), None);
-        assert_eq!(records.shelf_size(mine()).await.unwrap(), (3, 12));
+        assert_eq!(records.records_size(mine()).await.unwrap(), (3, 12));
         assert_eq!(records.record(mine(), "soon").await.unwrap().unwrap().data, Some(vec![1, 2]));
     }
 
-    async fn a_shelf_never_has_more_than_a_change_allows(records) {
+    async fn a_record_set_never_has_more_than_a_change_allows(records) {
         let amend = async |changes| {
             let amendment = Amendment { at_most: Some(2), changes, ..Amendment::default() };
-            records.amend_shelf(mine(), amendment, Time(1)).await
+            records.amend_records(mine(), amendment, Time(1)).await
         };
         amend(vec![note("a", "one"), note("b", "two")]).await.unwrap();
         let refused = amend(vec![note("c", "three")]).await;
@@ -163,7 +163,7 @@ on_every_store! {
         let amend = async |id: &str, key: &str, now: Time| {
             let receipt = Receipt { key: key.into(), answer: json!({"made": id}).into(), time: now };
             let amendment = Amendment { changes: vec![note(id, id)], receipt: Some(receipt), ..Amendment::default() };
-            records.amend_shelf(mine(), amendment, now).await
+            records.amend_records(mine(), amendment, now).await
         };
         amend("a", "call", Time(1)).await.unwrap();
         let refused = amend("b", "call", Time(2)).await;
@@ -214,15 +214,15 @@ on_every_store! {
 
     async fn what_an_agent_keeps_goes_with_it(records) {
         let (project, cook) = (mine().project, "cook".parse().unwrap());
-        let own = shelf(1, Owner::Entity(entity_of(project, &cook)));
+        let own = record_set(1, Owner::Entity(entity_of(project, &cook)));
         records.put_agent(project, &cook, json!({}).into(), Time(1)).await.unwrap();
-        for shelf in [own, mine(), Shelf { kind: "other", ..own }] {
-            records.change_records(shelf, vec![], vec![note("a", "secret")], Time(1)).await.unwrap();
+        for set in [own, mine(), RecordSet { kind: "other", ..own }] {
+            records.change_records(set, vec![], vec![note("a", "secret")], Time(1)).await.unwrap();
         }
         assert!(records.remove_agent(project, &cook).await.unwrap());
         assert_eq!(ids(records, own).await, [""; 0]);
         assert_eq!(records.find_records(own, "secret", 10).await.unwrap(), []);
-        assert_eq!(ids(records, Shelf { kind: "other", ..own }).await, [""; 0]);
+        assert_eq!(ids(records, RecordSet { kind: "other", ..own }).await, [""; 0]);
         assert_eq!(ids(records, mine()).await, ["a"]);
         // What a run keeps that outlived it is not for the next of its name.
         records.change_records(own, vec![], vec![note("a", "late")], Time(2)).await.unwrap();

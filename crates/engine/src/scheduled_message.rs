@@ -1,4 +1,4 @@
-//! Something to answer that nobody said: a plan's moment has come.
+//! Messages that the gateway posts itself, on behalf of a plan that is due.
 
 use sha2::{Digest, Sha256};
 use toolgate_kernel::id::{MessageId, ProjectId, RunId, SpaceId};
@@ -10,37 +10,38 @@ use uuid::Uuid;
 use crate::Engine;
 use crate::intake::{Answer, Post, PostError};
 
-/// A message that nobody sends, to be answered in a space.
+/// A system message that a due plan posts into a space, for an agent to answer.
 #[derive(Debug, Clone)]
-pub struct Occasion {
-    /// In which project.
+pub struct ScheduledMessage {
+    /// Project of the space.
     pub project: ProjectId,
-    /// Where.
+    /// Space that the message is posted into.
     pub space: SpaceId,
-    /// Who has to answer.
+    /// Agent that answers.
     pub agent: AgentName,
-    /// What it is for, unique in the project. With the moment it names the occasion, so it must be written the same
-    /// way by every version of every caller.
+    /// What the message is posted for, unique in the project. With `due` it is the idempotency key, so every version
+    /// of every caller must write it in the same form.
     pub cause: String,
-    /// When it was due.
+    /// Time for which the message was scheduled, which may be long before it is posted.
     pub due: Time,
-    /// What the agent is told.
+    /// Text of the message.
     pub text: String,
 }
 
 impl Engine {
-    /// Starts the run for an occasion, or tells the one that its agent has under way in the space, as a message
-    /// would. Doing it twice within a day, here or on another node, is doing it once.
-    pub async fn start_once(&self, occasion: Occasion) -> Result<RunId, PostError> {
-        let posted = self.inner.post(occasion.space, occasion.post()).await?;
+    /// Posts the message: it starts a run, or joins the run that the agent has open in the space. Posting it again
+    /// within a day, on this node or another, has no effect and returns the same run.
+    pub async fn post_scheduled(&self, scheduled: ScheduledMessage) -> Result<RunId, PostError> {
+        let posted = self.inner.post(scheduled.space, scheduled.post()).await?;
         Ok(posted.run_id.expect("an agent was asked to answer"))
     }
 }
 
-impl Occasion {
+impl ScheduledMessage {
     fn post(self) -> Post {
+        // The prefix keeps its old word: nodes of two versions may share a store, and must agree on the key.
         let key = format!("occasion/{}/{}", self.cause, self.due.0);
-        // What a plan says may change; that it was due then does not.
+        // Only the key is hashed: the plan's text may change between two attempts.
         let request = Sha256::digest(&key).into();
         let message = Message {
             message_id: MessageId::new(Uuid::now_v7()),
