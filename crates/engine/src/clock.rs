@@ -1,14 +1,14 @@
-//! The seam to time.
+//! The seam to the wall clock.
 
 use toolgate_kernel::time::Time;
 
-/// What time it is. Waiting is tokio's business; what the log says is this clock's.
+/// Source of the times in the log. Timeouts and pauses use tokio's clock instead.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// The current time.
     fn now(&self) -> Time;
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

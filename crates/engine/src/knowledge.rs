@@ -1,4 +1,4 @@
-//! The seam to what a project knows: documents that agents search and backends manage.
+//! The seam to a project's knowledge base: documents that agents search and backends manage.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -9,86 +9,86 @@ use toolgate_kernel::time::Time;
 use crate::store::StoreError;
 use crate::workspace::Mime;
 
-/// Whose documents: the whole project's, or one agent's own.
+/// The documents of a project, or of one agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collection {
-    /// The project.
+    /// Project that owns the documents.
     pub project: ProjectId,
-    /// The one agent that may search them; every agent when there is none.
+    /// The one agent that may search them; every agent of the project if there is none.
     pub agent: Option<AgentName>,
 }
 
-/// A document to be kept, in place of the one with its id.
+/// A document to store; it replaces the one with the same id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewDocument {
-    /// Unique in its collection.
+    /// Id, unique in its collection.
     pub id: String,
-    /// Its name for people; found in the document when nobody says.
+    /// Title; taken from the document if there is none.
     pub title: Option<String>,
-    /// Where it comes from: an address, for those who want to look.
+    /// Address of its source, for citations.
     pub source: Option<String>,
-    /// How it is written: plain text, Markdown, HTML or PDF.
+    /// Media type: plain text, Markdown, HTML or PDF.
     pub mime: Mime,
-    /// All of it.
+    /// Complete content.
     pub data: Vec<u8>,
 }
 
-/// What there is to say of a document.
+/// Metadata of a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DocumentInfo {
-    /// Unique in its collection.
+    /// Id, unique in its collection.
     pub id: String,
-    /// Its name for people.
+    /// Title of the document.
     pub title: String,
-    /// Where it comes from.
+    /// Address of its source.
     pub source: Option<String>,
-    /// How it was written.
+    /// Media type that it was sent in.
     pub mime_type: Mime,
     /// Characters of its text.
     pub characters: u64,
-    /// Pieces that it is found by.
+    /// Number of passages that it is split into.
     pub passages: u64,
-    /// Whether it is also found by meaning, not only by its words.
+    /// Whether its passages have embeddings: it is found by meaning, not only by words.
     pub embedded: bool,
-    /// When it was first kept.
+    /// Time at which it was first stored.
     #[serde(default)]
     pub created_at: Time,
-    /// When it was last changed.
+    /// Time of its last change.
     #[serde(default)]
     pub updated_at: Time,
 }
 
-/// A piece of a document that answers a question.
+/// A passage of a document that matches a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Passage {
-    /// The document.
+    /// Id of the document.
     pub document_id: String,
-    /// Its name for people.
+    /// Title of the document.
     pub title: String,
-    /// Where it comes from.
+    /// Address of its source.
     pub source: Option<String>,
-    /// Which of its pieces, from 0.
+    /// Index of the passage in the document, from 0.
     pub passage: u64,
-    /// All of the piece.
+    /// Text of the passage.
     pub text: String,
-    /// A part of it around what was found.
+    /// Excerpt around the hit.
     pub snippet: String,
-    /// How well it fits; higher is better, and only comparable within one search.
+    /// Relevance: higher is better, comparable only within one search.
     pub score: f64,
 }
 
-/// Why it was not done.
+/// Why an operation on documents failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KnowledgeError {
-    /// The document cannot be kept, for this reason.
+    /// The document is invalid, for this reason.
     #[error("{0}")]
     Unfit(String),
-    /// This kind of document cannot be read.
+    /// The media type is not supported.
     #[error("{0} cannot be read here; send text/plain, text/markdown, text/html or application/pdf")]
     UnknownKind(String),
-    /// There is no room for it.
+    /// A limit is reached.
     #[error("{0}")]
     Full(String),
     /// The store failed.
@@ -96,28 +96,28 @@ pub enum KnowledgeError {
     Store(#[from] StoreError),
 }
 
-/// What a project knows.
+/// A knowledge base.
 #[async_trait]
 pub trait Knowledge: Send + Sync {
-    /// Keeps a document: all of it, or nothing.
+    /// Stores a document, all of it or nothing.
     async fn put(
         &self,
         of: &Collection,
         document: NewDocument,
         now: Time,
     ) -> Result<DocumentInfo, KnowledgeError>;
-    /// Documents by id, behind `after`.
+    /// A page of documents in the order of ids, after `after`.
     async fn list(
         &self,
         of: &Collection,
         after: Option<String>,
         limit: usize,
     ) -> Result<Vec<DocumentInfo>, KnowledgeError>;
-    /// A document and its text.
+    /// A document with its text.
     async fn get(&self, of: &Collection, id: &str) -> Result<Option<(DocumentInfo, String)>, KnowledgeError>;
-    /// Takes a document away. False when there is none.
+    /// Deletes a document; false if there is none.
     async fn remove(&self, of: &Collection, id: &str, now: Time) -> Result<bool, KnowledgeError>;
-    /// The passages that fit best, of the project's documents and of the agent's own.
+    /// The most relevant passages, of the project's documents and of the agent's own.
     async fn search(
         &self,
         of: &Collection,

@@ -12,15 +12,15 @@ use toolgate_kernel::prompt::{OfferedTool, ToolChoice, Turn};
 /// One request to a model.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    /// Which model, and how.
+    /// Model and its parameters.
     pub model: ModelSpec,
     /// The system prompt.
     pub instructions: Arc<str>,
     /// The conversation so far. Shared: history is not copied for every step.
     pub turns: Vec<Arc<Turn>>,
-    /// What the model may call, in a fixed order.
+    /// Tools that the model may call, in a fixed order: vendors cache prompts by their prefix.
     pub tools: Arc<[OfferedTool]>,
-    /// Whether it may, must or must not.
+    /// Whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
 }
 
@@ -28,80 +28,80 @@ pub struct Ask {
 /// without gaps; an adapter never passes on a vendor's index.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Delta<'a> {
-    /// More text.
+    /// Text delta.
     Text(&'a str),
-    /// More reasoning.
+    /// Reasoning delta.
     Reasoning(&'a str),
     /// The vendor's signature of the reasoning so far; ends that reasoning part.
     ReasoningSignature(&'a str),
     /// A call began; its name is known and final.
     CallStart {
-        /// Which.
+        /// Slot of the call.
         slot: u32,
-        /// The tool's name.
+        /// Name of the tool.
         name: &'a str,
     },
-    /// More of a call's input, as JSON text. What all of them give together may be malformed: that is
-    /// for the pipeline to say, not for the adapter.
+    /// Delta of a call's input, as JSON text. The complete input may be malformed: the kernel reports
+    /// that, not the adapter.
     CallInput {
-        /// Which.
+        /// Slot of the call.
         slot: u32,
-        /// The text.
+        /// Text of the delta or signature.
         text: &'a str,
     },
-    /// What the vendor wants back with a call.
+    /// Vendor's signature of a call, sent back with it in the next request.
     CallSignature {
-        /// Which.
+        /// Slot of the call.
         slot: u32,
-        /// The text.
+        /// Text of the delta or signature.
         signature: &'a str,
     },
 }
 
-/// Takes the pieces of a reply.
+/// Receiver of the pieces of a reply.
 pub trait ReplySink: Send {
-    /// One piece, in order.
+    /// Receives the next piece.
     fn delta(&mut self, delta: Delta<'_>);
-    /// What has arrived so far may be shown: called once per network read, not once per piece.
+    /// Publishes the pieces received so far: called once per network read, not once per piece.
     fn flush(&mut self);
 }
 
-/// How a whole reply ended.
+/// End of a complete reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
     /// Why the model stopped.
     pub reason: FinishReason,
-    /// What it cost; zero where the vendor does not say.
+    /// Token counts; zero where the vendor reports none.
     pub usage: Usage,
 }
 
-/// Why there is no whole reply.
+/// Why there is no complete reply.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
-    /// What happened; never a key.
+    /// Description of the failure; never contains an API key.
     pub message: String,
-    /// What to do about it.
+    /// Whether a retry can help.
     pub kind: ModelErrorKind,
-    /// The vendor asked to wait this long.
+    /// Wait before the retry, if the vendor asks for one.
     pub retry_after: Option<Duration>,
 }
 
-/// What to do about a failed reply.
+/// Whether a failed request can be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelErrorKind {
-    /// Ask again: overloaded, rate limited, cut, unreachable.
+    /// A retry may help: overloaded, rate limited, disconnected, unreachable.
     Retryable,
-    /// Asking again gives the same: bad request, bad key, unknown model.
+    /// A retry gives the same: bad request, bad key, unknown model.
     Final,
 }
 
-/// A model, or all the models of all vendors behind one.
+/// A model, or the models of all vendors behind one adapter.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// Asks, and gives the pieces to `sink` as they arrive. Dropping the future closes the connection.
-    /// Retries by itself only while nothing has been given to `sink`.
+    /// Sends the request and passes the pieces to `sink` as they arrive. Dropping the future closes the connection.
+    /// Retries by itself only while nothing was passed to `sink`.
     async fn reply(&self, ask: &Ask, sink: &mut dyn ReplySink) -> Result<Ending, ModelError>;
-    /// What this vendor is sent of these tools, as it stands in a request; none of a vendor that is sent nothing.
+    /// The tool definitions in the format of the vendor's request; none if the vendor takes none.
     fn definitions(&self, vendor: Provider, tools: &[OfferedTool]) -> Option<Json>;
 }

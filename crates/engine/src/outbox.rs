@@ -1,4 +1,5 @@
-//! What still has to be delivered outside: kept until it is taken, or until nobody expects that any more.
+//! The outbox: notifications to be delivered by webhook or mail, stored until they are delivered. One that fails too
+//! often is a dead letter, which an operator can retry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,31 +18,31 @@ use crate::records::{
 use crate::store::StoreError;
 
 const KIND: &str = "delivery";
-/// How long one that is being sent is left alone by others; longer than sending may take.
+/// Time for which a delivery attempt excludes other nodes; longer than an attempt may take.
 const HELD: Duration = Duration::from_secs(60);
-/// Records looked at in one go.
+/// Records read per page.
 const BATCH: usize = 100;
 
-/// Deliveries of all projects. Nothing is sent here: whoever sends asks for [`Outbox::due`].
+/// Deliveries of all projects. It sends nothing itself: the sender asks for [`Outbox::due`].
 pub struct Outbox {
     records: Arc<dyn Records>,
     clock: Arc<dyn Clock>,
     queued: Notify,
 }
 
-/// How something is delivered.
+/// Channel of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
-    /// To the operator's webhook.
+    /// The operator's webhook.
     #[default]
     Webhook,
-    /// To the operator's addresses.
+    /// Mail to the operator's addresses.
     Mail,
 }
 
 impl Channel {
-    /// As it is written.
+    /// Its name in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Webhook => "webhook",
@@ -50,50 +51,50 @@ impl Channel {
     }
 }
 
-/// Where a delivery stands. One that was taken is gone.
+/// Status of a delivery. A delivered one is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It is tried again.
+    /// It waits for its next attempt.
     Pending,
-    /// It was dead-lettered; it is tried again when somebody asks for that.
+    /// It is a dead letter: it is tried again only if [`Outbox::retry`] is called.
     Dead,
 }
 
-/// Something to deliver.
+/// A delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delivery {
-    /// Whose.
+    /// Project that owns it.
     pub project: ProjectId,
-    /// Which; the same whenever it is tried.
+    /// Id, the same in every attempt: the receiver's idempotency key.
     pub id: String,
-    /// What is kept of it.
+    /// Its stored content.
     pub parcel: Parcel,
-    /// When it is tried next; never, when it was dead-lettered.
+    /// Time of the next attempt; none for a dead letter.
     pub due: Option<Time>,
-    /// When it was queued.
+    /// Time at which it was queued.
     pub created: Time,
     version: u64,
 }
 
-/// What is kept of a delivery.
+/// Stored content of a delivery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Parcel {
-    /// How.
+    /// Channel that it is sent through.
     #[serde(default)]
     pub channel: Channel,
-    /// What.
+    /// Payload.
     pub payload: Value,
-    /// How often it was tried.
+    /// Number of attempts so far.
     pub attempts: u32,
-    /// Why it was not taken, the last time.
+    /// Error of the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl Delivery {
-    /// Where it stands.
+    /// Status.
     pub fn state(&self) -> State {
         match self.due {
             Some(_) => State::Pending,
@@ -126,7 +127,7 @@ impl Delivery {
 }
 
 impl Outbox {
-    /// Keeps them there.
+    /// An outbox that stores its deliveries in `records`.
     pub fn new(records: Arc<dyn Records>, clock: Arc<dyn Clock>) -> Self {
         Self {
             records,
@@ -135,12 +136,12 @@ impl Outbox {
         }
     }
 
-    /// What it tells the time by.
+    /// The clock of due times.
     pub fn clock(&self) -> &dyn Clock {
         self.clock.as_ref()
     }
 
-    /// Queues one; nothing when one of this id was queued before, delivered or not.
+    /// Queues a delivery; no effect if one of this id was queued before, delivered or not.
     pub async fn queue(
         &self,
         project: ProjectId,
@@ -165,7 +166,7 @@ impl Outbox {
         };
         let queued = Amendment {
             changes: vec![new.put()],
-            // The record goes when it is delivered; that it was queued stays.
+            // The record is deleted on delivery; the receipt remembers that it was queued.
             receipt: Some(Receipt {
                 key: format!("delivery {}", new.id),
                 answer: Json::null(),
@@ -182,7 +183,7 @@ impl Outbox {
         }
     }
 
-    /// A project's deliveries, by id, behind the one named: at most so many, all of them or those that stand so.
+    /// A page of a project's deliveries in the order of ids, after the id `after`: all, or those with a status.
     pub async fn list(
         &self,
         project: ProjectId,
@@ -201,7 +202,7 @@ impl Outbox {
             let last = records.len() < BATCH;
             after = records.last().map(|record| record.id.clone());
             for record in records {
-                // One that cannot be read hides no other.
+                // A record that cannot be read does not hide the others.
                 let Ok(delivery) = Delivery::read(project, record) else {
                     continue;
                 };
@@ -218,7 +219,7 @@ impl Outbox {
         }
     }
 
-    /// Has one tried now, and as often again as a new one; none when there is no such delivery.
+    /// Makes a delivery due now, with all attempts of a new one; none if there is no such delivery.
     pub async fn retry(&self, project: ProjectId, id: &str) -> Result<Option<Delivery>, StoreError> {
         loop {
             let Some(record) = self.records.record(record_set(project), id).await? else {
@@ -235,21 +236,21 @@ impl Outbox {
                     self.queued.notify_one();
                     return Ok(Some(delivery));
                 }
-                // Somebody was faster: what it is now counts.
+                // It changed in between: read it again.
                 Err(StoreError::Conflict) => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// What has to be tried now, of all projects, most urgent first. One that cannot be read is dead-lettered.
+    /// Deliveries of all projects that are due, earliest first. One that cannot be read is dead-lettered.
     pub async fn due(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
         let mut due = Vec::new();
         for (set, record) in self.records.due_records(KIND, self.clock.now(), limit).await? {
             match Delivery::read(set.project, record.clone()) {
                 Ok(delivery) => due.push(delivery),
                 Err(error) => {
-                    tracing::error!(delivery = record.id, %error, "dead-lettered");
+                    tracing::error!(delivery = record.id, %error, "a delivery cannot be read, dead-lettered");
                     unless_taken(self.dead_letter(set, record).await)?;
                 }
             }
@@ -275,18 +276,18 @@ impl Outbox {
             .await
     }
 
-    /// When something has to be tried next.
+    /// Time at which the next delivery is due.
     pub async fn next_due(&self) -> Result<Option<Time>, StoreError> {
         self.records.next_due(KIND).await
     }
 
-    /// Waits until something is queued here.
+    /// Waits until a delivery is queued in this process.
     pub async fn queued(&self) {
         self.queued.notified().await;
     }
 
-    /// Counts an attempt and keeps others away while it lasts; false when somebody else has it. Held first: of two
-    /// nodes that see it one sends it, and a crash counts as an attempt.
+    /// Counts an attempt and excludes other nodes while it lasts; false if another node has it. Called before sending:
+    /// of two nodes that see it only one sends it, and a crash counts as an attempt.
     pub async fn hold(&self, delivery: &mut Delivery) -> Result<bool, StoreError> {
         delivery.parcel.attempts += 1;
         delivery.due = Some(self.clock.now().after(HELD));
@@ -297,13 +298,13 @@ impl Outbox {
         unless_taken(held)
     }
 
-    /// Takes one that was held out of the box: it was taken.
+    /// Deletes a delivery after its successful attempt.
     pub async fn done(&self, delivery: &Delivery) -> Result<bool, StoreError> {
         let change = Change::Remove(delivery.id.clone());
         unless_taken(self.change(delivery, Some(delivery.version), change).await)
     }
 
-    /// Puts one back that was held and not taken: to be tried again then, or never.
+    /// Stores a failed attempt: the next one is at `due`, or never, which makes it a dead letter.
     pub async fn put_back(
         &self,
         delivery: &mut Delivery,
@@ -343,7 +344,7 @@ fn record_set(project: ProjectId) -> RecordSet {
     }
 }
 
-/// Whether a change was made, or somebody took the record for lost and has it now.
+/// Whether a change was made; false if another node has claimed the record since.
 fn unless_taken(changed: Result<(), StoreError>) -> Result<bool, StoreError> {
     match changed {
         Ok(()) => Ok(true),

@@ -10,7 +10,7 @@ use toolgate_kernel::time::Time;
 use crate::records::{Amendment, RecordSet, Records};
 use crate::store::StoreError;
 
-/// RecordUpdater of one process that are changed at once, at most.
+/// Locks that record sets are spread over: the most sets that one process changes at the same time.
 const LOCKS: usize = 64;
 /// Most attempts at a change that conflicts with changes by other nodes.
 const ATTEMPTS: u32 = 8;

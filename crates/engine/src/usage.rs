@@ -1,5 +1,5 @@
-//! How often a tool is used, how often it fails, how long it takes. Each call that ends is counted in the write
-//! that ends it, so the figures are as durable as the log and cost one row.
+//! Usage of tools: number of calls, failures, latency. Each call that ends is counted in the same write
+//! that ends it, so the counters are as durable as the log and cost one row.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,44 +22,44 @@ pub struct Day(pub i64);
 const DAY_MILLIS: i64 = 24 * 3600 * 1000;
 
 impl Day {
-    /// The day of a moment.
+    /// The day of a time.
     pub fn of(time: Time) -> Self {
         Self(time.0.div_euclid(DAY_MILLIS))
     }
-    /// Its first moment.
+    /// Start of the day.
     pub fn start(self) -> Time {
         Time(self.0.saturating_mul(DAY_MILLIS))
     }
 }
 
-/// A call of a tool that ended.
+/// A finished call of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolUse {
-    /// In whose run.
+    /// Agent of the run.
     pub project: ProjectId,
-    /// What the model called the tool.
+    /// Name of the tool, as the model used it.
     pub tool: Arc<str>,
-    /// Why it gave no output; none when it gave one.
+    /// Error code; none if the call succeeded.
     pub code: Option<ErrorCode>,
-    /// How long it took.
+    /// Latency.
     pub latency: Latency,
 }
 
-/// How long a call took, as one of a few hundred classes: exact up to 16 milliseconds, then within an eighth.
+/// Latency of a call as one of a few hundred classes: exact up to 16 milliseconds, then within an eighth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Latency(pub u16);
 
-/// Classes to every doubling, as a power of two.
+/// Classes per doubling, as a power of two.
 const FINENESS: u32 = 3;
 
 impl Latency {
-    /// The class of a time.
+    /// The class of a latency.
     pub fn of(time: Duration) -> Self {
         let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let doublings = millis.checked_ilog2().unwrap_or(0).saturating_sub(FINENESS);
         Self(((doublings << FINENESS) as u64 + (millis >> doublings)) as u16)
     }
-    /// The longest time of the class.
+    /// The longest latency of the class.
     pub fn at_most(self) -> Duration {
         let classes = 1u64 << FINENESS;
         let class = u64::from(self.0);
@@ -70,41 +70,41 @@ impl Latency {
     }
 }
 
-/// Calls of one tool that ended the same way and took about as long.
+/// Calls of one tool with the same outcome and latency class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageRecord {
-    /// Why they gave no output; none when they gave one.
+    /// Error code; none if they succeeded.
     pub code: Option<ErrorCode>,
-    /// How long they took.
+    /// Latency class.
     pub latency: Latency,
-    /// How many there are.
+    /// Number of calls.
     pub calls: u64,
 }
 
-/// The figures of a tool.
+/// Usage statistics of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Calls that ended.
+    /// Finished calls.
     pub calls: u64,
-    /// Those that gave no output, by reason.
+    /// Failed calls, by error code.
     pub failures: BTreeMap<ErrorCode, u64>,
-    /// How long those took that were executed; none when there are none.
+    /// Latency of executed calls; none if there are none.
     pub latency: Option<Percentiles>,
 }
 
-/// How long calls took: so many of a hundred took at most this long.
+/// Percentiles of latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Percentiles {
-    /// Half of them.
+    /// Median.
     pub p50: Duration,
-    /// Nine of ten.
+    /// 90th percentile.
     pub p90: Duration,
-    /// Ninety-nine of a hundred.
+    /// 99th percentile.
     pub p99: Duration,
 }
 
 impl Usage {
-    /// The sum of what a store counted.
+    /// Sums the counters of a store.
     pub fn sum(records: &[UsageRecord]) -> Self {
         let mut usage = Self::default();
         let mut executed: BTreeMap<Latency, u64> = BTreeMap::new();
@@ -122,7 +122,7 @@ impl Usage {
     }
 }
 
-/// Whether a call with this end says something about how long its tool takes.
+/// Whether calls with this outcome count for latency: only those that were executed do.
 fn was_executed(code: Option<ErrorCode>) -> bool {
     match code {
         None | Some(ErrorCode::ExecutionFailed | ErrorCode::InvalidOutput | ErrorCode::Timeout) => true,
@@ -160,7 +160,7 @@ fn percentiles(calls: &BTreeMap<Latency, u64>) -> Option<Percentiles> {
     })
 }
 
-/// The calls that ended with these events of `run`, which has taken them. A name that the model made up is no
+/// Calls that ended with these events of `run`, which has applied them. A name that the model made up is no
 /// tool, and not counted.
 pub(crate) fn of(run: &Run, project: ProjectId, events: &[Event]) -> Vec<ToolUse> {
     let ended = events.iter().filter_map(Event::settles);
@@ -185,7 +185,7 @@ pub(crate) fn of(run: &Run, project: ProjectId, events: &[Event]) -> Vec<ToolUse
 }
 
 impl Engine {
-    /// The figures of a tool since the day of a moment, that day included.
+    /// Usage statistics of a tool since the day of a time, that day included.
     pub async fn usage(&self, project: ProjectId, tool: &str, since: Time) -> Result<Usage, StoreError> {
         let records = self.inner.store.usage(project, tool, Day::of(since)).await?;
         Ok(Usage::sum(&records))

@@ -1,4 +1,4 @@
-//! The files of a space: named, versioned, bounded, never on the host's disk. Tools and doors work on the same ones.
+//! The files of a space: named, versioned, limited in size, never on the host's disk. Tools and doors share them.
 
 mod mime;
 mod name;
@@ -19,22 +19,22 @@ pub use mime::Mime;
 pub use name::{BadFileName, FileName, is_output};
 
 const KIND: &str = "file";
-/// What the set holds besides files begins with a control character, which no name has. Files come after all of it.
+/// Ids of records that are no files begin with a control character, which no file name has, so files sort after them.
 const LEDGER: &str = "\u{1}";
 /// Earlier versions of files.
 const EARLIER: &str = "\u{2}";
 const BEFORE_FILES: &str = "\u{1f}";
 
-/// How much a space may keep.
+/// Limits of one space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkspaceLimits {
-    /// Files.
+    /// Number of files.
     pub files_max: u64,
-    /// Bytes of one file.
+    /// Most bytes of one file.
     pub file_bytes_max: usize,
-    /// Bytes of all files, their earlier versions included.
+    /// Most bytes of all files, earlier versions included.
     pub space_bytes_max: u64,
-    /// Earlier versions of a file that can still be read.
+    /// Most earlier versions kept of a file.
     pub versions_max: u64,
 }
 
@@ -49,103 +49,103 @@ impl Default for WorkspaceLimits {
     }
 }
 
-/// Whose files.
+/// Owner of files: a space in a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The project.
+    /// Project of the space.
     pub project: ProjectId,
-    /// The space.
+    /// Space that the files belong to.
     pub space: SpaceId,
 }
 
-/// What there is to say of a file.
+/// Metadata of a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileInfo {
-    /// Unique in its space.
+    /// Name, unique in its space.
     pub path: String,
-    /// What it holds.
+    /// Media type.
     pub mime_type: Mime,
-    /// How much.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Higher with each change, and never the same again: a file that is deleted and made anew goes on behind it.
+    /// Version, increased by each change and never reused: a file that is deleted and created again continues after it.
     pub version: u64,
-    /// When it was first written.
+    /// Time at which the file was first written.
     pub created_at: Time,
-    /// When this version was written.
+    /// Time at which this version was written.
     pub updated_at: Time,
 }
 
-/// A file with what it holds.
+/// A file with its content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct File {
-    /// What there is to say of it.
+    /// Metadata.
     pub info: FileInfo,
-    /// What it holds.
+    /// Media type.
     pub data: Vec<u8>,
 }
 
-/// A file to be written.
+/// A file to write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewFile {
-    /// Where.
+    /// Name of the file.
     pub name: FileName,
-    /// What it holds; guessed when nobody says.
+    /// Media type; guessed from name and content if there is none.
     pub mime: Option<Mime>,
-    /// All of it.
+    /// Complete content.
     pub data: Vec<u8>,
-    /// What must be there for it to be written.
+    /// Precondition of the write.
     pub only: Only,
 }
 
-/// A file that was written.
+/// A written file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
-    /// What there is to say of it.
+    /// Metadata.
     pub file: FileInfo,
-    /// Whether there was none of its name.
+    /// Whether the file is new.
     pub is_new: bool,
 }
 
-/// What must be there for a change to be made.
+/// Precondition of a change, as in the HTTP headers `If-Match` and `If-None-Match`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Only {
-    /// Anything or nothing.
+    /// No precondition.
     #[default]
     Always,
-    /// No file of this name.
+    /// There is no file of this name.
     New,
-    /// A file of this name, whatever its version.
+    /// There is a file of this name, in any version.
     Existing,
-    /// This version.
+    /// The file has this version.
     Version(u64),
 }
 
-/// How much a space keeps.
+/// Usage of a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Used {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Bytes, earlier versions included.
+    /// Total bytes, earlier versions included.
     pub bytes: u64,
 }
 
-/// Why it was not done.
+/// Why an operation on files failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// There is no such file, or not in this version.
+    /// The file, or this version of it, does not exist.
     #[error("there is no file {0}")]
     Missing(String),
-    /// The file is too large.
+    /// The file is larger than the limit.
     #[error("a file may have {0} bytes at most")]
     TooLarge(usize),
-    /// The space has no room for it.
+    /// The space's limit is reached.
     #[error("the workspace is full: {0}, and no earlier versions are left to give way; delete files first")]
     Full(String),
-    /// The name is the gateway's own.
+    /// The name is reserved for the gateway.
     #[error("what is under outputs/ is written by the gateway alone; choose another name")]
     Reserved,
-    /// The file is not as expected.
+    /// The precondition does not hold; carries the current version.
     #[error("the file is now {}", .0.map_or("gone".to_owned(), |version| format!("at version {version}")))]
     Changed(Option<u64>),
     /// The store failed.
@@ -160,43 +160,43 @@ pub struct Workspace {
     limits: WorkspaceLimits,
 }
 
-/// What the space keeps in all.
+/// Record of a space's usage.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Ledger {
     #[serde(flatten)]
     used: Used,
-    /// The highest version that a deleted file had. New files begin behind it, so that no version of a name ever comes
-    /// back.
+    /// Highest version of a deleted file. New files continue after it, so that no version of a name is ever
+    /// reused.
     #[serde(default)]
     deleted: u64,
 }
 
-/// A file's record.
+/// Stored metadata of a file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Stored {
     mime: Mime,
     bytes: u64,
     version: u64,
-    /// For an earlier version: when the file was first written, and this version of it.
+    /// Only of an earlier version: times at which the file and this version were written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     times: Option<(Time, Time)>,
 }
 
 impl Workspace {
-    /// Keeps files there.
+    /// A workspace that stores files in `records`.
     pub fn new(records: Arc<dyn Records>, limits: WorkspaceLimits) -> Self {
         Self {
             updater: RecordUpdater::new(records),
             limits,
         }
     }
-    /// How much a space may keep.
+    /// Limits of one space.
     pub fn limits(&self) -> WorkspaceLimits {
         self.limits
     }
 
-    /// A file, as it is or as it was.
+    /// Reads a file, in its newest or an earlier version.
     pub async fn read(
         &self,
         place: Place,
@@ -225,7 +225,7 @@ impl Workspace {
         })
     }
 
-    /// Files by name, without what they hold.
+    /// A page of files in the order of names, without content.
     pub async fn list(&self, place: Place, listing: Listing) -> Result<Vec<FileInfo>, WorkspaceError> {
         let after = listing.after.unwrap_or_default().max(BEFORE_FILES.to_owned());
         let listing = Listing {
@@ -239,19 +239,19 @@ impl Workspace {
         Ok(files)
     }
 
-    /// How much a space keeps.
+    /// Usage of a space.
     pub async fn used(&self, place: Place) -> Result<Used, WorkspaceError> {
         let ledger = self.records().record(record_set(place), LEDGER).await?;
         Ok(ledger_of(ledger.as_ref())?.used)
     }
 
-    /// Writes a file, whole. What it held before can still be read for some versions, as long as there is room.
+    /// Writes a whole file. Earlier versions stay readable up to the limits.
     pub async fn write(&self, place: Place, new: NewFile, now: Time) -> Result<Written, WorkspaceError> {
         allowed(&new.name)?;
         self.write_with(place, new, now, |_| None).await
     }
 
-    /// Writes a file and keeps a receipt that says so; [`StoreError::Exists`] when that is there already.
+    /// Writes a file together with a receipt; [`StoreError::Exists`] if the receipt is stored already.
     pub async fn write_once(
         &self,
         place: Place,
@@ -264,7 +264,7 @@ impl Workspace {
         Ok(written.await?.file)
     }
 
-    /// Keeps what a call gave, as a file that nobody else can write, with a receipt that says so.
+    /// Stores the output of a call as a file that only the gateway can write, together with a receipt.
     pub async fn keep_output(
         &self,
         place: Place,
@@ -329,8 +329,8 @@ impl Workspace {
         self.updater.update(record_set(place), now, look, decide).await
     }
 
-    /// What has to change besides so that `new` can stand in the place of what was seen: the ledger, and the earlier
-    /// versions that give way.
+    /// Further changes that replacing the seen file by `new` needs: the ledger, and the removal of earlier
+    /// versions for lack of room.
     fn replace(&self, name: &FileName, new: &Stored, seen: Seen) -> Result<Amendment, WorkspaceError> {
         let WorkspaceLimits {
             files_max,
@@ -346,7 +346,7 @@ impl Workspace {
         if used.files > files_max {
             return Err(WorkspaceError::Full(format!("it may have {files_max} files")));
         }
-        // The oldest go first: of the file when it has too many, of all files when there is no room.
+        // The oldest are removed first: of this file if it has too many, of all files if there is no room.
         let own = earlier_of(name);
         let mut of_file = seen.earlier.iter().filter(|old| old.id.starts_with(&own)).count() as u64;
         let keeps = u64::from(seen.file.is_some());
@@ -361,7 +361,7 @@ impl Workspace {
             }
         }
         if let Some((record, before)) = seen.file {
-            // At last the version that it has now.
+            // Last comes the version that it has now.
             if versions_max == 0 || used.bytes > space_bytes_max {
                 used.bytes = used.bytes.saturating_sub(before.bytes);
             } else {
@@ -380,7 +380,7 @@ impl Workspace {
         })
     }
 
-    /// Takes a file away, with everything that it held.
+    /// Deletes a file with all its earlier versions.
     pub async fn delete(
         &self,
         place: Place,
@@ -419,7 +419,7 @@ impl Workspace {
         self.updater.update(record_set(place), now, look, decide).await
     }
 
-    /// What a change of a file by so many bytes has to know.
+    /// Reads all that a change of a file by `bytes` depends on.
     async fn look(&self, place: Place, name: &FileName, bytes: u64) -> Result<Seen, StoreError> {
         let set = record_set(place);
         let record = self.records().record(set, LEDGER).await?;
@@ -462,13 +462,13 @@ impl Workspace {
     }
 }
 
-/// What a change of a file goes by.
+/// State that a change of a file depends on.
 struct Seen {
     ledger: Ledger,
-    /// Of the ledger's record.
+    /// Version of the ledger's record.
     ledger_version: Option<u64>,
     file: Option<(Record, Stored)>,
-    /// Earlier versions of the file, or of all files when there is no room for it; the oldest first.
+    /// Earlier versions of the file, or of all files if there is no room for it; the oldest first.
     earlier: Vec<Earlier>,
 }
 
@@ -476,12 +476,12 @@ struct Seen {
 struct Earlier {
     id: String,
     bytes: u64,
-    /// When another took its place.
+    /// Time at which it was replaced.
     since: Time,
 }
 
 impl Seen {
-    /// That it is still so.
+    /// Precondition that the state has not changed.
     fn expected(&self, name: &FileName) -> Vec<Expected> {
         let file = self.file.as_ref().map(|(record, _)| record.version);
         vec![
@@ -491,7 +491,7 @@ impl Seen {
     }
 }
 
-/// The gateway's own names are for nobody else.
+/// Rejects names that are reserved for the gateway.
 fn allowed(name: &FileName) -> Result<(), WorkspaceError> {
     match is_output(name.as_str()) {
         true => Err(WorkspaceError::Reserved),
@@ -522,12 +522,12 @@ fn record_set(place: Place) -> RecordSet {
     }
 }
 
-/// What the ids of a file's earlier versions begin with.
+/// Id prefix of a file's earlier versions.
 fn earlier_of(name: &FileName) -> String {
     format!("{EARLIER}{name}\u{1}")
 }
 
-/// The id of an earlier version's record.
+/// Record id of an earlier version.
 fn earlier(name: &FileName, version: u64) -> String {
     format!("{}{version:012}", earlier_of(name))
 }

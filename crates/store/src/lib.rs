@@ -1,9 +1,9 @@
-//! Keeps events and records behind the engine's [`Store`](toolgate_engine::store::Store) seam: in memory for
-//! tests, in SQLite for one node. Decides nothing: it stores what it is given, all or none, and refuses a
-//! write whose writer has not read everything.
+//! Stores events and records behind the engine's [`Store`](toolgate_engine::store::Store) seam: in memory for
+//! tests, in SQLite for one node. Decides nothing: it writes what it is given, all or none, and rejects a
+//! write whose writer has not read the newest version.
 //!
 //! Start with `sqlite` (the store, then `writer` for how commits are grouped and `log` for what an append
-//! writes); `memory` says the same in plain maps.
+//! writes); `memory` implements the same semantics in plain maps.
 
 mod listeners;
 mod memory;
@@ -20,18 +20,18 @@ use toolgate_engine::store::{Append, LANES, RunWrite};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::time::Time;
 
-/// How long the answer to a request that may be sent again is kept.
-const ANSWER_KEPT: Duration = Duration::from_hours(24);
+/// Retention of idempotency records: how long a repeated request gets the stored response.
+const IDEMPOTENCY_KEPT: Duration = Duration::from_hours(24);
 
-/// Answers older than this are forgotten at `now`.
-fn forgotten_before(now: Time) -> Time {
-    Time(now.0.saturating_sub(ANSWER_KEPT.as_millis() as i64))
+/// Idempotency records older than this are deleted at `now`.
+fn idempotency_kept_since(now: Time) -> Time {
+    Time(now.0.saturating_sub(IDEMPOTENCY_KEPT.as_millis() as i64))
 }
 
-/// Most tokens that one append adds to a run: whatever a vendor claims, sums stay numbers.
+/// Most tokens that one append adds to a run, so that sums do not overflow whatever a vendor reports.
 const TOKENS_MAX: u64 = 1 << 40;
 
-/// What an append adds to the tokens of its run.
+/// Tokens that an append adds to its run.
 fn tokens(append: &Append) -> u64 {
     let steps = append.events.iter().filter_map(|event| match event {
         Event::StepFinish(step) => Some(step.usage.total()),
@@ -40,18 +40,18 @@ fn tokens(append: &Append) -> u64 {
     steps.fold(0, u64::saturating_add).min(TOKENS_MAX)
 }
 
-/// The lane of a new run beside open ones that have these.
+/// The lane of a new run in a space whose open runs have the lanes `taken`.
 fn free_lane(taken: &[u8]) -> u8 {
     let free = (0..LANES).find(|lane| !taken.contains(lane));
     free.unwrap_or((taken.len() % usize::from(LANES)) as u8)
 }
 
-/// Receipts older than this are forgotten at `now`.
+/// Receipts older than this are deleted at `now`.
 fn receipts_kept_since(now: Time) -> Time {
     Time(now.0.saturating_sub(RECEIPTS_KEPT.as_millis() as i64))
 }
 
-/// Panics over an append that contradicts itself: that is a bug of the caller.
+/// Panics if an append contradicts itself, which is a bug of the caller.
 fn check(append: &Append) {
     assert!(!append.events.is_empty(), "an append has at least one event");
     debug_assert!(

@@ -1,11 +1,11 @@
-//! Who learns of commits.
+//! Listeners that are called after each commit.
 
 use std::sync::{Arc, RwLock};
 
 use toolgate_engine::store::CommitListener;
 use toolgate_kernel::event::Entry;
 
-/// Everyone who listens, in the order they came.
+/// All listeners, in the order of registration.
 #[derive(Clone, Default)]
 pub(crate) struct Listeners(Arc<RwLock<Vec<Arc<dyn CommitListener>>>>);
 

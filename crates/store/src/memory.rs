@@ -1,4 +1,4 @@
-//! The store in plain maps behind one lock: what the seam means, without a database in the way.
+//! The store in plain maps behind one lock: the reference semantics of the seam.
 
 mod directory;
 mod leases;
@@ -19,7 +19,7 @@ use toolgate_kernel::time::Time;
 use crate::listeners::Listeners;
 use state::State;
 
-/// A store that forgets everything with the process.
+/// A store in memory: its content ends with the process.
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -27,7 +27,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty one.
+    /// An empty store.
     pub fn new() -> Self {
         Self::default()
     }

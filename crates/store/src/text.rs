@@ -4,12 +4,12 @@ use serde_json::value::RawValue;
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::event::{Event, FORMAT};
 
-/// The events as they are stored.
+/// The events in their stored form.
 pub(crate) fn write(events: &[Event]) -> String {
     serde_json::to_string(events).expect("events print as JSON")
 }
 
-/// The format that the text of these events is in: ours, unless some of them are kept for a newer version.
+/// Format version of these events: ours, unless some of them were written by a newer version and kept as they are.
 pub(crate) fn format(events: &[Event]) -> u32 {
     let formats = events.iter().map(|event| match event {
         Event::Opaque(event) => event.format(),
@@ -18,7 +18,7 @@ pub(crate) fn format(events: &[Event]) -> u32 {
     formats.fold(FORMAT, u32::max)
 }
 
-/// The events back, those of a newer version as they are; `Corrupt` when they are no events of any version.
+/// Parses stored events and keeps those of a newer version opaque; `Corrupt` if they are no events of any version.
 pub(crate) fn read(format: u32, text: &str) -> Result<Vec<Event>, StoreError> {
     let raw: Vec<&RawValue> = serde_json::from_str(text).map_err(corrupt)?;
     raw.into_iter()

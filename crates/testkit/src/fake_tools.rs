@@ -1,4 +1,4 @@
-//! Tools on the gateway's side that do what a test needs.
+//! Built-in tools that do what a test needs.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -29,7 +29,7 @@ const TOOLS: [&str; 7] = [
 /// Tools: `echo` gives its input back; `context` gives what it sees around it; `fail` fails; `panic` panics; `slow`
 /// waits for a permit of `gate` and gives its input back; `hang` never ends. It stands in for the built-in source.
 pub struct FakeTools {
-    /// What `slow` waits for.
+    /// Permits that `slow` waits for.
     pub gate: Arc<Semaphore>,
     list: Mutex<Arc<ToolList>>,
     calls: Mutex<Vec<(CallId, SpaceId)>>,
@@ -66,17 +66,17 @@ impl FakeTools {
             None => list.remove(name),
         };
     }
-    /// Every call so far, also the same one again.
+    /// Ids of all calls so far, repeated ones included.
     pub fn calls(&self) -> Vec<CallId> {
         let calls = self.calls.lock().expect("no panic holds the list");
         calls.iter().map(|(call, _)| *call).collect()
     }
-    /// Where each of them was to work.
+    /// Space of each call.
     pub fn spaces(&self) -> Vec<SpaceId> {
         let calls = self.calls.lock().expect("no panic holds the list");
         calls.iter().map(|(_, space)| *space).collect()
     }
-    /// What fires when nobody wants the result of a call any more, for every call so far.
+    /// Cancellation tokens of all calls so far.
     pub fn cancels(&self) -> Vec<CancellationToken> {
         self.cancels.lock().expect("no panic holds the list").clone()
     }
@@ -125,7 +125,7 @@ impl ToolSource for FakeTools {
     }
 }
 
-/// What a call sees around it.
+/// The call context as JSON.
 fn seen(context: &CallContext) -> Value {
     let profile = context.profile.as_ref();
     json!({
@@ -142,7 +142,7 @@ fn seen(context: &CallContext) -> Value {
     })
 }
 
-/// Who spoke in a turn, and the words.
+/// Role and text of a turn.
 fn words(turn: &Turn) -> String {
     let (who, words): (&str, String) = match turn {
         Turn::User(parts) => ("user", parts.iter().filter_map(text).collect()),

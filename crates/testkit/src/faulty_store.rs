@@ -1,4 +1,4 @@
-//! A store that fails on purpose, the same way for the same seed.
+//! A store with injected faults, the same for the same seed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,8 +19,8 @@ use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
 /// Wraps a store and fails its calls in three ways, each with the same probability: `Unavailable` and not
-/// done, `Timeout` and not done, `Timeout` although it was done. The `n`-th call's fate depends on the seed
-/// and `n` alone.
+/// done, `Timeout` and not done, `Timeout` although it was done. The fault of the `n`-th call depends on the seed
+/// and `n` only.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     seed: u64,
@@ -35,7 +35,7 @@ pub struct FaultyStore {
     appending: Option<Arc<AtomicU64>>,
 }
 
-/// What becomes of a call.
+/// Fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Done,
@@ -45,7 +45,7 @@ enum Fate {
 }
 
 impl FaultyStore {
-    /// Each of the three failures befalls `per_mille` of a thousand calls.
+    /// Each of the three faults occurs in `per_mille` of a thousand calls.
     pub fn new(inner: Arc<dyn Store>, seed: u64, per_mille: u32) -> Self {
         Self {
             inner,
@@ -95,12 +95,12 @@ impl FaultyStore {
         }
     }
 
-    /// From now on the method of this name is `Unavailable`, or none is.
+    /// From now on the method of this name fails with `Unavailable`; `None` ends that.
     pub fn refuse(&self, method: Option<&'static str>) {
         *self.refused.lock().expect("no panic holds the name") = method;
     }
 
-    /// From now on every call goes through.
+    /// From now on no call fails.
     pub fn calm(&self) {
         self.calm.store(true, Ordering::SeqCst);
     }
@@ -149,14 +149,14 @@ impl FaultyStore {
         match self.fate() {
             Fate::Done => {
                 let outcome = call.await;
-                // Callers on one thread come between each other, as they do on several nodes.
+                // Lets other tasks run in between, as callers on several nodes do.
                 tokio::task::yield_now().await;
                 outcome
             }
             Fate::Unavailable => Err(StoreError::Unavailable("on purpose".into())),
             Fate::TimedOut => Err(StoreError::Timeout),
             Fate::DoneAndTimedOut => {
-                // Whatever came of it, the caller does not learn it.
+                // The caller gets a timeout, whatever the result is.
                 let _ = call.await;
                 Err(StoreError::Timeout)
             }
@@ -186,7 +186,7 @@ fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Methods of a trait that go to the wrapped store, if fate lets them; those in braces go always.
+/// Methods of a trait that are passed to the wrapped store unless a fault occurs; those in braces always are.
 macro_rules! pass_on {
     ($trait:ident { $($plain:tt)* }
         $(fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $answer:ty;)*

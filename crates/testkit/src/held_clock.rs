@@ -1,4 +1,4 @@
-//! A clock that goes with tokio's: held and moved by `tokio::time::pause` and `advance`.
+//! A clock that follows tokio's: paused and moved by `tokio::time::pause` and `advance`.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -6,22 +6,22 @@ use tokio::time::Instant;
 use toolgate_engine::clock::Clock;
 use toolgate_kernel::time::Time;
 
-/// Starts at a fixed moment.
+/// Starts at a fixed time.
 pub struct HeldClock {
     start: Instant,
-    /// How far somebody has set it off, in milliseconds.
+    /// Offset from tokio's clock, in milliseconds.
     off: AtomicI64,
 }
 
 impl HeldClock {
-    /// From now on.
+    /// A clock that starts now.
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
             off: AtomicI64::new(0),
         }
     }
-    /// Sets it off by so many milliseconds, forward or back.
+    /// Shifts the clock by `ms` milliseconds, forward or back.
     pub fn jump(&self, millis: i64) {
         self.off.fetch_add(millis, Ordering::SeqCst);
     }

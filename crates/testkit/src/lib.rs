@@ -1,4 +1,4 @@
-//! What tests are made of: real parts where there are some, and scripted ones for the outside world.
+//! Test fixtures: scripted models, fake tools, fault injection, a held clock, and the stores' conformance suite.
 
 pub mod bus_conformance;
 pub mod fake_tools;

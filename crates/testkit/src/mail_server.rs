@@ -3,27 +3,27 @@
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 
-/// A mail server that takes a connection when the test says so.
+/// A mail server that accepts a connection when the test asks it to.
 pub struct MailServer {
     listener: TcpListener,
 }
 
-/// What a server was told in one connection, and the mail it took.
+/// Commands and mail of one connection.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// The commands, as they came.
+    /// The commands, as received.
     pub commands: Vec<String>,
-    /// The lines of the mail, as they came: with the dots that were put before dots.
+    /// The lines of the mail, as received: dot-stuffed.
     pub mail: Vec<String>,
 }
 
 impl Heard {
-    /// What stands behind this in the lines of the mail's head.
+    /// Value of a header of the mail.
     pub fn header(&self, name: &str) -> Vec<&str> {
         let head = self.mail.iter().take_while(|line| !line.is_empty());
         head.filter_map(|line| line.strip_prefix(name)).collect()
     }
-    /// How many commands begin so.
+    /// Number of commands with this prefix.
     pub fn said(&self, verb: &str) -> usize {
         self.commands.iter().filter(|line| line.starts_with(verb)).count()
     }
@@ -36,13 +36,13 @@ impl MailServer {
         Self { listener }
     }
 
-    /// Where it listens.
+    /// Address that it listens on.
     pub fn port(&self) -> u16 {
         self.listener.local_addr().expect("an address").port()
     }
 
-    /// Serves one connection to its end. A command that begins with the first of `refusal` is answered with the
-    /// second.
+    /// Serves one connection to its end. A command with the prefix in `refusal` gets the reply in
+    /// `refusal`.
     pub async fn serve(&self, refusal: Option<(&str, &str)>) -> Heard {
         let mut heard = Heard::default();
         let (connection, _) = self.listener.accept().await.expect("a connection");
@@ -53,7 +53,7 @@ impl MailServer {
             writer.write_all(words.as_bytes()).await.is_ok()
         };
         let mut goes_on = say("220 mx.example.com ESMTP").await;
-        // Whoever hangs up has said all it had to say.
+        // A closed connection ends the conversation.
         while goes_on && let Ok(Some(line)) = lines.next_line().await {
             let refused = refusal.filter(|(command, _)| line.starts_with(command));
             let verb = line

@@ -1,16 +1,16 @@
-//! What the scripted model says: words in the conversation, frames on the wire.
+//! The script of the scripted model: commands in the conversation, frames on the wire.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Words of text when a script names no number.
+/// Default of `text:N`.
 const TEXT_WORDS: usize = 5;
-/// Bytes of one fragment of a call's input.
+/// Bytes of one delta of a call's input.
 const INPUT_FRAGMENT_BYTES: usize = 12;
 
-/// A script, read word by word; other words mean nothing.
+/// A script, parsed word by word; unknown words are ignored.
 ///
 /// | word | meaning |
 /// | --- | --- |
@@ -30,27 +30,27 @@ pub struct Script {
     rounds: usize,
     text: usize,
     said: Option<String>,
-    /// Between two frames.
+    /// Pause between two frames.
     pub delay: Duration,
-    /// Stop after so many frames until released.
+    /// Frames after which the reply is held until the test releases it.
     pub hold: Option<usize>,
-    /// What goes wrong the first time.
+    /// Fault of the first request.
     pub fault: Option<Fault>,
 }
 
-/// What goes wrong.
+/// A fault of the model server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection breaks after so many frames.
+    /// The connection breaks after this many frames.
     Cut(usize),
-    /// Silence after so many frames.
+    /// The stream stalls after this many frames.
     Hang(usize),
-    /// This HTTP status instead of an answer.
+    /// An error response with this HTTP status.
     Fail(u16),
 }
 
 impl Script {
-    /// Reads the script in `text`.
+    /// Parses the script in `text`.
     pub fn read(text: &str) -> Self {
         let mut script = Self {
             calls: Vec::new(),
@@ -82,7 +82,7 @@ impl Script {
         script
     }
 
-    /// The frames of the reply to a conversation that has `results` results since the script was given.
+    /// Frames of the reply to a conversation with `results` tool results since the script.
     pub fn frames(&self, results: usize) -> Vec<String> {
         let mut frames = vec![frame(json!({"role": "assistant", "content": ""}), None)];
         let reason = if results < self.rounds * self.calls.len() {
@@ -107,7 +107,7 @@ impl Script {
     }
 }
 
-/// The text that a script with `text:N` answers with.
+/// Text of the reply to a script with `text:N`.
 pub fn text(words: usize) -> String {
     (0..words).map(|at| format!("w{at} ")).collect()
 }

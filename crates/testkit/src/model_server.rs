@@ -1,7 +1,7 @@
 //! A language model that follows a script: an OpenAI-compatible server on a free loopback port.
 //!
 //! The script ([`Script`]) stands in the system prompt after `script:`, or else in the last user message.
-//! What the gateway sent is kept, so that a test can ask what the model has seen.
+//! Requests are recorded, so that a test can assert on what the model has seen.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -24,10 +24,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::model_script::{Fault, Script};
 
-/// Conversations kept for tests to look at.
+/// Most recorded conversations.
 const CONVERSATIONS_MAX: usize = 256;
 
-/// A running model server; ends with this value.
+/// A running model server; it stops when dropped.
 pub struct ModelServer {
     base_url: String,
     state: Arc<Shared>,
@@ -36,19 +36,19 @@ pub struct ModelServer {
 
 struct Shared {
     seen: Mutex<Seen>,
-    /// One permit per reply that may go on.
+    /// One permit per held reply that may continue.
     gate: Semaphore,
-    /// Replies that were held so far.
+    /// Number of replies held so far.
     held: watch::Sender<u64>,
 }
 
-/// What the gateway has sent.
+/// Recorded requests.
 #[derive(Default)]
 struct Seen {
     requests: u64,
-    /// How often the same conversation was asked.
+    /// Number of requests per conversation.
     attempts: HashMap<u64, u32>,
-    /// Every content that a call's result had.
+    /// Contents of each call's result.
     results: BTreeMap<String, BTreeSet<String>>,
     conversations: VecDeque<Arc<Vec<Value>>>,
 }
@@ -78,27 +78,27 @@ impl ModelServer {
         }
     }
 
-    /// What an agent's `model.baseUrl` has to be.
+    /// Value for an agent's `model.baseUrl`.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// How many replies were asked for.
+    /// Number of requests.
     pub fn requests(&self) -> u64 {
         self.seen(|seen| seen.requests)
     }
 
-    /// The contents that the model was shown as the result of `call`: one, when all went well.
+    /// Distinct contents that the model got as the result of `call`: one, if all is well.
     pub fn results(&self, call: &str) -> Vec<String> {
         self.seen(|seen| seen.results.get(call).into_iter().flatten().cloned().collect())
     }
 
-    /// The last conversations that the model was asked to go on with, oldest first.
+    /// The last recorded conversations, oldest first.
     pub fn conversations(&self) -> Vec<Arc<Vec<Value>>> {
         self.seen(|seen| seen.conversations.iter().cloned().collect())
     }
 
-    /// Waits until `count` replies have been held in all.
+    /// Waits until `count` replies have been held in total.
     pub async fn held(&self, count: u64) {
         let mut held = self.state.held.subscribe();
         held.wait_for(|so_far| *so_far >= count)
@@ -106,7 +106,7 @@ impl ModelServer {
             .expect("the server lives");
     }
 
-    /// Lets `count` held replies go on, also ones that are held later.
+    /// Releases `count` held replies, also ones that are held later.
     pub fn release(&self, count: usize) {
         self.state.gate.add_permits(count);
     }
@@ -144,7 +144,7 @@ async fn complete(State(state): State<Arc<Shared>>, body: Bytes) -> Response {
 }
 
 impl Seen {
-    /// Remembers a conversation and tells how often it has been asked now.
+    /// Records a conversation and returns its number of requests so far.
     fn note(&mut self, messages: Vec<Value>) -> u32 {
         self.requests += 1;
         for message in messages.iter().filter(|message| message["role"] == "tool") {
@@ -179,7 +179,7 @@ fn script_text(messages: &[Value]) -> String {
         .unwrap_or_default()
 }
 
-/// A message's content: a text, or a list of parts of which the texts count.
+/// Text of a message's content: a string, or a list of parts of which only text parts count.
 fn text_of(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
@@ -188,7 +188,7 @@ fn text_of(message: &Value) -> String {
     }
 }
 
-/// A reply on its way.
+/// A reply being streamed.
 struct Reply {
     frames: VecDeque<String>,
     sent: usize,

@@ -1,4 +1,4 @@
-//! A model that says what a test tells it to.
+//! An in-process model that follows a script.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,44 +15,44 @@ use toolgate_kernel::prompt::{CallResult, OfferedTool, Turn};
 /// One piece of a scripted reply.
 #[derive(Clone)]
 pub enum Say {
-    /// Words, one delta.
+    /// Text, in one delta.
     Text(String),
-    /// Reasoning, one delta.
+    /// Reasoning, in one delta.
     Reasoning(String),
-    /// A call.
+    /// A tool call.
     Call(String, String),
-    /// Waits for a permit: the test decides when the reply goes on.
+    /// Waits for a permit: the test decides when the reply continues.
     Gate(Arc<Semaphore>),
-    /// Ends in the middle; asking again may help or not.
+    /// Fails in the middle, with or without a chance for a retry.
     Break(ModelErrorKind),
 }
 
-/// Words.
+/// A text piece.
 pub fn text(words: impl Into<String>) -> Say {
     Say::Text(words.into())
 }
-/// A call with this JSON text as input.
+/// A call piece with this JSON text as input.
 pub fn call(name: &str, input: impl Into<String>) -> Say {
     Say::Call(name.into(), input.into())
 }
 
 type Script = Box<dyn Fn(&Ask) -> Vec<Say> + Send + Sync>;
 
-/// A model by script. Remembers what it was asked.
+/// A scripted model. Records its requests.
 pub struct ScriptedModel {
     script: Script,
     asked: Mutex<Vec<Ask>>,
 }
 
 impl ScriptedModel {
-    /// Answers with whatever `script` makes of the question.
+    /// A model whose replies are computed by `script`.
     pub fn new(script: impl Fn(&Ask) -> Vec<Say> + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
             script: Box::new(script),
             asked: Mutex::default(),
         })
     }
-    /// Everything it was asked so far.
+    /// All requests so far.
     pub fn asked(&self) -> Vec<Ask> {
         self.asked.lock().expect("no panic holds the list").clone()
     }
@@ -105,14 +105,14 @@ impl Model for ScriptedModel {
             },
         })
     }
-    /// The names, under the vendor's.
+    /// Names of the tools, under the vendor's name.
     fn definitions(&self, vendor: Provider, tools: &[OfferedTool]) -> Option<Json> {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         Some(json!([{ "vendor": vendor, "names": names }]).into())
     }
 }
 
-/// What the user last said.
+/// Text of the last user turn.
 pub fn last_words(ask: &Ask) -> String {
     let words = ask.turns.iter().rev().find_map(|turn| match turn.as_ref() {
         Turn::User(parts) => Some(
@@ -129,7 +129,7 @@ pub fn last_words(ask: &Ask) -> String {
     words.unwrap_or_default()
 }
 
-/// The results of the last step, if the model is asked because of them.
+/// The tool results of the last turn, if it has some.
 pub fn last_results(ask: &Ask) -> Option<&[CallResult]> {
     match ask.turns.last().map(AsRef::as_ref) {
         Some(Turn::Results(results)) => Some(results),

@@ -1,4 +1,4 @@
-//! What every store promises: one suite that all of them pass.
+//! Conformance suite of the store seam, which every store passes.
 
 mod concurrency;
 mod leases;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use toolgate_engine::store::{Store, StoreError};
 
-/// Runs every check, each on a fresh store from `make`. Panics at the first promise that is broken; the
+/// Runs every check, each on a fresh store from `make`. Panics at the first check that fails; the
 /// name of the check is the last line printed.
 pub async fn all(make: impl AsyncFn() -> Arc<dyn Store>) {
     for (name, check) in [
@@ -33,7 +33,7 @@ pub async fn all(make: impl AsyncFn() -> Arc<dyn Store>) {
     }
 }
 
-/// A promise, named as a sentence.
+/// A check, named as a sentence.
 type Check = (
     &'static str,
     fn(Arc<dyn Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -48,7 +48,7 @@ macro_rules! checks {
 }
 use checks;
 
-/// Asserts that a store gave this kind of error.
+/// Asserts that a store returned this kind of error.
 macro_rules! refused {
     ($outcome:expr, $error:pat $(if $also:expr)?) => {{
         let outcome = $outcome;
@@ -61,7 +61,7 @@ macro_rules! refused {
 }
 use refused;
 
-/// A call that must succeed.
+/// Unwraps a call that must succeed.
 trait Stored<T> {
     fn stored(self) -> T;
 }

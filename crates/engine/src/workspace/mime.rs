@@ -1,4 +1,4 @@
-//! What a file holds, as `type/subtype`.
+//! Media types of files, as `type/subtype`.
 
 use std::str::FromStr;
 
@@ -13,17 +13,17 @@ const BYTES_MAX: usize = 127;
 #[serde(try_from = "String", into = "String")]
 pub struct Mime(String);
 
-/// It is no media type.
+/// The text is no media type.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is no media type; expected one like \"text/markdown\"")]
 pub struct BadMime(String);
 
 impl Mime {
-    /// As text.
+    /// The media type as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
-    /// By the name of the file; without a known ending, by whether it is text.
+    /// Guesses by the file's extension; without a known one, by whether the content is text.
     pub fn guess(name: &FileName, data: &[u8]) -> Self {
         let extension = name.extension().unwrap_or_default();
         let known = match extension.as_str() {
@@ -55,7 +55,7 @@ impl Mime {
     }
 }
 
-/// What comes after a semicolon is dropped.
+/// Parameters after a semicolon are dropped.
 impl FromStr for Mime {
     type Err = BadMime;
     fn from_str(raw: &str) -> Result<Self, BadMime> {

@@ -1,22 +1,22 @@
-//! The name of a file in a workspace, in a form that can never mean another place.
+//! Names of files in a workspace, in a form that cannot escape it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use toolgate_kernel::id::CallId;
 
-/// Longest name.
+/// Longest name in bytes.
 const BYTES_MAX: usize = 512;
-/// Most folders and the file itself.
+/// Most parts of a name: folders and the file itself.
 const PARTS_MAX: usize = 16;
-/// Folder of outputs that are too large for a conversation.
+/// Folder of tool outputs that are too large for a conversation.
 const OUTPUTS: &str = "outputs/";
 
 /// A relative name with `/` between its parts: no `..`, nothing that is or looks like a separator elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileName(String);
 
-/// Why a name was refused.
+/// Why a name is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is no name of a file: {reason}; expected one like \"notes/today.md\"")]
 pub struct BadFileName {
@@ -29,11 +29,11 @@ impl FileName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-    /// The name of what a call gave.
+    /// Name of the file with a call's output.
     pub fn of_output(call: CallId, ending: &str) -> Self {
         Self(format!("{OUTPUTS}{call}.{ending}"))
     }
-    /// What stands behind the last dot, in lower case.
+    /// Extension, in lower case.
     pub fn extension(&self) -> Option<String> {
         let file = self.0.rsplit('/').next().unwrap_or_default();
         let (stem, extension) = file.rsplit_once('.')?;
@@ -41,12 +41,12 @@ impl FileName {
     }
 }
 
-/// Whether it names what a call gave. Only the gateway writes there, and only agents and backends read it.
+/// Whether it names a call's output. Only the gateway writes there, and only agents and backends read it.
 pub fn is_output(path: &str) -> bool {
     path.starts_with(OUTPUTS)
 }
 
-/// Drops `.` and empty parts; refuses what could lead elsewhere.
+/// Drops `.` and empty parts; rejects path traversal.
 impl FromStr for FileName {
     type Err = BadFileName;
     fn from_str(raw: &str) -> Result<Self, BadFileName> {
@@ -94,7 +94,7 @@ fn read(raw: &str) -> Result<String, &'static str> {
         return Err("it leads up, out of its folder");
     }
     for part in &parts {
-        // Some systems drop dots and spaces at the end, so that `.. ` is `..` there.
+        // Some systems drop trailing dots and spaces, so that `.. ` is `..` there.
         if part.ends_with(['.', ' ']) || part.starts_with(' ') {
             return Err("a part of it begins with a space, or ends with a dot or a space");
         }
@@ -102,19 +102,19 @@ fn read(raw: &str) -> Result<String, &'static str> {
     Ok(parts.join("/"))
 }
 
-/// Why this character may not stand in a name.
+/// Why this character is not allowed in a name.
 fn refused(c: char) -> Option<&'static str> {
     match c {
         '\\' | ':' => Some("a backslash or a colon separates names on some systems"),
         _ if c.is_control() => Some("it has a control character"),
-        // Slashes and backslashes of other scripts, and dots that look like two.
+        // Unicode look-alikes of slashes, backslashes and `..`.
         '\u{2044}' | '\u{2215}' | '\u{2216}' | '\u{2571}' | '\u{2572}' | '\u{27cb}' | '\u{27cd}'
         | '\u{29f5}' | '\u{29f8}' | '\u{29f9}' | '\u{2cc6}' | '\u{3033}' | '\u{31d3}' | '\u{fe68}'
         | '\u{ff0f}' | '\u{ff3c}' | '\u{1735}' | '\u{2024}' | '\u{2025}' | '\u{2026}' | '\u{fe52}'
         | '\u{ff0e}' | '\u{a4f8}' | '\u{a60e}' | '\u{0701}' | '\u{0702}' => {
             Some("it has a character that looks like a separator or a dot")
         }
-        // What nobody sees, or what turns the order of letters around.
+        // Invisible characters, and those that change the writing direction.
         '\u{00ad}'
         | '\u{034f}'
         | '\u{061c}'

@@ -103,7 +103,7 @@ impl Directory for MemoryStore {
         let was_removed = agent.removed;
         let revision = agent.put(project, name, config, now);
         if was_removed {
-            // A run that outlived the agent may have kept something meanwhile.
+            // A run that outlived the agent may have stored records after its removal.
             let owner = Owner::Entity(entity_of(project, name));
             state.records.remove_owned(project, owner);
         }

@@ -1,4 +1,4 @@
-//! Who drives a run.
+//! Leases: which node drives a run.
 
 use toolgate_engine::store::{LeaseWrite, RunRecord, Wake};
 use toolgate_kernel::event::Status;
@@ -53,7 +53,7 @@ impl State {
     }
 }
 
-/// What an append does to the lease.
+/// Applies an append's change of the lease.
 pub(super) fn write(record: &mut RunRecord, lease: LeaseWrite) {
     match lease {
         LeaseWrite::Keep => {}

@@ -22,7 +22,7 @@ impl Log for MemoryStore {
         crate::check(&append);
         let mut state = self.state();
         let entry = state.append(append)?;
-        // Told under the lock: the order of commits is the order of news.
+        // Listeners are called under the lock, so that they see entries in the order of commits.
         self.listeners.tell(std::slice::from_ref(&entry));
         Ok(entry)
     }

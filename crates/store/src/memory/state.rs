@@ -1,4 +1,4 @@
-//! What is remembered, and the writes that have a condition.
+//! All stored state, and the conditional writes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
-/// How many calls of a tool on one day, by end and latency.
+/// Calls of one tool on one day, counted by outcome and latency.
 type Uses = BTreeMap<(Option<ErrorCode>, Latency), u64>;
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Checks every condition, then writes everything.
+    /// Checks every precondition, then writes everything.
     pub(super) fn append(&mut self, append: Append) -> Result<Arc<Entry>, StoreError> {
         let tokens = crate::tokens(&append);
         let Append {
@@ -104,7 +104,7 @@ impl State {
         }
         wakes.into_iter().for_each(|wake| self.wake(wake));
         if let Some(record) = idempotency {
-            let forgotten = crate::forgotten_before(record.time);
+            let forgotten = crate::idempotency_kept_since(record.time);
             self.answers.retain(|_, old| old.time >= forgotten);
             self.answers.insert((record.project, record.key.clone()), record);
         }
@@ -120,7 +120,7 @@ impl State {
         Ok(entry)
     }
 
-    /// Place of the last event of a space.
+    /// Sequence number of the last event of a space.
     pub(super) fn tail(&self, space: SpaceId) -> Seq {
         let last = self.log.get(&space).and_then(|log| log.last());
         last.map_or(Seq::default(), |entry| entry.last())
@@ -162,7 +162,7 @@ impl State {
         }
     }
 
-    /// The newest run of an agent in a space that is open and that no call started.
+    /// The newest open run of an agent in a space that is no child run.
     pub(super) fn open_run(&self, space: SpaceId, agent: &AgentName) -> Option<&RunRecord> {
         let mut open = self.open_runs(space);
         open.rfind(|run| run.agent == *agent && run.parent.is_none())
@@ -199,7 +199,7 @@ impl State {
     fn check_answer(&self, record: Option<&IdempotencyRecord>) -> Result<(), StoreError> {
         let Some(record) = record else { return Ok(()) };
         match self.answers.get(&(record.project, record.key.clone())) {
-            Some(old) if old.time >= crate::forgotten_before(record.time) => Err(StoreError::Exists),
+            Some(old) if old.time >= crate::idempotency_kept_since(record.time) => Err(StoreError::Exists),
             Some(_) | None => Ok(()),
         }
     }

@@ -41,7 +41,7 @@ pub(crate) fn put(
         Some((newest, false)) if newest.config == *config => return Ok(newest.revision),
         Some((newest, removed)) => {
             if removed {
-                // A run that outlived the agent may have kept something meanwhile.
+                // A run that outlived the agent may have stored records after its removal.
                 forget(connection, project, name)?;
             }
             newest.revision + 1
@@ -72,7 +72,7 @@ pub(crate) fn remove(connection: &Connection, project: ProjectId, name: &AgentNa
     Ok(removed)
 }
 
-/// Takes away what the agent kept.
+/// Deletes all records that the agent owns.
 fn forget(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<(), Fault> {
     records::remove_owned(connection, project, Owner::Entity(entity_of(project, name)))
 }

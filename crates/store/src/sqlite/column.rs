@@ -35,12 +35,12 @@ pub(crate) fn first<T>(
         .transpose()
 }
 
-/// Runs a statement and tells how many rows it changed.
+/// Runs a statement and returns the number of rows it changed.
 pub(crate) fn change(connection: &Connection, sql: &str, params: impl Params) -> Result<usize, Fault> {
     Ok(connection.prepare_cached(sql)?.execute(params)?)
 }
 
-/// Runs a conditional insert; `Exists` when it changed nothing.
+/// Runs a conditional insert; `Exists` if it changed nothing.
 pub(crate) fn insert(connection: &Connection, sql: &str, params: impl Params) -> Result<(), Fault> {
     match change(connection, sql, params)? {
         0 => Err(StoreError::Exists.into()),
@@ -48,7 +48,7 @@ pub(crate) fn insert(connection: &Connection, sql: &str, params: impl Params) ->
     }
 }
 
-/// A limit or a place as SQL takes it: past its largest number there is nothing to cut off.
+/// A limit or sequence number as an SQL integer; larger values are clamped, as there is nothing beyond.
 pub(crate) fn bounded(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Lasting participants.
+//! Entities: the users and agents that take part in spaces.
 
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::store::{EntityRecord, StoreError};

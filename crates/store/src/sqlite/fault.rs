@@ -1,20 +1,20 @@
-//! What goes wrong inside a transaction, and what the caller is told.
+//! Failures inside a transaction, and the error that the caller gets.
 
 use rusqlite::{Error, ErrorCode};
 use toolgate_engine::store::StoreError;
 
-/// Why a piece of work gave nothing.
+/// Why a write or a read failed.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The answer is no; the database is well.
+    /// The store rejects the request; the database works.
     Refused(StoreError),
     /// A statement failed.
     Sql(Error),
 }
 
 impl Fault {
-    /// What the caller is told when nothing of it is stored.
-    pub(crate) fn told(self) -> StoreError {
+    /// The caller's error, for a write of which nothing is stored.
+    pub(crate) fn into_store_error(self) -> StoreError {
         match self {
             Self::Refused(why) => why,
             Self::Sql(error) if is_corruption(&error) => StoreError::Corrupt(error.to_string()),

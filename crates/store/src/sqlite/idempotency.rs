@@ -1,4 +1,4 @@
-//! Answers to requests that may be sent again, for a day.
+//! Idempotency keys with the responses to their requests, for a day.
 
 use rusqlite::{Connection, params};
 use toolgate_engine::store::IdempotencyRecord;
@@ -14,7 +14,7 @@ const REMEMBER: &str = "
     SET request = excluded.request, answer = excluded.answer, time = excluded.time
     WHERE idempotency.time < ?6";
 
-/// Remembers an answer; `Exists` when the key was used within a day.
+/// Stores a response under its key; `Exists` if the key was used within a day.
 pub(crate) fn remember(connection: &Connection, record: &IdempotencyRecord) -> Result<(), Fault> {
     let row = params![
         record.project.to_bytes(),
@@ -22,7 +22,7 @@ pub(crate) fn remember(connection: &Connection, record: &IdempotencyRecord) -> R
         record.request,
         record.answer.as_str(),
         record.time.0,
-        crate::forgotten_before(record.time).0,
+        crate::idempotency_kept_since(record.time).0,
     ];
     insert(connection, REMEMBER, row)
 }
@@ -48,28 +48,28 @@ pub(crate) fn get(
 
 pub(crate) const FORGET: &str = "DELETE FROM idempotency WHERE time < ?1";
 
-/// Forgets what was a day old at `now`.
+/// Deletes records that are a day old at `now`.
 pub(crate) fn forget(connection: &Connection, now: Time) -> Result<(), Fault> {
-    change(connection, FORGET, [crate::forgotten_before(now).0])?;
+    change(connection, FORGET, [crate::idempotency_kept_since(now).0])?;
     Ok(())
 }
 
 const LATEST: &str = "SELECT time FROM idempotency ORDER BY time DESC LIMIT 1";
 
-/// The moment of the newest answer: the store has no clock of its own.
+/// Time of the newest record: the store has no clock of its own.
 pub(crate) fn latest(connection: &Connection) -> Result<Option<Time>, Fault> {
     first(connection, LATEST, [], |row| Ok(Time(row.get(0)?)))
 }
 
-/// Answers between two times of forgetting old ones.
+/// Records written between two deletions of old ones.
 const FORGET_EVERY: u32 = 1024;
 
-/// Counts answers, to forget old ones now and then.
+/// Counts written records, to delete old ones from time to time.
 #[derive(Default)]
 pub(crate) struct Answers(u32);
 
 impl Answers {
-    /// One more answer was remembered at `now`.
+    /// Counts a record that was written at `now`.
     pub(crate) fn count(&mut self, connection: &Connection, now: Time) -> Result<(), Fault> {
         self.0 = (self.0 + 1) % FORGET_EVERY;
         if self.0 == 0 {

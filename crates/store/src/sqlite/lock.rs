@@ -1,18 +1,18 @@
-//! One process per database. The lock belongs to the open file, so it goes with the process however it ends.
+//! One process per database. The lock belongs to the open file, so the OS releases it however the process ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 
 use toolgate_engine::store::StoreError;
 
-/// Held for as long as the database may be written.
+/// Lock of the data directory, held for as long as the database may be written.
 #[derive(Debug)]
 pub(crate) struct DataLock {
     _file: File,
 }
 
 impl DataLock {
-    /// Takes the lock beside the database at `path`, or says who has it.
+    /// Acquires the lock file beside the database at `path`; `Unavailable` if another process has it.
     pub(crate) fn take(path: &Path) -> Result<Self, StoreError> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".lock");
@@ -29,7 +29,7 @@ impl DataLock {
     }
 }
 
-/// Opens or makes a file that only its owner may read.
+/// Opens or creates a file that only its owner may read.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);

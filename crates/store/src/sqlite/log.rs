@@ -49,7 +49,7 @@ impl Log for SqliteStore {
 }
 
 impl SqliteStore {
-    /// A page by the statement for its order. Begins on the caller's thread: most logs are short.
+    /// Reads a page with the statement for its order. Starts on the caller's thread, because most logs are short.
     async fn page(
         &self,
         of: [u8; 16],
@@ -83,12 +83,12 @@ impl SqliteStore {
 const INSERT: &str = "
     INSERT INTO log (space, first, last, run, time, format, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
-/// Writes everything an append asks for and gives the place of its first event. What is most likely to
-/// refuse comes first: a refusal before the first change costs nothing.
+/// Writes all parts of an append and returns the sequence number of its first event. The checks most likely to
+/// reject it come first: a rejection before the first change needs no rollback.
 pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Result<Seq, Fault> {
     let connection = &session.connection;
     let before = match append.run {
-        // A space that is made here has no log: if it had, its primary key would refuse the row below.
+        // A space that is created here has no log: if it had, its primary key would reject the row below.
         RunWrite::Create { space: Some(_), .. } => Seq::default(),
         RunWrite::None | RunWrite::Create { .. } | RunWrite::Extend { .. } => {
             session.places.last(connection, append.space)?
@@ -134,7 +134,7 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
                 runs::check_family(connection, record.root, *max)?;
             }
             let lane = match space {
-                // A space that is made here has no runs.
+                // A space that is created here has no runs.
                 Some(space) => {
                     spaces::create(connection, space)?;
                     0
@@ -171,10 +171,10 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
     }
 }
 
-/// Spaces whose last place is remembered.
+/// Most spaces whose last sequence number is cached.
 const PLACES_MAX: usize = 16_384;
 
-/// The last place of each space that was written lately, so that an append need not look for it.
+/// Cache of the last sequence number of recently written spaces, which saves each append a query.
 #[derive(Default)]
 pub(crate) struct Places(HashMap<SpaceId, Seq>);
 
@@ -194,20 +194,20 @@ impl Places {
     }
 
     fn set(&mut self, space: SpaceId, last: Seq) {
-        // Starting over costs one look per space, and needs no record of who came last.
+        // Clearing the cache costs one query per space, and needs no order of use.
         if self.0.len() >= PLACES_MAX {
             self.0.clear();
         }
         self.0.insert(space, last);
     }
 
-    /// After a rollback: what was set may not be so.
+    /// Clears the cache after a rollback: its numbers may not be stored.
     pub(crate) fn forget(&mut self) {
         self.0.clear();
     }
 }
 
-// Both start at the last entry that begins at or before the cursor: only that one may reach over it.
+// Both start at the last entry that begins at or before the cursor: only that one may extend past it.
 macro_rules! within {
     ($of:literal, $order:literal) => {
         concat!(
@@ -234,7 +234,7 @@ fn read(connection: &Connection, sql: &str, of: [u8; 16], range: LogRange) -> Re
     let after = bounded(range.after.0);
     let before = range.before.map_or(i64::MAX, |before| bounded(before.0));
     let mut statement = connection.prepare_cached(sql)?;
-    // One more than asked for, to know whether there is one.
+    // One more than requested, to know whether there is a next page.
     let mut rows = statement.query(params![of, after, before, bounded(range.limit.saturating_add(1))])?;
     let mut page = LogPage::default();
     while let Some(row) = rows.next()? {

@@ -1,5 +1,5 @@
-//! Brings a database to the form this version works with. Each step is applied once, in order, all of them in
-//! one transaction; an applied step is never edited.
+//! Migrates a database to the schema of this version. Each migration is applied once, in order, all of them in
+//! one transaction; a released migration is never edited.
 
 use rusqlite::{Connection, TransactionBehavior, params};
 use sha2::{Digest, Sha256};
@@ -8,7 +8,7 @@ use toolgate_engine::store::StoreError;
 use super::column::rows;
 use super::fault::Fault;
 
-/// Each leads from the version before to its own.
+/// Version and SQL of each migration.
 const STEPS: &[(u32, &str)] = &[
     (1, include_str!("../../migrations/sqlite/0001_first.sql")),
     (2, include_str!("../../migrations/sqlite/0002_tool_usage.sql")),
@@ -28,7 +28,7 @@ const TABLE: &str = "
 const APPLIED: &str = "SELECT version, checksum FROM migrations ORDER BY version";
 const APPLY: &str = "INSERT INTO migrations (version, checksum) VALUES (?1, ?2)";
 
-/// Applies what is missing. Refuses a database of a newer version, or one made by other steps.
+/// Applies missing migrations. Rejects a database of a newer version, or one made by other migrations.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Fault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
     transaction.execute_batch(TABLE)?;

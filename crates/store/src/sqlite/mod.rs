@@ -1,4 +1,4 @@
-//! The store in one SQLite file: one thread writes, readers read beside it.
+//! The store in one SQLite file: one writer thread, concurrent readers.
 
 mod agents;
 mod column;
@@ -40,16 +40,16 @@ use readers::Readers;
 use session::Session;
 use writer::Writer;
 
-/// What may be set.
+/// Settings of the SQLite store.
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
-    /// Connections kept for reading, and long reads at once.
+    /// Connections kept open for reading; also the most long reads at the same time.
     pub readers: usize,
-    /// Writes that may wait; whoever brings one more waits until there is room.
+    /// Length of the write queue; a caller waits while it is full.
     pub pending_max: usize,
     /// Most writes in one commit.
     pub batch_max: usize,
-    /// How long a commit waits for more writes to share it, while writes come in company.
+    /// How long a commit waits for more writes, if the one before held several.
     pub linger: Duration,
 }
 
@@ -64,7 +64,7 @@ impl Default for SqliteOptions {
     }
 }
 
-/// A store in one SQLite file. Dropping it waits until what was accepted is on disk.
+/// A store in one SQLite file. Dropping it waits until all accepted writes are on disk.
 pub struct SqliteStore {
     readers: Arc<Readers>,
     writer: Writer,
@@ -72,18 +72,18 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens or makes the database at `path`, its directory included, and brings it to this version.
+    /// Opens or creates the database at `path`, its directory included, and migrates it to this version.
     ///
-    /// `Unavailable` when another process uses it; `Corrupt` when it was made by a newer version.
+    /// `Unavailable` if another process uses it; `Corrupt` if it was made by a newer version.
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
         let unavailable = |error| StoreError::Unavailable(format!("{}: {error}", path.display()));
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory).map_err(unavailable)?;
         }
         let lock = DataLock::take(path)?;
-        // Configurations with secrets are in it: SQLite's own files beside it inherit the mode.
+        // It holds configurations with secrets; SQLite's own files beside it inherit the mode.
         lock::private().open(path).map_err(unavailable)?;
-        let session = open_session(path).map_err(Fault::told)?;
+        let session = open_session(path).map_err(Fault::into_store_error)?;
         let listeners = Listeners::default();
         Ok(Self {
             readers: Readers::new(path, options.readers),
@@ -93,16 +93,16 @@ impl SqliteStore {
     }
 }
 
-/// Bytes of a log or a record that are read on the caller's thread. Most are shorter, and handing one to another
+/// Most bytes of a log or record that are read on the caller's thread. Most are shorter, and a handover to another
 /// thread costs three times as much as reading it.
 const READ_AT_ONCE: usize = 32 << 10;
-/// Pages of the write-ahead log before they are moved into the database: 16 MiB.
+/// Pages of the write-ahead log before a checkpoint moves them into the database: 16 MiB.
 const CHECKPOINT_PAGES: u32 = 4096;
-/// What a burst of writes may leave of the write-ahead log on disk.
+/// Most bytes of the write-ahead log that stay on disk after a burst of writes.
 const LOG_BYTES_KEPT: u32 = 64 << 20;
-/// How long to wait for a lock that somebody with another tool holds on the file.
+/// Longest wait for a lock that another program, such as `sqlite3`, holds on the file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
-/// Statements kept ready per connection: more than there are.
+/// Prepared statements cached per connection: more than there are.
 const STATEMENTS_KEPT: usize = 128;
 
 fn open_session(path: &Path) -> Result<Session, Fault> {
@@ -124,7 +124,7 @@ fn open_session(path: &Path) -> Result<Session, Fault> {
     Session::new(connection)
 }
 
-/// What every connection needs.
+/// Applies the settings that every connection needs.
 fn prepare(connection: &Connection) -> Result<(), Fault> {
     connection.busy_timeout(BUSY_WAIT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);

@@ -1,4 +1,4 @@
-//! Reading beside the writer, each reader on its own snapshot.
+//! Reads concurrent with the writer, each on its own snapshot.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -10,11 +10,11 @@ use toolgate_engine::store::StoreError;
 use super::fault::Fault;
 use super::prepare;
 
-/// Connections for reading, opened when they are needed and kept up to a number.
+/// Pool of connections for reading, opened on demand and kept up to a limit.
 pub(crate) struct Readers {
     path: PathBuf,
     kept_max: usize,
-    /// None once closed.
+    /// Idle connections; `None` once closed.
     idle: Mutex<Option<Vec<Connection>>>,
     long: Semaphore,
 }
@@ -29,7 +29,7 @@ impl Readers {
         })
     }
 
-    /// Reads what is surely short, on the caller's thread: that costs less than handing it to another one.
+    /// Runs a short read on the caller's thread, which costs less than a handover to another.
     pub(crate) fn short<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, Fault>,
@@ -37,10 +37,10 @@ impl Readers {
         let connection = self.take()?;
         let value = read(&connection);
         self.keep(connection);
-        value.map_err(Fault::told)
+        value.map_err(Fault::into_store_error)
     }
 
-    /// Reads what may be long, on a thread that may block.
+    /// Runs a read that may be long on a thread that may block.
     pub(crate) async fn long<T: Send + 'static>(
         self: &Arc<Self>,
         read: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
@@ -65,7 +65,7 @@ impl Readers {
             .as_mut()
             .ok_or_else(closed)?
             .pop();
-        idle.map_or_else(|| open(&self.path).map_err(Fault::told), Ok)
+        idle.map_or_else(|| open(&self.path).map_err(Fault::into_store_error), Ok)
     }
 
     fn keep(&self, connection: Connection) {

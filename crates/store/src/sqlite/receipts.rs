@@ -1,4 +1,4 @@
-//! What came of calls whose changes are stored.
+//! Receipts: results of calls whose changes are stored.
 
 use rusqlite::{Connection, params};
 use toolgate_engine::records::Receipt;
@@ -17,7 +17,7 @@ pub(crate) fn get(connection: &Connection, project: ProjectId, key: &str) -> Res
     })
 }
 
-/// Whether a receipt can be kept: `Exists` when it is there. Asked first, while nothing is changed.
+/// Checks that there is no such receipt, else `Exists`. Called first, before anything is changed.
 pub(crate) fn check(connection: &Connection, project: ProjectId, receipt: &Receipt) -> Result<(), Fault> {
     match get(connection, project, &receipt.key)? {
         Some(_) => Err(StoreError::Exists.into()),
@@ -28,7 +28,7 @@ pub(crate) fn check(connection: &Connection, project: ProjectId, receipt: &Recei
 const FORGET: &str = "DELETE FROM receipts WHERE time < ?1";
 const KEEP: &str = "INSERT INTO receipts (project, key, time, answer) VALUES (?1, ?2, ?3, ?4)";
 
-/// Keeps one, and forgets old ones.
+/// Stores a receipt, and deletes those past their retention.
 pub(crate) fn keep(connection: &Connection, project: ProjectId, receipt: &Receipt) -> Result<(), Fault> {
     change(connection, FORGET, [crate::receipts_kept_since(receipt.time).0])?;
     let row = params![

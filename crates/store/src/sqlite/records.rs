@@ -1,4 +1,4 @@
-//! What the gateway's own tools keep.
+//! Records of built-in tools.
 
 use async_trait::async_trait;
 use rusqlite::types::Value;
@@ -15,7 +15,7 @@ use super::column::{bounded, change, first, json, rows};
 use super::fault::Fault;
 use super::{READ_AT_ONCE, SqliteStore, receipts};
 
-/// Words of a search that are looked for.
+/// Most words of a query; further ones are ignored.
 const SEARCH_WORDS_MAX: usize = 32;
 
 #[async_trait]
@@ -72,10 +72,10 @@ impl Records for SqliteStore {
     }
 }
 
-/// A record whose bytes may have been left where they are.
+/// A record, perhaps without its data.
 pub(crate) struct Got {
     pub(crate) record: Record,
-    /// Whether it has more bytes than were asked for, and so came without.
+    /// Whether its data was omitted, because it is larger than requested.
     pub(crate) cut: bool,
 }
 
@@ -84,7 +84,7 @@ const GET: &str = "
         CASE WHEN length(data) <= ?5 THEN data END, coalesce(length(data) > ?5, 0)
     FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id = ?4";
 
-/// A record, with its bytes when these are no more than `bytes_max`.
+/// A record, with its data if that has no more than `bytes_max` bytes.
 pub(crate) fn get(
     connection: &Connection,
     set: RecordSet,
@@ -146,9 +146,9 @@ pub(crate) fn list_data(
     rows(connection, LIST_DATA, key, |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
-/// The first id that is listed, and the one before which the list ends.
+/// The first id of the page, and the first id after its prefix.
 fn range(listing: &Listing) -> (String, Value) {
-    // Nothing stands between an id and the same with a zero behind it.
+    // An id followed by a zero is its direct successor.
     let behind = listing.after.as_ref().map(|after| format!("{after}\0"));
     let from = behind.unwrap_or_default().max(listing.prefix.clone());
     let mut rest = listing.prefix.clone();
@@ -159,7 +159,7 @@ fn range(listing: &Listing) -> (String, Value) {
             return (from, rest.into());
         }
     }
-    // To SQLite every text is less than any bytes.
+    // SQLite sorts every text before any blob.
     (from, Value::Blob(Vec::new()))
 }
 
@@ -272,7 +272,7 @@ fn clear(connection: &Connection, set: RecordSet) -> Result<(), Fault> {
 
 const REMOVE_OWNED: &str = "DELETE FROM records WHERE project = ?1 AND owner = ?2 RETURNING number";
 
-/// Takes away all that somebody owns.
+/// Deletes all records of an owner.
 pub(crate) fn remove_owned(connection: &Connection, project: ProjectId, of: Owner) -> Result<(), Fault> {
     let key = params![project.to_bytes(), owner(of)];
     let numbers = rows(connection, REMOVE_OWNED, key, |row| Ok(row.get::<_, i64>(0)?))?;
@@ -301,8 +301,8 @@ pub(crate) fn find(
     wanted: &str,
     limit: usize,
 ) -> Result<Vec<Found>, Fault> {
-    // Quoted, so that nothing in them is taken for a command of the search.
-    let quoted: Vec<String> = spoken(wanted)
+    // Quoted, so that no word is parsed as an operator of the FTS query language.
+    let quoted: Vec<String> = query_words(wanted)
         .take(SEARCH_WORDS_MAX)
         .map(|word| format!("\"{word}\""))
         .collect();
@@ -368,9 +368,9 @@ fn record(row: &Row<'_>) -> Result<Record, Fault> {
     })
 }
 
-/// The words of a question as they were written. What a text is indexed by folds them too, in its own way: whoever
-/// folds them before finds nothing where the two differ.
-fn spoken(text: &str) -> impl Iterator<Item = &str> {
+/// The words of a query as written. The FTS tokenizer folds case and accents in its own way: folding them here first
+/// would find nothing where the two ways differ.
+fn query_words(text: &str) -> impl Iterator<Item = &str> {
     let is_accent = |c: char| matches!(c, '\u{300}'..='\u{36f}');
     let parts = text.split(move |c: char| !c.is_alphanumeric() && !is_accent(c));
     parts.filter(|word| word.contains(char::is_alphanumeric))

@@ -1,4 +1,4 @@
-//! The rows of runs: where each stands, who drives it, when it must be looked at again.
+//! The rows of runs: status, lease and wake-up time of each.
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, ToSql, params};
@@ -61,7 +61,7 @@ const CREATE: &str = "
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
     ON CONFLICT DO NOTHING";
 
-/// Makes the row of a run whose last event stands at `version`.
+/// Inserts the row of a run whose last event has the sequence number `version`.
 pub(crate) fn create(
     connection: &Connection,
     record: &RunRecord,
@@ -94,20 +94,20 @@ pub(crate) fn create(
     insert(connection, CREATE, row)
 }
 
-/// What an append that extends a run says of its row.
+/// Changes of a run's row by an append.
 pub(crate) struct Extension {
     pub(crate) id: RunId,
     pub(crate) space: SpaceId,
-    /// What the writer has read.
+    /// Version that the writer has read.
     pub(crate) seen: Seq,
     pub(crate) epoch: u64,
     pub(crate) status: Status,
     pub(crate) wake_at: Option<Time>,
     pub(crate) lease: LeaseWrite,
-    /// Place of the last event after it.
+    /// Sequence number of the run's last event afterwards.
     pub(crate) version: Seq,
     pub(crate) updated: Time,
-    /// What it adds.
+    /// Tokens that it adds.
     pub(crate) tokens: u64,
 }
 
@@ -120,14 +120,14 @@ macro_rules! extend {
         )
     };
 }
-// Three statements, because naming `node` costs an index update even when it keeps its value.
+// Three statements, because assigning `node` costs an index update even if its value stays the same.
 const EXTEND: &str = extend!("");
 const EXTEND_AND_RELEASE: &str = extend!(", node = NULL");
 const EXTEND_AND_TAKE: &str = extend!(", node = ?10, epoch = epoch + 1");
-// By itself for the same reason: a run ends once.
+// Separate for the same reason: a run ends once.
 const CLOSE: &str = "UPDATE runs SET open = 0 WHERE id = ?1";
 
-/// Moves a run on; `Conflict` unless the writer has read everything and holds the lease it claims to hold.
+/// Updates a run's row; `Conflict` unless the writer has read the newest version and holds the lease of its epoch.
 pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Fault> {
     let status = to.status.as_str();
     let version = to.version.0 as i64;
@@ -221,8 +221,8 @@ fn record(row: &Row<'_>) -> Result<RunRecord, Fault> {
 pub(crate) const OPEN: &str = "
     SELECT id, lane, agent = ?2 AND parent_run IS NULL FROM runs WHERE space = ?1 AND open = 1";
 
-/// The lane of a run that begins in a space. Refuses a second open one of its agent, unless a call starts it. Writes
-/// come one after the other, so what is found holds until the row is there.
+/// The lane of a run that begins in a space. Rejects a second open run of its agent, unless it is a child run. Writes
+/// are serial, so the result holds until the row is inserted.
 pub(crate) fn admit(connection: &Connection, record: &RunRecord) -> Result<u8, Fault> {
     let key = params![record.space.to_bytes(), record.agent.as_str()];
     let open = rows(connection, OPEN, key, |row| {
@@ -237,7 +237,7 @@ pub(crate) fn admit(connection: &Connection, record: &RunRecord) -> Result<u8, F
         && record.parent.is_none()
         && !record.status.is_final()
     {
-        // Whoever writes the same run again learns that it is there.
+        // Writing the same run again is `Exists`, not a conflict.
         let refusal = match get(connection, record.id)? {
             Some(_) => StoreError::Exists,
             None => StoreError::OpenRun(other),
@@ -260,7 +260,7 @@ fn open(connection: &Connection, space: SpaceId, agent: &AgentName) -> Result<Op
     )
 }
 
-// Two parts, so that a run without others below it is in no index of families.
+// Two queries, so that a run without child runs needs no entry in the index of run trees.
 pub(crate) const FAMILY: &str = "
     SELECT count(*), coalesce(sum(tokens), 0) + coalesce((SELECT tokens FROM runs WHERE id = ?1), 0)
     FROM runs WHERE root = ?1 AND parent_run IS NOT NULL";
@@ -275,7 +275,7 @@ pub(crate) fn family(connection: &Connection, root: RunId) -> Result<Family, Fau
     Ok(family.unwrap_or_default())
 }
 
-/// Refuses another run below `root` when there are `max`. Writes come one after the other, so the count holds.
+/// Rejects another run below `root` if there are `max`. Writes are serial, so the count holds.
 pub(crate) fn check_family(connection: &Connection, root: RunId, max: u32) -> Result<(), Fault> {
     match family(connection, root)?.descendants < max {
         true => Ok(()),
@@ -287,7 +287,7 @@ fn status(text: &str) -> Result<Status, Fault> {
     Status::parse(text).ok_or_else(|| StoreError::Corrupt(format!("a run in status {text:?}")).into())
 }
 
-/// Newest first: ids are made in the order of time.
+/// Newest first: ids sort by creation time.
 pub(crate) fn list(
     connection: &Connection,
     project: ProjectId,
@@ -308,7 +308,7 @@ pub(crate) fn list(
     rows(connection, &list_sql(filter), &values[..], record)
 }
 
-/// One statement per set of conditions, so that each finds its index.
+/// One statement per combination of conditions, so that each uses its index.
 pub(crate) fn list_sql(filter: &RunFilter) -> String {
     let conditions = [
         (filter.space.is_some(), " AND space = ?"),
@@ -327,7 +327,7 @@ pub(crate) fn list_sql(filter: &RunFilter) -> String {
     sql
 }
 
-/// That a run is not final, in the words of the indices that hold only such runs.
+/// Condition that a run is open, spelled exactly as in the partial indices: SQLite uses them only then.
 macro_rules! open {
     () => {
         "status <> 'completed' AND status <> 'failed' AND status <> 'cancelled'"

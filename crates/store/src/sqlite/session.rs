@@ -1,4 +1,4 @@
-//! The writer's side of the database: its connection, and what it remembers between transactions.
+//! The writer's connection, and its caches between transactions.
 
 use rusqlite::Connection;
 
@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::idempotency::{self, Answers};
 use super::log::Places;
 
-/// What a write works with.
+/// State that writes work on.
 pub(crate) struct Session {
     pub(crate) connection: Connection,
     pub(crate) places: Places,
@@ -14,7 +14,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Begins with what is stored; forgets old answers.
+    /// Opens a session on the stored state; deletes old idempotency records.
     pub(crate) fn new(connection: Connection) -> Result<Self, Fault> {
         if let Some(latest) = idempotency::latest(&connection)? {
             idempotency::forget(&connection, latest)?;
@@ -37,14 +37,14 @@ impl Session {
         self.connection.prepare_cached("COMMIT")?.execute([]).map(drop)
     }
 
-    /// Undoes the transaction, if one is open, and forgets what may have come from it.
+    /// Rolls back the transaction, if one is open, and clears the caches that it may have changed.
     pub(crate) fn roll_back(&mut self) {
         self.places.forget();
         if self.connection.is_autocommit() {
             return;
         }
         if let Err(error) = self.connection.execute("ROLLBACK", []) {
-            // The next BEGIN fails as well then, and its callers are told.
+            // The next BEGIN fails as well then, and its callers get the error.
             tracing::error!(%error, "a transaction could not be rolled back");
         }
     }

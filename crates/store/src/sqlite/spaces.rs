@@ -94,7 +94,7 @@ pub(crate) const OF_MEMBER: &str = "
     WHERE members.entity = ?1 AND members.space < ?2 AND spaces.project = ?4
     ORDER BY members.space DESC LIMIT ?3";
 
-/// Newest first: ids are made in the order of time.
+/// Newest first: ids sort by creation time.
 pub(crate) fn list(
     connection: &Connection,
     project: ProjectId,
@@ -102,7 +102,7 @@ pub(crate) fn list(
     before: Option<SpaceId>,
     limit: usize,
 ) -> Result<Vec<SpaceRecord>, Fault> {
-    // One byte longer than an id: after all of them.
+    // One byte longer than an id, so it sorts after all of them.
     const PAST_EVERY_ID: [u8; 17] = [0xff; 17];
     let before = before.map_or(PAST_EVERY_ID.to_vec(), |id| id.to_bytes().to_vec());
     let (project, limit) = (project.to_bytes(), bounded(limit));
@@ -118,7 +118,7 @@ pub(crate) fn list(
 
 const MEMBERS: &str = "SELECT entity FROM members WHERE space = ?1 ORDER BY position";
 
-// The row is read while its statement is open, so its members come from the same snapshot.
+// Members are read while the row's statement is open, so both come from the same snapshot.
 fn record(connection: &Connection, row: &Row<'_>) -> Result<SpaceRecord, Fault> {
     let id: [u8; 16] = row.get(0)?;
     Ok(SpaceRecord {

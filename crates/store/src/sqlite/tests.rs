@@ -1,4 +1,4 @@
-//! What can only be seen from inside: full disks, shared commits, query plans.
+//! Tests that need the store's internals: full disks, group commits, query plans.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -21,11 +21,11 @@ fn open(directory: &TempDir) -> Arc<SqliteStore> {
     Arc::new(SqliteStore::open(&path, SqliteOptions::default()).expect("the store opens"))
 }
 
-/// Leaves room for so many more pages.
+/// Limits the database to this many more pages.
 async fn room_for(store: &SqliteStore, pages: i64) {
     let limit = move |db: &Connection| {
         let used: i64 = db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
-        // The pragma answers with the limit, which is no rows to an update.
+        // The pragma returns the limit as a row, which `execute` would reject.
         let _: i64 = db.query_row(&format!("PRAGMA max_page_count = {}", used + pages), [], |row| {
             row.get(0)
         })?;
@@ -66,7 +66,7 @@ async fn a_full_disk_refuses_what_does_not_fit_and_nothing_of_it_is_stored() {
     assert_eq!(back.first, Seq::durable(4));
 }
 
-/// Holds the writer until the sender goes, so that everything sent meanwhile shares one commit.
+/// Blocks the writer until the sender is dropped, so that all writes sent meanwhile share one commit.
 async fn hold(store: &Arc<SqliteStore>) -> mpsc::Sender<()> {
     let (release, held) = mpsc::channel::<()>();
     let (begun, holding) = tokio::sync::oneshot::channel();
@@ -77,7 +77,7 @@ async fn hold(store: &Arc<SqliteStore>) -> mpsc::Sender<()> {
             if let Some(begun) = begun.take() {
                 begun.send(()).expect("the test waits");
             }
-            // An error is the release.
+            // A dropped sender is the release.
             let _ = held.recv();
             Ok(())
         };
@@ -179,7 +179,7 @@ async fn ten_thousand_paused_runs_are_passed_over() {
     assert!(steps < 50, "looking for the next moment took {steps} steps");
 }
 
-/// How many operations of SQLite's machine a query takes: its cost without its time.
+/// Number of VM operations that a query takes: its cost, independent of the machine's speed.
 fn steps_of(db: &Connection, sql: &str, params: impl rusqlite::Params) -> i32 {
     let mut statement = db.prepare(sql).expect("a statement");
     let mut rows = statement.query(params).expect("a query");

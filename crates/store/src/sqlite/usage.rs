@@ -1,4 +1,4 @@
-//! The figures of tools: one row for the calls of a day that ended the same way and took about as long.
+//! Usage counters of tools: one row for the calls of a day with the same outcome and latency class.
 
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::store::StoreError;

@@ -1,4 +1,4 @@
-//! One write, from the queue to its answer.
+//! One write, from the queue to its reply.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use super::fault::Fault;
 use super::log;
 use super::session::Session;
 
-/// What the writer does with a write, whatever it writes.
+/// A write, as the writer thread handles it.
 pub(crate) trait Work: Send {
-    /// Does it inside the transaction. Called again when the transaction was undone.
+    /// Writes inside the transaction. Called again if the transaction was rolled back.
     fn perform(&mut self, session: &mut Session) -> Result<(), Fault>;
-    /// What it added to the log. Called once, after the commit.
+    /// The entry that it appended to the log. Called once, after the commit.
     fn entry(&mut self) -> Option<Arc<Entry>> {
         None
     }
-    /// Tells whoever waits, if anyone still does.
-    fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
+    /// Sends the outcome to the caller, if it still waits.
+    fn reply(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 
-/// Where an answer goes.
+/// Channel to the waiting caller.
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// Adds to the log.
+/// An append to the log.
 pub(crate) struct AppendWork {
     append: Append,
-    /// The events as they are stored.
+    /// The events in their stored form.
     text: String,
     first: Seq,
     entry: Option<Arc<Entry>>,
@@ -71,15 +71,15 @@ impl Work for AppendWork {
         self.entry.clone()
     }
 
-    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
+    fn reply(self: Box<Self>, outcome: Result<(), StoreError>) {
         let Self { entry, reply, .. } = *self;
-        let answer = outcome.map(|()| entry.expect("a committed append has its entry"));
-        // Nobody waits any more: it is stored all the same.
-        let _ = reply.send(answer);
+        let result = outcome.map(|()| entry.expect("a committed append has its entry"));
+        // An error means that the caller went away; the write is stored all the same.
+        let _ = reply.send(result);
     }
 }
 
-/// Anything else.
+/// Any other write.
 pub(crate) struct OtherWork<F, T> {
     work: F,
     value: Option<T>,
@@ -106,10 +106,10 @@ where
         Ok(())
     }
 
-    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
+    fn reply(self: Box<Self>, outcome: Result<(), StoreError>) {
         let Self { value, reply, .. } = *self;
-        let answer = outcome.map(|()| value.expect("committed work has its value"));
-        // Nobody waits any more: it is stored all the same.
-        let _ = reply.send(answer);
+        let result = outcome.map(|()| value.expect("committed work has its value"));
+        // An error means that the caller went away; the write is stored all the same.
+        let _ = reply.send(result);
     }
 }

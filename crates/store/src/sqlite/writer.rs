@@ -1,5 +1,5 @@
-//! The one thread that writes. It takes what is waiting, commits it together, tells the listener, and only
-//! then answers: nobody hears of a write that is not on disk.
+//! The writer thread. It receives all waiting writes, commits them together (group commit), calls the listeners, and
+//! only then replies: no caller and no listener learns of a write that is not on disk.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::work::{AppendWork, OtherWork, Work};
 use crate::listeners::Listeners;
 use crate::text;
 
-/// The handle to the writing thread. Dropping it waits until what was accepted is done.
+/// Handle to the writer thread. Dropping it waits until all accepted writes are done.
 pub(crate) struct Writer {
     jobs: mpsc::Sender<Job>,
     // After `jobs`: the thread ends when the last sender is gone.
@@ -43,7 +43,7 @@ impl Writer {
             waiting,
             batch_max: options.batch_max,
             linger: options.linger,
-            company: false,
+            last_was_shared: false,
         };
         let thread = std::thread::Builder::new()
             .name("toolgate-writer".into())
@@ -55,14 +55,14 @@ impl Writer {
         })
     }
 
-    /// Stores events. Once accepted they are stored even when the caller goes away.
+    /// Appends events. Once accepted they are stored even if the caller goes away.
     pub(crate) async fn append(&self, append: Append) -> Result<Arc<Entry>, StoreError> {
         let text = text::write(&append.events);
         self.ask(|reply| Box::new(AppendWork::new(append, text, reply)))
             .await
     }
 
-    /// Does any other work in a transaction. `work` is called again when the transaction was undone.
+    /// Does any other write in a transaction. `work` is called again if the transaction was rolled back.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&Connection) -> Result<T, Fault> + Send + 'static,
@@ -77,15 +77,15 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let closed = |_| StoreError::Unavailable("the store is closed".into());
         self.jobs.send(Job::Work(work(reply))).await.map_err(closed)?;
-        // No answer: the writer panicked over this one, before or after its commit.
+        // No reply: the writer panicked in this batch, before or after its commit, so the outcome is unknown.
         answer.await.unwrap_or(Err(StoreError::Timeout))
     }
 
-    /// Finishes what was accepted, closes the database and gives the lock back.
+    /// Finishes accepted writes, closes the database and releases the lock.
     pub(crate) async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         if self.jobs.send(Job::Close(reply)).await.is_ok() {
-            // An error means that the thread is gone, which is what was asked for.
+            // An error means that the thread has ended, which is what was requested.
             let _ = closed.await;
         }
     }
@@ -99,13 +99,13 @@ fn serve(mut committer: Committer, lock: DataLock, mut queue: Queue) {
             match job {
                 Job::Work(work) => works.push(work),
                 Job::Close(reply) => {
-                    // What is in the queue already still comes out of it.
+                    // Writes that are in the queue already are still received.
                     queue.waiting.close();
                     closing.push(reply);
                 }
             }
         }
-        // A panic costs the works at hand their answers, never the ones to come.
+        // A panic costs only the writes of this batch their replies.
         if catch_unwind(AssertUnwindSafe(|| committer.commit(works))).is_err() {
             committer.session.roll_back();
         }
@@ -113,56 +113,56 @@ fn serve(mut committer: Committer, lock: DataLock, mut queue: Queue) {
     drop(committer);
     drop(lock);
     for reply in closing {
-        // Whoever asked has stopped waiting.
+        // An error means that the caller stopped waiting.
         let _ = reply.send(());
     }
 }
 
-/// What waits to be written.
+/// Queue of writes.
 struct Queue {
     waiting: mpsc::Receiver<Job>,
     batch_max: usize,
     linger: Duration,
     /// Whether the last batch held more than one job.
-    company: bool,
+    last_was_shared: bool,
 }
 
 impl Queue {
-    /// What to commit together; none when no more will come. While jobs come in company it waits a moment
-    /// for more, because a commit costs the same for one as for many; a job that comes alone goes at once.
+    /// The next batch; none if the queue is closed. While batches hold several writes it waits a moment
+    /// for more, because a commit costs the same for one as for many; a lone write is committed at once.
     fn next(&mut self) -> Option<Vec<Job>> {
         let mut jobs = Vec::new();
         if self.waiting.blocking_recv_many(&mut jobs, self.batch_max) == 0 {
             return None;
         }
-        if (self.company || jobs.len() > 1) && jobs.len() < self.batch_max && !self.linger.is_zero() {
+        if (self.last_was_shared || jobs.len() > 1) && jobs.len() < self.batch_max && !self.linger.is_zero() {
             std::thread::sleep(self.linger);
             let more = std::iter::from_fn(|| self.waiting.try_recv().ok());
             jobs.extend(more.take(self.batch_max - jobs.len()));
         }
-        self.company = jobs.len() > 1;
+        self.last_was_shared = jobs.len() > 1;
         Some(jobs)
     }
 }
 
-/// Turns works into commits.
+/// Commits batches of writes.
 struct Committer {
     session: Session,
     listeners: Listeners,
 }
 
-/// Why a transaction came to nothing.
+/// Why a transaction failed.
 enum Failure {
-    /// One of its works spoiled it.
+    /// One of its writes failed after it had changed something.
     Spoiled(StoreError),
-    /// It could not begin or commit.
+    /// It could not begin or commit; nothing is stored.
     Undone(String),
-    /// The disk failed during the commit: after a crash it may be found done.
+    /// The disk failed during the commit: after a restart it may turn out to be stored.
     Unknown(String),
 }
 
 impl Committer {
-    /// Commits the works together; when one of them spoils that, each by itself.
+    /// Commits the writes together; if one of them spoils the transaction, each by itself.
     fn commit(&mut self, mut works: Vec<Box<dyn Work>>) {
         let failure = match self.transact(&mut works) {
             Ok(outcomes) => return self.publish(works, outcomes),
@@ -175,25 +175,25 @@ impl Committer {
             }
             Failure::Spoiled(why) => {
                 if let Some(work) = works.pop() {
-                    work.answer(Err(why));
+                    work.reply(Err(why));
                 }
             }
             Failure::Undone(why) => {
                 tracing::error!(why, writes = works.len(), "a commit failed");
                 works
                     .into_iter()
-                    .for_each(|work| work.answer(Err(StoreError::Unavailable(why.clone()))));
+                    .for_each(|work| work.reply(Err(StoreError::Unavailable(why.clone()))));
             }
             Failure::Unknown(why) => {
                 tracing::error!(why, writes = works.len(), "the disk failed during a commit");
                 works
                     .into_iter()
-                    .for_each(|work| work.answer(Err(StoreError::Timeout)));
+                    .for_each(|work| work.reply(Err(StoreError::Timeout)));
             }
         }
     }
 
-    /// One transaction. A work that refuses before it changes anything leaves the others alone.
+    /// Runs one transaction. A write that is rejected before it changes anything does not affect the others.
     fn transact(&mut self, works: &mut [Box<dyn Work>]) -> Result<Vec<Result<(), StoreError>>, Failure> {
         let started = Instant::now();
         self.session
@@ -205,7 +205,7 @@ impl Committer {
             let outcome = match work.perform(&mut self.session) {
                 Ok(()) => Ok(()),
                 Err(Fault::Refused(why)) if self.session.connection.total_changes() == changes => Err(why),
-                Err(fault) => return Err(Failure::Spoiled(fault.told())),
+                Err(fault) => return Err(Failure::Spoiled(fault.into_store_error())),
             };
             outcomes.push(outcome);
         }
@@ -220,7 +220,7 @@ impl Committer {
         Ok(outcomes)
     }
 
-    /// Tells the listener of the batch, then every caller of its part.
+    /// Passes the batch to the listeners, then replies to every caller.
     fn publish(&self, mut works: Vec<Box<dyn Work>>, outcomes: Vec<Result<(), StoreError>>) {
         let stored = works
             .iter_mut()
@@ -231,18 +231,18 @@ impl Committer {
         works
             .into_iter()
             .zip(outcomes)
-            .for_each(|(work, outcome)| work.answer(outcome));
+            .for_each(|(work, outcome)| work.reply(outcome));
     }
 }
 
-/// A thread that is waited for, except by itself: the last handle may go with what the thread drops.
+/// Joins a thread on drop, except from itself: the thread may drop the last handle.
 struct Joined(Option<JoinHandle<()>>);
 
 impl Drop for Joined {
     fn drop(&mut self) {
         let Some(thread) = self.0.take() else { return };
         if thread.thread().id() != std::thread::current().id() {
-            // Its panics are caught and answered where they happen.
+            // Its panics are caught where they happen.
             let _ = thread.join();
         }
     }

@@ -210,7 +210,7 @@ async fn only_the_owner_may_read_the_files() {
 
 const DATABASE: &str = "TOOLGATE_TEST_DATABASE";
 
-/// Not a test by itself: what the next test starts as a process of its own.
+/// No test by itself: the next test starts it as a separate process.
 #[tokio::test]
 async fn writes_until_killed_when_asked() {
     let Some(path) = std::env::var_os(DATABASE) else {
@@ -240,7 +240,7 @@ async fn a_killed_process_gives_up_its_lock_and_loses_nothing_it_acknowledged() 
     let mut acknowledged = 0;
     let mut read_until = |enough: usize| {
         for line in lines.by_ref().map_while(Result::ok) {
-            // The test's own name may stand before the first line.
+            // The test harness may print the test's name before the first line.
             if let Some((_, n)) = line.split_once("stored ") {
                 acknowledged = n.parse().expect("a number");
             }

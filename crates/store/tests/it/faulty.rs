@@ -7,7 +7,7 @@ use toolgate_testkit::store_conformance::samples::{EVERYTHING, say, space};
 
 const CALLS: usize = 1000;
 
-/// What each of many appends was told, and how many were stored.
+/// Result of each of many appends, and how many of them are stored.
 async fn outcomes(seed: u64, per_mille: u32) -> (Vec<&'static str>, usize) {
     let inner = Arc::new(MemoryStore::new());
     let store = FaultyStore::new(inner.clone(), seed, per_mille);

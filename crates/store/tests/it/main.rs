@@ -1,4 +1,4 @@
-//! What the stores promise, through their front door.
+//! Tests of the stores through their public API.
 
 mod conformance;
 mod durability;

@@ -1,4 +1,4 @@
-//! The SQLite store against the memory store: any sequence of calls gets the same answers.
+//! Model test of the SQLite store against the memory store: any sequence of calls gets the same results.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use toolgate_testkit::store_conformance::samples::{
 
 use crate::scratch::Scratch;
 
-/// One call. Numbers name things; there are few of each, so that calls meet.
+/// One call. Ids are small numbers, so that calls often concern the same thing.
 #[derive(Debug, Clone)]
 enum Call {
     Say {
@@ -39,11 +39,11 @@ enum Call {
     Extend {
         run: u64,
         behind: bool,
-        /// Wrong by so much.
+        /// Offset from the right value.
         off: u64,
         status: Status,
         wake_at: Option<i64>,
-        /// Release, take or keep.
+        /// Change of the lease: release, take or keep.
         lease: u8,
         /// Changes the wake-ups of this run.
         wakes: (u64, i32),
@@ -108,7 +108,7 @@ enum Call {
         now: i64,
     },
     Range {
-        /// Of a run, or of a space.
+        /// Whether the log of a run or of a space is read.
         of_run: bool,
         of: u64,
         after: u64,
@@ -178,7 +178,7 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Makes a call and puts what came of it into words.
+/// Makes a call and formats its result.
 async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String {
     macro_rules! words {
         ($call:expr) => {
@@ -309,7 +309,7 @@ async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String 
         }
         Call::RemoveKey { key: id, project: of } => words!(store.remove_key(project(of), key(id))),
         Call::Claimable { now } => {
-            // In no order.
+            // The order is not specified.
             let mut claimable = store.claimable(Time(now), usize::MAX).await.expect("read");
             claimable.sort_unstable();
             format!("{claimable:?}")
@@ -323,7 +323,7 @@ async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String 
             limit,
             bytes,
         } => {
-            // Between two durable places now and then.
+            // Sometimes a transient number between two durable ones.
             let place = |halves: u64| Seq(halves * Seq::STRIDE / 2);
             let range = LogRange {
                 after: place(after),
@@ -402,7 +402,7 @@ fn agent(n: u64) -> AgentName {
     format!("agent_{n}").parse().expect("a name")
 }
 
-/// Everything a store knows, in words.
+/// Formats all that a store holds.
 async fn everything(store: &dyn Store) -> Vec<String> {
     let all = RunFilter {
         limit: usize::MAX,

@@ -224,7 +224,7 @@ on_every_store! {
         assert_eq!(records.find_records(own, "secret", 10).await.unwrap(), []);
         assert_eq!(ids(records, RecordSet { kind: "other", ..own }).await, [""; 0]);
         assert_eq!(ids(records, mine()).await, ["a"]);
-        // What a run keeps that outlived it is not for the next of its name.
+        // Records that a surviving run stores are not visible to the next agent of that name.
         records.change_records(own, vec![], vec![note("a", "late")], Time(2)).await.unwrap();
         records.put_agent(project, &cook, json!({}).into(), Time(3)).await.unwrap();
         assert_eq!(ids(records, own).await, [""; 0]);

@@ -1,4 +1,4 @@
-//! Databases that go away with the test.
+//! Databases that are deleted with the test.
 
 use std::path::PathBuf;
 

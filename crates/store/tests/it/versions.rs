@@ -1,5 +1,5 @@
-//! Databases of every version so far, as SQL dumps in `tests/fixtures/sqlite`. They open, are brought to this
-//! version, and hold what they held.
+//! Databases of every version so far, as SQL dumps in `tests/fixtures/sqlite`. They open, are migrated to this
+//! version, and keep their content.
 //!
 //! After adding a migration, run these tests once with `TOOLGATE_WRITE_FIXTURES=1` to keep a database of the
 //! new version; never write over an older one.
@@ -33,7 +33,7 @@ fn migrations() -> usize {
     std::fs::read_dir(directory).expect("the migrations").count()
 }
 
-/// Something in every table.
+/// Fills every table.
 async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
     let agent = "cook".parse().expect("a name");
     store.put_project(project_record(project(1), "main")).await?;
@@ -116,7 +116,7 @@ fn record_set() -> RecordSet {
     }
 }
 
-/// That what `fill` wrote is there and works.
+/// Checks that everything `fill` wrote is there and works.
 async fn verify(store: &SqliteStore, version: usize) -> Result<(), StoreError> {
     let agent = "cook".parse().expect("a name");
     assert_eq!(
@@ -160,7 +160,7 @@ async fn verify(store: &SqliteStore, version: usize) -> Result<(), StoreError> {
     let used = store.usage(project(1), "search", Day(0)).await?;
     // Tools are counted since version 2.
     assert_eq!(used.len(), usize::from(version >= 2));
-    // The gateway's own tools keep records since version 3.
+    // Built-in tools store records since version 3.
     let kept = store.record(record_set(), "kept").await?;
     assert_eq!(
         kept.and_then(|record| record.data),
@@ -327,7 +327,7 @@ async fn a_file_that_is_no_database_is_refused() {
     assert!(matches!(opened, Err(StoreError::Corrupt(_))));
 }
 
-/// Why a database does not open after this change.
+/// The error on opening a database after this change.
 async fn refusal(change: &str) -> String {
     let scratch = Scratch::new();
     scratch.open().close().await;
@@ -350,13 +350,13 @@ fn load(path: &Path, sql: &str) {
         .expect("the dump loads");
 }
 
-/// The database as statements that make it again.
+/// Dumps a database as SQL statements that restore it.
 fn dump(path: &Path) -> rusqlite::Result<String> {
     let database = Connection::open(path)?;
     let texts = |sql: &str| -> rusqlite::Result<Vec<String>> {
         database.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
     };
-    // The tables behind a virtual one are made and filled by it.
+    // The shadow tables of a virtual table are created and filled by it.
     let tables = "FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')
         AND name NOT LIKE 'sqlite_%' ORDER BY name";
     let mut statements = texts(&format!(

@@ -1,4 +1,4 @@
-//! Many at once: one order, one winner, nothing lost.
+//! Concurrent calls: one order, one winner, no lost writes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ checks![
 ];
 
 const WRITERS: u64 = 64;
-/// Runs `work` for every writer at once and gives what each gave.
+/// Runs `work` for all writers concurrently and returns their results.
 async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     work: impl Fn(u64) -> F,
 ) -> Vec<T> {
@@ -183,7 +183,7 @@ async fn of_many_nodes_one_claims(store: Arc<dyn Store>) {
 async fn a_write_outlives_its_caller(store: Arc<dyn Store>) {
     {
         let mut given_up = store.append(say(space(1), "first"));
-        // Asks once, then goes away.
+        // Polls once, then drops the future.
         let once = std::future::poll_fn(|context| std::task::Poll::Ready(given_up.as_mut().poll(context)));
         let _ = once.await;
     }

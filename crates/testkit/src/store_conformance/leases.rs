@@ -1,4 +1,4 @@
-//! Who drives a run, and that nobody else can write as if they did.
+//! Leases: which node drives a run, and fencing of all others.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ async fn epoch(store: &Arc<dyn Store>, id: RunId, by: u64, now: i64) -> Option<u
     Some(claimed.epoch)
 }
 
-/// Who holds a run, and how often it changed hands.
+/// Lease holder and epoch of a run.
 async fn lease(store: &Arc<dyn Store>, id: RunId) -> (Option<NodeId>, u64) {
     let record = store.run(id).await.stored().expect("the run");
     (record.node, record.epoch)
@@ -215,7 +215,7 @@ async fn an_append_may_take_the_lease(store: Arc<dyn Store>) {
         .await
         .stored();
     assert_eq!(lease(&store, run(1)).await, (Some(node(1)), 1));
-    // A second one that has read the same epoch is too late, whatever else it has read.
+    // A second writer of the same epoch is too late, whichever version it has read.
     let late = store
         .append(extend_as(&record, entry.last(), 0, LeaseWrite::Take(node(2))))
         .await;

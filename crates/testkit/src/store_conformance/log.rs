@@ -1,4 +1,4 @@
-//! The log: places, ranges, and that what comes out is what went in.
+//! The log: sequence numbers, ranges, and round trips.
 
 use std::sync::Arc;
 
@@ -134,7 +134,7 @@ async fn a_run_log_holds_that_run_alone(store: Arc<dyn Store>) {
     );
 }
 
-/// Three entries: places 1 to 3, 4, and 5 to 6.
+/// Three entries: sequence numbers 1 to 3, 4, and 5 to 6.
 async fn three_entries(store: &Arc<dyn Store>) {
     for words in [&["a", "b", "c"][..], &["d"], &["e", "f"]] {
         let mut append = say(space(1), "");

@@ -1,4 +1,4 @@
-//! Spaces, entities, agents, projects, keys, answers.
+//! Spaces, entities, agents, projects, keys, idempotency records.
 
 use std::sync::Arc;
 use std::time::Duration;

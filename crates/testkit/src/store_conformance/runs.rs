@@ -1,4 +1,4 @@
-//! The rows of runs: how they begin, move on, and are listed.
+//! The rows of runs: creation, updates, lists.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ checks![
     runs_are_listed_newest_first_in_pages,
     a_list_keeps_to_its_filter,
     a_list_keeps_to_its_project,
-    a_family_is_counted_with_what_it_used,
-    a_family_grows_no_larger_than_it_may,
+    a_run_tree_is_counted_with_its_tokens,
+    a_run_tree_has_no_more_descendants_than_its_limit,
     definitions_are_stored_with_the_run_that_begins_with_them,
 ];
 
@@ -143,7 +143,7 @@ async fn an_extension_moves_the_row(store: Arc<dyn Store>) {
 async fn an_extension_needs_the_version_it_has_read(store: Arc<dyn Store>) {
     let record = run_record(run(1), space(1));
     let begun = store.append(create(record.clone())).await.stored();
-    // The space moves on without the run: that is no news for the run.
+    // An append to the space alone does not change the run's version.
     store.append(say(space(1), "by the way")).await.stored();
     let moved = store.append(extend(&record, begun.last())).await.stored();
     for stale in [begun.last(), Seq(0), Seq(moved.last().0 + 1), Seq::durable(9)] {
@@ -170,7 +170,7 @@ async fn an_extension_needs_its_run_in_its_space(store: Arc<dyn Store>) {
     );
 }
 
-/// Ends a run that nobody has extended.
+/// Ends a run that has only its first entry.
 async fn end(store: &Arc<dyn Store>, record: &RunRecord) {
     let version = store.run(record.id).await.stored().expect("the run").version;
     let mut append = extend(record, version);
@@ -193,7 +193,7 @@ async fn a_final_run_takes_no_more_events(store: Arc<dyn Store>) {
     assert_eq!(store.run(run(1)).await.stored(), Some(ended));
 }
 
-/// A run of the cook.
+/// A run of the agent `cook`.
 fn cooks(n: u64, at: u64) -> RunRecord {
     RunRecord {
         agent: "cook".parse().expect("a name"),
@@ -206,7 +206,7 @@ async fn an_agent_has_one_open_run_per_space(store: Arc<dyn Store>) {
     refused!(store.append(create(cooks(2, 1))).await, StoreError::OpenRun(open) if open == run(1));
     assert_eq!(store.run(run(2)).await.stored(), None);
     refused!(store.append(create(cooks(1, 1))).await, StoreError::Exists);
-    // Another agent, another space, a run that a call started, and one that is over.
+    // Another agent, another space, a child run, and a finished run.
     store.append(create(run_record(run(3), space(1)))).await.stored();
     store.append(create(cooks(4, 2))).await.stored();
     let parent = Some(CallId {
@@ -401,7 +401,7 @@ async fn a_list_keeps_to_its_project(store: Arc<dyn Store>) {
     assert_eq!(store.runs(project(3), ALL).await.stored(), []);
 }
 
-/// A run below `root`, which stands at the top.
+/// A child run in the run tree of `root`.
 fn below(root: u64, n: u64) -> RunRecord {
     RunRecord {
         root: run(root),
@@ -418,7 +418,7 @@ fn step(tokens: u64) -> Event {
     event(json!({ "type": "step-finish", "step": 1, "reason": "stop", "usage": usage }))
 }
 
-async fn a_family_is_counted_with_what_it_used(store: Arc<dyn Store>) {
+async fn a_run_tree_is_counted_with_its_tokens(store: Arc<dyn Store>) {
     assert_eq!(store.family(run(1)).await.stored(), Family::default());
     let top = run_record(run(1), space(1));
     let begun = store.append(create(top.clone())).await.stored();
@@ -428,7 +428,7 @@ async fn a_family_is_counted_with_what_it_used(store: Arc<dyn Store>) {
     let mut child = create(below(1, 2));
     child.events.push(step(4));
     store.append(child).await.stored();
-    // Somebody else's.
+    // Of another run tree.
     store.append(create(below(9, 3))).await.stored();
     let family = Family {
         descendants: 1,
@@ -437,7 +437,7 @@ async fn a_family_is_counted_with_what_it_used(store: Arc<dyn Store>) {
     assert_eq!(store.family(run(1)).await.stored(), family);
 }
 
-async fn a_family_grows_no_larger_than_it_may(store: Arc<dyn Store>) {
+async fn a_run_tree_has_no_more_descendants_than_its_limit(store: Arc<dyn Store>) {
     store.append(create(run_record(run(1), space(1)))).await.stored();
     let child = |n| {
         let mut append = create(below(1, n));

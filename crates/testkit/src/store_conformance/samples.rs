@@ -48,7 +48,7 @@ pub fn key(n: u64) -> KeyId {
     KeyId::from_bytes(bytes(n))
 }
 
-/// An event as it is stored.
+/// A durable event.
 pub fn event(stored: Value) -> Event {
     let raw = to_raw_value(&stored).expect("JSON prints as JSON");
     Event::read(&raw).expect("a stored event")
@@ -59,7 +59,7 @@ pub fn text(words: &str) -> Event {
     event(json!({"type": "text-end", "id": "1", "text": words}))
 }
 
-/// A row of project 1 that nobody drives: `queued`, made at time 1, of an agent that has no other run.
+/// A row of project 1 without a lease: `queued`, created at time 1, of an agent that has no other run.
 pub fn run_record(id: RunId, space: SpaceId) -> RunRecord {
     RunRecord {
         id,
@@ -96,7 +96,7 @@ pub fn space_record(id: SpaceId) -> SpaceRecord {
     }
 }
 
-/// A person of project 1.
+/// A user of project 1.
 pub fn entity_record(id: EntityId, subject: &str) -> EntityRecord {
     EntityRecord {
         id,
@@ -121,7 +121,7 @@ pub fn project_record(id: ProjectId, name: &str) -> ProjectRecord {
     }
 }
 
-/// A secret key of project 1 whose hash is `hash` all over.
+/// A secret key of project 1 whose hash consists of `hash` bytes.
 pub fn key_record(id: KeyId, hash: u8) -> KeyRecord {
     KeyRecord {
         id,
@@ -134,7 +134,7 @@ pub fn key_record(id: KeyId, hash: u8) -> KeyRecord {
     }
 }
 
-/// An answer of project 1, given at time 1.
+/// An idempotency record of project 1, of time 1.
 pub fn answer(key: &str) -> IdempotencyRecord {
     IdempotencyRecord {
         project: project(1),
@@ -145,7 +145,7 @@ pub fn answer(key: &str) -> IdempotencyRecord {
     }
 }
 
-/// Words that belong to no run.
+/// An append of a message that belongs to no run.
 pub fn say(space: SpaceId, words: &str) -> Append {
     Append {
         space,
@@ -176,7 +176,7 @@ pub fn create(record: RunRecord) -> Append {
     }
 }
 
-/// One more event of a run by a writer that has read up to `version`; nothing else changes: the run is
+/// An append of one event to a run by a writer that has read up to `version`; nothing else changes: the run is
 /// `running` and keeps its lease.
 pub fn extend(record: &RunRecord, version: Seq) -> Append {
     Append {

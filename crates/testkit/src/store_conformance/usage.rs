@@ -1,4 +1,4 @@
-//! The figures of tools.
+//! Usage counters of tools.
 
 use std::sync::Arc;
 use std::time::Duration;
