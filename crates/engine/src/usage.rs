@@ -35,7 +35,7 @@ impl Day {
 /// A finished call of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolUse {
-    /// Agent of the run.
+    /// Project that owns the run.
     pub project: ProjectId,
     /// Name of the tool, as the model used it.
     pub tool: Arc<str>,

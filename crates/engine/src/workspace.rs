@@ -28,7 +28,7 @@ const BEFORE_FILES: &str = "\u{1f}";
 /// Limits of one space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkspaceLimits {
-    /// Number of files.
+    /// Most files.
     pub files_max: u64,
     /// Most bytes of one file.
     pub file_bytes_max: usize,
@@ -81,7 +81,7 @@ pub struct FileInfo {
 pub struct File {
     /// Metadata.
     pub info: FileInfo,
-    /// Media type.
+    /// Content.
     pub data: Vec<u8>,
 }
 

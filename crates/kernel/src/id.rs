@@ -1,4 +1,4 @@
-//! Ids: one type each, printed with its prefix, so that one pasted into the wrong field is refused
+//! Ids: one type each, printed with its prefix, so that one pasted into the wrong field is rejected
 //! rather than looked up.
 
 use std::fmt;
@@ -7,13 +7,13 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use uuid::Uuid;
 
-/// An id that does not read as one of the kind that was asked for.
+/// A text that is no id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{seen:?} is not an id of the form {expected}")]
 pub struct BadId {
-    /// What was given.
+    /// The text that was given, shortened.
     pub seen: String,
-    /// The form that would have been right.
+    /// Example of a valid id.
     pub expected: &'static str,
 }
 
@@ -74,15 +74,15 @@ macro_rules! id {
         pub struct $name(u128);
 
         impl $name {
-            /// From 128 bits; a caller that wants a fresh one gives a new UUID (version 7: sortable by time).
+            /// Makes an id of 128 bits; for a new id pass a UUID of version 7, which sorts by time.
             pub fn new(id: Uuid) -> Self {
                 Self(id.as_u128())
             }
-            /// The 128 bits, as the store keeps them.
+            /// The 128 bits, in their stored form.
             pub fn to_bytes(self) -> [u8; 16] {
                 self.0.to_be_bytes()
             }
-            /// Back from the store.
+            /// Reads the stored form.
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(u128::from_be_bytes(bytes))
             }
@@ -111,11 +111,11 @@ id!(
     ProjectId, "proj_"
 );
 id!(
-    /// A lasting participant.
+    /// A user or agent, in all its spaces.
     EntityId, "ent_"
 );
 id!(
-    /// A shared conversation.
+    /// A conversation between users and agents.
     SpaceId, "space_"
 );
 id!(
@@ -140,7 +140,7 @@ macro_rules! numbered {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name {
-            /// The run it belongs to; reading it off the id saves a look-up table.
+            /// The run it belongs to, which is part of the id: no lookup is needed.
             pub run: RunId,
             /// Its number in the run, counted from 0.
             pub number: u32,
@@ -176,26 +176,26 @@ numbered!(
     CallId, "call_"
 );
 numbered!(
-    /// A question to a person: may this call run? Carries the number of its call.
+    /// A request for a person's approval of a call. Carries the number of its call.
     ApprovalId, "appr_"
 );
 
 impl CallId {
-    /// The question whether this call may run.
+    /// The approval request of this call.
     pub fn approval(self) -> ApprovalId {
         let Self { run, number } = self;
         ApprovalId { run, number }
     }
 }
 impl ApprovalId {
-    /// The call that the question is about.
+    /// The call that the approval is for.
     pub fn call(self) -> CallId {
         let Self { run, number } = self;
         CallId { run, number }
     }
 }
 
-/// What an error message may quote of a text that somebody sent.
+/// Shortens a client's text for use in an error message.
 fn shorten(text: &str) -> String {
     const QUOTED_CHARS_MAX: usize = 64;
     text.chars().take(QUOTED_CHARS_MAX).collect()

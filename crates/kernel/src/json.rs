@@ -8,13 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A JSON value kept as the text it came in. Cheap to clone. What comes in from outside is known to read back
-/// as a tree: a text that nests too deep, or holds a number or a character that nothing can hold, is refused.
+/// A JSON value kept as its original text. Cheap to clone. Input from outside is guaranteed to parse
+/// as a tree: a text that nests too deep, or holds a number or character that cannot be represented, is rejected.
 #[derive(Clone)]
 pub struct Json(Arc<RawValue>);
 
 impl Json {
-    /// Keeps `text` if it is one JSON value.
+    /// Wraps `text` if it is one JSON value.
     pub fn parse(text: String) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text)?.try_into()
     }
@@ -22,11 +22,11 @@ impl Json {
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
-    /// The value as a tree, for code that must look inside.
+    /// Parses the value into a tree, for code that must look inside.
     pub fn to_value(&self) -> Value {
         serde_json::from_str(self.as_str()).expect("a raw value is JSON")
     }
-    /// Reads the value into a type.
+    /// Parses the value into a type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.as_str())
     }
@@ -62,7 +62,7 @@ impl TryFrom<Box<RawValue>> for Json {
     }
 }
 
-/// Equal as values: spacing and the order of members do not matter.
+/// Equal as values: whitespace and the order of members do not matter.
 impl PartialEq for Json {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str() || self.to_value() == other.to_value()
@@ -86,10 +86,10 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Deepest value that is read from text; one made by hand may be deeper.
+/// Deepest nesting of a parsed value; one built in code may be deeper.
 pub(crate) const DEPTH_MAX: usize = 127;
 
-/// Whether `value` has more than `levels` levels of arrays and objects. Looks no deeper than that.
+/// Whether `value` has more than `levels` levels of arrays and objects. Recurses no deeper than that.
 pub(crate) fn deeper_than(value: &Value, levels: usize) -> bool {
     let deeper = |inner: &Value| deeper_than(inner, levels - 1);
     match value {
@@ -99,7 +99,7 @@ pub(crate) fn deeper_than(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Reads like a tree and keeps nothing. Raw JSON is only skipped over, so it may hold what no tree can:
+/// Parses like a tree and keeps nothing. `RawValue` only skips over the text, so it may hold what no tree can:
 /// `1e999`, half a surrogate pair, a million brackets.
 struct Readable;
 

@@ -1,5 +1,5 @@
-//! A JSON object that a person wrote, read member by member; what is wrong is noted and reading goes on.
-//! `null` is as good as absent.
+//! Reads a JSON object that a person wrote member by member, and collects all problems on the way.
+//! `null` counts as absent.
 
 use std::ops::RangeInclusive;
 
@@ -7,23 +7,23 @@ use serde_json::{Map, Value};
 
 use crate::problem::{Problems, kind, member, preview, shown};
 
-/// Longest name that is compared with the known ones to guess what was meant.
+/// Longest name for which a known one is suggested.
 const GUESS_CHARS_MAX: usize = 32;
 /// Longest name of a tool or an agent that is looked at.
 const NAME_CHARS_MAX: usize = 256;
 
-/// An object, where it stands in what the author wrote, and what is wrong so far.
+/// An object, its position in the author's document, and the problems so far.
 #[derive(Clone)]
 pub struct Members<'v> {
     map: &'v Map<String, Value>,
     usual: Option<&'v Map<String, Value>>,
     pointer: String,
-    /// Where problems go.
+    /// List that problems are added to.
     pub problems: &'v Problems,
 }
 
 impl<'v> Members<'v> {
-    /// Opens `value` if it is an object, and notes every member that is not `known`.
+    /// Opens `value` if it is an object, and reports every member that is not `known`.
     pub fn open(value: &'v Value, pointer: &str, known: &[&str], problems: &'v Problems) -> Option<Self> {
         let Value::Object(map) = value else {
             problems.add(pointer, format!("expected an object, got {}", kind(value)));
@@ -49,17 +49,17 @@ impl<'v> Members<'v> {
         Some(members)
     }
 
-    /// Where a member stands.
+    /// JSON pointer to a member.
     pub fn at(&self, name: &str) -> String {
         member(&self.pointer, name)
     }
 
-    /// Notes what is wrong with a member.
+    /// Reports a problem of a member.
     pub fn wrong(&self, name: &str, message: impl Into<String>) {
         self.problems.add(self.at(name), message);
     }
 
-    /// Notes what is wrong with the whole, as when a member is not there.
+    /// Reports a problem of the object, such as a missing member.
     pub fn lacks(&self, message: impl Into<String>) {
         self.problems.add(&self.pointer, message);
     }
@@ -225,7 +225,7 @@ fn text<'v>(value: &'v Value, pointer: &str, chars_max: usize, problems: &Proble
     Some(text)
 }
 
-/// The known name that `name` is most likely a slip of.
+/// The known name that `name` is most likely a typo of.
 fn guess<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     if name.chars().count() > GUESS_CHARS_MAX {
         return None;
@@ -238,7 +238,7 @@ fn guess<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     (slips <= 2 && slips * 2 < nearest.chars().count()).then_some(nearest)
 }
 
-/// How many letters must change, come or go to make one word the other.
+/// Edit distance (Levenshtein).
 fn slips(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Longest name of a tool or an agent.
 pub const NAME_CHARS_MAX: usize = 64;
 
-/// A name that breaks the rule.
+/// A name that is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a name; use 1 to 64 of A-Z a-z 0-9 _ -, starting with a letter or _, as in \"search_orders\""

@@ -1,4 +1,4 @@
-//! What is wrong with something a person wrote, said so that they can act on it.
+//! Validation problems, phrased so that their author can act on them.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -6,10 +6,10 @@ use std::cell::RefCell;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Longest pointer that is told whole.
+/// Longest pointer that is reported in full.
 const POINTER_BYTES_MAX: usize = 1_024;
 
-/// One thing wrong, and where.
+/// A problem and its position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// JSON pointer (RFC 6901) to the value at fault; empty for the whole document.
@@ -19,7 +19,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem at `pointer`, which is cut when somebody's names make it too long to repeat.
+    /// A problem at `pointer`, which is shortened if the author's names make it too long.
     pub fn new(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         let mut pointer = pointer.into();
         if pointer.len() > POINTER_BYTES_MAX {
@@ -33,15 +33,15 @@ impl Problem {
     }
 }
 
-/// Most problems that one answer lists.
+/// Most problems that are listed.
 pub const PROBLEMS_MAX: usize = 100;
 
-/// Problems as they are found, so that a person learns of all of them at once.
+/// Collector of problems, so that the author learns of all of them at once.
 #[derive(Debug, Default)]
 pub struct Problems(RefCell<Vec<Problem>>);
 
 impl Problems {
-    /// Notes one; beyond [`PROBLEMS_MAX`] it only notes that there are more.
+    /// Adds a problem; beyond [`PROBLEMS_MAX`] only a note that there are more.
     pub fn add(&self, pointer: impl Into<String>, message: impl Into<String>) {
         let mut list = self.0.borrow_mut();
         match list.len() {
@@ -50,25 +50,25 @@ impl Problems {
             _ => {}
         }
     }
-    /// Notes several.
+    /// Adds several problems.
     pub fn extend(&self, problems: Vec<Problem>) {
         for problem in problems {
             self.add(problem.pointer, problem.message);
         }
     }
-    /// The value, or else its problems are noted.
+    /// The value, or none after adding its problems.
     pub fn take<T>(&self, result: Result<T, Vec<Problem>>) -> Option<T> {
         result.map_err(|problems| self.extend(problems)).ok()
     }
-    /// Whether something was found at exactly this place.
+    /// Whether there is a problem at exactly this pointer.
     pub fn has(&self, pointer: &str) -> bool {
         self.0.borrow().iter().any(|problem| problem.pointer == pointer)
     }
-    /// Whether nothing was found.
+    /// Whether there are no problems.
     pub fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
-    /// `value` when nothing was found. What has no value must have been noted.
+    /// `value` if there are no problems. A missing value must have a problem.
     pub fn or<T>(self, value: Option<T>) -> Result<T, Vec<Problem>> {
         match (value, self.0.into_inner()) {
             (Some(value), problems) if problems.is_empty() => Ok(value),
@@ -80,15 +80,15 @@ impl Problems {
     }
 }
 
-/// `pointer` extended by one member, escaped as RFC 6901 says.
+/// `pointer` extended by one member, escaped as in RFC 6901.
 pub fn member(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Longest piece of somebody's text that a message repeats.
+/// Most characters of a client's text that a message quotes.
 const PREVIEW_CHARS_MAX: usize = 64;
 
-/// `text`, cut when it is long.
+/// `text`, shortened if it is long.
 pub(crate) fn cut(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(PREVIEW_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
@@ -96,12 +96,12 @@ pub(crate) fn cut(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `text` in quotes, cut when it is long: what a message shows of what was seen.
+/// `text` in quotes, shortened if it is long, for use in a message.
 pub fn preview(text: &str) -> String {
     format!("{:?}", cut(text))
 }
 
-/// What kind of value it is, with its article.
+/// The JSON type of a value, with its article.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -113,7 +113,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A value as a message shows it.
+/// A value for use in a message.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => preview(text),

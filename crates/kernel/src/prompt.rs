@@ -1,4 +1,4 @@
-//! What a model is asked, in a form that no vendor owns.
+//! A conversation as a model sees it, independent of vendors.
 
 use std::sync::Arc;
 
@@ -12,59 +12,59 @@ use crate::name::ToolName;
 /// One turn of the conversation, as a model sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Turn {
-    /// Somebody spoke.
+    /// Message of a user or another agent.
     User(Vec<Part>),
-    /// The model spoke. Its calls are followed by their results in the next turn.
+    /// Reply of the model. Its calls are followed by their results in the next turn.
     Assistant(Vec<Said>),
     /// The results of the calls of the turn before, in call order.
     Results(Vec<CallResult>),
 }
 
-/// A piece of what the model said.
+/// A part of the model's reply.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
-    /// Words.
+    /// Text.
     Text(String),
-    /// Reasoning, to be given back to a vendor that signs it.
+    /// Reasoning, sent back to a vendor that signs it.
     Reasoning {
-        /// The words.
+        /// Text of the reasoning.
         text: String,
         /// The vendor's signature.
         signature: Option<String>,
     },
-    /// A use of a tool.
+    /// A tool call.
     Call {
-        /// Our id; at most 40 characters of `[a-z0-9_]`.
+        /// Id that the gateway assigned; at most 40 characters of `[a-z0-9_]`.
         id: CallId,
-        /// The name the model used.
+        /// Tool name that the model used.
         name: Arc<str>,
-        /// A JSON value; an object unless the model wrote something else.
+        /// Arguments: an object, unless the model wrote something else.
         input: Json,
-        /// What the vendor wants back with the call.
+        /// The vendor's signature of the call, sent back with it.
         signature: Option<String>,
     },
 }
 
-/// What a call gave, as the model reads it.
+/// Result of a call, as the model reads it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallResult {
-    /// Which call.
+    /// Id of the call.
     pub id: CallId,
-    /// The name the model used.
+    /// Tool name that the model used.
     pub name: Arc<str>,
-    /// The output, `{"output", "warning"}` of a tool that should not be used any more, or
+    /// The output, `{"output", "warning"}` of a deprecated tool, or
     /// `{"error": {"code", "message"}}`.
     pub output: Json,
     /// Whether it is an error.
     pub is_error: bool,
 }
 
-/// A tool as a model is told of it.
+/// A tool definition that is sent to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfferedTool {
-    /// What to call it.
+    /// Name of the tool.
     pub name: ToolName,
-    /// What it does.
+    /// Description for the model.
     pub description: String,
     /// JSON Schema of its input.
     pub parameters: Json,
@@ -74,13 +74,13 @@ pub struct OfferedTool {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides; the default.
     #[default]
     Auto,
-    /// At least one.
+    /// It must call at least one tool.
     Required,
-    /// None.
+    /// It must not call tools.
     None,
-    /// This one.
+    /// It must call this tool.
     Tool(ToolName),
 }

@@ -25,12 +25,12 @@ pub use tidy::{subschemas, tidy};
 
 /// Most problems that [`Validator::check`] lists.
 pub const CHECK_PROBLEMS_MAX: usize = 20;
-/// Most errors that are put into words; several may come to the same problem.
+/// Most validation errors that are converted to problems; several may become the same one.
 const CHECK_ERRORS_MAX: usize = 100;
-/// Most subschemas tried on values, counted in the worst case, to tell everything that is wrong with a value.
-/// Beyond it only the first thing found is told.
+/// Most subschemas evaluated, in the worst case, to list every problem of a value.
+/// Beyond it only the first problem is reported.
 pub const CHECK_WORK_MAX: usize = 100_000;
-/// Deepest that a recursive schema is followed into a value: levels of the value times levels of the schema.
+/// Deepest evaluation of a recursive schema: levels of the value times levels of the schema.
 pub const CHECK_DEPTH_MAX: usize = 1_024;
 
 /// A compiled schema.
@@ -47,12 +47,12 @@ impl fmt::Debug for Validator {
 }
 
 impl Validator {
-    /// Compiles a schema that passed its profile's checks; `pointer` is where it stands in what the author wrote.
+    /// Checks a schema against its profile and compiles it; `pointer` is its position in the author's document.
     pub fn compile(schema: &Json, profile: Profile, pointer: &str) -> Result<Self, Vec<Problem>> {
         Self::compile_within(schema, &profile.limits(), pointer)
     }
 
-    /// Compiles a schema within limits that somebody set. However they are set, nothing is ever fetched and a
+    /// Compiles a schema within custom limits. Whatever they are, nothing is ever fetched and a
     /// pattern takes linear time.
     pub fn compile_within(schema: &Json, limits: &Limits, pointer: &str) -> Result<Self, Vec<Problem>> {
         let problems = Problems::default();
@@ -60,7 +60,7 @@ impl Validator {
         problems.or(validator)
     }
 
-    /// The same, with problems told about an output instead of an input.
+    /// The same validator, whose problems speak of an output instead of an input.
     pub fn of_output(self) -> Self {
         Self {
             subject: Subject::Output,
@@ -68,17 +68,17 @@ impl Validator {
         }
     }
 
-    /// Whether `value` fits.
+    /// Whether `value` matches the schema.
     pub fn fits(&self, value: &Value) -> bool {
         !self.too_deep(value) && self.compiled.is_valid(value)
     }
 
-    /// Whether `value` may fit: it does, or it goes too deep for anyone to say.
+    /// Whether `value` matches, or is nested too deeply to be checked.
     pub fn may_fit(&self, value: &Value) -> bool {
         self.too_deep(value) || self.compiled.is_valid(value)
     }
 
-    /// Everything that is wrong with `value`; empty when it fits.
+    /// All problems of `value`, up to [`CHECK_PROBLEMS_MAX`]; empty if it matches.
     pub fn check(&self, value: &Value) -> Vec<Problem> {
         if self.too_deep(value) {
             let (whole, levels) = (self.subject.whole(), self.levels_max());
@@ -93,7 +93,7 @@ impl Validator {
             Effort::First => self.told(self.compiled.validate(value).err().into_iter(), value),
             Effort::None => Vec::new(),
         };
-        // What does not fit never passes, even where nothing can be said about it.
+        // A mismatch never passes, even if it is too costly to explain.
         if problems.is_empty() {
             let words = format!("{} does not fit the schema", self.subject.whole());
             problems.push(Problem::new("", words));
@@ -101,7 +101,7 @@ impl Validator {
         problems
     }
 
-    /// Reads `text` once and checks it: the value when it fits.
+    /// Parses `text` and checks it: the value if it matches.
     pub fn check_text(&self, text: &str) -> Result<Value, Vec<Problem>> {
         let value = serde_json::from_str(text)
             .map_err(|error| vec![Problem::new("", format!("Invalid tool arguments JSON: {error}"))])?;
@@ -119,7 +119,7 @@ impl Validator {
         told
     }
 
-    /// Only a recursive schema is followed as deep as the value goes; any other ends with the schema.
+    /// Only the evaluation of a recursive schema is as deep as the value; any other ends with the schema.
     fn too_deep(&self, value: &Value) -> bool {
         self.shape.is_recursive() && deeper_than(value, self.levels_max())
     }
@@ -140,14 +140,14 @@ impl Validator {
     }
 }
 
-/// How much is told about a value that does not fit.
+/// How many problems of a mismatch are looked for.
 enum Effort {
     All,
     First,
     None,
 }
 
-/// How many values there are in `value`, and how many levels.
+/// Number of values in `value`, and of its levels.
 fn measure(value: &Value) -> (usize, u32) {
     let join = |(nodes, depth): (usize, u32), inner: &Value| {
         let (inner_nodes, inner_depth) = measure(inner);
@@ -178,7 +178,7 @@ fn compile(schema: &Json, limits: &Limits, pointer: &str, problems: &Problems) -
         }
     };
     if let Value::Object(members) = &mut schema {
-        // Every schema is read as 2020-12, and references stay inside it whatever it calls itself.
+        // Every schema is read as 2020-12, and references stay inside it whatever its `$id` is.
         members.shift_remove("$schema");
         let named = |id: &Value| id.as_str().is_some_and(names::is_name);
         if !members.get("$id").is_some_and(named) {
@@ -213,7 +213,7 @@ fn options(limits: &Limits) -> jsonschema::ValidationOptions<'static> {
         .offline()
 }
 
-/// Finds all that is wrong with a schema that did not compile; compiling itself stops at the first.
+/// Lists all problems of a schema that did not compile; compilation itself stops at the first.
 fn explain(schema: &Value, examined: &Examined<'_>, limits: &Limits, pointer: &str, problems: &Problems) {
     for error in jsonschema::draft202012::meta::validator().iter_errors(schema) {
         let place = format!("{pointer}{}", error.instance_path());

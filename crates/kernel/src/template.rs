@@ -1,10 +1,10 @@
-//! Text with places for values: `{{name}}`, `{{path.to.value}}`. No logic, so nothing to escape from. A place that
-//! nothing fits stays as it is written.
+//! Text templates with placeholders: `{{name}}`, `{{path.to.value}}`. No logic, so no injection. A placeholder
+//! without a value stays as written.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Text with places.
+/// A parsed template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct Template {
@@ -15,26 +15,26 @@ pub struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// As it is written, and the path it names.
+    /// A placeholder: its source text, and the path it names.
     Place {
         written: String,
         path: Vec<String>,
     },
 }
 
-/// A piece of a template that meets its values.
+/// A piece of a filled template.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Piece<'t> {
-    /// What the author wrote.
+    /// Text of the author.
     Text(&'t str),
-    /// What was found for a place. Not the author's words: nothing in it means anything.
+    /// Value of a placeholder. Untrusted data: it is never parsed for placeholders.
     Value(&'t Value),
-    /// A place that nothing fits, as it is written.
+    /// A placeholder without a value, as written.
     Open(&'t str),
 }
 
 impl Template {
-    /// Reads the places in `source`.
+    /// Parses the placeholders in `source`.
     pub fn new(source: impl Into<String>) -> Self {
         let source = source.into();
         let mut parts = Vec::new();
@@ -45,7 +45,7 @@ impl Template {
             };
             let name = inside.trim();
             if !is_path(name) {
-                // Not ours: the first brace is text, and a place may begin right behind it.
+                // No placeholder: the first brace is text, and a placeholder may begin right after it.
                 let (text, after) = rest.split_at(before.len() + 1);
                 parts.push(Part::Text(text.into()));
                 rest = after;
@@ -62,12 +62,12 @@ impl Template {
         Self { source, parts }
     }
 
-    /// As it was written.
+    /// The source text.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The paths that its places name.
+    /// Paths of the placeholders.
     pub fn paths(&self) -> impl Iterator<Item = String> + '_ {
         self.parts.iter().filter_map(|part| match part {
             Part::Place { path, .. } => Some(path.join(".")),
@@ -75,7 +75,7 @@ impl Template {
         })
     }
 
-    /// What it consists of, in order, with the values that are found for its places. Never an empty text.
+    /// Pieces in order, with the values of placeholders. No text piece is empty.
     pub fn pieces<'t>(&'t self, values: &'t Value) -> impl Iterator<Item = Piece<'t>> {
         self.parts.iter().filter_map(|part| match part {
             Part::Text(text) if text.is_empty() => None,
@@ -87,8 +87,8 @@ impl Template {
         })
     }
 
-    /// The text with values in its places; `write` says how a value stands in it. What was filled in is not read
-    /// again, so a value cannot bring a place of its own.
+    /// The filled text; `write` formats a value. Values are not parsed
+    /// again, so a value cannot inject a placeholder.
     pub fn fill(&self, values: &Value, write: impl Fn(&Value) -> String) -> String {
         let mut out = String::new();
         for piece in self.pieces(values) {
@@ -100,7 +100,7 @@ impl Template {
         out
     }
 
-    /// The value itself when the template is one place and nothing else; otherwise the filled text.
+    /// The value itself if the template is a single placeholder; otherwise the filled text.
     pub fn fill_value(&self, values: &Value) -> Value {
         let mut pieces = self.pieces(values);
         if let (Some(Piece::Value(value)), None) = (pieces.next(), pieces.next()) {
@@ -121,7 +121,7 @@ impl From<Template> for String {
     }
 }
 
-/// A value as words: a text without its quotes, anything else as JSON.
+/// A value as plain text: a string without quotes, anything else as JSON.
 pub fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Moments. The kernel has no clock: every moment arrives from outside.
+//! Times. The kernel has no clock: every time arrives from outside.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,19 +7,19 @@ use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A moment in milliseconds since 1970, written as RFC 3339 in UTC.
+/// A time in milliseconds since 1970, written as RFC 3339 in UTC.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub i64);
 
 impl Time {
-    /// The moment `span` later.
+    /// The time `span` later.
     pub fn after(self, span: Duration) -> Self {
         Self(
             self.0
                 .saturating_add(span.as_millis().min(i64::MAX as u128) as i64),
         )
     }
-    /// How long from `earlier` to this; zero when the clock went back.
+    /// Duration since `earlier`; zero if the clock went back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
     }

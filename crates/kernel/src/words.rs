@@ -1,4 +1,4 @@
-//! The words of a text, as people mean them when they look for something.
+//! Splits a text into words for search.
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
@@ -10,7 +10,7 @@ pub fn words(text: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
-/// Whether these words stand in the text, one after the other. No words stand nowhere.
+/// Whether the text contains these words in sequence; false for no words.
 pub(crate) fn stand_in(wanted: &[String], text: &str) -> bool {
     let words: Vec<String> = words(text).collect();
     !wanted.is_empty() && words.windows(wanted.len()).any(|some| some == wanted)
@@ -22,7 +22,7 @@ fn folded(text: &str) -> String {
     apart.filter(|c| !is_accent(*c)).collect()
 }
 
-/// What stands above or below a letter and can be left away. Vowel signs, which make another word, are not.
+/// Whether this is a combining accent that search ignores. Vowel signs, which change the word, are kept.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}')
 }

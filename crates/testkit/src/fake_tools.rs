@@ -26,8 +26,8 @@ const TOOLS: [&str; 7] = [
     "signal_parent",
 ];
 
-/// Tools: `echo` gives its input back; `context` gives what it sees around it; `fail` fails; `panic` panics; `slow`
-/// waits for a permit of `gate` and gives its input back; `hang` never ends. It stands in for the built-in source.
+/// Fake of the built-in source. Tools: `echo` returns its input; `context` returns its call context; `fail` fails;
+/// `panic` panics; `slow` waits for a permit of `gate` and returns its input; `hang` never ends.
 pub struct FakeTools {
     /// Permits that `slow` waits for.
     pub gate: Arc<Semaphore>,

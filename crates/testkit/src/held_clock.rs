@@ -21,7 +21,7 @@ impl HeldClock {
             off: AtomicI64::new(0),
         }
     }
-    /// Shifts the clock by `ms` milliseconds, forward or back.
+    /// Shifts the clock by `millis` milliseconds, forward or back.
     pub fn jump(&self, millis: i64) {
         self.off.fetch_add(millis, Ordering::SeqCst);
     }

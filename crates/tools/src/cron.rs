@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, ToSpan};
 use toolgate_kernel::time::Time;
 
-/// Farther ahead no moment is looked for: the 29th of February is at most eight years away.
+/// How far ahead the next time is looked for: the 29th of February is at most eight years away.
 const YEARS_AHEAD: i16 = 9;
 
 const MONTHS: [&str; 12] = [
@@ -15,7 +15,7 @@ const MONTHS: [&str; 12] = [
 ];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// When something happens again and again: minute, hour, day of the month, month, day of the week.
+/// A cron expression: minute, hour, day of the month, month, day of the week.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cron {
     minutes: Field,
@@ -29,12 +29,12 @@ pub(crate) struct Cron {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Field {
     allowed: u64,
-    /// Written as `*`: of the two fields for days, such a one does not count.
+    /// Written as `*`: of the two day fields such a one is ignored.
     any: bool,
 }
 
 impl Cron {
-    /// Reads an expression; the error says what is wrong with it.
+    /// Parses an expression; the error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = fields[..] else {
@@ -55,8 +55,8 @@ impl Cron {
         })
     }
 
-    /// The first moment after `after` in a zone; none when there never is one, as on the 30th of February. A time
-    /// of day that a zone skips comes as soon as it can; one that it has twice comes the first time.
+    /// The first time after `after` in a zone; none if there never is one, as on the 30th of February. A time
+    /// of day that daylight saving skips is moved to the next that exists; one that occurs twice counts the first time.
     pub fn next(&self, after: Time, zone: &TimeZone) -> Option<Time> {
         let begin = jiff::Timestamp::from_millisecond(after.0).ok()?;
         let begin = begin.to_zoned(zone.clone()).datetime();
@@ -83,7 +83,7 @@ impl Cron {
         None
     }
 
-    /// With both fields for days given, one of them is enough.
+    /// If both day fields are given, one match is enough, as in every cron.
     fn allows_day(&self, date: Date) -> bool {
         let by_month = self.days.allows(date.day());
         let by_week = self.weekdays.allows(number(date.weekday()));

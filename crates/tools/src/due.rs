@@ -1,7 +1,7 @@
-//! Work that falls due: found, done one by one, and looked for again.
+//! Scheduler of stored work: queries for due items, performs them one by one, and sleeps until the next is due.
 //!
-//! One item never stands in the way of others. What cannot be read or breaks down is dead-lettered, and a store that fails
-//! is left alone for a while.
+//! One item never blocks others. An item that cannot be read or that panics is dead-lettered, and after a failure of
+//! the store it pauses.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -12,46 +12,46 @@ use tokio_util::sync::CancellationToken;
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::time::Time;
 
-/// Items that are asked for at once.
+/// Items per query.
 const BATCH: usize = 100;
-/// How often in one look they are asked for: whatever does not go away is left for the next.
+/// Most queries per pass: an item that stays due is left for the next pass.
 const BATCHES_MAX: usize = 100;
-/// Shortest time between two looks.
+/// Shortest time between two passes.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-/// How long a store that failed is left alone.
+/// Pause after a failure of the store.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
 
-/// What falls due, and what is done about it.
+/// A kind of work with due times.
 #[async_trait]
 pub(crate) trait DueWork: Send + Sync {
-    /// One of it.
+    /// One item of work.
     type Item: Send + Sync;
-    /// What it is, for the log.
+    /// Name of the item, for the log.
     const NAME: &'static str;
-    /// Longest time between two looks: other nodes make work too.
+    /// Longest time between two passes: other nodes create work too.
     const LOOK_EVERY: Duration;
 
-    /// What time it is.
+    /// The current time.
     fn now(&self) -> Time;
-    /// What is due now, most urgent first.
+    /// Items that are due now, earliest first.
     async fn due(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError>;
-    /// When something is due next.
+    /// Time at which the next item is due.
     async fn next_due(&self) -> Result<Option<Time>, StoreError>;
-    /// Does one: it is not due now any more, unless the store failed.
+    /// Performs an item. Afterwards it is no longer due, unless the store failed.
     async fn perform(&self, item: &Self::Item) -> Result<(), StoreError>;
-    /// Sees to it that one which can never be done is not due any more.
+    /// Stores that an item can never be performed, so that it is no longer due.
     async fn dead_letter(&self, item: &Self::Item) -> Result<(), StoreError>;
-    /// Ends when there may be work sooner than was known.
+    /// Completes when there may be work earlier than the last pass has seen.
     async fn woken(&self) {
         std::future::pending().await
     }
 }
 
-/// Does work as it falls due.
+/// Performs work when it is due.
 pub(crate) struct DueLoop<'a, W>(pub &'a W);
 
 impl<W: DueWork> DueLoop<'_, W> {
-    /// Does what is due until `stop` fires. What is under way then is dropped.
+    /// Performs due work until `stop` fires. The item in progress is then dropped.
     pub async fn watch(&self, stop: CancellationToken) {
         while let Some(looked) = stop.run_until_cancelled(self.work_off()).await {
             let rest = async {
@@ -75,7 +75,7 @@ impl<W: DueWork> DueLoop<'_, W> {
         }
     }
 
-    /// Does everything that is due now, once; stops at the first failure of the store.
+    /// Performs everything that is due now, once; stops at the first failure of the store.
     pub async fn work_off(&self) -> Result<(), StoreError> {
         for _ in 0..BATCHES_MAX {
             let items = self.0.due(BATCH).await?;
@@ -98,7 +98,7 @@ impl<W: DueWork> DueLoop<'_, W> {
         };
         tracing::error!(why, "a {} is dead-lettered", W::NAME);
         match self.0.dead_letter(item).await {
-            // Somebody else saw to it.
+            // Another node has handled it.
             Err(StoreError::Conflict) => Ok(()),
             done => done,
         }
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// Words that are due until they are done or dead-lettered.
+    /// Words that are due until they are performed or dead-lettered.
     #[derive(Default)]
     struct Words {
         due: Mutex<Vec<&'static str>>,
@@ -174,7 +174,7 @@ mod tests {
         };
         let due_loop = DueLoop(&words);
         let watching = due_loop.watch(CancellationToken::new());
-        // It pauses between looks, so held time shows how often it looked.
+        // It pauses between passes, so the held clock shows how many there were.
         let looked = tokio::time::timeout(PAUSE_AFTER_ERROR * 2 - PAUSE_MIN, watching).await;
         assert!(looked.is_err(), "it goes on for ever");
         assert_eq!(*words.done.lock().unwrap(), expected);

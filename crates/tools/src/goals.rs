@@ -1,4 +1,4 @@
-//! What an agent works toward. Goals belong to the agent, in every run and space.
+//! Tools for an agent's goals. Goals belong to the agent, in every run and space.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use crate::records::{body, input, of_agent};
 use crate::toolkit::ServerTool;
 
 const KIND: &str = "goal";
-/// Goals that one agent may have, those that are done among them.
+/// Most goals of one agent, completed ones included.
 const GOALS_MAX: usize = 200;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Creates, changes and clears goals: all that is asked for, or nothing.
+/// `setGoals`: creates, changes and clears goals, all or nothing.
 pub(crate) struct SetGoals(pub RecordUpdater);
-/// Reads them.
+/// `getGoals`: reads them.
 pub(crate) struct GetGoals(pub RecordUpdater);
 
 #[derive(Deserialize)]
@@ -101,7 +101,7 @@ impl ServerTool for SetGoals {
                 "required": ["goals"],
             }),
             timeout: TIMEOUT,
-            // What was set is stored with the call's receipt: doing it again is doing it once.
+            // The change is stored with the call's receipt, so a repeated call has no further effect.
             retry: Retry::Safe,
         }
     }
@@ -140,7 +140,7 @@ impl ServerTool for GetGoals {
     }
 }
 
-/// A goal and where it stands.
+/// A goal with its record's id, creation time and version.
 struct Held {
     id: String,
     created: Time,
@@ -148,7 +148,7 @@ struct Held {
     goal: Goal,
 }
 
-/// What changes, and what the agent is told of it.
+/// Changes of the goals, and the report to the agent.
 fn decide(
     wanted: &SetInput,
     mut goals: Vec<Held>,
@@ -222,7 +222,7 @@ fn decide(
 }
 
 impl Goal {
-    /// What is not said stays.
+    /// Fields that are not given stay as they are.
     fn change(&mut self, input: &GoalInput) {
         self.description.clone_from(&input.description);
         if let Some(priority) = &input.priority {

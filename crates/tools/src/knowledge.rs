@@ -1,4 +1,4 @@
-//! Documents that agents search: by their words, and by their meaning when there is a model for that.
+//! The knowledge base: documents that agents search by words, and by meaning if there is an embedding model.
 
 mod chunk;
 mod embed;
@@ -33,9 +33,9 @@ use passages::Passages;
 pub use embed::EmbeddingModel;
 
 const KIND: &str = "knowledge";
-/// What the ids of documents begin with. Their passages stand in the same set.
+/// Id prefix of documents. Their passages are in the same record set.
 const DOCUMENT: &str = "d/";
-/// What documents may be.
+/// Media types of documents.
 const KINDS: [&str; 5] = [
     "text/plain",
     "text/markdown",
@@ -44,26 +44,26 @@ const KINDS: [&str; 5] = [
     "application/pdf",
 ];
 const ID_CHARS_MAX: usize = 128;
-/// Passages that a collection may have.
+/// Most passages of a collection.
 const PASSAGES_MAX: u64 = 50_000;
-/// Passages of each way to find that are joined.
+/// Hits of each ranking that are merged.
 const CANDIDATES: usize = 50;
-/// How long a search waits to learn what its question means; then words alone answer.
+/// Timeout of a query's embedding; after it only the full-text search counts.
 const QUERY_WAIT: Duration = Duration::from_secs(5);
-/// How much the first ranks are worth more than the later ones, as is usual for joined rankings.
+/// Constant `k` of reciprocal rank fusion, at its usual value.
 const RANK_SOFTENER: f64 = 60.0;
 const FOUND_DEFAULT: usize = 5;
 const FOUND_MAX: usize = 20;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What projects know, kept as records.
+/// A knowledge base that stores documents as records.
 pub struct Library {
     records: Arc<dyn Records>,
     reader: Arc<Reader>,
     embedder: Option<Embedder>,
 }
 
-/// Searches it.
+/// `searchKnowledge`: searches the documents.
 pub(crate) struct SearchKnowledge(pub Arc<dyn Knowledge>);
 
 #[derive(Deserialize)]
@@ -72,17 +72,17 @@ struct SearchInput {
     limit: Option<usize>,
 }
 
-/// A document's record.
+/// Stored form of a document.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Kept {
     #[serde(flatten)]
     info: DocumentInfo,
-    /// Which of the passages that are there are its own. Others are being written, or are left of an earlier edition.
+    /// Edition of its current passages. Others are being written, or are left over from an earlier edition.
     edition: String,
 }
 
-/// A passage's record. Where it points stands in its bytes.
+/// Stored form of a passage. Its embedding is the record's data.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Stored {
@@ -133,7 +133,7 @@ impl ServerTool for SearchKnowledge {
 }
 
 impl Library {
-    /// Keeps documents there, and finds them by their words.
+    /// A knowledge base in `records`, with full-text search only.
     pub fn new(records: Arc<dyn Records>, reader: Arc<Reader>) -> Self {
         Self {
             records,
@@ -142,13 +142,13 @@ impl Library {
         }
     }
 
-    /// Finds documents by meaning too.
+    /// Adds search by embeddings.
     pub fn with_embeddings(self, model: EmbeddingModel, egress: &Egress) -> Self {
         let embedder = Some(Embedder::new(model, egress));
         Self { embedder, ..self }
     }
 
-    /// The title and text of a document, all of it.
+    /// Title and complete text of a document.
     async fn read(
         &self,
         of: &Collection,
@@ -181,7 +181,7 @@ impl Library {
         }
     }
 
-    /// Where a passage points, if that can be told now. A document without is still found by its words.
+    /// Embeddings of passages, if the server is available. A document without is still found by its words.
     async fn directions(&self, texts: &[String]) -> Option<Vec<Direction>> {
         let embedder = self.embedder.as_ref()?;
         let told = embedder.embed(texts).await;
@@ -189,7 +189,7 @@ impl Library {
             .ok()
     }
 
-    /// Where a question points, if that can be told soon.
+    /// Embedding of a query, if it arrives within the timeout.
     async fn direction(&self, query: &str) -> Option<Direction> {
         let asked = [query.to_owned()];
         let told = tokio::time::timeout(QUERY_WAIT, self.directions(&asked)).await;
@@ -212,7 +212,7 @@ impl Library {
         let listing = Listing {
             prefix: id.clone(),
             after: None,
-            // Of all that begin so it is the first.
+            // Of all ids with this prefix it is the first.
             limit: 1,
         };
         let listed = self.records.list_records(set, listing).await?;
@@ -222,7 +222,7 @@ impl Library {
         Ok(Some((record.body.read().map_err(corrupt)?, record.version)))
     }
 
-    /// What words and meaning find in a set, a ranking each.
+    /// Hits of full-text search and of embeddings in a set, one ranking each.
     async fn found(
         &self,
         set: RecordSet,
@@ -241,7 +241,7 @@ impl Library {
         if let Some(direction) = direction {
             let alike = self.passages(set).alike(direction, CANDIDATES).await?;
             for (score, id) in alike {
-                // One that is gone by now is not found.
+                // A passage that was deleted meanwhile is skipped.
                 let Some(record) = self.records.record(set, &id).await? else {
                     continue;
                 };
@@ -305,7 +305,7 @@ impl Knowledge for Library {
         let edition = passages::edition();
         let changes = passages::changes(&info, &edition, chunks, directions);
         let added: Vec<String> = changes.iter().map(|record| record.id.clone()).collect();
-        // None of the passages is found until the document names their edition, and then none of the old ones is.
+        // Searches skip passages until the document names their edition; from then on they skip the old ones.
         let most = PASSAGES_MAX + old.len() as u64;
         let document = Amendment {
             expected: vec![as_it_is(&info.id, before.as_ref().map(|(_, version)| *version))],
@@ -415,23 +415,23 @@ impl Knowledge for Library {
     }
 }
 
-/// A passage that was found.
+/// A hit.
 struct Hit {
     score: f64,
-    /// A piece of it around the words, when it was found by them.
+    /// Excerpt around the words, if full-text search found it.
     snippet: Option<String>,
     owner: Owner,
     passage: Stored,
 }
 
 impl Hit {
-    /// Which passage it is.
+    /// Identity of the passage.
     fn place(&self) -> (Owner, &str, u64) {
         (self.owner, &self.passage.document, self.passage.number)
     }
 }
 
-/// Rankings of the same things as one: what stands high in either stands high, whatever the scores mean there.
+/// Reciprocal rank fusion: merges rankings by rank, because their scores are not comparable.
 fn joined(rankings: [Vec<Hit>; 2]) -> Vec<Hit> {
     let mut all: HashMap<(Owner, String, u64), Hit> = HashMap::new();
     for mut ranking in rankings {

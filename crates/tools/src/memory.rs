@@ -1,4 +1,4 @@
-//! What an agent remembers over all its runs and spaces. A memory stands under a topic and is found by it, or by its
+//! Tools for an agent's long-term memory, in all its runs and spaces. A memory has a topic and is found by it or by its
 //! words.
 
 use std::collections::BTreeMap;
@@ -20,18 +20,18 @@ use crate::records::{body, input, of_agent, share};
 use crate::toolkit::ServerTool;
 
 const KIND: &str = "memory";
-/// Memories that one agent may have.
+/// Most memories of one agent.
 const MEMORIES_MAX: usize = 1000;
 const TOPIC_CHARS_MAX: usize = 200;
 const CONTENT_CHARS_MAX: usize = 8000;
-/// Memories that are told when nobody says how many.
+/// Memories returned by default.
 const TOLD_DEFAULT: usize = 20;
 const TOLD_MAX: usize = 100;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Remembers, changes and forgets.
+/// `setMemory`: stores, changes and deletes memories.
 pub(crate) struct SetMemory(pub RecordUpdater);
-/// Recalls.
+/// `getMemory`: lists and searches memories.
 pub(crate) struct GetMemory(pub RecordUpdater);
 
 #[derive(Deserialize)]
@@ -74,7 +74,7 @@ impl ServerTool for SetMemory {
                 "required": ["topic"],
             }),
             timeout: TIMEOUT,
-            // What was remembered is stored with the call's receipt: doing it again is doing it once.
+            // The change is stored with the call's receipt, so a repeated call has no further effect.
             retry: Retry::Safe,
         }
     }
@@ -170,7 +170,7 @@ impl SetMemory {
         self.0.update(set, context.now, read, decide).await
     }
 
-    /// The memory of this id, if it stands under the topic.
+    /// The memory with this id, if it belongs to the topic.
     async fn known(
         &self,
         topic: &str,
@@ -253,7 +253,7 @@ impl GetMemory {
     ) -> Result<Value, CallFailure> {
         let mut records = under(&self.0, prefix, context).await?;
         records.sort_by(|a, b| (b.updated, &a.id).cmp(&(a.updated, &b.id)));
-        // As it was written last, however it was written before.
+        // The newest spelling of the topic.
         let mut counts: BTreeMap<String, (String, usize)> = BTreeMap::new();
         for record in &records {
             let topic = body::<Memory>(record)?.topic;
@@ -279,7 +279,7 @@ async fn under(
     updater.records().list_records(set, listing).await
 }
 
-/// What the ids of a topic's memories begin with: its words, so that spelling and case do not matter.
+/// Id prefix of a topic's memories: its folded words, so that punctuation and case do not matter.
 fn prefix(topic: &str) -> String {
     let words: Vec<String> = words(topic).collect();
     format!("{}.", words.join("-"))

@@ -1,4 +1,4 @@
-//! Tells people something: in the space, by mail, or by a webhook that leads wherever the operator wants.
+//! `sendNotification`: sends a notification to people, in the space, by mail, or by the operator's webhook.
 
 mod deliver;
 mod mail;
@@ -30,7 +30,7 @@ const TITLE_CHARS_MAX: usize = 200;
 const BODY_CHARS_MAX: usize = 4000;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sends it.
+/// Sends a notification.
 pub(crate) struct SendNotification {
     pub store: Arc<dyn Log>,
     pub deliveries: Arc<Deliveries>,
@@ -53,7 +53,7 @@ enum Channel {
 }
 
 impl Channel {
-    /// What carries it out of the gateway.
+    /// Deliveries by webhook and mail.
     fn outside(self) -> Option<outbox::Channel> {
         match self {
             Self::Space => None,
@@ -92,7 +92,7 @@ impl ServerTool for SendNotification {
                 "required": ["title"],
             }),
             timeout: TIMEOUT,
-            // Each is named by the call: sending it again is sending it once.
+            // The call's id is the idempotency key, so a repeated call sends nothing again.
             retry: Retry::Safe,
         }
     }
@@ -151,14 +151,14 @@ impl SendNotification {
             }),
         };
         match self.store.append(append).await {
-            // It was told before a crash.
+            // It was posted before a crash.
             Ok(_) | Err(StoreError::Exists) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Named by the call, so that sending it again is sending it once.
+/// Id of a delivery, made of the call's, so that a repeated call queues nothing again.
 fn id(channel: outbox::Channel, context: &CallContext) -> String {
     match channel {
         outbox::Channel::Webhook => context.call.to_string(),
@@ -166,7 +166,7 @@ fn id(channel: outbox::Channel, context: &CallContext) -> String {
     }
 }
 
-/// What the webhook is given, and what the mail is made of.
+/// Payload of the webhook, and content of the mail.
 fn payload(wanted: &Input, context: &CallContext) -> Value {
     json!({
         "type": "notification",

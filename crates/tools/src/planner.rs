@@ -22,10 +22,10 @@ use crate::plans::{KIND, Plan, PlanLimits, PlanStatus, put};
 #[cfg(test)]
 mod tests;
 
-/// How long a plan waits whose run cannot be started now.
+/// Pause before the next attempt of a plan whose run cannot be started now.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Watches the plans of all projects.
+/// Scheduler of the plans of all projects.
 pub struct Planner {
     engine: Engine,
     records: Arc<dyn Records>,
@@ -33,7 +33,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// For the plans in `records`.
+    /// A scheduler of the plans in `records`.
     pub fn new(engine: Engine, records: Arc<dyn Records>, limits: PlanLimits) -> Self {
         Self {
             engine,
@@ -42,7 +42,7 @@ impl Planner {
         }
     }
 
-    /// Starts what is due until `stop` fires.
+    /// Starts due plans until `stop` fires.
     pub async fn watch(self, stop: CancellationToken) {
         DueLoop(&self).watch(stop).await;
     }
@@ -85,22 +85,22 @@ impl DueWork for Planner {
     }
 }
 
-/// What becomes of a plan that was due.
+/// Result of starting a due plan.
 enum Outcome {
-    /// Its agent was told.
+    /// The message was posted.
     Started,
-    /// Not this time, for this reason.
+    /// This start is skipped, for this reason.
     Missed(String),
-    /// Never again, for this reason.
+    /// The plan has failed for good, for this reason.
     Over(String),
-    /// Not before this moment, for this reason.
+    /// The start is postponed to this time, for this reason.
     Later(Time, String),
 }
 
 impl Planner {
     async fn start(&self, set: RecordSet, record: &Record, plan: Plan) -> Result<(), StoreError> {
         let now = self.now();
-        // One that had to wait is still for the moment at which it was due.
+        // A postponed start keeps its original due time, which is part of the idempotency key.
         let due = plan.waits_since.or(record.due).unwrap_or(now);
         let outcome = self.tell(set, record, &plan, due, now).await?;
         let next = match &outcome {
@@ -159,7 +159,7 @@ impl Planner {
                 Outcome::Started
             }
             Err(error @ PostError::NoSpace) => Outcome::Over(error.to_string()),
-            // The agent may come back, in a form that can be read.
+            // The agent may be created again, in a readable form.
             Err(error @ (PostError::NoAgent(_) | PostError::Store(StoreError::Corrupt(_)))) => {
                 Outcome::Missed(error.to_string())
             }
@@ -181,14 +181,14 @@ impl Planner {
             .records
             .change_records(set, vec![unchanged], vec![Change::Put(plan)], now);
         match changed.await {
-            // Another node moved it on, or its agent cancelled it.
+            // Another node rescheduled it, or its agent cancelled it.
             Ok(()) | Err(StoreError::Conflict) => Ok(()),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Names a plan among all of its project. Kept with what was started: it stays as it is.
+/// Identifies a plan in its project. Part of stored idempotency keys: its form must not change.
 fn cause(set: &RecordSet, record: &Record) -> String {
     let owner = match set.owner {
         Owner::Project => "project".to_owned(),

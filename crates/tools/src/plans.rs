@@ -1,4 +1,4 @@
-//! What an agent will do later. Plans belong to the agent; when one is due, the agent runs in the plan's space.
+//! Tools for an agent's plans. Plans belong to the agent; when one is due, the agent runs in the plan's space.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::records::{body, input, of_agent};
 use crate::toolkit::ServerTool;
 
 pub(crate) const KIND: &str = "plan";
-/// Plans that one agent may have, those that are over among them.
+/// Most plans of one agent, finished ones included.
 const PLANS_MAX: usize = 100;
 /// Shortest time between two runs of a plan.
 const EVERY_SECONDS_MIN: u64 = 60;
@@ -30,12 +30,12 @@ const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
 const MESSAGE_CHARS_MAX: usize = 10_000;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What plans may do.
+/// Limits of plans.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlanLimits {
-    /// How far ahead a moment has to be.
+    /// Shortest time from now to a plan's due time.
     pub ahead_min: Duration,
-    /// Runs that the plans of one agent may start in an hour; further ones wait for the next.
+    /// Most runs that the plans of one agent start in an hour; further ones wait for the next hour.
     pub starts_per_hour: u32,
 }
 
@@ -48,37 +48,37 @@ impl Default for PlanLimits {
     }
 }
 
-/// Makes one.
+/// Creates a plan.
 pub(crate) struct CreatePlan {
     pub updater: RecordUpdater,
     pub limits: PlanLimits,
 }
-/// Reads one, or all.
+/// Reads one plan, or all.
 pub(crate) struct GetPlan(pub RecordUpdater);
-/// Ends one.
+/// Cancels a plan.
 pub(crate) struct CancelPlan(pub RecordUpdater);
 
-/// A plan as it is kept. When it is due stands at its record.
+/// A stored plan. Its due time is in its record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Plan {
-    /// What the agent is told when it is due.
+    /// Text of the message that is posted when it is due.
     pub message: String,
     pub schedule: Schedule,
     pub status: PlanStatus,
-    /// Who runs, and where.
+    /// Agent that runs, and the space it runs in.
     pub agent: AgentName,
     pub space: SpaceId,
-    /// When it was due that now waits.
+    /// Due time of a start that was postponed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<Time>,
-    /// When it was due last.
+    /// Due time of the last start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Time>,
-    /// How often it ran.
+    /// Number of runs started.
     #[serde(default)]
     pub runs: u64,
-    /// Why it did not run the last time, or has to wait.
+    /// Why the last start failed or is postponed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -87,7 +87,7 @@ pub(crate) struct Plan {
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum Schedule {
     At(Time),
-    /// Counted from the first time.
+    /// Interval, counted from the first due time.
     EverySeconds(u64),
     Cron {
         expression: String,
@@ -100,21 +100,21 @@ pub(crate) enum Schedule {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PlanStatus {
     Active,
-    /// It ran, and will not again.
+    /// It ran for the last time.
     Done,
-    /// Its agent or space is no longer there.
+    /// Its agent or space no longer exists.
     Failed,
-    /// Its agent ended it.
+    /// Its agent cancelled it.
     Cancelled,
 }
 
 impl Schedule {
-    /// When it is due after it was due at `due`, seen at `now`: what was missed meanwhile is not made up for.
+    /// The next due time after `due`, seen at `now`: times missed during downtime are skipped.
     pub fn next(&self, due: Time, now: Time) -> Option<Time> {
         match self {
             Self::At(_) => None,
             Self::EverySeconds(seconds) => {
-                // Whatever is stored: a step is never nothing, and never leads past the end of time.
+                // Guards against stored values: an interval is never zero, and never overflows.
                 let step = (*seconds).clamp(EVERY_SECONDS_MIN, EVERY_SECONDS_MAX) as i64 * 1000;
                 let missed = now.0.saturating_sub(due.0).max(0) / step;
                 let ahead = missed.saturating_add(1).saturating_mul(step);
@@ -142,7 +142,7 @@ struct CreateInput {
 }
 
 impl CreateInput {
-    /// When, and when first.
+    /// The schedule and its first due time.
     fn schedule(&self, now: Time, limits: PlanLimits) -> Result<(Schedule, Time), String> {
         match (self.at, self.every_seconds, &self.cron) {
             (Some(moment), None, None) if moment <= now => {
@@ -199,7 +199,7 @@ impl ServerTool for CreatePlan {
                 "required": ["message"],
             }),
             timeout: TIMEOUT,
-            // A plan is stored with its call's receipt: making it again is making it once.
+            // The plan is stored with the call's receipt, so a repeated call creates no second one.
             retry: Retry::Safe,
         }
     }
@@ -261,9 +261,9 @@ impl ServerTool for GetPlan {
             return kept(one(known(&self.0, context, id).await?.as_ref(), id)?);
         }
         let mut records = plans(&self.0, context).await?;
-        // Those that are over last.
+        // Finished plans come last.
         records.sort_by_key(|record| (record.due.is_none(), record.due, record.created));
-        // One that cannot be read hides no other.
+        // A record that cannot be read does not hide the others.
         let told: Vec<Value> = records.iter().filter_map(|record| kept(record).ok()).collect();
         Ok(json!({ "totalPlans": told.len(), "plans": told }))
     }
@@ -296,7 +296,7 @@ impl ServerTool for CancelPlan {
                     plan.status = PlanStatus::Cancelled;
                     None
                 }
-                // It was over already, and stays as it is.
+                // It is finished already, and stays as it is.
                 _ => record.as_ref().and_then(|record| record.due),
             };
             let created = record.as_ref().map_or(context.now, |record| record.created);
@@ -314,7 +314,7 @@ impl ServerTool for CancelPlan {
     }
 }
 
-/// A plan as it is put in its set.
+/// The record of a plan.
 pub(crate) fn put(id: String, plan: &Plan, due: Option<Time>) -> NewRecord {
     NewRecord {
         id,
@@ -325,7 +325,7 @@ pub(crate) fn put(id: String, plan: &Plan, due: Option<Time>) -> NewRecord {
     }
 }
 
-/// What makes room for one more: plans that are over go, the oldest first.
+/// Removals that make room for one more plan: finished plans, the oldest first.
 fn room(records: &[Record]) -> Result<Vec<Change>, CallFailure> {
     if records.len() < PLANS_MAX {
         return Ok(Vec::new());
@@ -356,7 +356,7 @@ async fn known(
     updater.records().record(set, id).await
 }
 
-/// A plan that must be there.
+/// The plan, or a failure that names its id.
 fn one<'r>(record: Option<&'r Record>, id: &str) -> Result<&'r Record, CallFailure> {
     record.ok_or_else(|| CallFailure::new(ErrorCode::NotFound, format!("you have no plan {id:?}")))
 }

@@ -1,8 +1,8 @@
-//! Bytes become text for people and models: the words of a page as Markdown, the words of a PDF, and what is text already
-//! as it is.
+//! Converts documents to text for people and models: HTML to Markdown, PDF to plain text, and text as it
+//! is.
 //!
-//! What is read comes from strangers. A format that takes a parser is read in a worker process, with little memory and
-//! little time: a document that brings its reader down brings down nothing else.
+//! The input is untrusted. Formats that need a parser are parsed in a worker process with limits on memory and
+//! time: a document that crashes its parser affects nothing else.
 
 mod charset;
 mod html;
@@ -15,62 +15,62 @@ use toolgate_worker::{Share, Workers};
 
 pub use worker::{READER, work};
 
-/// How much of a text or a page is read.
+/// Most bytes of a text or page that are read.
 pub const TEXT_BYTES_MAX: usize = 2 << 20;
-/// Largest PDF; one that is cut cannot be read.
+/// Largest PDF in bytes; a truncated one cannot be parsed.
 pub const PDF_BYTES_MAX: usize = 8 << 20;
-/// Documents that are parsed at the same time, of one project.
+/// Most documents of one project that are parsed at the same time.
 const AT_ONCE: usize = 4;
 
-/// Something to be read.
+/// A document to convert.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Source {
-    /// What the sender says it is: a content type, or nothing.
+    /// Content type that the sender declares; may be empty.
     pub kind: String,
-    /// Where it was found; what its links start from.
+    /// Address of the document: the base of its links.
     pub url: Option<String>,
-    /// How much of a page counts.
+    /// Part of a page to convert.
     pub wanted: Wanted,
-    /// The sender had more.
+    /// Whether the content was truncated by the download limit.
     pub cut: bool,
     #[serde(skip)]
     pub data: Vec<u8>,
 }
 
-/// How much of a page counts.
+/// Part of a page to convert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Wanted {
-    /// What it is about, without what stands around it; all of it when that cannot be told.
+    /// The main article, without navigation; the whole page if there is none.
     Article,
-    /// All of it.
+    /// The whole page.
     Everything,
 }
 
-/// What a person would read.
+/// A converted document.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Readable {
-    /// What it calls itself.
+    /// Title.
     pub title: Option<String>,
     /// Markdown, or plain text.
     pub text: String,
-    /// There is more than this.
+    /// Whether the text is truncated.
     pub cut: bool,
-    /// Some letters could not be told.
+    /// Whether some characters could not be decoded.
     pub damaged: bool,
 }
 
-/// Why there is nothing to read.
+/// Why a document cannot be converted.
 #[derive(Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 pub(crate) enum Unreadable {
-    /// Documents of this kind have no text.
+    /// The media type has no text.
     #[error("the page is {0}, which has no text to read")]
     Kind(String),
-    /// This one cannot be read, for this reason.
+    /// This document cannot be parsed, for this reason.
     #[error("{0}")]
     Unfit(String),
 }
 
-/// Reads documents, a few at a time.
+/// Converter of documents, with limited concurrency.
 pub struct Reader {
     parser: Parser,
 }
@@ -81,7 +81,7 @@ enum Parser {
 }
 
 impl Reader {
-    /// Parses in this process. For tests, and for documents that nobody hostile has written: a parser that runs wild is
+    /// Parses in this process. For tests and trusted documents only: a parser that does not end is
     /// not stopped.
     pub fn here() -> Self {
         let parser = Parser::Here(Semaphore::new(AT_ONCE));
@@ -94,7 +94,7 @@ impl Reader {
         Self { parser }
     }
 
-    /// Reads one, for whoever has this share of the workers. Dropping the future ends the process that reads.
+    /// Converts a document, in the caller's share of the workers. Dropping the future kills the worker process.
     pub(crate) async fn read(&self, source: Source, share: &Share) -> Result<Readable, Unreadable> {
         match source.form() {
             Form::Html | Form::Pdf => {}
@@ -111,7 +111,7 @@ impl Reader {
     }
 }
 
-/// How a document is written.
+/// Format of a document.
 enum Form {
     Html,
     Pdf,
@@ -120,7 +120,7 @@ enum Form {
 }
 
 impl Source {
-    /// As the sender says, or as it looks when the sender says nothing.
+    /// The declared format, or a guess by content if none is declared.
     fn form(&self) -> Form {
         let kind = self.kind.to_ascii_lowercase();
         let media = kind.split(';').next().unwrap_or_default().trim();
@@ -139,7 +139,7 @@ impl Source {
         }
     }
 
-    /// Takes its time: not for an async task, unless it is text.
+    /// Blocks: not to be called in an async task, unless the document is text.
     fn read(self) -> Result<Readable, Unreadable> {
         match self.form() {
             Form::Other(media) => Err(Unreadable::Kind(media)),
@@ -150,7 +150,7 @@ impl Source {
             Form::Html => {
                 let (page, cut, damaged) = self.decoded();
                 let (title, mut text) = html::read(&page, self.url.as_deref(), self.wanted);
-                // Markdown of deep lists is far longer than their markup.
+                // Markdown of nested lists is far longer than their markup.
                 let cut = cut || text.len() > TEXT_BYTES_MAX;
                 text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
                 Ok(Readable {
@@ -174,7 +174,7 @@ impl Source {
         }
     }
 
-    /// Its letters, whether there are more, and whether some could not be told.
+    /// Decoded text, whether it is truncated, and whether some characters could not be decoded.
     fn decoded(&self) -> (String, bool, bool) {
         let start = &self.data[..self.data.len().min(TEXT_BYTES_MAX)];
         let cut = self.cut || start.len() < self.data.len();

@@ -6,7 +6,7 @@ use toolgate_engine::records::{Owner, Record, RecordSet};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::call::ErrorCode;
 
-/// Records of this kind that belong to the agent.
+/// The agent's records of this kind.
 pub(crate) fn of_agent(context: &CallContext, kind: &'static str) -> RecordSet {
     RecordSet {
         project: context.project,
@@ -15,7 +15,7 @@ pub(crate) fn of_agent(context: &CallContext, kind: &'static str) -> RecordSet {
     }
 }
 
-/// What a record says.
+/// Parses a record's body.
 pub(crate) fn body<T: DeserializeOwned>(record: &Record) -> Result<T, CallFailure> {
     let broken = |error| {
         tracing::error!(record = record.id, %error, "a stored record cannot be read");
@@ -24,7 +24,7 @@ pub(crate) fn body<T: DeserializeOwned>(record: &Record) -> Result<T, CallFailur
     record.body.read().map_err(broken)
 }
 
-/// An input that fits its schema, as the tool reads it.
+/// Parses an input that was checked against its schema.
 pub(crate) fn input<T: DeserializeOwned>(input: Value) -> Result<T, CallFailure> {
     serde_json::from_value(input).map_err(|error| {
         CallFailure::new(
@@ -34,8 +34,8 @@ pub(crate) fn input<T: DeserializeOwned>(input: Value) -> Result<T, CallFailure>
     })
 }
 
-/// How well something fits, beside the best of its search. The figure itself would tell how rare the words are in what
-/// others keep.
+/// Relevance relative to the best hit. The absolute score would reveal how rare the words are in the records of other
+/// owners.
 pub(crate) fn share(score: f64, best: f64) -> f64 {
     if best > 0.0 { score / best } else { 1.0 }
 }

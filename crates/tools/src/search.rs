@@ -1,4 +1,4 @@
-//! `web_search`: asks whoever the operator chose.
+//! `web_search`: searches with the engine that the operator has configured.
 
 mod gemini;
 mod searxng;
@@ -19,36 +19,36 @@ use crate::outbound::{self, Outbound};
 use crate::records::input;
 use crate::toolkit::ServerTool;
 
-/// Results unless the model asks for another number.
+/// Default of the number of results.
 const RESULTS: usize = 5;
 const RESULTS_MAX: usize = 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Most bytes of an answer.
+/// Most bytes of an engine's response.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// Who searches the web.
+/// Search engine in the settings.
 #[derive(Debug, Clone, Default)]
 pub enum Search {
-    /// Nobody: the tool says so.
+    /// None: the tool fails and says so.
     #[default]
     Nobody,
-    /// Gemini, with its answers grounded in Google's search.
+    /// Gemini, with answers grounded in Google Search.
     Gemini {
-        /// The key.
+        /// API key.
         key: Secret,
-        /// Which model.
+        /// Model that answers.
         model: String,
-        /// Where, when not at Google's.
+        /// Base address; Google's by default.
         base_url: Option<Url>,
     },
     /// A SearXNG server.
     Searxng {
-        /// Where.
+        /// Base address.
         base_url: Url,
     },
 }
 
-/// One place that was found.
+/// A result.
 #[derive(Debug, PartialEq, Serialize)]
 struct Hit {
     title: String,
@@ -56,17 +56,17 @@ struct Hit {
     snippet: String,
 }
 
-/// What was found, best first, and the engine's own answer if it gives one.
+/// Results, best first, and the engine's own answer if it gives one.
 #[derive(Debug, PartialEq, Default)]
 struct Found {
     hits: Vec<Hit>,
     answer: Option<String>,
 }
 
-/// Searches the web: Gemini, SearXNG, a test.
+/// A search engine: Gemini, SearXNG, a test.
 #[async_trait]
 trait SearchEngine: Send + Sync {
-    /// At most `most` places.
+    /// Searches for at most `most` results.
     async fn search(&self, query: &str, most: usize) -> Result<Found, CallFailure>;
 }
 
@@ -135,7 +135,7 @@ impl ServerTool for WebSearch {
     }
 }
 
-/// Asks an engine and reads its JSON. What it says of a failure is for the log: it may quote the key.
+/// Sends a request to an engine and parses its JSON. Its error texts go to the log only: they may quote the key.
 async fn ask<T: for<'de> Deserialize<'de>>(client: &Client, request: Request) -> Result<T, CallFailure> {
     let Response { status, body, .. } = client.send(request).await.map_err(outbound::failed)?;
     if status.is_success() {
@@ -147,10 +147,10 @@ async fn ask<T: for<'de> Deserialize<'de>>(client: &Client, request: Request) ->
     Err(refusal(status, &body))
 }
 
-/// What vendors write when a key is none, whatever the status.
+/// Texts by which vendors report an invalid key, whatever the status.
 const BAD_KEY: &[u8] = b"API_KEY_INVALID";
 
-/// Words for whoever can do something about it.
+/// The failure of a status, with a text for whoever can act on it.
 fn refusal(status: StatusCode, body: &[u8]) -> CallFailure {
     let bad_key = body.windows(BAD_KEY.len()).any(|part| part == BAD_KEY);
     tracing::warn!(%status, bad_key, "a search engine refuses");

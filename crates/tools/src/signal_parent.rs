@@ -1,4 +1,4 @@
-//! A word to the parent before the end. The engine gives every output of this tool to the run above.
+//! `signal_parent`: an interim message to the parent run. The engine passes every output of this tool to the parent.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::toolkit::ServerTool;
 
 const MESSAGE_CHARS_MAX: usize = 20_000;
 
-/// Tells the run above something.
+/// Sends a message to the parent run.
 pub(crate) struct SignalParent;
 
 #[async_trait]
@@ -31,7 +31,7 @@ impl ServerTool for SignalParent {
                 "required": ["message"],
             }),
             timeout: Duration::from_secs(10),
-            // Nothing happens outside the run's own log.
+            // It has no effect outside the run's own log.
             retry: Retry::Safe,
         }
     }

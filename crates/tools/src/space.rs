@@ -1,4 +1,4 @@
-//! The space that a run stands in: what it is, who takes part, what was said last.
+//! Tools for the space of a run: its metadata, members and last messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,25 +22,25 @@ use toolgate_kernel::tool::Retry;
 use crate::records::input;
 use crate::toolkit::ServerTool;
 
-/// Messages that are told when nobody says how many.
+/// Messages returned by default.
 const MESSAGES_DEFAULT: usize = 10;
 const MESSAGES_MAX: usize = 50;
-/// Characters of a message that are told.
+/// Most characters of a message that are returned.
 const MESSAGE_CHARS_MAX: usize = 2000;
-/// Members that are told by name.
+/// Most members that are returned.
 const MEMBERS_MAX: usize = 100;
-/// Newest entries of a space among which messages are looked for.
+/// Newest log entries that are searched for messages.
 const ENTRIES_MAX: usize = 2_000;
-/// Most that the metadata of a space may come to.
+/// Most bytes of a space's metadata.
 const METADATA_BYTES_MAX: usize = 32 * 1024;
 const TITLE_CHARS_MAX: usize = 200;
-/// Changes of a space's own row take turns as if it stood in a set of this kind.
+/// Kind of the record set whose lock serialises changes of a space's row; it has no records.
 const KIND: &str = "space";
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reads it.
+/// Reads the space.
 pub(crate) struct GetSpaceContext(pub Arc<dyn Store>);
-/// Changes its title and metadata.
+/// Changes the space's title and metadata.
 pub(crate) struct UpdateSpaceMetadata {
     pub store: Arc<dyn Directory>,
     pub updater: RecordUpdater,
@@ -104,7 +104,7 @@ impl ServerTool for GetSpaceContext {
 }
 
 impl GetSpaceContext {
-    /// The last things that were said, oldest first.
+    /// The last messages, oldest first.
     async fn messages(&self, limit: usize, context: &CallContext) -> Result<Vec<Value>, CallFailure> {
         let mut pages = Pages::of_space(context.space, LogRange::newest());
         let mut agents: HashMap<RunId, Value> = HashMap::new();
@@ -164,7 +164,7 @@ impl ServerTool for UpdateSpaceMetadata {
                 },
             }),
             timeout: TIMEOUT,
-            // What was merged is stored with the call's receipt: merging it again is merging it once.
+            // The change is stored with the call's receipt, so a repeated call has no further effect.
             retry: Retry::Safe,
         }
     }
@@ -194,7 +194,7 @@ impl ServerTool for UpdateSpaceMetadata {
 }
 
 impl UpdateInput {
-    /// The space as it was, and as it shall be.
+    /// The space before and after the change.
     fn change(&self, before: SpaceRecord) -> Result<(SpaceRecord, SpaceRecord), CallFailure> {
         let mut after = before.clone();
         after.title = self.title.clone().or(after.title);

@@ -1,4 +1,4 @@
-//! The files of the space that a run stands in.
+//! Tools for the files of the run's space.
 
 use std::time::Duration;
 
@@ -17,21 +17,21 @@ use toolgate_kernel::tool::Retry;
 use crate::records::input;
 use crate::toolkit::ServerTool;
 
-/// Bytes of a file that are given at once.
+/// Most bytes of a file that one call returns.
 const READ_BYTES_DEFAULT: usize = 64 * 1024;
 const READ_BYTES_MAX: usize = 128 * 1024;
-/// Files that are told when nobody says how many.
+/// Files listed by default.
 const LISTED_DEFAULT: usize = 100;
 const LISTED_MAX: usize = 500;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reads a file, or a piece of it.
+/// Reads a file, or a part of it.
 pub(crate) struct Read(pub Workspace);
-/// Writes one.
+/// Writes a file.
 pub(crate) struct Write(pub Workspace);
-/// Lists them.
+/// Lists files.
 pub(crate) struct List(pub Workspace);
-/// Takes one away.
+/// Deletes a file.
 pub(crate) struct Delete(pub Workspace);
 
 #[derive(Deserialize)]
@@ -133,7 +133,7 @@ impl ServerTool for Write {
                 "required": ["path", "content"],
             }),
             timeout: TIMEOUT,
-            // What was written is stored with the call's receipt: doing it again is doing it once.
+            // The file is stored with the call's receipt, so a repeated call has no further effect.
             retry: Retry::Safe,
         }
     }
@@ -215,7 +215,7 @@ impl ServerTool for Delete {
                 "required": ["path"],
             }),
             timeout: TIMEOUT,
-            // As with a write.
+            // Idempotent by the call's receipt, as a write is.
             retry: Retry::Safe,
         }
     }
@@ -236,7 +236,7 @@ impl ServerTool for Delete {
     }
 }
 
-/// The files of the space that the call stands in.
+/// Owner of the files: the space of the call.
 pub(crate) fn place(context: &CallContext) -> Place {
     Place {
         project: context.project,
@@ -244,7 +244,7 @@ pub(crate) fn place(context: &CallContext) -> Place {
     }
 }
 
-/// What the model is told when the workspace did not do it.
+/// The failure that the model reads.
 pub(crate) fn failure(error: WorkspaceError) -> CallFailure {
     let words = error.to_string();
     match error {
@@ -260,11 +260,11 @@ pub(crate) fn failure(error: WorkspaceError) -> CallFailure {
     }
 }
 
-/// Part of a file; one that cuts a character in two gives it to the next.
+/// Part of a file; a character on its end is left to the next part.
 fn piece(file: &File, offset: usize, length: usize) -> Value {
     let mut told = json!(file.info);
     let rest = file.data.get(offset..).unwrap_or_default();
-    // Room for any character, so that who reads on comes to the end.
+    // At least one character long, so that reading on always reaches the end.
     let mut part = &rest[..length.max(4).min(rest.len())];
     if std::str::from_utf8(&file.data).is_ok() && file.data.get(offset).is_none_or(|byte| is_start(*byte)) {
         while part.len() < rest.len() && !is_start(rest[part.len()]) {
@@ -283,7 +283,7 @@ fn piece(file: &File, offset: usize, length: usize) -> Value {
     told
 }
 
-/// Whether a character of UTF-8 begins with this byte.
+/// Whether this byte starts a UTF-8 character.
 fn is_start(byte: u8) -> bool {
     byte & 0b1100_0000 != 0b1000_0000
 }

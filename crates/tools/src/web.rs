@@ -1,4 +1,4 @@
-//! The web: reads a page.
+//! `web_fetch`: reads a web page.
 
 mod robots;
 
@@ -23,13 +23,13 @@ use crate::readable::{PDF_BYTES_MAX, Reader, Source, Unreadable, Wanted};
 use crate::records::input;
 use crate::toolkit::ServerTool;
 
-/// Characters of a page unless the model asks for another number.
+/// Default of the characters returned of a page.
 const LENGTH: usize = 50_000;
 const LENGTH_MAX: usize = 200_000;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const ACCEPT: &str = "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/pdf;q=0.7, */*;q=0.5";
 
-/// Reads a page of the web.
+/// Reads a web page.
 pub(crate) struct WebFetch {
     outbound: Outbound,
     robots: robots::Robots,
@@ -45,7 +45,7 @@ impl WebFetch {
         }
     }
 
-    /// Follows redirects, as long as every owner on the way lets us.
+    /// Follows redirects, as long as the `robots.txt` of every site on the way allows it.
     async fn follow(
         &self,
         client: &Client,
@@ -69,13 +69,13 @@ impl WebFetch {
     }
 }
 
-/// Whether pages are left alone whose owner asks for it in `robots.txt`.
+/// Whether `robots.txt` is obeyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Manners {
-    /// They are.
+    /// It is; the default.
     #[default]
     Polite,
-    /// They are read all the same.
+    /// It is ignored.
     Blunt,
 }
 
@@ -154,7 +154,7 @@ impl ServerTool for WebFetch {
     }
 }
 
-/// Documents that a person asked for count as that person's, others as the agent's.
+/// Share of the workers: the requesting user's, or else the agent's.
 fn reader_share(context: &CallContext) -> Share {
     let user = context
         .profile

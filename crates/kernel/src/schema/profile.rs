@@ -1,4 +1,4 @@
-//! What a schema may be, by how far its author is trusted.
+//! Limits of schemas, by how far their author is trusted.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// What a schema of this profile may be by default.
+    /// Default limits of this profile.
     pub const fn limits(self) -> Limits {
         match self {
             Self::Trusted => Limits::TRUSTED,
@@ -27,10 +27,10 @@ impl Profile {
     }
 }
 
-/// What a schema may be.
+/// Limits of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest text.
+    /// Most bytes of its text.
     pub bytes: usize,
     /// Most schemas around a schema; what stands in `properties`, `items`, `anyOf` and their like is one deeper.
     pub depth: usize,
@@ -45,7 +45,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For [`Profile::Trusted`].
+    /// Limits of [`Profile::Trusted`].
     pub const TRUSTED: Self = Self {
         bytes: 64 * 1024,
         depth: 32,
@@ -54,7 +54,7 @@ impl Limits {
         pattern_program_bytes: 1024 * 1024,
         expansion: 10_000,
     };
-    /// For [`Profile::Client`].
+    /// Limits of [`Profile::Client`].
     pub const CLIENT: Self = Self {
         bytes: 16 * 1024,
         depth: 5,
@@ -123,7 +123,7 @@ struct Look<'s, 'p> {
     root: &'s Value,
     limits: &'p Limits,
     problems: &'p Problems,
-    /// What was looked at, by address.
+    /// Schemas visited so far, by address.
     seen: HashSet<*const Value>,
     names: Names<'s>,
     /// Where each reference stands, in which schema, and what it says.

@@ -1,4 +1,4 @@
-//! What is wrong with a value, in sentences that clients and models rely on.
+//! Validation messages. Their wording is part of the contract: clients and models rely on it.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::CHECK_PROBLEMS_MAX;
 use crate::problem::{Problem, cut, member, preview, shown};
 
-/// Most choices or reasons that a sentence lists.
+/// Most choices or reasons that a message lists.
 const LISTED_MAX: usize = 10;
 
-/// What a value is to the one who reads about it.
+/// What a validated value is, for use in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// The arguments of a call.
@@ -34,7 +34,7 @@ impl Subject {
             Self::Output => "output field",
         }
     }
-    /// How a sentence about the value at `path` begins.
+    /// Beginning of a message about the value at `path`.
     fn named(self, path: &str) -> String {
         match (self, path) {
             (_, "") => self.whole().to_owned(),
@@ -65,7 +65,7 @@ pub(super) fn problems(error: &ValidationError<'_>, root: &Value, subject: Subje
     }
 }
 
-/// What is wrong with a keyword of a schema.
+/// Message about a keyword of a schema.
 pub(super) fn about_schema(error: &ValidationError<'_>) -> String {
     let place = error.instance_path().as_str();
     match place.rsplit('/').next() {
@@ -181,7 +181,7 @@ fn size(who: &str, bound: &str, limit: u64, unit: &str, value: &Value) -> String
     format!("{who} must have {bound} {limit} {unit}{plural}, got: {seen}")
 }
 
-/// Every form that was tried, and the first thing that is wrong with it.
+/// Every alternative that was tried, with its first problem.
 fn none_fits(forms: &[Vec<ValidationError<'static>>], who: &str) -> String {
     let reasons = forms
         .iter()

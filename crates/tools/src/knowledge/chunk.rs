@@ -1,11 +1,11 @@
-//! A text in pieces that are worth finding by themselves.
+//! Splits a text into passages for search.
 
-/// Characters of a piece, about.
+/// Approximate characters of a passage.
 const CHUNK_CHARS: usize = 1200;
-/// Characters that a piece repeats of the one before, so that a sentence on the border is whole somewhere.
+/// Characters that a passage repeats of the one before, so that a sentence on the border is whole in one of them.
 const OVERLAP_CHARS: usize = 150;
 
-/// The pieces of a text, in order; none for one without words.
+/// The passages of a text, in order; none for a blank text.
 pub(crate) fn chunks(text: &str) -> Vec<String> {
     let mut chunks = Vec::new();
     let mut rest = text.trim();
@@ -20,7 +20,7 @@ pub(crate) fn chunks(text: &str) -> Vec<String> {
     chunks
 }
 
-/// Where a piece best ends: behind a paragraph, a line, a sentence or a word, in the second half of what may be taken.
+/// Best end of a passage: after a paragraph, a line, a sentence or a word, in its second half.
 fn border(text: &str) -> usize {
     let Some((full, _)) = text.char_indices().nth(CHUNK_CHARS) else {
         return text.len();
@@ -34,7 +34,7 @@ fn border(text: &str) -> usize {
     best.or_else(behind_word).map_or(full, |at| half + at)
 }
 
-/// Where the next piece begins: a few words before the end of this one.
+/// Start of the next passage: a few words before the end of this one.
 fn overlap(text: &str, end: usize) -> usize {
     let back = text[..end]
         .char_indices()
@@ -44,7 +44,7 @@ fn overlap(text: &str, end: usize) -> usize {
     behind_space(text[back..end].char_indices()).map_or(end, |at| back + at)
 }
 
-/// The place behind the first space of any kind.
+/// Position after the first whitespace.
 fn behind_space(mut places: impl Iterator<Item = (usize, char)>) -> Option<usize> {
     let (at, space) = places.find(|(_, c)| c.is_whitespace())?;
     Some(at + space.len_utf8())

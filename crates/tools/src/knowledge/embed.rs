@@ -1,4 +1,4 @@
-//! What texts mean, as vectors of an OpenAI-compatible server.
+//! Embeddings from an OpenAI-compatible server.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use toolgate_egress::{BodyLimit, Client, Egress, Policy, Request};
 use toolgate_kernel::agent::Secret;
 use url::Url;
 
-/// Texts of one request.
+/// Most texts of one request.
 const BATCH: usize = 64;
 const DIMENSIONS_MAX: usize = 8192;
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where to ask.
+/// Settings of the embedding server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmbeddingModel {
-    /// Address of the server, up to and with `/v1`. The operator's word: it may be on this machine or its network.
+    /// Base address, up to `/v1`. The operator sets it, so it may be on this machine or in a private network.
     pub base_url: Url,
-    /// What the server calls the model.
+    /// Name of the model.
     pub name: String,
-    /// The server's key.
+    /// API key.
     pub api_key: Option<Secret>,
 }
 
-/// Asks it.
+/// Client of the embedding server.
 pub(crate) struct Embedder {
     model: EmbeddingModel,
     mark: Mark,
@@ -53,7 +53,7 @@ impl Embedder {
         Self { model, mark, client }
     }
 
-    /// A direction for each text; an error is for the log.
+    /// An embedding for each text; the error is for the log only.
     pub async fn embed(&self, texts: &[String]) -> Result<Vec<Direction>, String> {
         let mut directions = Vec::with_capacity(texts.len());
         for batch in texts.chunks(BATCH) {
@@ -109,12 +109,11 @@ impl Embedder {
     }
 }
 
-/// Bytes that tell models apart.
+/// Bytes of the hash that identifies the model.
 const MARK_BYTES: usize = 8;
 type Mark = [u8; MARK_BYTES];
 
-/// Where a vector points, a byte per dimension: how long it is says nothing here. Directions of different models have
-/// nothing to do with each other.
+/// An embedding, scaled and quantised to a byte per dimension. Embeddings of different models cannot be compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Direction {
     model: Mark,
@@ -129,13 +128,13 @@ impl Direction {
         Self { model, parts }
     }
 
-    /// As it is kept.
+    /// Its stored form.
     pub fn to_bytes(&self) -> Vec<u8> {
         let parts = self.parts.iter().map(|part| part.cast_unsigned());
         self.model.iter().copied().chain(parts).collect()
     }
 
-    /// How close it is to one that was kept, from -1 to 1; none when that is of another model.
+    /// Cosine similarity to a stored embedding, from -1 to 1; none if that is of another model.
     pub fn likeness(&self, kept: &[u8]) -> Option<f64> {
         let parts = kept.strip_prefix(&self.model)?;
         if parts.len() != self.parts.len() {

@@ -1,5 +1,5 @@
-//! The passages of documents in their set. They are written and removed a few at a time, so that a large document keeps
-//! nobody waiting; which of them are found is up to their document.
+//! The stored passages of documents. They are written and removed in small batches, so that a large document blocks no
+//! other write; the document's record decides which of them are current.
 
 use aws_lc_rs::rand;
 use toolgate_engine::knowledge::DocumentInfo;
@@ -10,21 +10,21 @@ use toolgate_kernel::time::Time;
 use super::Stored;
 use super::embed::Direction;
 
-/// What their ids begin with.
+/// Id prefix of passages.
 const PASSAGE: &str = "c/";
-/// Passages of one write.
+/// Most passages of one write.
 const BATCH: usize = 64;
-/// Passages that are compared by meaning at a time.
+/// Passages per page of a similarity search.
 const PAGE: usize = 2000;
 
-/// The passages of a set.
+/// The passages of a record set.
 pub(super) struct Passages<'l> {
     pub records: &'l dyn Records,
     pub set: RecordSet,
 }
 
 impl Passages<'_> {
-    /// The ids of all that belong to a document, whatever their edition.
+    /// Ids of all passages of a document, of every edition.
     pub async fn of(&self, document: &str) -> Result<Vec<String>, StoreError> {
         let listing = Listing {
             prefix: format!("{PASSAGE}{document}/"),
@@ -49,7 +49,7 @@ impl Passages<'_> {
         Ok(())
     }
 
-    /// Takes passages away that are found no more. What stays of them goes when the document is written again.
+    /// Deletes passages that are no longer current. Leftovers are deleted when the document is written again.
     pub async fn forget(&self, ids: Vec<String>, now: Time) {
         let mut gone = ids.into_iter().map(Change::Remove).peekable();
         while gone.peek().is_some() {
@@ -61,7 +61,7 @@ impl Passages<'_> {
         }
     }
 
-    /// The ids of those that are closest in meaning, best first.
+    /// Ids of the most similar passages, best first.
     pub async fn alike(&self, wanted: &Direction, most: usize) -> Result<Vec<(f64, String)>, StoreError> {
         let mut best = Vec::new();
         let mut after = None;
@@ -84,7 +84,7 @@ impl Passages<'_> {
     }
 }
 
-/// The best of what was found before and of one more page.
+/// Merges one more page into the best hits so far.
 fn rank(
     mut best: Vec<(f64, String)>,
     page: Vec<(String, Vec<u8>)>,
@@ -100,14 +100,14 @@ fn rank(
     best
 }
 
-/// A name that no other edition of the document has.
+/// A random id of an edition.
 pub(super) fn edition() -> String {
     let mut bytes = [0; 8];
     rand::fill(&mut bytes).expect("the system has random numbers");
     format!("{:016x}", u64::from_be_bytes(bytes))
 }
 
-/// A document's passages as they are put in their set.
+/// The records of a document's passages.
 pub(super) fn changes(
     info: &DocumentInfo,
     edition: &str,

@@ -1,4 +1,4 @@
-//! Delivers what the outbox holds, by whatever channels the operator has set.
+//! Sends the deliveries of the outbox, by the channels that the operator has configured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,39 +14,39 @@ use super::mail::Mail;
 use super::webhook::Webhook;
 use crate::due::{DueLoop, DueWork};
 
-/// How often one is tried before it is dead-lettered: over about a day.
+/// Attempts before a delivery is dead-lettered: spread over about a day.
 const ATTEMPTS_MAX: u32 = 12;
-/// Pause after the first failure; twice as long after each further one.
+/// Pause after the first failure; it doubles with each further one.
 const PAUSE_FIRST: Duration = Duration::from_secs(10);
 const PAUSE_MAX: Duration = Duration::from_secs(6 * 3600);
 
-/// Where notifications may go besides the space.
+/// Channels of notifications besides the space.
 #[derive(Debug, Default, Clone)]
 pub struct Channels {
-    /// An address that is posted to.
+    /// Webhook.
     pub webhook: Option<Webhook>,
-    /// Addresses that are written to.
+    /// Mail.
     pub mail: Option<Mail>,
 }
 
-/// Deliveries by the operator's channels.
+/// Sender of deliveries.
 pub struct Deliveries {
     outbox: Arc<Outbox>,
     channels: Channels,
-    /// Reaches the webhook.
+    /// Outbound client of the webhook.
     client: Client,
 }
 
-/// Why something was not taken.
+/// Why an attempt failed.
 pub(super) enum Undelivered {
-    /// It may be taken later.
+    /// A retry may help.
     Yet(String),
-    /// It will never be.
+    /// A retry cannot help.
     Ever(String),
 }
 
 impl Deliveries {
-    /// Out of this box, by these channels. Nothing is sent until [`Deliveries::work`].
+    /// A sender for this outbox, by these channels. It sends nothing until [`Deliveries::work`].
     pub fn new(outbox: Arc<Outbox>, channels: Channels, egress: &Egress) -> Self {
         let client = match &channels.webhook {
             Some(webhook) => webhook.client(egress),
@@ -59,7 +59,7 @@ impl Deliveries {
         }
     }
 
-    /// Whether the operator has set this channel.
+    /// Whether the operator has configured this channel.
     pub fn has(&self, channel: Channel) -> bool {
         match channel {
             Channel::Webhook => self.channels.webhook.is_some(),
@@ -67,12 +67,12 @@ impl Deliveries {
         }
     }
 
-    /// Where they are queued.
+    /// The outbox.
     pub fn outbox(&self) -> &Outbox {
         &self.outbox
     }
 
-    /// Delivers what is due, until `stop` fires. What is under way then is tried again after the next start.
+    /// Sends due deliveries until `stop` fires. An attempt in progress is repeated after the next start.
     pub async fn work(&self, stop: CancellationToken) {
         if !self.has(Channel::Webhook) && !self.has(Channel::Mail) {
             return stop.cancelled().await;
@@ -80,7 +80,7 @@ impl Deliveries {
         DueLoop(self).watch(stop).await;
     }
 
-    /// Tries everything that is due now, once.
+    /// Attempts everything that is due now, once.
     pub async fn work_off(&self) {
         if let Err(error) = DueLoop(self).work_off().await {
             tracing::warn!(%error, "deliveries cannot be kept up to date now");
@@ -93,7 +93,7 @@ impl Deliveries {
         }
         let attempts = delivery.parcel.attempts;
         let (why, again) = match self.send(&delivery).await {
-            // Whether somebody took it for lost in the meantime makes no difference: it is delivered.
+            // Another node may have claimed it in the meantime, which makes no difference: it is delivered.
             Ok(()) => return self.outbox.done(&delivery).await.map(drop),
             Err(Undelivered::Yet(why)) => (why, (attempts < ATTEMPTS_MAX).then(|| pause(attempts))),
             Err(Undelivered::Ever(why)) => (why, None),
@@ -146,7 +146,7 @@ impl DueWork for Deliveries {
         self.try_one(delivery.clone()).await
     }
     async fn dead_letter(&self, delivery: &Delivery) -> Result<(), StoreError> {
-        // One that was held by then is tried again, as often as any other.
+        // If the attempt was counted already it is retried, as often as any other.
         let mut delivery = delivery.clone();
         let put = self.outbox.put_back(&mut delivery, "it broke down".into(), None);
         put.await.map(drop)
@@ -156,12 +156,12 @@ impl DueWork for Deliveries {
     }
 }
 
-/// The settings changed since it was queued, and may change again.
+/// The channel was removed from the settings after it was queued, and may come back.
 fn gone(what: &str) -> Undelivered {
     Undelivered::Yet(format!("this gateway has no {what} any more"))
 }
 
-/// How long to wait after so many attempts.
+/// Pause after this many attempts.
 fn pause(attempts: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(attempts.saturating_sub(1));
     PAUSE_FIRST.saturating_mul(doubled).min(PAUSE_MAX)

@@ -15,22 +15,22 @@ use toolgate_kernel::time::Time;
 
 use super::deliver::Undelivered;
 
-/// Longest wait for the server, at each step and in all.
+/// Timeout of the server, for each step and in total.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(40);
-/// Most of a server's words that are kept.
+/// Most characters of a server's reply that are kept.
 const REASON_CHARS_MAX: usize = 300;
 
-/// How the connection is kept from being read.
+/// Encryption of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Security {
-    /// Encrypted after the first words; nothing is sent to a server that cannot.
+    /// STARTTLS; nothing is sent to a server that does not offer it.
     #[default]
     Starttls,
-    /// Encrypted from the start.
+    /// TLS from the start.
     Tls,
-    /// Not at all.
+    /// No encryption.
     None,
 }
 
@@ -44,46 +44,46 @@ impl Security {
     }
 }
 
-/// Who carries mail, for whom, to whom.
+/// Settings of outgoing mail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MailSettings {
-    /// The server.
+    /// Host name of the server.
     pub host: String,
-    /// Its port; the usual one when not said.
+    /// Port; by default the usual one of the encryption.
     pub port: Option<u16>,
-    /// How it is reached.
+    /// Encryption.
     pub security: Security,
-    /// A name and a password to log in with.
+    /// User name and password.
     pub login: Option<(String, Secret)>,
-    /// Who writes, as `Name <address>`.
+    /// Sender, as `Name <address>`.
     pub from: String,
-    /// Who is written to.
+    /// Recipients.
     pub to: Vec<String>,
 }
 
-/// Why mail cannot be sent with these settings.
+/// Why the settings are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BadMail {
-    /// An address is none.
+    /// An address is invalid.
     #[error("{0:?} is no mail address; expected one like \"ops@example.com\" or \"Ops <ops@example.com>\"")]
     Address(String),
-    /// Nobody is written to.
+    /// There is no recipient.
     #[error("there is nobody to write to")]
     Nobody,
-    /// A password would travel for everybody to read.
+    /// A password would be sent without encryption.
     #[error("a password needs tls or starttls; only this machine may be told one without")]
     Bare,
-    /// The server's name does not fit a certificate.
+    /// TLS cannot be set up for this host name.
     #[error("TLS with {host}: {cause}")]
     Tls {
-        /// The server.
+        /// Host name of the server.
         host: String,
-        /// Why.
+        /// Cause of the failure.
         cause: lettre::transport::smtp::Error,
     },
 }
 
-/// A mail server, and whose mail it carries to whom.
+/// A mail server with sender and recipients.
 #[derive(Clone)]
 pub struct Mail {
     transport: AsyncSmtpTransport<Tokio1Executor>,
@@ -93,7 +93,7 @@ pub struct Mail {
 }
 
 impl Mail {
-    /// Checks the settings. Opens nothing yet.
+    /// Checks the settings. Opens no connection yet.
     pub fn new(settings: MailSettings) -> Result<Self, BadMail> {
         let MailSettings {
             host,
@@ -139,7 +139,7 @@ impl Mail {
         })
     }
 
-    /// Sends one; its id makes every copy of it the same mail.
+    /// Sends a mail; its id becomes the `Message-ID`, so that receivers recognise a repeated one.
     pub(super) async fn send(&self, id: &str, payload: &Value, written: Time) -> Result<(), Undelivered> {
         let message = self.message(id, payload, written).map_err(Undelivered::Ever)?;
         match tokio::time::timeout(TIMEOUT, self.transport.send(message)).await {
@@ -172,7 +172,7 @@ impl Mail {
         builder.body(signed).map_err(|error| error.to_string())
     }
 
-    /// What the server said, without what must not be told.
+    /// The server's reply, without secrets.
     fn reason(&self, error: &lettre::transport::smtp::Error) -> String {
         let mut words = one_line(&error.to_string());
         if let Some(password) = &self.password {
@@ -182,7 +182,7 @@ impl Mail {
     }
 }
 
-/// Without what would end a line: a header holds what it was given and nothing more.
+/// Removes line breaks, against header injection.
 fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_control() || c == '\u{2028}' || c == '\u{2029}')
         .filter(|part| !part.is_empty())
@@ -190,7 +190,7 @@ fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// Tells machines that answer mail not to (RFC 3834).
+/// Header that stops automatic replies (RFC 3834).
 #[derive(Clone)]
 struct Generated;
 

@@ -1,4 +1,4 @@
-//! One request of a webhook, signed as Standard Webhooks says.
+//! Webhook requests, signed as in Standard Webhooks.
 
 use std::time::Duration;
 
@@ -12,25 +12,25 @@ use toolgate_kernel::time::Time;
 use url::Url;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// What a secret begins with that is written in base64.
+/// Prefix of a secret in base64.
 const ENCODED: &str = "whsec_";
 
-/// Where notifications go, and what proves that they come from here.
+/// Address and secret of the webhook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Webhook {
-    /// The address. The operator's word: it may be on this machine or its network.
+    /// Address. The operator sets it, so it may be on this machine or in a private network.
     pub url: Url,
-    /// Signs each request; as it is, or `whsec_` and base64.
+    /// Signing secret: plain text, or `whsec_` and base64.
     pub secret: Option<Secret>,
 }
 
 impl Webhook {
-    /// A client that reaches it, and nothing else on this network.
+    /// An outbound client that may reach this address, and nothing else in private networks.
     pub(super) fn client(&self, egress: &Egress) -> Client {
         egress.client(Policy::server(&self.url).within(TIMEOUT).without_redirects())
     }
 
-    /// Sends a body; an error says why it was not taken. No redirect is followed.
+    /// Sends a body; the error says why it was not accepted. Redirects are not followed.
     pub(super) async fn send(
         &self,
         client: &Client,

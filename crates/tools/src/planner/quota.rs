@@ -1,5 +1,5 @@
-//! How many runs the plans of one agent may start in an hour, counted with the agent's records: on all nodes together,
-//! and over restarts.
+//! Rate limit of the runs that one agent's plans start, per hour. The counter is one of the agent's records, so it
+//! holds over all nodes and restarts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use toolgate_kernel::time::Time;
 const KIND: &str = "plan-hour";
 const ID: &str = "starts";
 const HOUR_MS: i64 = 3_600_000;
-/// How often a count is tried while others count too.
+/// Most attempts to count while other nodes count too.
 const ATTEMPTS: usize = 8;
 
-/// The starts of the hour that an agent's plans were last started in.
+/// Starts in the hour of an agent's last start.
 #[derive(Default, Serialize, Deserialize)]
 struct Hour {
     /// Hours since 1970.

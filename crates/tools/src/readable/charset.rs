@@ -1,12 +1,12 @@
-//! How letters are written: by the mark at the beginning, by what the sender says, by what a page says of itself, or in
+//! Character encoding: by the byte order mark, the declared charset, the page's `<meta>` element, or else
 //! UTF-8.
 
 use encoding_rs::{Encoding, UTF_8};
 
-/// Where a page says how it is written, if it does.
+/// Bytes of a page in which its `<meta>` charset is looked for.
 const META_BYTES: usize = 1_024;
 
-/// The letters, and whether some of them could not be told.
+/// The decoded text, and whether some characters could not be decoded.
 pub(super) fn decode(bytes: &[u8], kind: &str) -> (String, bool) {
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(META_BYTES)]).to_ascii_lowercase();
     let said = named(&kind.to_ascii_lowercase()).or_else(|| named(&start));

@@ -1,7 +1,7 @@
-//! Documents are parsed in worker processes: one process for each document, which can open nothing and is ended when it
-//! wants more memory or time than a document is worth.
+//! Parses documents in worker processes: one process for each document, which can open nothing and is killed when it
+//! exceeds its limits on memory or time.
 //!
-//! A request is what is known of the document as one line of JSON, then its bytes; the response is JSON.
+//! A request is the document's metadata as one line of JSON, then its bytes; the response is JSON.
 
 use std::io;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use toolgate_worker::{Kind, Limits, QueueLimits, Share, WorkerError, Workers};
 
 use super::{AT_ONCE, PDF_BYTES_MAX, Readable, Source, Unreadable};
 
-/// Longest line with what is known of a document, and longest response.
+/// Longest metadata line, and longest response, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const RESPONSE_BYTES_MAX: usize = 16 << 20;
-/// One byte more than is read of any document: enough to see that it is too long.
+/// One byte more than the largest document: enough to detect that it is too long.
 const DATA_BYTES_MAX: usize = PDF_BYTES_MAX + 1;
 const REQUEST_BYTES_MAX: usize = HEAD_BYTES_MAX + DATA_BYTES_MAX;
 
-/// Workers that read documents.
+/// Kind of worker that parses documents.
 pub const READER: Kind = Kind {
     argument: "read-document",
-    // A document that takes its reader over must not see the next one.
+    // A document that takes over its parser must not see the next one.
     uses: 1,
     warm: 1,
     limits: Limits {
@@ -41,7 +41,7 @@ pub const READER: Kind = Kind {
     },
 };
 
-/// Lets a worker read a document.
+/// Has a worker parse a document.
 pub(super) async fn read(workers: &Workers, source: &Source, share: &Share) -> Result<Readable, Unreadable> {
     let mut request = serde_json::to_vec(source).expect("what is known of a document is JSON");
     request.push(b'\n');
@@ -69,7 +69,7 @@ fn costly() -> Unreadable {
     ))
 }
 
-/// Reads the documents that the gateway hands over: what its hidden subcommand does.
+/// Main loop of the worker process, behind a hidden subcommand of the gateway.
 pub fn work() -> io::Result<()> {
     toolgate_worker::serve(&READER, |mut request| {
         let head = request.iter().position(|byte| *byte == b'\n');

@@ -1,7 +1,7 @@
-//! Gemini with the tool `google_search`: an answer, the places it rests on, and which words rest on which.
+//! Gemini with the tool `google_search`: an answer, its sources, and which parts rest on which.
 //!
-//! The places come as links of Google's that lead there and die after some days. They are followed one step, so that what
-//! the model cites is where it says it is.
+//! The sources come as redirect links of Google that expire after some days. They are resolved by one request, so that
+//! the model cites the real addresses.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use url::Url;
 use super::{ANSWER_BYTES_MAX, Found, Hit, SearchEngine, ask};
 
 const ADDRESS: &str = "https://generativelanguage.googleapis.com/v1beta";
-/// What a link that leads elsewhere has in its path.
+/// Path of a redirect link.
 const LINK: &str = "/grounding-api-redirect/";
-/// How long all links together may take; one that takes longer stays as it is.
+/// Timeout for resolving all links; one that takes longer stays as it is.
 const LINKS_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Gemini {
@@ -48,7 +48,7 @@ impl Gemini {
 struct Reply {
     #[serde(default)]
     candidates: Vec<Candidate>,
-    /// Why there is no candidate.
+    /// Reason for a missing candidate.
     #[serde(default)]
     prompt_feedback: Feedback,
 }
@@ -79,7 +79,7 @@ struct Content {
 struct Text {
     #[serde(default)]
     text: String,
-    /// Thoughts are no answer.
+    /// Whether the part is reasoning, which is no answer.
     #[serde(default)]
     thought: bool,
 }
@@ -140,14 +140,14 @@ impl SearchEngine for Gemini {
         let mut found = found(ask(&self.client, request).await?)?;
         found.hits.truncate(most);
         let links = found.hits.iter_mut().map(|hit| self.resolve(hit));
-        // Whoever is not done in time keeps the link, which still leads there for a while.
+        // A link that is not resolved in time stays, as it works for some days.
         let _ = tokio::time::timeout(LINKS_TIMEOUT, join_all(links)).await;
         Ok(found)
     }
 }
 
 impl Gemini {
-    /// Puts the place itself where a link to it stands. Nothing is read there.
+    /// Replaces a redirect link by its target. The target itself is not requested.
     async fn resolve(&self, hit: &mut Hit) {
         let Some(url) = Url::parse(&hit.url)
             .ok()
@@ -168,7 +168,7 @@ impl Gemini {
     }
 }
 
-/// What there is in a reply; an error when the engine would not answer, or did so without looking.
+/// Results of a reply; an error if the engine did not answer, or answered without searching.
 fn found(reply: Reply) -> Result<Found, CallFailure> {
     let refused = |why: &str| {
         let words = format!("the search engine does not answer this query ({why}); put it in other words");
@@ -189,7 +189,7 @@ fn found(reply: Reply) -> Result<Found, CallFailure> {
     }
 }
 
-/// A snippet is what the answer says on the word of that place.
+/// A snippet is the part of the answer that rests on that source.
 fn places(candidate: Candidate) -> Found {
     let grounding = candidate.grounding_metadata;
     let snippet = |index: usize| {

@@ -1,4 +1,4 @@
-//! A SearXNG server, which asks many engines; its operator has to allow the format `json`.
+//! A SearXNG metasearch server; its settings must allow the format `json`.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ struct Place {
     url: String,
     #[serde(default)]
     title: String,
-    /// Some engines give none.
+    /// Some engines return none.
     content: Option<String>,
 }
 

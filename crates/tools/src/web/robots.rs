@@ -1,4 +1,4 @@
-//! What the owners of sites ask programs to leave alone: `robots.txt` as in RFC 9309.
+//! The robots exclusion protocol: `robots.txt` as in RFC 9309.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,23 +8,23 @@ use toolgate_egress::{BodyLimit, Client, EgressError};
 use toolgate_kernel::time::Time;
 use url::Url;
 
-/// What a site calls us by.
+/// Product token that sites address us by.
 const AGENT: &str = "toolgate";
-/// How much of a file counts, and how many sites are remembered for how long.
+/// Most bytes of a file; number of cached sites, and how long they are cached.
 const FILE_BYTES_MAX: usize = 512 << 10;
 const SITES_MAX: usize = 256;
-/// Rules of a site that count.
+/// Most rules of a site.
 const RULES_MAX: usize = 2_000;
 const KEPT: Duration = Duration::from_secs(3600);
 
-/// What sites ask for, as far as it is known.
+/// Cache of the rules of sites.
 #[derive(Default)]
 pub(super) struct Robots {
     sites: Mutex<HashMap<String, (Arc<Rules>, Time)>>,
 }
 
 impl Robots {
-    /// Whether the owner of the site minds. A site that cannot say is not asked further.
+    /// Whether the site allows this page. If its `robots.txt` cannot be read nothing is allowed.
     pub(super) async fn allow(&self, client: &Client, page: &Url, now: Time) -> Result<bool, EgressError> {
         let site = page.origin().ascii_serialization();
         let rules = match self.known(&site, now) {
@@ -61,21 +61,21 @@ async fn ask(client: &Client, page: &Url) -> Result<Rules, EgressError> {
         .await?;
     Ok(match answer.status.as_u16() {
         200..=299 => Rules::read(&String::from_utf8_lossy(&answer.body)),
-        // No file, no wishes.
+        // Without a file everything is allowed.
         300..=499 => Rules::default(),
         _ => Rules::read("user-agent: *\ndisallow: /"),
     })
 }
 
-/// What one site asks us for: patterns, and whether they are allowed.
+/// Rules of one site: patterns, and whether they allow.
 #[derive(Debug, Default)]
 struct Rules(Vec<(String, bool)>);
 
 impl Rules {
-    /// The groups that name us, or else those for everybody.
+    /// Parses the groups for our product token, or else those for `*`.
     fn read(file: &str) -> Self {
         let (mut ours, mut everybodys) = (None, Vec::new());
-        // Whom the group speaks to, and whether it still says so.
+        // User agents of the group, and whether its list of them is still open.
         let (mut to_us, mut to_everybody, mut open) = (false, false, false);
         for line in file.trim_start_matches('\u{feff}').lines() {
             let line = line.split('#').next().unwrap_or_default();
@@ -116,7 +116,7 @@ impl Rules {
         Self(rules)
     }
 
-    /// The longest pattern that fits decides; of two as long the kinder one.
+    /// The longest matching pattern decides; of two as long `allow` does.
     fn allow(&self, target: &str) -> bool {
         let fitting = self.0.iter().filter(|(pattern, _)| fits(pattern, target));
         fitting
@@ -131,7 +131,7 @@ fn is_ours(name: &str) -> bool {
         .is_some_and(|name| name.eq_ignore_ascii_case(AGENT))
 }
 
-/// `*` is anything, `$` at the end is the end; otherwise a beginning is enough. Takes the earliest place of each piece,
+/// `*` matches anything, `$` anchors the end; otherwise a prefix is enough. Each piece matches at its earliest position,
 /// so that no pattern costs more than the length of the address.
 fn fits(pattern: &str, target: &str) -> bool {
     let (pattern, ends) = match pattern.strip_suffix('$') {
