@@ -65,7 +65,7 @@ impl Compiled {
         }
     }
 
-    /// The agent that answers a tool made of words, or this one itself. None when there is no such tool.
+    /// The agent that answers a prompt tool, or this one itself. None when there is no such tool.
     pub fn behind(self, tool: Option<&ToolName>) -> Option<Self> {
         match tool {
             None => Some(self),

@@ -5,11 +5,11 @@
 //! with the version and epoch it has read, pokes the driver, and does nothing of what is due.
 
 mod child;
+mod commit;
 mod delegated;
+mod effects;
 mod guest;
 mod load;
-mod perform;
-mod settle;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ pub(crate) enum Done {
         parts: Vec<ReplyPart>,
         ending: Result<Ending, ModelError>,
     },
-    /// Nothing: the run and its family have used up what they may.
+    /// Nothing: the run and its run tree have used up what they may.
     Exhausted(String),
     /// A call on the gateway's side.
     Called { call: CallId, outcome: Outcome },
@@ -226,11 +226,11 @@ impl Driver {
                     load::Why::Store(error @ StoreError::Newer { .. }) => {
                         tracing::warn!(%error, "a run is left to a newer version");
                         if load::leave_to_newer(&seat.inner, id).await.is_ok() {
-                            seat.rise();
+                            seat.release();
                         }
                     }
                     load::Why::Store(error) => tracing::error!(run = %id, %error, "a run cannot be read"),
-                    load::Why::NoRun => seat.rise(),
+                    load::Why::NoRun => seat.release(),
                 }
                 drop(seat);
                 letters.close();
@@ -473,7 +473,7 @@ impl Driver {
     async fn depart(mut self) {
         let seen = self.watch.take_seen();
         if self.is_guest() {
-            return self.seat.rise();
+            return self.seat.release();
         }
         self.driving.forget(self.id);
         if self.lease == Lease::Ours || seen > 0 {
@@ -485,7 +485,7 @@ impl Driver {
             // Lost or not, the lease ends with this process at the latest, and what was looked at is looked at again.
             let _ = self.inner.store.release(self.id, self.epoch, wakes).await;
         }
-        self.seat.rise();
+        self.seat.release();
     }
 }
 
@@ -494,7 +494,7 @@ impl Driver {
 pub(crate) struct Seat {
     inner: Arc<Inner>,
     id: RunId,
-    risen: bool,
+    released: bool,
 }
 
 impl Seat {
@@ -502,19 +502,19 @@ impl Seat {
         Self {
             inner,
             id,
-            risen: false,
+            released: false,
         }
     }
     /// Gives the place up in order.
-    pub fn rise(&mut self) {
-        self.risen = true;
+    pub fn release(&mut self) {
+        self.released = true;
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         self.inner.active.remove(self.id);
-        if !self.risen {
+        if !self.released {
             self.inner.adrift(self.id);
         }
         self.inner.room();

@@ -100,7 +100,7 @@ impl Inner {
             run: call.run,
             change: -1,
         });
-        let family_max = kinship.as_ref().map(|kin| kin.budget.descendants);
+        let descendants_max = kinship.as_ref().map(|kin| kin.budget.descendants);
         let definitions = kit.unstored(&client_tools);
         let start = RunStart {
             agent: agent.agent.name.clone(),
@@ -150,7 +150,7 @@ impl Inner {
         let write = RunWrite::Create {
             record: Box::new(record),
             space: new_space.map(Box::new),
-            family_max,
+            descendants_max,
             definitions,
         };
         let append = Append {
@@ -167,7 +167,7 @@ impl Inner {
             (&mut place, &created)
         {
             // Refused: there is no run to look after.
-            seat.rise();
+            seat.release();
         }
         let entry = created?;
         kit.stored.store(true, Ordering::Relaxed);

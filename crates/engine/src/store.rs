@@ -16,7 +16,7 @@ pub use log::{
     Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES, Pages,
     RunWrite, StoredDefinition,
 };
-pub use runs::{Family, LANES, NODE_LEASE, RunFilter, RunRecord, Runs, Wake};
+pub use runs::{LANES, NODE_LEASE, RunFilter, RunRecord, RunTree, Runs, Wake};
 
 use async_trait::async_trait;
 use toolgate_kernel::id::RunId;
@@ -39,8 +39,8 @@ pub enum StoreError {
     /// The agent has another open run in the space, named here: it may have at most one that no call started.
     #[error("{0} is still open in this space, and an agent has at most one open run per space")]
     OpenRun(RunId),
-    /// The family of runs has as many as it may.
-    #[error("the family of runs is full")]
+    /// The run tree has as many as it may.
+    #[error("the run tree is full")]
     Full,
     /// The run's log has an event that this version can pass on but not act on: a node of a newer version drives it.
     #[error("{run} holds a {kind:?} event, written by a newer version, which has to go on with it")]

@@ -246,7 +246,7 @@ impl From<StoreError> for Refusal {
                 Self::unavailable("the store is not available; nothing was lost, try again")
             }
             StoreError::Exists => Self::conflict("EXISTS", "it exists already"),
-            StoreError::Full => Self::conflict("FULL", "the family of runs is full"),
+            StoreError::Full => Self::conflict("FULL", "the run tree is full"),
             StoreError::Newer { .. } => Self::unavailable(
                 "a newer version of the gateway works on this run; try again, and another node will answer",
             ),

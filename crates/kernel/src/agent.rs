@@ -208,7 +208,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// The agent that answers a tool which this one's author made of words: no tools, and perhaps another model.
+    /// The agent that answers a tool that is a prompt tool of this one: no tools, and perhaps another model.
     pub fn behind(&self, tool: &ToolName) -> Option<Self> {
         let Execution::Prompt(prompt) = &self.tools.get(tool)?.execution else {
             return None;

@@ -440,7 +440,7 @@ body! {
         /// How many runs stand above it.
         #[serde(default)]
         depth: u32,
-        /// The tool of the agent that it answers, for one that the agent's author made of words.
+        /// The agent's prompt tool that this run answers, if it answers one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         behind: Option<ToolName>,
         /// What the run at the top may use up: its tokens, and the runs below it.

@@ -259,7 +259,7 @@ impl Run {
         self.budget
     }
     /// Whether others stand above or below it.
-    pub fn is_of_family(&self) -> bool {
+    pub fn is_in_tree(&self) -> bool {
         let child = |call: &Call| {
             call.definition
                 .as_ref()

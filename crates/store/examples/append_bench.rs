@@ -179,7 +179,7 @@ fn begin(id: [u8; 16]) -> Append {
         run: RunWrite::Create {
             record: Box::new(record),
             space: Some(Box::new(row)),
-            family_max: None,
+            descendants_max: None,
             definitions: Default::default(),
         },
         events: vec![

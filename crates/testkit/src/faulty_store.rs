@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
-    AgentRecord, Append, CommitListener, Directory, EntityRecord, Family, IdempotencyRecord, KeyRecord, Log,
-    LogPage, LogRange, ProjectRecord, RunFilter, RunRecord, Runs, SpaceRecord, Store, StoreError,
+    AgentRecord, Append, CommitListener, Directory, EntityRecord, IdempotencyRecord, KeyRecord, Log, LogPage,
+    LogRange, ProjectRecord, RunFilter, RunRecord, RunTree, Runs, SpaceRecord, Store, StoreError,
     StoredDefinition,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
@@ -225,7 +225,7 @@ pass_on! {
     fn run(&self, run: RunId) -> Option<RunRecord>;
     fn runs(&self, project: ProjectId, filter: RunFilter) -> Vec<RunRecord>;
     fn open_run(&self, space: SpaceId, agent: &AgentName) -> Option<RunRecord>;
-    fn family(&self, root: RunId) -> Family;
+    fn run_tree(&self, root: RunId) -> RunTree;
     fn claimable(&self, now: Time, limit: usize) -> Vec<RunId>;
     fn claim(&self, run: RunId, node: NodeId, now: Time) -> Option<RunRecord>;
     fn release(&self, run: RunId, epoch: u64, wakes: i32) -> ();

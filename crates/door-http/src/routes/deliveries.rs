@@ -41,7 +41,7 @@ pub(crate) struct DeliveryBody {
     /// When it was queued.
     #[schema(value_type = schema::Time)]
     created_at: Time,
-    /// When it is tried next; left out when it was laid aside.
+    /// When it is tried next; left out when it was dead-lettered.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Time>)]
     due_at: Option<Time>,
@@ -79,7 +79,7 @@ pub(crate) enum ChannelWord {
 pub(crate) enum DeliveryStateWord {
     /// It is tried again by itself.
     Pending,
-    /// It was laid aside.
+    /// It was dead-lettered.
     Dead,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct DeliveryList {
     next_cursor: Option<String>,
 }
 
-/// What has to be delivered still, and what was laid aside.
+/// What has to be delivered still, and what was dead-lettered.
 #[utoipa::path(
     get, path = "/v1/deliveries", operation_id = "list_deliveries", tag = "deliveries",
     params(

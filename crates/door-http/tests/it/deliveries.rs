@@ -5,7 +5,7 @@ use toolgate_engine::outbox::Channel;
 
 use crate::world::{World, project};
 
-/// A world with two deliveries: `b` was laid aside, the others wait.
+/// A world with two deliveries: `b` was dead-lettered, the others wait.
 async fn world() -> World {
     let world = World::new().await;
     for (id, channel) in [

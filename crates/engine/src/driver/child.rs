@@ -17,7 +17,7 @@ use toolgate_kernel::tool::{Execution, Tool};
 use super::Driver;
 use super::load::{next, patient};
 use crate::Inner;
-use crate::family::{Birth, ChildStart};
+use crate::run_tree::{Birth, ChildStart};
 use crate::start::Kinship;
 use crate::store::{LogRange, Pages, RunRecord, StoreError};
 use crate::tools::{BUILT_IN, CallContext, SIGNAL_PARENT};
@@ -236,7 +236,7 @@ pub(super) fn signals(tool: &Tool) -> bool {
 fn outcome_of(end: &RunFinish, name: &str, told: Told) -> Outcome {
     match end.status {
         Status::Completed => {
-            // A tool made of words gives JSON when its answer is JSON; that it has its form was checked by the run.
+            // A prompt tool gives JSON when its answer is JSON; that it has its form was checked by the run.
             let answer = match json_in(&told.text) {
                 Ok(value) if told.formed => value,
                 _ => told.text.into(),

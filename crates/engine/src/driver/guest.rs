@@ -5,7 +5,7 @@ use std::time::Duration;
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::run::Arrival;
 
-use super::settle::respond_all;
+use super::commit::respond_all;
 use super::{Driver, Lease, Pending, Watch};
 use crate::deliver::Fate;
 

@@ -73,7 +73,7 @@ pub enum RunWrite {
         /// Its space, when that is new too.
         space: Option<Box<SpaceRecord>>,
         /// Refused with `Full` when so many runs stand below its root already.
-        family_max: Option<u32>,
+        descendants_max: Option<u32>,
         /// The definitions that it pins, unless a run of this project has stored them already. One that is there stays.
         definitions: Arc<[StoredDefinition]>,
     },

@@ -23,7 +23,7 @@ pub trait Runs: Send + Sync {
     async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError>;
     /// What the run at the top of a tree and all below it come to: what `step-finish` tells of tokens is counted
     /// by the write that stores it. Nothing for a run that is not there.
-    async fn family(&self, root: RunId) -> Result<Family, StoreError>;
+    async fn run_tree(&self, root: RunId) -> Result<RunTree, StoreError>;
     /// Runs that are not final and that nobody drives but somebody should: driven by a node whose heartbeat
     /// ended before `now`, or undriven and `queued`, woken, or with `wake_at` at or before `now`.
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError>;
@@ -100,7 +100,7 @@ impl Wake {
 
 /// A run at the top and all below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Family {
+pub struct RunTree {
     /// Runs below the one at the top.
     pub descendants: u32,
     /// Tokens that all of them have used.

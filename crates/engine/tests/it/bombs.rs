@@ -23,7 +23,7 @@ fn explode(_: &Ask) -> Vec<Say> {
     vec![spawn(), recurse(), words(), spawn(), recurse()]
 }
 
-/// What the models of the family were told of their calls.
+/// What the models of the run tree were told of their calls.
 fn told(world: &World) -> String {
     let asked = world.model.asked();
     let results = asked.iter().filter_map(last_results).flatten();
@@ -93,14 +93,14 @@ async fn cancelling_the_root_after_a_restart_ends_all_generations() {
         words = format!("call:spawn_agent={spawn}");
     }
     let root = ask_boss(&world, &words).await;
-    let mut family: Vec<RunId> = vec![root];
+    let mut tree: Vec<RunId> = vec![root];
     for _ in 0..3 {
-        family.push(children(&world, family[family.len() - 1], 1).await[0]);
+        tree.push(children(&world, tree[tree.len() - 1], 1).await[0]);
     }
-    world.until_status(family[3], Status::WaitingTime).await;
+    world.until_status(tree[3], Status::WaitingTime).await;
     let world = restarted(world).await;
     world.engine.cancel(root).await.unwrap();
-    for run in family {
+    for run in tree {
         assert_eq!(world.finish(run).await.status, Status::Cancelled);
     }
 }

@@ -233,19 +233,19 @@ async fn a_task_that_no_source_here_knows_is_told_to_the_model() {
 }
 
 /// Two children at once, one of which has a child of its own, and a tool of the gateway's.
-fn family() -> String {
+fn run_tree() -> String {
     let nested = json!({"agent": "boss", "prompt": r#"call:summarize={"text":"deep"}"#});
     format!(r#"call:summarize={{"text":"flat"}} call:spawn_agent={nested} call:slow={{"n":1}}"#)
 }
 
-/// What the calls of a family's first run come to, in the order in which they were made.
+/// What the calls of a run tree's first run come to, in the order in which they were made.
 const FAMILY: [&str; 3] = [
     r#""you said Summarize flat for {{who}}""#,
     r#""got \"you said Summarize deep for {{who}}\"""#,
     r#"{"n":1}"#,
 ];
 
-/// A family of runs on a store that is killed after so many writes, and then on a new engine. Whether it was killed.
+/// A run tree on a store that is killed after so many writes, and then on a new engine. Whether it was killed.
 async fn killed_after(writes: usize, always_evict: bool) -> bool {
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let store = Arc::new(FaultyStore::killed_after(memory.clone(), writes));
@@ -257,7 +257,7 @@ async fn killed_after(writes: usize, always_evict: bool) -> bool {
     let clock = setup.clock.clone();
     let first = world_of(setup, json!({})).await;
     first.tools.gate.add_permits(1);
-    let run = ask_boss(&first, &family()).await;
+    let run = ask_boss(&first, &run_tree()).await;
     let killed = tokio::select! {
         biased;
         () = store.killed() => true,
@@ -312,7 +312,7 @@ async fn a_kill_between_any_two_writes_loses_no_child_and_no_end_of_one() {
         while killed_after(writes, always_evict).await {
             writes += 1;
         }
-        assert!(writes > 10, "{writes} writes are too few for a family");
+        assert!(writes > 10, "{writes} writes are too few for a run tree");
     }
 }
 

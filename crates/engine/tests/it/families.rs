@@ -1,4 +1,4 @@
-//! Families of runs: tools made of words, agents that start agents, what all of them may use up together, and
+//! Child runs: prompt tools, agents that start agents, what all of them may use up together, and
 //! calls that wait.
 
 use std::sync::Arc;
@@ -226,7 +226,7 @@ async fn a_family_that_cannot_be_counted_spends_nothing() {
         .until(child, |event| matches!(event, Event::ToolExecuting(_)))
         .await;
     let asked = world.model.asked().len();
-    store.refuse(Some("family"));
+    store.refuse(Some("run_tree"));
     world.tools.gate.add_permits(1);
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     assert_eq!(world.model.asked().len(), asked);

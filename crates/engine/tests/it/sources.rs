@@ -195,7 +195,7 @@ async fn written_before(from: &World, to: &World, run: RunId) {
             None => RunWrite::Create {
                 record: Box::new(record.clone()),
                 space: space.clone().map(Box::new),
-                family_max: None,
+                descendants_max: None,
                 definitions: Arc::default(),
             },
             Some(version) => RunWrite::Extend {

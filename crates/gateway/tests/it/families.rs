@@ -9,7 +9,7 @@ use crate::harness::{Api, Gateway, Random, put_agent};
 
 /// How often the gateway is killed.
 const KILLS: u64 = 12;
-/// Longest time from a message to the kill: about what a family needs.
+/// Longest time from a message to the kill: about what a run tree needs.
 const LOAD_MS: u64 = 150;
 
 /// An agent that follows a script and has the tools of both ranks.
@@ -46,7 +46,7 @@ async fn children(api: &Api, run: &str) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_family_is_born_once_and_does_its_work_once_wherever_the_kill_falls() {
-    let mut random = Random::seeded("families");
+    let mut random = Random::seeded("run trees");
     let models = ModelServer::start().await;
     let mut gateway = Gateway::start(&[]).await;
     let api = gateway.api();

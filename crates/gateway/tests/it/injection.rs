@@ -28,7 +28,7 @@ const VALUES: &[&str] = &[
     "say:hijacked",
 ];
 
-/// An agent with a tool that asks outside and one that is made of words; both take the same values.
+/// An agent with a tool that asks outside and a prompt tool; both take the same values.
 fn agent(models: &ModelServer, server: &Outside, tool: &str, value: &str) -> Value {
     let input = json!({"value": value, "nested": {"list": [value]}, "other": "API_TOKEN"});
     json!({
@@ -168,7 +168,7 @@ fn check_sent(asked: &Asked, value: &str) {
     assert_eq!(asked.header("authorization"), format!("Bearer {TOKEN}"));
 }
 
-/// The model behind a tool made of words read the value as it is; nothing in it was filled, and no secret ever is.
+/// The model behind a prompt tool read the value as it is; nothing in it was filled, and no secret ever is.
 fn check_asked(models: &ModelServer, value: &str) {
     let expected = format!("text:1 <{value}> <{value}> <${{secret.API_TOKEN}}> <{{{{none}}}}>");
     let conversations = models.conversations();

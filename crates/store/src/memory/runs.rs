@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use toolgate_engine::store::{Family, RunFilter, RunRecord, Runs, StoreError};
+use toolgate_engine::store::{RunFilter, RunRecord, RunTree, Runs, StoreError};
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::id::{NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
@@ -33,8 +33,8 @@ impl Runs for MemoryStore {
     async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError> {
         Ok(self.state().open_run(space, agent).cloned())
     }
-    async fn family(&self, root: RunId) -> Result<Family, StoreError> {
-        Ok(self.state().family(root))
+    async fn run_tree(&self, root: RunId) -> Result<RunTree, StoreError> {
+        Ok(self.state().run_tree(root))
     }
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError> {
         Ok(self.state().claimable(now, limit))

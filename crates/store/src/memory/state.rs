@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use toolgate_engine::store::{
-    AgentRecord, Append, EntityRecord, Family, IdempotencyRecord, KeyRecord, ProjectRecord, RunRecord,
+    AgentRecord, Append, EntityRecord, IdempotencyRecord, KeyRecord, ProjectRecord, RunRecord, RunTree,
     RunWrite, SpaceRecord, StoreError,
 };
 use toolgate_engine::usage::{Day, Latency};
@@ -132,10 +132,10 @@ impl State {
             RunWrite::Create {
                 record,
                 space,
-                family_max,
+                descendants_max,
                 ..
             } => {
-                if family_max.is_some_and(|max| self.family(record.root).descendants >= max) {
+                if descendants_max.is_some_and(|max| self.run_tree(record.root).descendants >= max) {
                     return Err(StoreError::Full);
                 }
                 let known = |id| self.spaces.contains_key(id) || self.log.contains_key(id);
@@ -178,20 +178,20 @@ impl State {
         crate::free_lane(&taken)
     }
 
-    pub(super) fn family(&self, root: RunId) -> Family {
+    pub(super) fn run_tree(&self, root: RunId) -> RunTree {
         let below = self
             .runs
             .values()
             .filter(|run| run.root == root && run.parent.is_some());
         let tokens = |run: RunId| self.tokens.get(&run).copied().unwrap_or_default();
         below.fold(
-            Family {
+            RunTree {
                 descendants: 0,
                 tokens: tokens(root),
             },
-            |family, run| Family {
-                descendants: family.descendants + 1,
-                tokens: family.tokens + tokens(run.id),
+            |tree, run| RunTree {
+                descendants: tree.descendants + 1,
+                tokens: tree.tokens + tokens(run.id),
             },
         )
     }

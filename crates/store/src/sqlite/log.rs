@@ -127,11 +127,11 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
         RunWrite::Create {
             record,
             space,
-            family_max,
+            descendants_max,
             definitions,
         } => {
-            if let Some(max) = family_max {
-                runs::check_family(connection, record.root, *max)?;
+            if let Some(max) = descendants_max {
+                runs::check_descendants(connection, record.root, *max)?;
             }
             let lane = match space {
                 // A space that is created here has no runs.

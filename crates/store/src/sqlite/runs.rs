@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, ToSql, params};
-use toolgate_engine::store::{Append, Family, LeaseWrite, RunFilter, RunRecord, Runs, StoreError, Wake};
+use toolgate_engine::store::{Append, LeaseWrite, RunFilter, RunRecord, RunTree, Runs, StoreError, Wake};
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
@@ -24,8 +24,8 @@ impl Runs for SqliteStore {
     async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError> {
         self.readers.short(|db| open(db, space, agent))
     }
-    async fn family(&self, root: RunId) -> Result<Family, StoreError> {
-        self.readers.short(|db| family(db, root))
+    async fn run_tree(&self, root: RunId) -> Result<RunTree, StoreError> {
+        self.readers.short(|db| run_tree(db, root))
     }
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError> {
         self.readers.long(move |db| claimable(db, now, limit)).await
@@ -265,19 +265,19 @@ pub(crate) const FAMILY: &str = "
     SELECT count(*), coalesce(sum(tokens), 0) + coalesce((SELECT tokens FROM runs WHERE id = ?1), 0)
     FROM runs WHERE root = ?1 AND parent_run IS NOT NULL";
 
-pub(crate) fn family(connection: &Connection, root: RunId) -> Result<Family, Fault> {
-    let family = first(connection, FAMILY, [root.to_bytes()], |row| {
-        Ok(Family {
+pub(crate) fn run_tree(connection: &Connection, root: RunId) -> Result<RunTree, Fault> {
+    let tree = first(connection, FAMILY, [root.to_bytes()], |row| {
+        Ok(RunTree {
             descendants: row.get(0)?,
             tokens: row.get::<_, i64>(1)? as u64,
         })
     })?;
-    Ok(family.unwrap_or_default())
+    Ok(tree.unwrap_or_default())
 }
 
 /// Rejects another run below `root` if there are `max`. Writes are serial, so the count holds.
-pub(crate) fn check_family(connection: &Connection, root: RunId, max: u32) -> Result<(), Fault> {
-    match family(connection, root)?.descendants < max {
+pub(crate) fn check_descendants(connection: &Connection, root: RunId, max: u32) -> Result<(), Fault> {
+    match run_tree(connection, root)?.descendants < max {
         true => Ok(()),
         false => Err(StoreError::Full.into()),
     }

@@ -388,7 +388,7 @@ fn creation(
     append.run = RunWrite::Create {
         record: Box::new(record),
         space,
-        family_max: None,
+        descendants_max: None,
         definitions: Default::default(),
     };
     append.idempotency = (id == 5).then(|| IdempotencyRecord {

@@ -211,8 +211,8 @@ async fn what_a_run_under_way_used_before_it_was_counted_is_counted() {
     );
     let scratch = Scratch::new();
     load(&scratch.path(), &(sql + &used));
-    let family = scratch.open().family(run(1)).await.expect("counted");
-    assert_eq!(family.tokens, 15);
+    let tree = scratch.open().run_tree(run(1)).await.expect("counted");
+    assert_eq!(tree.tokens, 15);
 }
 
 #[tokio::test]

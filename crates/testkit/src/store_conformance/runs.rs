@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolgate_engine::store::{
-    Append, Family, LANES, RunFilter, RunRecord, RunWrite, Store, StoreError, StoredDefinition,
+    Append, LANES, RunFilter, RunRecord, RunTree, RunWrite, Store, StoreError, StoredDefinition,
 };
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{CallId, RunId};
@@ -419,7 +419,7 @@ fn step(tokens: u64) -> Event {
 }
 
 async fn a_run_tree_is_counted_with_its_tokens(store: Arc<dyn Store>) {
-    assert_eq!(store.family(run(1)).await.stored(), Family::default());
+    assert_eq!(store.run_tree(run(1)).await.stored(), RunTree::default());
     let top = run_record(run(1), space(1));
     let begun = store.append(create(top.clone())).await.stored();
     let mut steps = extend(&top, begun.last());
@@ -430,21 +430,21 @@ async fn a_run_tree_is_counted_with_its_tokens(store: Arc<dyn Store>) {
     store.append(child).await.stored();
     // Of another run tree.
     store.append(create(below(9, 3))).await.stored();
-    let family = Family {
+    let tree = RunTree {
         descendants: 1,
         tokens: 11 + 21 + 5,
     };
-    assert_eq!(store.family(run(1)).await.stored(), family);
+    assert_eq!(store.run_tree(run(1)).await.stored(), tree);
 }
 
 async fn a_run_tree_has_no_more_descendants_than_its_limit(store: Arc<dyn Store>) {
     store.append(create(run_record(run(1), space(1)))).await.stored();
     let child = |n| {
         let mut append = create(below(1, n));
-        let RunWrite::Create { family_max, .. } = &mut append.run else {
+        let RunWrite::Create { descendants_max, .. } = &mut append.run else {
             unreachable!()
         };
-        *family_max = Some(3);
+        *descendants_max = Some(3);
         append
     };
     let births = futures_util::future::join_all((2..10).map(|n| store.append(child(n)))).await;
@@ -453,7 +453,7 @@ async fn a_run_tree_has_no_more_descendants_than_its_limit(store: Arc<dyn Store>
     for birth in births.into_iter().filter(|birth| birth.is_err()) {
         refused!(birth, StoreError::Full);
     }
-    assert_eq!(store.family(run(1)).await.stored().descendants, 3);
+    assert_eq!(store.run_tree(run(1)).await.stored().descendants, 3);
     refused!(store.append(child(20)).await, StoreError::Full);
     assert_eq!(store.run(run(20)).await.stored(), None);
 }

@@ -165,7 +165,7 @@ pub fn create(record: RunRecord) -> Append {
         run: RunWrite::Create {
             record: Box::new(record),
             space: None,
-            family_max: None,
+            descendants_max: None,
             definitions: Default::default(),
         },
         events: vec![text("begins")],

@@ -1,4 +1,4 @@
-//! The world outside: a server on a free loopback port that holds what it is asked until a test opens it.
+//! A server outside the gateway, on a free loopback port that holds what it is asked until a test opens it.
 
 use std::sync::{Arc, Mutex};
 

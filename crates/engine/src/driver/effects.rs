@@ -16,9 +16,9 @@ use tracing::Instrument;
 
 use super::load::patient;
 use super::{Adrift, Done, Driver};
-use crate::family::beyond;
 use crate::model::{Ask, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
+use crate::run_tree::beyond;
 use crate::tools::CallContext;
 
 impl Driver {
@@ -88,14 +88,14 @@ impl Driver {
         asking.instrument(span).boxed()
     }
 
-    /// Why the model is not asked any more: the run and its family have used up what they may.
+    /// Why the model is not asked any more: the run and its run tree have used up what they may.
     pub(crate) async fn exhausted(&mut self) -> Result<Option<String>, Adrift> {
-        if !self.run.is_of_family() {
+        if !self.run.is_in_tree() {
             return Ok(None);
         }
-        let family = patient(|| self.inner.store.family(self.root)).await;
+        let tree = patient(|| self.inner.store.run_tree(self.root)).await;
         // What cannot be counted is not spent: the run is looked at again later.
-        Ok(beyond(family.map_err(|_| Adrift)?, self.run.budget()))
+        Ok(beyond(tree.map_err(|_| Adrift)?, self.run.budget()))
     }
 
     /// Runs a call on the gateway's side.

@@ -9,7 +9,7 @@ use toolgate_kernel::name::AgentName;
 
 use crate::Inner;
 use crate::start::{Kinship, NewRun};
-use crate::store::{Family, RunFilter, RunRecord, SpaceRecord, StoreError};
+use crate::store::{RunFilter, RunRecord, RunTree, SpaceRecord, StoreError};
 
 /// Children of one run that are looked at.
 const CHILDREN_MAX: usize = 10_000;
@@ -34,7 +34,7 @@ pub(crate) enum Birth {
     Started,
     /// There is no such agent; these there are.
     NoAgent(Vec<AgentName>),
-    /// Its family has used up what it may.
+    /// Its run tree has used up what it may.
     UsedUp(String),
     /// The run at the top has ended, and those below are about to.
     Ended,
@@ -70,8 +70,8 @@ impl Inner {
             return Ok(Birth::Ended);
         }
         let budget = kinship.budget;
-        let family = self.store.family(kinship.root).await?;
-        if let Some(words) = beyond(family, budget).or_else(|| full(family, budget)) {
+        let tree = self.store.run_tree(kinship.root).await?;
+        if let Some(words) = beyond(tree, budget).or_else(|| full(tree, budget)) {
             return Ok(Birth::UsedUp(words));
         }
         let compiled = self.compiled(project, &agent, revision).await?;
@@ -106,19 +106,19 @@ impl Inner {
     }
 }
 
-/// Why a family may use no more tokens, if so.
-pub(crate) fn beyond(family: Family, budget: Budget) -> Option<String> {
-    (family.tokens > budget.tokens).then(|| {
+/// Why a run tree may use no more tokens, if so.
+pub(crate) fn beyond(tree: RunTree, budget: Budget) -> Option<String> {
+    (tree.tokens > budget.tokens).then(|| {
         format!(
             "this run and those below it used {} tokens; together they may use {}",
-            family.tokens, budget.tokens
+            tree.tokens, budget.tokens
         )
     })
 }
 
-/// Why a family may not grow, if so. Only the store knows for sure: others may be born at this moment.
-fn full(family: Family, budget: Budget) -> Option<String> {
-    (family.descendants >= budget.descendants).then(|| full_words(budget.descendants))
+/// Why a run tree may not grow, if so. Only the store knows for sure: others may be born at this moment.
+fn full(tree: RunTree, budget: Budget) -> Option<String> {
+    (tree.descendants >= budget.descendants).then(|| full_words(budget.descendants))
 }
 
 fn full_words(descendants: u32) -> String {
