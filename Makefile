@@ -37,7 +37,7 @@ test: ## everything that must hold: check, all tests, the HTTP surface against i
 	@flock --close $(LOCK) $(MAKE) --no-print-directory check tests json-schema-suite schemathesis js
 
 .PHONY: check
-check: format lint docs deny advisories-if-reachable spelling fresh ## what can be said without running anything
+check: format lint docs architecture deny advisories-if-reachable spelling fresh ## what can be said without running anything
 
 .PHONY: format
 format: ## cargo fmt, as a question
@@ -53,6 +53,10 @@ lint: ## clippy, warnings denied
 .PHONY: docs
 docs: ## rustdoc, warnings denied
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+.PHONY: architecture
+architecture: ## ARCHITECTURE.md names files and tests that exist
+	scripts/architecture
 
 .PHONY: deny
 deny: $(DENY) ## licences, sources and banned crates
