@@ -17,7 +17,7 @@ use crate::store::StoreError;
 /// A message for a space, and the run it should wake.
 #[derive(Debug, Clone)]
 pub struct Post {
-    /// Whose.
+    /// The project that owns it.
     pub project: ProjectId,
     /// Where; none makes a space for this run alone.
     pub space: Option<SpaceId>,
@@ -54,7 +54,7 @@ pub enum Answer {
 pub struct Posted {
     /// Which message.
     pub message_id: MessageId,
-    /// Where.
+    /// The space of the message.
     pub space_id: SpaceId,
     /// The run that answers: a new one, or the one that was under way.
     pub run_id: Option<RunId>,
@@ -192,7 +192,7 @@ pub enum IntakeError {
     /// Another client holds the call.
     #[error("{holder} holds the call until {until}")]
     Held {
-        /// Who.
+        /// The holder's name for itself.
         holder: String,
         /// Until when.
         until: Time,

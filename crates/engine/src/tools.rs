@@ -23,7 +23,7 @@ pub const SIGNAL_PARENT: &str = "signal_parent";
 
 /// What a tool on the gateway's side is given besides its input.
 pub struct CallContext {
-    /// Whose.
+    /// The project that owns it.
     pub project: ProjectId,
     /// Where: the space of the run at the top. All below it work there too, though their events stand elsewhere.
     pub space: SpaceId,

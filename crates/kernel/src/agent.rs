@@ -91,7 +91,7 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelSpec {
-    /// Which.
+    /// The vendor and its name for the model.
     pub name: ModelName,
     /// Where, when not at the vendor's own address.
     pub base_url: Option<String>,

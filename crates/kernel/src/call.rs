@@ -207,6 +207,6 @@ pub struct Settled {
     pub answered: bool,
     /// The place of the event that settled it; 0 until it is stored.
     pub seq: Seq,
-    /// When.
+    /// When it was stored.
     pub time: Time,
 }

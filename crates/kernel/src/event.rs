@@ -587,7 +587,7 @@ tool_body! {
         approval_id: ApprovalId,
         /// Yes or no.
         approved: bool,
-        /// Why.
+        /// The reason that was given, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The input as the person changed it.
@@ -689,7 +689,7 @@ tool_body! {
 tool_body! {
     /// A person said no.
     ToolOutputDenied {
-        /// Why.
+        /// The reason that was given, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     }
@@ -736,9 +736,9 @@ pub enum EndReason {
 body! {
     /// The run ended.
     RunFinish {
-        /// How.
+        /// The final status.
         status: Status,
-        /// Why.
+        /// Why the run ended.
         reason: EndReason,
         /// All steps together.
         usage: Usage,

@@ -66,7 +66,7 @@ pub enum Arrival {
         step: u32,
         /// How often that step had failed before.
         failures: u32,
-        /// Why.
+        /// The model adapter's error, for the log and for backends.
         error: String,
         /// Whether asking again may help.
         retryable: bool,
@@ -75,7 +75,7 @@ pub enum Arrival {
     },
     /// A signal from outside for a call that waits for one.
     Signal {
-        /// Which.
+        /// The call.
         call: CallId,
         /// What it says.
         value: Json,
@@ -99,39 +99,39 @@ pub enum Arrival {
     },
     /// A call on the gateway's side ended, or a delegated one.
     Output {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// How.
+        /// How the call ended.
         outcome: Outcome,
     },
     /// A client says how a call ended.
     Result {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// How.
+        /// How the call ended.
         outcome: Outcome,
     },
     /// A client wants to execute a call, or says that it still does.
     Claim {
-        /// Which.
+        /// The call.
         call: CallId,
         /// Who, and until when.
         claim: Claim,
     },
     /// A client gives a call back.
     Release {
-        /// Which.
+        /// The call.
         call: CallId,
         /// Who held it.
         holder: String,
     },
     /// A person answers a question.
     Decide {
-        /// Which.
+        /// The approval.
         approval: ApprovalId,
-        /// What.
+        /// The decision.
         verdict: Verdict,
-        /// Who.
+        /// Who decided; none for a backend.
         by: Option<EntityId>,
     },
     /// Time passed.
@@ -202,7 +202,7 @@ pub enum Rejected {
     Different,
     /// It was settled without its executor.
     Gone {
-        /// Why.
+        /// Why it was settled, for programs.
         code: ErrorCode,
         /// Why, in words.
         message: String,
@@ -234,7 +234,7 @@ pub enum Due<'a> {
 }
 
 impl Run {
-    /// Which.
+    /// The run's id.
     pub fn id(&self) -> RunId {
         self.id
     }

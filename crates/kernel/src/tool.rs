@@ -79,9 +79,9 @@ pub enum Visibility {
 /// Whether a person has to say yes before a call runs.
 #[derive(Debug)]
 pub enum Approval {
-    /// No.
+    /// No approval is needed.
     Never,
-    /// Yes.
+    /// Every call needs an approval.
     Always,
     /// Yes, when the input fits this schema.
     When(Validator),

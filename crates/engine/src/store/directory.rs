@@ -95,9 +95,9 @@ pub trait Directory: Send + Sync {
 /// A space's row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpaceRecord {
-    /// Which.
+    /// The space's id.
     pub id: SpaceId,
-    /// Whose.
+    /// The project that owns it.
     pub project: ProjectId,
     /// Its name for people.
     pub title: Option<String>,
@@ -114,9 +114,9 @@ pub struct SpaceRecord {
 /// An entity's row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EntityRecord {
-    /// Which.
+    /// The entity's id.
     pub id: EntityId,
-    /// Whose.
+    /// The project that owns it.
     pub project: ProjectId,
     /// The project's own name for it: a JWT's `sub`. Unique in the project.
     pub subject: String,
@@ -133,7 +133,7 @@ pub struct EntityRecord {
 /// One revision of an agent's configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentRecord {
-    /// Whose.
+    /// The project that owns it.
     pub project: ProjectId,
     /// Unique in the project.
     pub name: AgentName,
@@ -148,7 +148,7 @@ pub struct AgentRecord {
 /// A project's row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProjectRecord {
-    /// Which.
+    /// The project's id.
     pub id: ProjectId,
     /// Unique among projects.
     pub name: String,
@@ -177,7 +177,7 @@ pub enum KeyKind {
 pub struct KeyRecord {
     /// Names it to people.
     pub id: KeyId,
-    /// Whose.
+    /// The project that owns it.
     pub project: ProjectId,
     /// What it opens.
     pub kind: KeyKind,
@@ -194,7 +194,7 @@ pub struct KeyRecord {
 /// The answer to a request that may be sent again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IdempotencyRecord {
-    /// Whose.
+    /// The project that owns it.
     pub project: ProjectId,
     /// The key that the client chose, with the operation it was used for.
     pub key: String,

@@ -59,10 +59,10 @@ pub struct Definition {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApprovalRule {
-    /// No.
+    /// No approval is needed.
     #[default]
     Never,
-    /// Yes.
+    /// Every call needs an approval.
     Always,
     /// Yes, when the input fits this schema.
     When(Json),
