@@ -20,7 +20,7 @@ const MARK: &str = "MARKED";
 async fn two_projects(models: &ModelServer) -> (Gateway, Api, Api) {
     let gateway = Gateway::start(&[
         ("TOOLGATE_OPERATOR_KEY", OPERATOR),
-        ("TOOLGATE_MODEL_BASE_URL", &models.base_url()),
+        ("TOOLGATE_MODEL_BASE_URL", models.base_url()),
     ])
     .await;
     let operator = gateway.api().with_key(OPERATOR);
