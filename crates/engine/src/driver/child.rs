@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use toolgate_kernel::call::{Call, ErrorCode, Outcome};
-use toolgate_kernel::event::{EndReason, Event, RunFinish, RunStart, Status};
+use toolgate_kernel::call::{Call, CallState, ErrorCode, Outcome};
+use toolgate_kernel::event::{EndReason, Event, RunFinish, RunStart, Seq, Status};
 use toolgate_kernel::id::{EntityId, MessageId, ProjectId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::{AgentName, ToolName};
-use toolgate_kernel::run::json_in;
+use toolgate_kernel::run::{RunState, json_in};
 use toolgate_kernel::template::plain;
 use toolgate_kernel::tool::{Execution, Tool};
+use toolgate_kernel::view::Audience;
 
 use super::Driver;
 use super::load::{next, patient};
@@ -166,29 +167,24 @@ impl Child {
         Ok(Found::Ended(Outcome::error(code, words)))
     }
 
-    /// What the log of the run, which has ended, comes to. Read page by page: a log has no bound.
+    /// What the log of the run, which has ended, comes to.
     async fn outcome(&self, inner: &Inner, record: &RunRecord) -> Result<Outcome, StoreError> {
-        let mut told = Told::default();
+        let (mut run, mut start) = (RunState::default(), None);
         let mut pages = Pages::of_run(self.id, LogRange::default());
         while let Some(page) = next(&mut pages, inner).await? {
-            for event in page.entries.iter().flat_map(|entry| &entry.events) {
-                match event {
-                    Event::RunStart(start) => {
-                        told.formed = start.behind.is_some();
-                        told.signalling = inner.signalling(record.project, start).await?;
-                    }
-                    Event::StepStart(_) => told.text.clear(),
-                    Event::TextEnd(e) => told.text.push_str(&e.text),
-                    Event::ToolOutputAvailable(e) if told.signalling.contains(e.tool_name.as_ref()) => {
-                        let signal = e.output.as_ref().map_or_else(Json::null, Clone::clone);
-                        told.signals.push(signal.to_value());
-                    }
-                    Event::RunFinish(end) => return Ok(outcome_of(end, &self.name, told)),
-                    _ => {}
-                }
+            for entry in &page.entries {
+                start = start.or_else(|| entry.events.iter().find_map(Event::run_start).cloned());
+                run.extend(entry, Audience::Secret);
             }
         }
-        Ok(no_answer())
+        let (Some(start), Some(end)) = (start, run.end()) else {
+            return Ok(no_answer());
+        };
+        if end.status != Status::Completed {
+            return Ok(failure(end, &self.name));
+        }
+        let signalling = inner.signalling(record.project, &start).await?;
+        Ok(Outcome::Output(output_of(&run, &start, &signalling)))
     }
 }
 
@@ -199,18 +195,6 @@ fn no_answer() -> Outcome {
 fn no_agent(agent: &AgentName, known: &[AgentName]) -> String {
     let known: Vec<&str> = known.iter().map(AgentName::as_str).collect();
     format!("there is no agent named {agent}; there are: {}", known.join(", "))
-}
-
-/// What a child run says on its way.
-#[derive(Default)]
-struct Told {
-    text: String,
-    /// The tools by which it tells its parent something.
-    signalling: BTreeSet<ToolName>,
-    /// What it told its parent before its end.
-    signals: Vec<serde_json::Value>,
-    /// Its answer is JSON of a form.
-    formed: bool,
 }
 
 impl Inner {
@@ -233,37 +217,47 @@ pub(super) fn signals(tool: &Tool) -> bool {
     matches!(&tool.execution, Execution::Source(own) if own.source == BUILT_IN && own.tool == SIGNAL_PARENT)
 }
 
-fn outcome_of(end: &RunFinish, name: &str, told: Told) -> Outcome {
-    match end.status {
-        Status::Completed => {
-            // A prompt tool gives JSON when its answer is JSON; that it has its form was checked by the run.
-            let answer = match json_in(&told.text) {
-                Ok(value) if told.formed => value,
-                _ => told.text.into(),
-            };
-            let output = match told.signals.is_empty() {
-                true => answer,
-                false => serde_json::json!({ "answer": answer, "signals": told.signals }),
-            };
-            Outcome::Output(output.into())
-        }
-        Status::Cancelled => Outcome::error(ErrorCode::Cancelled, format!("{name} was cancelled")),
-        Status::Failed
-        | Status::Queued
-        | Status::Running
-        | Status::WaitingTool
-        | Status::WaitingApproval
-        | Status::WaitingTime => {
-            let (code, why) = match end.reason {
-                EndReason::InvalidOutput => (
-                    ErrorCode::InvalidOutput,
-                    "its answer has not the form it must have",
-                ),
-                EndReason::Limit => (ErrorCode::LimitExceeded, "it used up what it may"),
-                _ => (ErrorCode::ExecutionFailed, "it could not answer"),
-            };
-            let detail = end.error.as_deref().unwrap_or(why);
-            Outcome::error(code, format!("{name} failed: {detail}"))
-        }
+/// A completed run's answer, beside what it signalled on its way.
+fn output_of(run: &RunState, start: &RunStart, signalling: &BTreeSet<ToolName>) -> Json {
+    let text = run.answer();
+    // A prompt tool gives JSON when its answer is JSON; that it fits the result schema was checked by the run.
+    let answer = match json_in(&text) {
+        Ok(value) if start.behind.is_some() => value,
+        _ => text.into(),
+    };
+    let mut signals: Vec<(Seq, serde_json::Value)> = run
+        .calls()
+        .iter()
+        .filter(|call| signalling.contains(call.tool.name.as_ref()))
+        .filter_map(|call| match &call.state {
+            CallState::Settled(settled) => match &settled.outcome {
+                Outcome::Output(signal) => Some((settled.seq, signal.to_value())),
+                Outcome::Error { .. } => None,
+            },
+            _ => None,
+        })
+        .collect();
+    if signals.is_empty() {
+        return answer.into();
     }
+    signals.sort_by_key(|(seq, _)| *seq);
+    let signals: Vec<_> = signals.into_iter().map(|(_, signal)| signal).collect();
+    serde_json::json!({ "answer": answer, "signals": signals }).into()
+}
+
+/// What the parent is told of a run that did not complete.
+fn failure(end: &RunFinish, name: &str) -> Outcome {
+    if end.status == Status::Cancelled {
+        return Outcome::error(ErrorCode::Cancelled, format!("{name} was cancelled"));
+    }
+    let (code, why) = match end.reason {
+        EndReason::InvalidOutput => (
+            ErrorCode::InvalidOutput,
+            "its answer does not match the result schema",
+        ),
+        EndReason::Limit => (ErrorCode::LimitExceeded, "it used up what it may"),
+        _ => (ErrorCode::ExecutionFailed, "it could not answer"),
+    };
+    let detail = end.error.as_deref().unwrap_or(why);
+    Outcome::error(code, format!("{name} failed: {detail}"))
 }
