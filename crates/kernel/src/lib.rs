@@ -1,8 +1,8 @@
 //! What a tool, a message, an event and a run are. Pure: no IO, no clock, no randomness, no `async`;
 //! time and fresh ids arrive from outside.
 //!
-//! Start with [`event::Event`] (the story every door tells), then [`run::Run`] (how a run takes an arrival
-//! and what is due next), then [`view`] (who may see what).
+//! Start with [`event::Event`] (the story every door tells), then [`run::RunState`] (what a run's events say of it),
+//! then [`run::Run`] (how a run takes an arrival and what is due next), then [`view`] (who may see what).
 
 pub mod agent;
 pub mod call;
