@@ -228,7 +228,12 @@ impl Inner {
             let own = &agent.tools.toolbox;
             toolbox.retain(|name, tool| !own.contains_key(name) || is_chosen(tool, categories));
         }
-        let kit = Arc::new(Kit::new(toolbox));
+        let kit = Kit {
+            // The caller's tools are not stored as definitions, and the agent's may be already.
+            stored: AtomicBool::new(agent.tools.stored.load(Ordering::Relaxed)),
+            ..Kit::new(toolbox)
+        };
+        let kit = Arc::new(kit);
         let mut known = self.agents.lock();
         if known.merged.len() >= MERGED_MAX {
             known.merged.clear();

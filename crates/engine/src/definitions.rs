@@ -30,7 +30,9 @@ impl Inner {
         if now.pins == start.tools {
             return Ok(now);
         }
-        let pins: BTreeMap<ToolName, String> = start.tools.read().unwrap_or_default();
+        let Ok(pins) = start.tools.read::<BTreeMap<ToolName, String>>() else {
+            return Ok(now);
+        };
         let (same, other): (Vec<_>, Vec<_>) = pins.into_iter().partition(|(name, hash)| {
             let tool = now.toolbox.get(name);
             tool.is_some_and(|tool| tool.hash == *hash)

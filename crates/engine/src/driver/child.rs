@@ -205,9 +205,11 @@ impl Inner {
         start: &RunStart,
     ) -> Result<BTreeSet<ToolName>, StoreError> {
         let compiled = self.compiled(project, &start.agent, Some(start.revision)).await?;
-        let agent = compiled.and_then(|agent| agent.behind(start.behind.as_ref()));
-        let tools = agent.iter().flat_map(|agent| agent.tools.toolbox.values());
-        let signalling = tools.filter(|tool| signals(tool));
+        let Some(agent) = compiled.and_then(|agent| agent.behind(start.behind.as_ref())) else {
+            return Ok(BTreeSet::new());
+        };
+        let kit = self.pinned(project, &agent, start).await?;
+        let signalling = kit.toolbox.values().filter(|tool| signals(tool));
         Ok(signalling.map(|tool| tool.name.clone()).collect())
     }
 }

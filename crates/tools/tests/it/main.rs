@@ -14,6 +14,7 @@ mod notify;
 mod one_file;
 mod redirects;
 mod request;
+mod sandbox;
 mod secrets;
 mod server;
 mod space;
