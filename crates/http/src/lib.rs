@@ -3,7 +3,7 @@
 //! Has no routes of its own.
 //!
 //! Start with [`Http`] (what handlers share) and [`finish`] (what every request passes); then [`caller`], [`body`]
-//! and [`wire`] (what comes in), [`stream`] and [`answer`] (what goes out), [`problem`] (how a refusal reads).
+//! and [`mod@wire`] (what comes in), [`stream`] and [`answer`] (what goes out), [`problem`] (how a refusal reads).
 
 pub mod answer;
 pub mod body;
