@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_policys_time_limit_ends_a_request() {
+    async fn the_time_limit_of_a_policy_ends_a_request() {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = Url::parse(&format!("http://{}/", silent.local_addr().unwrap())).unwrap();
         let client = Egress::new().client(Policy::server(&url).within(Duration::from_secs(3)));

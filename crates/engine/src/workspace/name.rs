@@ -107,7 +107,7 @@ fn refused(c: char) -> Option<&'static str> {
     match c {
         '\\' | ':' => Some("a backslash or a colon separates names on some systems"),
         _ if c.is_control() => Some("it has a control character"),
-        // Unicode look-alikes of slashes, backslashes and `..`.
+        // Unicode characters that look like slashes, backslashes and `..`.
         '\u{2044}' | '\u{2215}' | '\u{2216}' | '\u{2571}' | '\u{2572}' | '\u{27cb}' | '\u{27cd}'
         | '\u{29f5}' | '\u{29f8}' | '\u{29f9}' | '\u{2cc6}' | '\u{3033}' | '\u{31d3}' | '\u{fe68}'
         | '\u{ff0f}' | '\u{ff3c}' | '\u{1735}' | '\u{2024}' | '\u{2025}' | '\u{2026}' | '\u{fe52}'

@@ -255,7 +255,7 @@ async fn only_the_operator_manages_projects_and_sees_nothing_inside_them() {
     let again = operator.post("/v1/projects", &json!({"name": "other"})).await;
     assert_eq!(again.status, 409, "{again:?}");
     let bad =
-        json!({"name": "Not a name", "settings": {"modle": {}, "search": {"engine": "none", "speed": 1}}});
+        json!({"name": "Not a name", "settings": {"colour": {}, "search": {"engine": "none", "speed": 1}}});
     let bad = operator.post("/v1/projects", &bad).await;
     assert_eq!(bad.status, 422, "{bad:?}");
     let pointers: Vec<&str> = bad.body["errors"]
@@ -266,7 +266,7 @@ async fn only_the_operator_manages_projects_and_sees_nothing_inside_them() {
         .collect();
     assert_eq!(
         pointers,
-        ["/name", "/settings/modle", "/settings/search"],
+        ["/name", "/settings/colour", "/settings/search"],
         "{bad:?}"
     );
 
