@@ -29,6 +29,8 @@ use crate::Resources;
 const NAME_CHARS_MAX: usize = 63;
 const SECRET_CHARS_MAX: usize = 1_000;
 const URL_CHARS_MAX: usize = 2_000;
+/// Largest settings of one project: nodes keep those of many projects in memory.
+const SETTINGS_BYTES_MAX: usize = 64 * 1024;
 /// The project that the gateway's own settings make at every start.
 const DEFAULT: &str = "default";
 /// Sections of the settings that only the operator may change: they raise limits, or let tools reach addresses inside
@@ -350,8 +352,14 @@ async fn own(door: &Shared, project: ProjectId) -> Result<ProjectRecord, Refusal
 }
 
 fn settings_problems(door: &Shared, at: &str, settings: Option<&Json>) -> Vec<Problem> {
-    let problems = settings.map(|settings| door.engine.check_project_settings(settings));
-    let problems = problems.unwrap_or_default().into_iter();
+    let check = |settings: &Json| match settings.as_str().len() {
+        size if size > SETTINGS_BYTES_MAX => {
+            let words = format!("the settings have {size} bytes, at most {SETTINGS_BYTES_MAX} are allowed");
+            vec![Problem::new("", words)]
+        }
+        _ => door.engine.check_project_settings(settings),
+    };
+    let problems = settings.map(check).unwrap_or_default().into_iter();
     problems
         .map(|problem| Problem::new(format!("{at}{}", problem.pointer), problem.message))
         .collect()

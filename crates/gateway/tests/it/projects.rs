@@ -270,6 +270,10 @@ async fn only_the_operator_manages_projects_and_sees_nothing_inside_them() {
         "{bad:?}"
     );
 
+    let large = json!({"secrets": {"TOKEN": "x".repeat(64 * 1024)}});
+    assert_eq!(backend.put("/v1/settings", &large).await.status, 422);
+    assert_eq!(backend.get("/v1/settings").await.body["settings"], json!({}));
+
     let kept = operator
         .send(Method::DELETE, "/v1/projects/default", &json!({}))
         .await;
