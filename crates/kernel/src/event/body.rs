@@ -1,0 +1,201 @@
+//! What the events of runs, steps and spaces carry.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::status::{EndReason, FinishReason, Status, Usage};
+use crate::agent::ModelName;
+use crate::history::Earlier;
+use crate::id::{CallId, EntityId, MessageId};
+use crate::json::Json;
+use crate::message::Message;
+use crate::name::{AgentName, ToolName};
+use crate::time::Time;
+use crate::tool::ClientTool;
+
+macro_rules! body {
+    ($(#[$doc:meta])* $name:ident { $( $(#[$fdoc:meta])* $field:ident : $ty:ty ),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name { $( $(#[$fdoc])* pub $field: $ty, )* }
+    };
+}
+
+/// What a run at the top and all below it may use up together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Budget {
+    /// Tokens, read and written.
+    pub tokens: u64,
+    /// Runs below the one at the top.
+    pub descendants: u32,
+}
+body! {
+    /// A run began.
+    RunStart {
+        /// Whose configuration it follows.
+        agent: AgentName,
+        /// Which revision of it, for the whole run.
+        revision: u32,
+        /// The model it asks.
+        model: ModelName,
+        /// The agent's own entity.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        entity: Option<EntityId>,
+        /// The call that started it, for a child run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<CallId>,
+        /// How many runs stand above it.
+        #[serde(default)]
+        depth: u32,
+        /// The agent's prompt tool that this run answers, if it answers one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        behind: Option<ToolName>,
+        /// What the run at the top may use up: its tokens, and the runs below it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<Budget>,
+        /// Tools that the caller brought.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        client_tools: Vec<ClientTool>,
+        /// Of the agent's client tools only those of these categories, and those of none; absent for all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        categories: Option<Vec<String>>,
+        /// What the client says was said before, for an agent that takes its word.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        history: Vec<Earlier>,
+        /// Hash of every tool definition the run started with, by name.
+        tools: Json,
+        /// The version of every tool that has one, by name.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        tool_versions: BTreeMap<ToolName, String>,
+    }
+}
+body! {
+    /// Somebody said something.
+    Said {
+        /// What, and who.
+        message: Message,
+    }
+}
+body! {
+    /// The model is asked.
+    StepStart {
+        /// Counted from 1.
+        step: u32,
+    }
+}
+body! {
+    /// The step broke midway and is asked again.
+    StepRetry {
+        /// Which step.
+        step: u32,
+        /// How often it was tried, this one included.
+        attempt: u32,
+        /// What went wrong; for secret principals only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// Not before this moment.
+        not_before: Time,
+    }
+}
+body! {
+    /// A text part began.
+    TextStart {
+        /// Names the part within the run.
+        id: Arc<str>,
+    }
+}
+body! {
+    /// More text.
+    TextDelta {
+        /// Names the part.
+        id: Arc<str>,
+        /// The new words.
+        delta: String,
+    }
+}
+body! {
+    /// The whole text part.
+    TextEnd {
+        /// Names the part.
+        id: Arc<str>,
+        /// All of it.
+        text: String,
+    }
+}
+body! {
+    /// A reasoning part began.
+    ReasoningStart {
+        /// Names the part.
+        id: Arc<str>,
+    }
+}
+body! {
+    /// More reasoning.
+    ReasoningDelta {
+        /// Names the part.
+        id: Arc<str>,
+        /// The new words.
+        delta: String,
+    }
+}
+body! {
+    /// The whole reasoning part.
+    ReasoningEnd {
+        /// Names the part.
+        id: Arc<str>,
+        /// All of it.
+        text: String,
+        /// What the vendor wants back with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    }
+}
+body! {
+    /// The model's reply is whole.
+    StepFinish {
+        /// Which step.
+        step: u32,
+        /// Why the model stopped.
+        reason: FinishReason,
+        /// What it cost.
+        usage: Usage,
+    }
+}
+body! {
+    /// The run moved.
+    RunStatus {
+        /// Where to.
+        status: Status,
+    }
+}
+body! {
+    /// The run ended.
+    RunFinish {
+        /// The final status.
+        status: Status,
+        /// Why the run ended.
+        reason: EndReason,
+        /// All steps together.
+        usage: Usage,
+        /// What went wrong, in words; for secret principals only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    }
+}
+body! {
+    /// Something for the members of the space.
+    Notification {
+        /// What it is about.
+        title: String,
+        /// More of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<String>,
+        /// The message it belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<MessageId>,
+    }
+}

@@ -1,0 +1,222 @@
+//! What the events of a call carry.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::ErrorCode;
+use crate::id::{ApprovalId, CallId, EntityId, RunId};
+use crate::json::Json;
+use crate::time::Time;
+use crate::tool::Placement;
+
+fn is_false(b: &bool) -> bool {
+    !*b
+}
+
+/// The fields that every event of a tool carries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolRef {
+    /// Which call.
+    pub call: CallId,
+    /// The name the model used; may be unknown.
+    pub name: Arc<str>,
+    /// Where it runs.
+    pub placement: Placement,
+    /// The tool opted in to being seen by public principals.
+    pub shown: bool,
+}
+
+macro_rules! tool_body {
+    ($(#[$doc:meta])* $name:ident { $( $(#[$fdoc:meta])* $field:ident : $ty:ty ),* $(,)? }) => {
+        body! {
+            $(#[$doc])*
+            $name {
+                /// Which call.
+                tool_call_id: CallId,
+                /// The name the model used.
+                tool_name: Arc<str>,
+                /// Where the tool runs.
+                placement: Placement,
+                /// The tool opted in to being seen by public principals.
+                #[serde(default, skip_serializing_if = "is_false")]
+                shown: bool,
+                $( $(#[$fdoc])* $field: $ty, )*
+            }
+        }
+        impl $name {
+            /// The event of `tool` with these fields.
+            #[allow(clippy::too_many_arguments, reason = "one per field")]
+            pub fn of(tool: &ToolRef, $( $field: $ty ),*) -> Self {
+                Self {
+                    tool_call_id: tool.call,
+                    tool_name: tool.name.clone(),
+                    placement: tool.placement,
+                    shown: tool.shown,
+                    $( $field, )*
+                }
+            }
+            /// Which tool it speaks of.
+            pub fn tool(&self) -> ToolRef {
+                ToolRef {
+                    call: self.tool_call_id,
+                    name: self.tool_name.clone(),
+                    placement: self.placement,
+                    shown: self.shown,
+                }
+            }
+        }
+    };
+}
+
+tool_body! {
+    /// The model began to ask for a tool.
+    ToolInputStart {}
+}
+tool_body! {
+    /// More of the input.
+    ToolInputDelta {
+        /// JSON text.
+        input_text_delta: String,
+    }
+}
+tool_body! {
+    /// The model asks for a tool.
+    ToolInputAvailable {
+        /// The whole input; a JSON string when the model's text was not JSON.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Json>,
+        /// When a client call is given up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Time>,
+        /// What the vendor wants back with the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    }
+}
+tool_body! {
+    /// A person has to decide.
+    ToolApprovalRequest {
+        /// Where to send the decision.
+        approval_id: ApprovalId,
+        /// Exactly what will run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Json>,
+        /// When silence becomes a no.
+        expires_at: Time,
+    }
+}
+tool_body! {
+    /// A person decided, or the question expired.
+    ToolApprovalResponse {
+        /// Which question.
+        approval_id: ApprovalId,
+        /// Yes or no.
+        approved: bool,
+        /// The reason that was given, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The input as the person changed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Json>,
+        /// Who decided, where it was an entity.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<EntityId>,
+        /// Nobody decided in time.
+        #[serde(default, skip_serializing_if = "is_false")]
+        expired: bool,
+        /// When a client call, now free to run, is given up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Time>,
+    }
+}
+/// Who executes a client call, and until when without another word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// A name the client chose for itself: a tab, a process.
+    pub holder: String,
+    /// When the call is offered again.
+    pub until: Time,
+}
+/// What a durable pause waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pause {
+    /// When it ends whatever happens.
+    pub until: Time,
+    /// A signal from outside ends it; that none comes is an error.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub signal: bool,
+}
+/// Work on a call that a tool source has under way elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemoteTask {
+    /// The source that knows the task.
+    pub source: Arc<str>,
+    /// The source's own name for it; opaque to everyone else.
+    pub task: Arc<str>,
+    /// When the source must be asked again; none when it tells of the end by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check_at: Option<Time>,
+}
+tool_body! {
+    /// The call is under way.
+    ToolExecuting {
+        /// The client that holds it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        claim: Option<Claim>,
+        /// The run that executes it, for a call that starts another agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<RunId>,
+        /// What it waits for, for a durable pause.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pause: Option<Pause>,
+        /// The task that carries it on outside the gateway; for secret principals only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<RemoteTask>,
+    }
+}
+tool_body! {
+    /// The call is offered again.
+    ToolReleased {}
+}
+tool_body! {
+    /// How far a long call is.
+    ToolProgress {
+        /// Whatever the tool says of itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<Json>,
+    }
+}
+tool_body! {
+    /// The call gave an output.
+    ToolOutputAvailable {
+        /// The output.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Json>,
+        /// What whoever uses the tool should know, as that it is deprecated.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warning: Option<String>,
+    }
+}
+tool_body! {
+    /// The call gave none.
+    ToolOutputError {
+        /// Why, for programs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<ErrorCode>,
+        /// Why, in words the model can act on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error_text: Option<String>,
+    }
+}
+tool_body! {
+    /// A person said no.
+    ToolOutputDenied {
+        /// The reason that was given, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    }
+}
