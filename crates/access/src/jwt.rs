@@ -17,7 +17,7 @@ pub const SUBJECT_CHARS_MAX: usize = 256;
 /// How far the signer's clock may be from ours.
 const LEEWAY: Duration = Duration::from_secs(30);
 
-/// What a token says.
+/// Claims of a JWT.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Claims {
     /// The user.

@@ -143,7 +143,7 @@ pub enum Chunk {
     ToolResult(ToolResult),
     /// The gateway has stored a result for the call.
     ToolEnd {
-        /// The call.
+        /// Id of the tool call.
         call: CallId,
         /// Whether it is this client's result; otherwise another one won.
         stored: bool,

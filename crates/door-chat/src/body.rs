@@ -27,13 +27,13 @@ wire! {
 }
 
 words! {
-    /// What the client wants.
+    /// Why the client sends the request.
     Trigger {
         /// An answer.
         Submit = "submit-message",
         /// Another answer to the same message.
         Regenerate = "regenerate-message",
-        /// What is under way.
+        /// Follow the run under way.
         Resume = "resume-stream",
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct PastMessage {
     id: String,
     /// `user` or `assistant`.
     role: &'static str,
-    /// The pieces.
+    /// Parts of the message.
     #[schema(value_type = Vec<Object>)]
     parts: Vec<Value>,
 }

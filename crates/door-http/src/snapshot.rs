@@ -17,24 +17,24 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunSummary {
-    /// Which.
+    /// Id of the run.
     #[schema(value_type = schema::RunId)]
     id: RunId,
-    /// Where its events stand.
+    /// Space whose log has the run's events.
     #[schema(value_type = schema::SpaceId)]
     space_id: SpaceId,
-    /// Whose configuration it follows.
+    /// Agent of the run.
     #[schema(value_type = schema::AgentName)]
     agent: AgentName,
-    /// Which revision of it.
+    /// Revision of the agent that the run follows.
     revision: u32,
-    /// Where it stands.
+    /// Status of the run.
     #[schema(value_type = schema::Status)]
     status: &'static str,
-    /// When it began.
+    /// When the run was created.
     #[schema(value_type = schema::Time)]
     created_at: Time,
-    /// When it last moved.
+    /// When its last event was stored.
     #[schema(value_type = schema::Time)]
     updated_at: Time,
     /// The call that started it, for a child run; for backends only.
@@ -67,9 +67,9 @@ impl RunSummary {
 pub(crate) struct RunBody {
     #[serde(flatten)]
     summary: RunSummary,
-    /// What it waits for.
+    /// Calls and approvals that the run waits for.
     pending: Pending,
-    /// What it has cost.
+    /// Tokens that were used so far.
     #[schema(value_type = UsageBody)]
     usage: Usage,
     /// The last words of the model.
@@ -113,10 +113,10 @@ pub(crate) struct Pending {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PendingPause {
-    /// Which.
+    /// Id of the tool call.
     #[schema(value_type = schema::CallId)]
     tool_call_id: CallId,
-    /// The tool.
+    /// Name of the tool.
     tool_name: String,
     /// When it ends whatever happens.
     #[schema(value_type = schema::Time)]
@@ -129,10 +129,10 @@ pub(crate) struct PendingPause {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PendingCall {
-    /// Which.
+    /// Id of the tool call.
     #[schema(value_type = schema::CallId)]
     tool_call_id: CallId,
-    /// The tool.
+    /// Name of the tool.
     tool_name: String,
     /// What to run it with.
     #[schema(value_type = schema::Any)]
@@ -140,12 +140,12 @@ pub(crate) struct PendingCall {
     /// When it is given up.
     #[schema(value_type = Option<schema::Time>)]
     deadline: Option<Time>,
-    /// Who holds it.
+    /// Client that holds the claim.
     #[schema(value_type = Option<ClaimBody>)]
     claim: Option<Claim>,
 }
 
-/// Who holds a call.
+/// A client's claim on a call.
 #[derive(ToSchema)]
 #[schema(as = Claim)]
 #[expect(dead_code, reason = "describes the kernel's claim")]
@@ -164,10 +164,10 @@ pub(crate) struct PendingApproval {
     /// Where to send the decision.
     #[schema(value_type = schema::ApprovalId)]
     approval_id: ApprovalId,
-    /// Which call.
+    /// Id of the tool call.
     #[schema(value_type = schema::CallId)]
     tool_call_id: CallId,
-    /// The tool.
+    /// Name of the tool.
     tool_name: String,
     /// Exactly what will run, when the reader may see it.
     #[schema(value_type = schema::Any)]

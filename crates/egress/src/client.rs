@@ -127,7 +127,7 @@ impl Client {
         Self { pools, policy }
     }
 
-    /// What it obeys.
+    /// Policy of the client.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }

@@ -40,7 +40,7 @@ impl Egress {
     }
 }
 
-/// How a request travels.
+/// Connection pool of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
     /// To public addresses only; names are checked when they are resolved.

@@ -122,7 +122,7 @@ impl Kit {
     }
 }
 
-/// What has been compiled.
+/// Cache of compiled agents.
 #[derive(Default)]
 pub(crate) struct Agents {
     known: Mutex<Known>,

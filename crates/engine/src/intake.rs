@@ -37,7 +37,7 @@ pub struct Post {
     pub idempotency: Option<(String, [u8; 32])>,
 }
 
-/// Who answers a message.
+/// Which agent responds to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Nobody.
@@ -52,7 +52,7 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Posted {
-    /// Which message.
+    /// Id of the message.
     pub message_id: MessageId,
     /// The space of the message.
     pub space_id: SpaceId,
@@ -100,7 +100,7 @@ pub enum Submission {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
-    /// Which call.
+    /// Id of the tool call.
     pub tool_call_id: CallId,
     /// Its run.
     pub run_id: RunId,
@@ -114,13 +114,13 @@ pub struct Receipt {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decided {
-    /// Which question.
+    /// Id of the approval.
     pub approval_id: ApprovalId,
-    /// Which call.
+    /// Id of the tool call.
     pub tool_call_id: CallId,
     /// Its run.
     pub run_id: RunId,
-    /// Yes or no.
+    /// Whether the call may run.
     pub approved: bool,
     /// The place of the decision.
     pub seq: Seq,
@@ -132,15 +132,15 @@ pub struct Decided {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claimed {
-    /// Which call.
+    /// Id of the tool call.
     pub tool_call_id: CallId,
     /// Its run.
     pub run_id: RunId,
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
     /// What to run it with.
     pub input: Json,
-    /// Who holds it.
+    /// Client that holds the claim.
     pub holder: String,
     /// Until when without a heartbeat (claiming again).
     pub until: Time,

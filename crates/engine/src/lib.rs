@@ -89,13 +89,13 @@ pub struct Settings {
 
 /// Everything the engine works with.
 pub struct Parts {
-    /// What remembers.
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// What thinks.
+    /// The language models.
     pub model: Arc<dyn Model>,
     /// Where the tools on the gateway's side come from.
     pub tools: Sources,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Joins the nodes that share the store.
     pub bus: Arc<dyn Bus>,

@@ -35,9 +35,9 @@ pub const SAMPLE: &str = include_str!("../assets/toolgate.toml");
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Where to listen.
+    /// Address to listen on.
     pub listen: String,
-    /// Where to keep everything.
+    /// Data directory.
     pub data: PathBuf,
     /// A folder with the default project's agents as files.
     #[serde(deserialize_with = "text::path")]
@@ -63,14 +63,14 @@ pub struct Settings {
     pub engine: Engine,
     /// Tools that requests bring.
     pub client_tools: ClientTools,
-    /// Where tools may go.
+    /// Outbound network access of tools.
     pub outside: Outside,
     /// What `request` tools may send by name.
     #[serde(deserialize_with = "text::secrets")]
     pub secrets: BTreeMap<String, Secret>,
-    /// Who searches the web.
+    /// Web search provider.
     pub search: Search,
-    /// Who makes images.
+    /// Image provider.
     pub images: Images,
     /// The model of agents that name none.
     pub model: Model,
@@ -78,7 +78,7 @@ pub struct Settings {
     pub embeddings: Embeddings,
     /// Where notifications go besides the space.
     pub notifications: Notifications,
-    /// What agents may plan.
+    /// Limits on plans.
     pub plans: Plans,
     /// The vendors of models.
     pub vendors: Vendors,
@@ -269,7 +269,7 @@ impl Default for Vendors {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Log {
-    /// How they look.
+    /// Format of log lines.
     pub format: LogFormat,
     /// Which of them, as `tracing` writes it.
     pub level: String,
@@ -284,7 +284,7 @@ impl Default for Log {
     }
 }
 
-/// How logs look.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -300,7 +300,7 @@ pub enum LogFormat {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Telemetry {
-    /// Where to send them.
+    /// Address of the OpenTelemetry collector.
     #[serde(deserialize_with = "text::optional")]
     pub otlp_endpoint: Option<String>,
     /// What they call this process.

@@ -27,7 +27,7 @@ const DRAIN_BYTES_MAX: usize = 128 << 20;
 
 /// A request's body, read into `T`.
 pub struct Body<T> {
-    /// What it says.
+    /// The progress value.
     pub value: T,
     /// As it came.
     pub bytes: Bytes,

@@ -57,7 +57,7 @@ impl Wire for ClientTools {
 pub struct ClientToolBody {
     /// What the model calls it.
     name: String,
-    /// What the model is told.
+    /// Description that the model is given.
     description: String,
     /// JSON Schema of the input.
     #[schema(value_type = Object)]

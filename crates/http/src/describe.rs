@@ -161,7 +161,7 @@ refusals! {
     Missing = ["404"];
     /// Not for users.
     BackendOnly = ["403"];
-    /// What was settled before.
+    /// Errors of a call or approval that has ended.
     Settled = ["409", "410"];
     /// A file that is not right.
     BadFile = ["400", "408", "413", "415", "507"];
@@ -169,7 +169,7 @@ refusals! {
     BadDocument = ["400", "408", "413", "415", "422", "507"];
     /// What others change at the same time.
     Contended = ["409"];
-    /// What others changed before.
+    /// The precondition failed.
     Changed = ["412"];
     /// Not now.
     Busy = ["503"];

@@ -156,7 +156,7 @@ impl PartialSchema for Any {
 }
 impl ToSchema for Any {}
 
-/// Where a run stands.
+/// Status of a run.
 pub struct Status;
 
 impl PartialSchema for Status {

@@ -24,13 +24,13 @@ const FRAME_BYTES: usize = 32 * 1024;
 /// What to stream, to whom.
 #[derive(Debug, Clone, Copy)]
 pub struct Follow {
-    /// Who reads.
+    /// Principal that reads the stream.
     pub who: Principal,
     /// One run, or all of a space.
     pub run: Option<RunId>,
-    /// Where it happens.
+    /// Space whose events are read.
     pub space: SpaceId,
-    /// From where on.
+    /// Cursor: events after this one are sent.
     pub after: Seq,
     /// Until when.
     pub until: Until,

@@ -26,7 +26,7 @@ pub type Id = Text<1, ID_CHARS_MAX>;
 pub type Messages = List<ChatMessage, 1, MESSAGES_MAX>;
 
 words! {
-    /// Who speaks.
+    /// Author of a message.
     ChatRole {
         /// A person.
         User = "user",
@@ -44,11 +44,11 @@ wire! {
     ChatMessage {
         /// Chosen by the client: the same id again is the same message.
         id "id": Option<Text<0, ID_CHARS_MAX>>,
-        /// Who speaks.
+        /// Author of a message.
         role "role": ChatRole,
-        /// The pieces.
+        /// Parts of the message.
         parts "parts": Option<ChatParts>,
-        /// The words, or the pieces.
+        /// Text, or the parts of the message.
         content "content": Option<Content>,
         /// The call whose result this is.
         tool_call_id "toolCallId": Option<Id>,
@@ -90,7 +90,7 @@ impl Wire for Content {
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChatPart {
-    /// Words.
+    /// Text.
     Text(String),
     /// A file, by address.
     File {
@@ -110,15 +110,15 @@ pub enum ChatPart {
 wire! {
     /// A call and how the client sees it.
     CallPart {
-        /// Which.
+        /// Id of the tool call.
         tool_call_id "toolCallId": Id,
-        /// How far it is.
+        /// State of the part.
         state "state": Option<Text<0, NAME_CHARS_MAX>>,
-        /// What it is given.
+        /// Input of the call.
         input "input": Option<Json>,
-        /// What it gave.
+        /// Output of the tool.
         output "output": Option<Json>,
-        /// Why it gave nothing.
+        /// Error message of the tool.
         error_text "errorText": Option<AnyText>,
         /// A person's word on it.
         approval "approval": Option<ApprovalPart>,
@@ -134,9 +134,9 @@ wire! {
 wire! {
     /// A person's word on a call.
     ApprovalPart {
-        /// Which question.
+        /// Id of the approval.
         id "id": Id,
-        /// Yes or no; absent while nobody has said.
+        /// Whether the call may run; absent until it is decided.
         approved "approved": Option<bool>,
         /// Why.
         reason "reason": Option<Text<0, 10_000>>,
@@ -144,9 +144,9 @@ wire! {
     ignore others
 }
 wire! {
-    /// Words.
+    /// A part of a message that is text.
     TextBit {
-        /// The words.
+        /// The text.
         text "text": AnyText,
     }
     ignore others

@@ -44,7 +44,7 @@ pub const INSTRUCTIONS_CHARS_MAX: usize = 200_000;
 /// What stands for a key wherever a configuration is shown.
 const MASK: &str = "***";
 
-/// Who makes the model.
+/// Vendor of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
@@ -61,9 +61,9 @@ pub enum Provider {
 /// Which model, as the events tell it: no address, no key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ModelName {
-    /// Who makes it.
+    /// Vendor of the model.
     pub provider: Provider,
-    /// What they call it.
+    /// The vendor's name for the model.
     pub name: String,
 }
 
@@ -189,7 +189,7 @@ pub struct Agent {
     pub description: Option<String>,
     /// The system prompt.
     pub instructions: String,
-    /// What it asks.
+    /// Model that the agent uses.
     pub model: ModelSpec,
     /// Whether it may, must or must not use tools.
     pub tool_choice: ToolChoice,
@@ -197,7 +197,7 @@ pub struct Agent {
     pub limits: Limits,
     /// What it was given; a tool's permissions are checked against it. Empty grants nothing.
     pub grants: Vec<String>,
-    /// What it may call.
+    /// Tools of the agent.
     pub tools: Toolbox,
     /// Why tools of the configuration are not among `tools`; only with [`Missing::LeftOut`].
     pub left_out: Vec<Problem>,
@@ -258,7 +258,7 @@ pub fn entity_of(project: ProjectId, agent: &AgentName) -> EntityId {
 /// What the gateway says of one of its own tools. The author of a `prebuilt` tool need not repeat it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
-    /// What the model is told.
+    /// Description that the model is given.
     pub description: String,
     /// JSON Schema of the input.
     pub parameters: Value,

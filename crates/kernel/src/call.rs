@@ -84,7 +84,7 @@ impl ErrorCode {
     }
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// With an output.
@@ -111,7 +111,7 @@ impl Outcome {
 /// A call and where it stands.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// What its events carry.
+    /// The tool, as the call's events name it.
     pub tool: ToolRef,
     /// The definition it runs by; none when the model asked for a tool that is not there, and for readers of a log,
     /// who do not know the tools.
@@ -124,7 +124,7 @@ pub struct Call {
     pub asked: bool,
     /// Since when it could be executed: waiting for a person's yes counts not.
     pub since: Time,
-    /// Where it stands.
+    /// State of the call.
     pub state: CallState,
 }
 
@@ -149,12 +149,12 @@ impl Call {
     }
 }
 
-/// Where a call stands.
+/// State of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallState {
     /// A person has to decide.
     AwaitsApproval {
-        /// The question.
+        /// Id of the approval.
         approval: ApprovalId,
         /// When silence becomes a no.
         expires_at: Time,
@@ -166,7 +166,7 @@ pub enum CallState {
     /// Somebody else carries it on. It is not due: the run may leave memory until it is told of the end, or until
     /// `check_at`.
     Delegated {
-        /// Who carries it on.
+        /// Names who carries the call on.
         handle: Handle,
         /// When the run must look again, before the tool's timeout; none when it is told of the end.
         check_at: Option<Time>,
@@ -177,7 +177,7 @@ pub enum CallState {
     Open {
         /// When it is given up; none until the offer is stored.
         deadline: Time,
-        /// Who holds it.
+        /// Client that holds the claim.
         claim: Option<Claim>,
     },
     /// Ended; for ever.
@@ -201,7 +201,7 @@ pub enum Handle {
 /// The one outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
-    /// How it ended.
+    /// The call's outcome.
     pub outcome: Outcome,
     /// Whether the executor said so itself, or it was decided without it (deadline, cancel, a new message).
     pub answered: bool,

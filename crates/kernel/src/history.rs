@@ -224,15 +224,15 @@ pub enum Earlier {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EarlierPart {
-    /// Words.
+    /// Text.
     Text(String),
     /// A call and what it gave.
     Call {
-        /// The tool.
+        /// Name of the tool.
         name: Arc<str>,
-        /// What it was given.
+        /// Input of the call.
         input: Json,
-        /// What it gave.
+        /// Output of the tool.
         output: Json,
         /// Whether that is an error.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

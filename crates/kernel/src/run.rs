@@ -60,7 +60,7 @@ pub enum Arrival {
     Message(Message),
     /// The model replied.
     Reply(Reply),
-    /// The model did not.
+    /// The model's request failed.
     Broke {
         /// In which step.
         step: u32,
@@ -75,54 +75,54 @@ pub enum Arrival {
     },
     /// A signal from outside for a call that waits for one.
     Signal {
-        /// The call.
+        /// Id of the tool call.
         call: CallId,
-        /// What it says.
+        /// The progress value.
         value: Json,
     },
     /// The run at the top and all below it have used up what they may.
     Exhausted(String),
     /// A call on the gateway's side starts; stored first, so that a crash is not silent.
     Started {
-        /// The call.
+        /// Id of the tool call.
         call: CallId,
     },
     /// Somebody else carries a call on; stored first, so that a crash cannot lose track of it. For a call that is
     /// delegated already: the same task is still under way, look again later.
     Delegated {
-        /// The call.
+        /// Id of the tool call.
         call: CallId,
-        /// Who carries it on.
+        /// Names who carries the call on.
         handle: Handle,
         /// When to look again; at the tool's timeout when not given.
         check_at: Option<Time>,
     },
     /// A call on the gateway's side ended, or a delegated one.
     Output {
-        /// The call.
+        /// Id of the tool call.
         call: CallId,
-        /// How the call ended.
+        /// The call's outcome.
         outcome: Outcome,
     },
     /// A client says how a call ended.
     Result {
-        /// The call.
+        /// Id of the tool call.
         call: CallId,
-        /// How the call ended.
+        /// The call's outcome.
         outcome: Outcome,
     },
     /// A client wants to execute a call, or says that it still does.
     Claim {
-        /// The call.
+        /// Id of the tool call.
         call: CallId,
         /// Who, and until when.
         claim: Claim,
     },
     /// A client gives a call back.
     Release {
-        /// The call.
+        /// Id of the tool call.
         call: CallId,
-        /// Who held it.
+        /// Client that held the claim.
         holder: String,
     },
     /// A person answers a question.
@@ -151,25 +151,25 @@ pub struct Reply {
     pub parts: Vec<ReplyPart>,
     /// Why it stopped.
     pub reason: FinishReason,
-    /// What it cost.
+    /// Tokens that were used.
     pub usage: Usage,
 }
 
 /// A piece of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReplyPart {
-    /// Words.
+    /// Text.
     Text {
         /// Names the part in the stream.
         id: Arc<str>,
-        /// The words.
+        /// The text.
         text: String,
     },
     /// Reasoning.
     Reasoning {
         /// Names the part in the stream.
         id: Arc<str>,
-        /// The words.
+        /// The text.
         text: String,
         /// The vendor's signature.
         signature: Option<String>,
@@ -238,7 +238,7 @@ impl Run {
     pub fn id(&self) -> RunId {
         self.id
     }
-    /// Whose configuration it follows.
+    /// The agent of the run.
     pub fn agent(&self) -> &Arc<Agent> {
         &self.agent
     }
@@ -246,7 +246,7 @@ impl Run {
     pub fn state(&self) -> &RunState {
         &self.state
     }
-    /// What it may call.
+    /// The tools of the run.
     pub fn tools(&self) -> &Arc<Toolbox> {
         &self.tools
     }
@@ -279,7 +279,7 @@ impl Run {
     pub fn step(&self) -> u32 {
         self.state.step
     }
-    /// What it has cost.
+    /// Tokens that were used so far.
     pub fn usage(&self) -> Usage {
         self.state.usage
     }

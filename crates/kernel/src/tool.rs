@@ -115,7 +115,7 @@ pub enum Retry {
 pub struct ClientTool {
     /// What the model calls it.
     pub name: ToolName,
-    /// What the model is told.
+    /// Description that the model is given.
     pub description: String,
     /// JSON Schema of the input.
     pub parameters: Json,

@@ -12,7 +12,7 @@ use crate::contract::Contract;
 /// Somebody who asks.
 #[derive(Clone)]
 pub struct Client<'w> {
-    /// What it asks.
+    /// The gateway's router.
     pub router: &'w Router,
     /// What every answer is held against.
     pub contract: &'static Contract,
@@ -20,7 +20,7 @@ pub struct Client<'w> {
     pub headers: Vec<(String, String)>,
 }
 
-/// What they were told.
+/// A response.
 pub struct Told {
     /// The status.
     pub status: StatusCode,

@@ -54,11 +54,11 @@ pub struct World {
     pub router: Router,
     /// The engine behind it.
     pub engine: Engine,
-    /// What it stores in.
+    /// The store.
     pub store: Arc<MemoryStore>,
     /// The gateway's own tools.
     pub tools: Arc<FakeTools>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<HeldClock>,
     /// Stops it.
     pub stop: CancellationToken,
@@ -80,11 +80,11 @@ pub struct WorldSettings {
 
 /// What doors are made of.
 pub struct Ground {
-    /// What handlers share.
+    /// State that handlers share.
     pub shared: Shared,
     /// What the gateway stores in.
     pub store: Arc<MemoryStore>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<HeldClock>,
 }
 

@@ -95,17 +95,17 @@ pub trait ServerTool: Send + Sync {
 pub struct Parts {
     /// What keeps runs and spaces.
     pub store: Arc<dyn Store>,
-    /// What keeps all else.
+    /// Store of the tools' records.
     pub records: Arc<dyn Records>,
     /// What keeps the files of spaces.
     pub workspace: Workspace,
-    /// What keeps documents.
+    /// Store of documents.
     pub knowledge: Arc<dyn Knowledge>,
-    /// What is sent outside.
+    /// Queue of notifications to webhooks and by mail.
     pub deliveries: Arc<Deliveries>,
     /// What makes text of pages.
     pub reader: Arc<Reader>,
-    /// What plans may do.
+    /// Limits on plans.
     pub plans: PlanLimits,
     /// Connections to servers of others.
     pub egress: Egress,

@@ -47,13 +47,13 @@ export interface ChatEvent {
 export interface ChatMessage {
   /** Chosen by the client: the same id again is the same message. */
   id?: string | null;
-  /** Who speaks. */
+  /** Author of a message. */
   role: 'user' | 'assistant' | 'system' | 'tool';
-  /** The pieces. */
+  /** Parts of the message. */
   parts?: {
     type: string;
   }[] | null;
-  /** The words, or the pieces. */
+  /** Text, or the parts of the message. */
   content?: string | {
     type: string;
   }[] | null;
@@ -90,7 +90,7 @@ export type ChatTurn = {
   dialect?: 'v5' | 'v6' | 'v7' | null;
 };
 
-/** Who holds a call. */
+/** A client's claim on a call. */
 export interface Claim {
   /** The name the client chose. */
   holder: string;
@@ -108,15 +108,15 @@ export interface ClaimCall {
 
 /** A client holds a call. */
 export interface Claimed {
-  /** Which call. */
+  /** Id of the tool call. */
   toolCallId: CallId;
   /** Its run. */
   runId: RunId;
-  /** The tool. */
+  /** Name of the tool. */
   toolName: string;
   /** What to run it with. */
   input: Any;
-  /** Who holds it. */
+  /** Client that holds the claim. */
   holder: string;
   /** Until when, unless it is claimed again. */
   until: Time;
@@ -128,7 +128,7 @@ export interface Claimed {
 export interface ClientTool {
   /** What the model calls it. */
   name: string;
-  /** What the model is told. */
+  /** Description that the model is given. */
   description: string;
   /** JSON Schema of the input. */
   parameters: Record<string, unknown>;
@@ -146,9 +146,9 @@ export interface ClientTool {
 
 /** A new key. */
 export interface CreateKey {
-  /** What it opens. */
+  /** Kind of key. */
   kind: 'secret' | 'public';
-  /** What it is for. */
+  /** What the key is for, in the owner's words. */
   name?: string | null;
 }
 
@@ -187,9 +187,9 @@ export type CreatedProject = Project & ({
 });
 
 export type Decide = {
-  /** Yes or no. */
+  /** Whether the call may run. */
   approved?: boolean | null;
-  /** The same as a word. */
+  /** The decision as a word, instead of `approved`. */
   decision?: 'approve' | 'deny' | null;
   /** With a yes: the input to run with instead. It is validated again. */
   input?: unknown;
@@ -199,13 +199,13 @@ export type Decide = {
 
 /** A decision is stored. The same decision again gets the same receipt. */
 export interface Decided {
-  /** Which question. */
+  /** Id of the approval. */
   approvalId: ApprovalId;
-  /** Which call. */
+  /** Id of the tool call. */
   toolCallId: CallId;
   /** Its run. */
   runId: RunId;
-  /** Yes or no. */
+  /** Whether the call may run. */
   approved: boolean;
   /** The place of the decision. */
   seq: number;
@@ -219,22 +219,22 @@ export type Definition = unknown;
 export interface Delivery {
   /** Which; a webhook is given it as `webhook-id`. */
   id: string;
-  /** How. */
+  /** Channel of the delivery. */
   channel: DeliveryChannel;
-  /** Where it stands. */
+  /** State of the delivery. */
   state: DeliveryState;
   /** How often it was tried. */
   attempts: number;
   /** Why it was not taken, the last time. */
   error?: string | null;
-  /** What is delivered. */
+  /** Content of the notification. */
   payload: Record<string, unknown>;
   /** When it was queued. */
   createdAt: Time;
   dueAt?: Time | null;
 }
 
-/** How something is delivered. */
+/** Channel of a delivery. */
 export type DeliveryChannel = 'webhook' | 'mail';
 
 /** A page of deliveries, by id: those of older runs first. */
@@ -245,7 +245,7 @@ export interface DeliveryList {
   nextCursor?: string | null;
 }
 
-/** Where a delivery stands. */
+/** State of a delivery. */
 export type DeliveryState = 'pending' | 'dead';
 
 /** What there is to say of a document. */
@@ -254,9 +254,9 @@ export interface Document {
   id: string;
   /** Its name for people. */
   title: string;
-  /** Where it comes from. */
+  /** Where the document comes from, such as a URL. */
   source?: string | null;
-  /** How it was written. */
+  /** Media type of the original. */
   mimeType: string;
   /** Characters of its text. */
   characters: number;
@@ -282,7 +282,7 @@ export interface DocumentList {
 
 /** A lasting participant. */
 export interface Entity {
-  /** Which. */
+  /** Id of the entity. */
   id: EntityId;
   /** The project's own name for it: a token's `sub`. */
   subject: string;
@@ -292,7 +292,7 @@ export interface Entity {
   name?: string | null;
   /** Whatever the project attached. */
   metadata?: Record<string, unknown> | null;
-  /** When it was made. */
+  /** When it was created. */
   createdAt: Time;
 }
 
@@ -322,9 +322,9 @@ export interface Fault {
 export interface File {
   /** Unique in its space. */
   path: string;
-  /** What it holds. */
+  /** Media type of the content. */
   mimeType: string;
-  /** How much. */
+  /** Size in bytes. */
   bytes: number;
   /** Higher with each change; no version of a name ever comes back. */
   version: number;
@@ -371,7 +371,7 @@ export interface ImagePart {
 
 /** A key, by what may be told of it. */
 export interface Key {
-  /** Which. */
+  /** Id of the key. */
   id: KeyId;
   /** What it opens: `secret` or `public`. */
   kind: KeyKind;
@@ -379,16 +379,16 @@ export interface Key {
   key?: string | null;
   /** Its first characters. */
   hint: string;
-  /** What it is for. */
+  /** What the key is for, in the owner's words. */
   name?: string | null;
-  /** When it was made. */
+  /** When it was created. */
   createdAt: Time;
 }
 
 /** Names an API key; not the key itself. */
 export type KeyId = string;
 
-/** What a key opens. */
+/** Kind of key. */
 export type KeyKind = 'secret' | 'public';
 
 /** The keys of a project. */
@@ -407,9 +407,9 @@ export interface Latency {
   p99: number;
 }
 
-/** What several calls gave. */
+/** Results of several calls. */
 export interface ManyResults {
-  /** Each. */
+  /** The results. */
   results: OneResult[];
 }
 
@@ -421,11 +421,11 @@ export type MessageObject = {
   role?: 'user' | null;
   /** Chosen by the sender: the same id again is the same message. */
   messageId?: MessageId | null;
-  /** The words. */
+  /** The text. */
   text?: string | null;
-  /** The words, or the parts. */
+  /** Text, or the parts of the message. */
   content?: string | Array<TextPart | ImagePart> | null;
-  /** The parts. */
+  /** Parts of the message. */
   parts?: Array<TextPart | ImagePart> | null;
   /** Whatever the sender attaches; never given to a model. */
   metadata?: Record<string, unknown> | null;
@@ -464,13 +464,13 @@ export type NewClientTool = {
 };
 
 export type OneResult = {
-  /** Which call. */
+  /** Id of the tool call. */
   toolCallId?: CallId | null;
   /** The same as `toolCallId`. */
   callId?: CallId | null;
   /** What it gave: any JSON. */
   result?: unknown;
-  /** Why it gave nothing. */
+  /** Error message of the tool. */
   error?: string | ResultError | null;
   /** Its run; checked when given. */
   runId?: RunId | null;
@@ -485,7 +485,7 @@ export interface PastMessage {
   id: string;
   /** `user` or `assistant`. */
   role: string;
-  /** The pieces. */
+  /** Parts of the message. */
   parts: Record<string, unknown>[];
 }
 
@@ -503,9 +503,9 @@ export interface Pending {
 export interface PendingApproval {
   /** Where to send the decision. */
   approvalId: ApprovalId;
-  /** Which call. */
+  /** Id of the tool call. */
   toolCallId: CallId;
-  /** The tool. */
+  /** Name of the tool. */
   toolName: string;
   /** Exactly what will run, when the reader may see it. */
   input?: Any;
@@ -515,9 +515,9 @@ export interface PendingApproval {
 
 /** A client call that is open. */
 export interface PendingCall {
-  /** Which. */
+  /** Id of the tool call. */
   toolCallId: CallId;
-  /** The tool. */
+  /** Name of the tool. */
   toolName: string;
   /** What to run it with. */
   input: Any;
@@ -527,9 +527,9 @@ export interface PendingCall {
 
 /** A call that waits for a moment or a signal. */
 export interface PendingPause {
-  /** Which. */
+  /** Id of the tool call. */
   toolCallId: CallId;
-  /** The tool. */
+  /** Name of the tool. */
   toolName: string;
   /** When it ends whatever happens. */
   until: Time;
@@ -541,13 +541,13 @@ export interface PendingPause {
 export type Placement = 'server' | 'plugin' | 'mcp' | 'client';
 
 export type PostMessage = {
-  /** The words. */
+  /** The text. */
   text?: string | null;
-  /** The words, or the parts. */
+  /** Text, or the parts of the message. */
   content?: string | Array<TextPart | ImagePart> | null;
-  /** The parts. */
+  /** Parts of the message. */
   parts?: Array<TextPart | ImagePart> | null;
-  /** The words, or the message with all that belongs to it. */
+  /** Text, or a message object. */
   message?: string | MessageObject | null;
   /** Chosen by the sender: the same id again is the same message. */
   messageId?: MessageId | null;
@@ -565,9 +565,9 @@ export type PostMessage = {
 
 /** The message is stored. */
 export interface Posted {
-  /** Which message. */
+  /** Id of the message. */
   messageId: MessageId;
-  /** Where. */
+  /** Space that the message stands in. */
   spaceId: SpaceId;
   runId?: RunId | null;
   /** A cursor from which everything the message caused is seen. */
@@ -627,7 +627,7 @@ export interface PutEntity {
 
 /** A result is stored. The same result again gets the same receipt. */
 export interface Receipt {
-  /** Which call. */
+  /** Id of the tool call. */
   toolCallId: CallId;
   /** Its run. */
   runId: RunId;
@@ -643,9 +643,9 @@ export interface ReleaseCall {
   holder: string;
 }
 
-/** What went wrong. */
+/** Error of a tool that failed on the client. */
 export interface ResultError {
-  /** In words. */
+  /** Error message. */
   message: string;
   /** Its class, as in JavaScript. */
   name?: string | null;
@@ -668,9 +668,9 @@ export interface ResultOutcome {
 
 /** A run as it stands. */
 export type Run = RunSummary & ({
-  /** What it waits for. */
+  /** Calls and approvals that the run waits for. */
   pending: Pending;
-  /** What it has cost. */
+  /** Tokens that were used so far. */
   usage: Usage;
   /** The last words of the model. */
   text?: string | null;
@@ -692,27 +692,27 @@ export interface RunList {
 
 /** Where a run stands after it was told to stop. */
 export interface RunStopped {
-  /** Which. */
+  /** Id of the run. */
   runId: RunId;
-  /** Where it stands. */
+  /** Status of the run. */
   status: Status;
 }
 
 /** A run's row. */
 export interface RunSummary {
-  /** Which. */
+  /** Id of the run. */
   id: RunId;
-  /** Where its events stand. */
+  /** Space whose log has the run's events. */
   spaceId: SpaceId;
-  /** Whose configuration it follows. */
+  /** Agent of the run. */
   agent: AgentName;
-  /** Which revision of it. */
+  /** Revision of the agent that the run follows. */
   revision: number;
-  /** Where it stands. */
+  /** Status of the run. */
   status: Status;
-  /** When it began. */
+  /** When the run was created. */
   createdAt: Time;
-  /** When it last moved. */
+  /** When its last event was stored. */
   updatedAt: Time;
   parent?: CallId | null;
   /** Place of its last event. */
@@ -729,11 +729,11 @@ export interface SignalCall {
 export interface SoundTool {
   /** What the model calls it. */
   name: string;
-  /** What the model is told. */
+  /** Description that the model is given. */
   description: string;
   /** JSON Schema of the input. */
   parameters: Record<string, unknown>;
-  /** Where it runs. */
+  /** Placement: where the tool runs. */
   placement: Placement;
   /** Its author's number for this state of it. */
   version?: string | null;
@@ -745,7 +745,7 @@ export interface SoundTool {
 
 /** A shared conversation. */
 export interface Space {
-  /** Which. */
+  /** Id of the space. */
   id: SpaceId;
   /** Its name for people. */
   title?: string | null;
@@ -754,7 +754,7 @@ export interface Space {
   metadata?: Record<string, unknown> | null;
   /** Who takes part, in the order they joined. */
   members: EntityId[];
-  /** When it was made. */
+  /** When it was created. */
   createdAt: Time;
 }
 
@@ -769,13 +769,13 @@ export interface SpaceList {
 }
 
 export type StartRun = {
-  /** The words. */
+  /** The text. */
   text?: string | null;
-  /** The words, or the parts. */
+  /** Text, or the parts of the message. */
   content?: string | Array<TextPart | ImagePart> | null;
-  /** The parts. */
+  /** Parts of the message. */
   parts?: Array<TextPart | ImagePart> | null;
-  /** The words, or the message with all that belongs to it. */
+  /** Text, or a message object. */
   message?: string | MessageObject | null;
   /** Chosen by the sender: the same id again is the same message. */
   messageId?: MessageId | null;
@@ -800,11 +800,11 @@ export type Status = 'queued' | 'running' | 'waiting_tool' | 'waiting_approval' 
 /** What became of what was sent. */
 export type Taken = Receipt | ResultList;
 
-/** Words. */
+/** A part of a message that is text. */
 export interface TextPart {
   /** Always `text`. */
   type: 'text';
-  /** The words. */
+  /** The text. */
   text: string;
 }
 
@@ -814,15 +814,15 @@ export type Time = string;
 export interface Tool {
   /** What the model calls it. */
   name: string;
-  /** Whose it is. */
+  /** Agent that the tool belongs to. */
   agent: AgentName;
-  /** What the model is told. */
+  /** Description that the model is given. */
   description: string;
   /** JSON Schema of the input; for backends only. */
   parameters?: Record<string, unknown> | null;
-  /** Where it runs. */
+  /** Placement: where the tool runs. */
   placement: Placement;
-  /** What it is for. */
+  /** Category, for people who choose tools. */
   category?: string | null;
   /** Words of a person that suggest it. */
   triggers?: string[];
@@ -840,7 +840,7 @@ export interface ToolDefinitions {
   tools: Any[];
 }
 
-/** Tools. */
+/** A list of tools. */
 export interface ToolList {
   /** By agent, then by name. */
   tools: Tool[];
@@ -850,7 +850,7 @@ export type ToolResults = OneResult | ManyResults;
 
 /** The figures of a tool. */
 export interface ToolUsage {
-  /** The tool. */
+  /** Name of the tool. */
   name: string;
   /** From when: days are counted whole, in UTC. */
   since: Time;

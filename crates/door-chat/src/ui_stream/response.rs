@@ -6,7 +6,7 @@ use crate::body::Dialect;
 use crate::chunk::{Chunk, Place};
 use crate::ui_event::answer_id;
 
-/// Where a response begins.
+/// First event of a response.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum StartAt {
     /// With the answer to this message.

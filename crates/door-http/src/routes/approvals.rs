@@ -22,18 +22,18 @@ const REASON_CHARS_MAX: usize = 2000;
 words! {
     /// Yes or no, as a word.
     Word {
-        /// Yes.
+        /// The call may run.
         Approve = "approve",
-        /// No.
+        /// The call may not run.
         Deny = "deny",
     }
 }
 wire! {
     /// A decision.
     Decide {
-        /// Yes or no.
+        /// Whether the call may run.
         approved "approved": Option<bool>,
-        /// The same as a word.
+        /// The decision as a word, instead of `approved`.
         decision "decision": Option<Word>,
         /// With a yes: the input to run with instead. It is validated again.
         input "input": Option<Json>,
@@ -48,16 +48,16 @@ wire! {
 #[schema(as = Decided)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DecidedBody {
-    /// Which question.
+    /// Id of the approval.
     #[schema(value_type = schema::ApprovalId)]
     approval_id: ApprovalId,
-    /// Which call.
+    /// Id of the tool call.
     #[schema(value_type = schema::CallId)]
     tool_call_id: CallId,
     /// Its run.
     #[schema(value_type = schema::RunId)]
     run_id: RunId,
-    /// Yes or no.
+    /// Whether the call may run.
     approved: bool,
     /// The place of the decision.
     seq: u64,

@@ -64,18 +64,18 @@ wire! {
 #[schema(as = Claimed)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ClaimedBody {
-    /// Which call.
+    /// Id of the tool call.
     #[schema(value_type = schema::CallId)]
     tool_call_id: CallId,
     /// Its run.
     #[schema(value_type = schema::RunId)]
     run_id: RunId,
-    /// The tool.
+    /// Name of the tool.
     tool_name: String,
     /// What to run it with.
     #[schema(value_type = schema::Any)]
     input: Json,
-    /// Who holds it.
+    /// Client that holds the claim.
     holder: String,
     /// Until when, unless it is claimed again.
     #[schema(value_type = schema::Time)]

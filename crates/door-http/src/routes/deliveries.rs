@@ -24,10 +24,10 @@ use crate::Resources;
 pub(crate) struct DeliveryBody {
     /// Which; a webhook is given it as `webhook-id`.
     id: String,
-    /// How.
+    /// Channel of the delivery.
     #[schema(value_type = ChannelWord)]
     channel: Channel,
-    /// Where it stands.
+    /// State of the delivery.
     #[schema(value_type = DeliveryStateWord)]
     state: Standing,
     /// How often it was tried.
@@ -35,7 +35,7 @@ pub(crate) struct DeliveryBody {
     /// Why it was not taken, the last time.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// What is delivered.
+    /// Content of the notification.
     #[schema(value_type = Object)]
     payload: Value,
     /// When it was queued.
@@ -63,7 +63,7 @@ impl From<Delivery> for DeliveryBody {
     }
 }
 
-/// How something is delivered.
+/// Channel of a delivery.
 #[derive(ToSchema)]
 #[schema(as = DeliveryChannel, rename_all = "lowercase")]
 #[expect(dead_code, reason = "describes the engine's channels")]
@@ -72,7 +72,7 @@ pub(crate) enum ChannelWord {
     Mail,
 }
 
-/// Where a delivery stands.
+/// State of a delivery.
 #[derive(ToSchema)]
 #[schema(as = DeliveryState, rename_all = "lowercase")]
 #[expect(dead_code, reason = "describes the engine's states")]

@@ -38,7 +38,7 @@ wire! {
 #[schema(as = Entity)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EntityBody {
-    /// Which.
+    /// Id of the entity.
     #[schema(value_type = schema::EntityId)]
     id: EntityId,
     /// The project's own name for it: a token's `sub`.
@@ -50,7 +50,7 @@ pub(crate) struct EntityBody {
     /// Whatever the project attached.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Json>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = schema::Time)]
     created_at: Time,
 }

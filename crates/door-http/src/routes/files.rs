@@ -45,9 +45,9 @@ pub(crate) struct FileBytes(Vec<u8>);
 pub(crate) struct FileBody {
     /// Unique in its space.
     path: String,
-    /// What it holds.
+    /// Media type of the content.
     mime_type: String,
-    /// How much.
+    /// Size in bytes.
     bytes: u64,
     /// Higher with each change; no version of a name ever comes back.
     version: u64,

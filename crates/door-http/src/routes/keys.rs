@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 const NAME_CHARS_MAX: usize = 200;
 
 words! {
-    /// What a key opens.
+    /// Kind of key.
     Kind {
         /// Everything in its project.
         Secret = "secret",
@@ -31,9 +31,9 @@ words! {
 wire! {
     /// A new key.
     CreateKey {
-        /// What it opens.
+        /// Kind of key.
         kind "kind": Kind,
-        /// What it is for.
+        /// What the key is for, in the owner's words.
         name "name": Option<Text<1, NAME_CHARS_MAX>>,
     }
 }
@@ -43,7 +43,7 @@ wire! {
 #[schema(as = Key)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct KeyBody {
-    /// Which.
+    /// Id of the key.
     #[schema(value_type = schema::KeyId)]
     id: KeyId,
     /// What it opens: `secret` or `public`.
@@ -54,14 +54,14 @@ pub(crate) struct KeyBody {
     key: Option<String>,
     /// Its first characters.
     hint: String,
-    /// What it is for.
+    /// What the key is for, in the owner's words.
     name: Option<String>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = schema::Time)]
     created_at: Time,
 }
 
-/// What a key opens.
+/// Kind of key.
 #[derive(ToSchema)]
 #[schema(as = KeyKind, rename_all = "lowercase")]
 #[expect(dead_code, reason = "describes the store's kinds")]

@@ -34,9 +34,9 @@ pub(crate) struct DocumentBody {
     id: String,
     /// Its name for people.
     title: String,
-    /// Where it comes from.
+    /// Where the document comes from, such as a URL.
     source: Option<String>,
-    /// How it was written.
+    /// Media type of the original.
     mime_type: String,
     /// Characters of its text.
     characters: u64,

@@ -13,7 +13,7 @@ use utoipa::openapi::schema::{OneOfBuilder, Schema};
 const URL_CHARS_MAX: usize = 32 << 20;
 
 words! {
-    /// Who speaks.
+    /// Author of a message.
     Role {
         /// A person.
         User = "user",
@@ -29,11 +29,11 @@ words! {
 }
 
 wire! {
-    /// Words.
+    /// A part of a message that is text.
     TextPart {
         /// Always `text`.
         kind "type": TextTag,
-        /// The words.
+        /// The text.
         text "text": Words,
     }
 }
@@ -116,11 +116,11 @@ wire! {
         role "role": Option<Role>,
         /// Chosen by the sender: the same id again is the same message.
         message_id "messageId": Option<MessageId>,
-        /// The words.
+        /// The text.
         text "text": Option<Words>,
-        /// The words, or the parts.
+        /// Text, or the parts of the message.
         content "content": Option<TextOr<Parts>>,
-        /// The parts.
+        /// Parts of the message.
         parts "parts": Option<Parts>,
         /// Whatever the sender attaches; never given to a model.
         metadata "metadata": Option<AnyObject>,

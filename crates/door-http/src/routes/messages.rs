@@ -37,13 +37,13 @@ const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 wire! {
     /// A message for a space.
     PostMessage {
-        /// The words.
+        /// The text.
         text "text": Option<Words>,
-        /// The words, or the parts.
+        /// Text, or the parts of the message.
         content "content": Option<TextOr<Parts>>,
-        /// The parts.
+        /// Parts of the message.
         parts "parts": Option<Parts>,
-        /// The words, or the message with all that belongs to it.
+        /// Text, or a message object.
         message "message": Option<TextOr<MessageObject>>,
         /// Chosen by the sender: the same id again is the same message.
         message_id "messageId": Option<MessageId>,
@@ -64,13 +64,13 @@ wire! {
 wire! {
     /// A message that starts a run.
     StartRun {
-        /// The words.
+        /// The text.
         text "text": Option<Words>,
-        /// The words, or the parts.
+        /// Text, or the parts of the message.
         content "content": Option<TextOr<Parts>>,
-        /// The parts.
+        /// Parts of the message.
         parts "parts": Option<Parts>,
-        /// The words, or the message with all that belongs to it.
+        /// Text, or a message object.
         message "message": Option<TextOr<MessageObject>>,
         /// Chosen by the sender: the same id again is the same message.
         message_id "messageId": Option<MessageId>,
@@ -98,10 +98,10 @@ wire! {
 #[schema(as = Posted)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PostedBody {
-    /// Which message.
+    /// Id of the message.
     #[schema(value_type = schema::MessageId)]
     message_id: MessageId,
-    /// Where.
+    /// Space that the message stands in.
     #[schema(value_type = schema::SpaceId)]
     space_id: SpaceId,
     /// The run that answers: a new one, or the one that was under way. Null when nobody answers.

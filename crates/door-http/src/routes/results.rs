@@ -33,9 +33,9 @@ const RESULTS_MAX: usize = 64;
 const LABEL_CHARS_MAX: usize = 256;
 
 wire! {
-    /// What went wrong.
+    /// Error of a tool that failed on the client.
     ResultError {
-        /// In words.
+        /// Error message.
         message "message": Words,
         /// Its class, as in JavaScript.
         name "name": Option<Text<0, LABEL_CHARS_MAX>>,
@@ -44,15 +44,15 @@ wire! {
     }
 }
 wire! {
-    /// What one call gave.
+    /// Result of one call.
     OneResult {
-        /// Which call.
+        /// Id of the tool call.
         tool_call_id "toolCallId": Option<CallName>,
         /// The same as `toolCallId`.
         call_id "callId": Option<CallName>,
         /// What it gave: any JSON.
         result "result": Option<Json>,
-        /// Why it gave nothing.
+        /// Error message of the tool.
         error "error": Option<TextOr<ResultError>>,
         /// Its run; checked when given.
         run_id "runId": Option<RunId>,
@@ -65,9 +65,9 @@ wire! {
     exactly one of [result "result", error "error"]
 }
 wire! {
-    /// What several calls gave.
+    /// Results of several calls.
     ManyResults {
-        /// Each.
+        /// The results.
         results "results": List<OneResult, 1, RESULTS_MAX>,
     }
 }
@@ -125,7 +125,7 @@ impl ToSchema for ToolResults {
 #[schema(as = Receipt)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReceiptBody {
-    /// Which call.
+    /// Id of the tool call.
     #[schema(value_type = schema::CallId)]
     tool_call_id: CallId,
     /// Its run.

@@ -31,10 +31,10 @@ pub(crate) struct RunList {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunStopped {
-    /// Which.
+    /// Id of the run.
     #[schema(value_type = schema::RunId)]
     run_id: RunId,
-    /// Where it stands.
+    /// Status of the run.
     #[schema(value_type = schema::Status)]
     status: &'static str,
 }

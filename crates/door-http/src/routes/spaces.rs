@@ -46,7 +46,7 @@ wire! {
 #[schema(as = Space)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SpaceBody {
-    /// Which.
+    /// Id of the space.
     #[schema(value_type = schema::SpaceId)]
     id: SpaceId,
     /// Its name for people.
@@ -60,7 +60,7 @@ pub(crate) struct SpaceBody {
     /// Who takes part, in the order they joined.
     #[schema(value_type = Vec<schema::EntityId>)]
     members: Vec<EntityId>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = schema::Time)]
     created_at: Time,
 }

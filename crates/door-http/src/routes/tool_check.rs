@@ -84,12 +84,12 @@ pub(crate) struct Validated {
 pub(crate) struct SoundTool {
     /// What the model calls it.
     name: String,
-    /// What the model is told.
+    /// Description that the model is given.
     description: String,
     /// JSON Schema of the input.
     #[schema(value_type = Object)]
     parameters: Json,
-    /// Where it runs.
+    /// Placement: where the tool runs.
     #[schema(value_type = PlacementWord)]
     placement: Placement,
     /// Its author's number for this state of it.

@@ -24,7 +24,7 @@ const SINCE_DEFAULT: Duration = Duration::from_hours(30 * 24);
 #[schema(as = ToolUsage)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ToolUsageBody {
-    /// The tool.
+    /// Name of the tool.
     name: String,
     /// From when: days are counted whole, in UTC.
     #[schema(value_type = schema::Time)]

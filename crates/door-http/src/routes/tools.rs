@@ -23,19 +23,19 @@ use utoipa::ToSchema;
 pub(crate) struct ToolBody {
     /// What the model calls it.
     name: String,
-    /// Whose it is.
+    /// Agent that the tool belongs to.
     #[schema(value_type = schema::AgentName)]
     agent: AgentName,
-    /// What the model is told.
+    /// Description that the model is given.
     description: String,
     /// JSON Schema of the input; for backends only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     parameters: Option<Json>,
-    /// Where it runs.
+    /// Placement: where the tool runs.
     #[schema(value_type = PlacementWord)]
     placement: Placement,
-    /// What it is for.
+    /// Category, for people who choose tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<String>,
     /// Words of a person that suggest it.
@@ -65,7 +65,7 @@ pub(crate) enum PlacementWord {
     Client,
 }
 
-/// Tools.
+/// A list of tools.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolList {
     /// By agent, then by name.

@@ -11,7 +11,7 @@ use super::topic::{Item, Registered};
 use super::{Batch, Feed, Live};
 use crate::store::{Log, LogPage, LogRange, StoreError};
 
-/// What to follow.
+/// Which events a reader follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Everything in a space, for ever.

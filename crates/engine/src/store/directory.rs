@@ -107,7 +107,7 @@ pub struct SpaceRecord {
     pub metadata: Option<Json>,
     /// Who takes part, in the order they joined.
     pub members: Vec<EntityId>,
-    /// When it was made.
+    /// When it was created.
     pub created: Time,
 }
 
@@ -126,7 +126,7 @@ pub struct EntityRecord {
     pub name: Option<String>,
     /// Whatever the project attached.
     pub metadata: Option<Json>,
-    /// When it was made.
+    /// When it was created.
     pub created: Time,
 }
 
@@ -141,7 +141,7 @@ pub struct AgentRecord {
     pub revision: u32,
     /// The configuration as it was written, secrets included: never shown as it is.
     pub config: Json,
-    /// When it was written.
+    /// When it was stored.
     pub created: Time,
 }
 
@@ -158,11 +158,11 @@ pub struct ProjectRecord {
     pub jwks_url: Option<String>,
     /// Settings that were given over HTTP, secrets included: never shown as they are.
     pub settings: Option<Json>,
-    /// When it was made.
+    /// When it was created.
     pub created: Time,
 }
 
-/// What a key opens.
+/// Kind of key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyKind {
@@ -179,15 +179,15 @@ pub struct KeyRecord {
     pub id: KeyId,
     /// The project that owns it.
     pub project: ProjectId,
-    /// What it opens.
+    /// Kind of key.
     pub kind: KeyKind,
     /// SHA-256 of the key.
     pub hash: [u8; 32],
     /// The first characters, for people to tell it from others.
     pub hint: String,
-    /// What it is for.
+    /// What the key is for, in its owner's words.
     pub name: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created: Time,
 }
 

@@ -50,9 +50,9 @@ pub struct RunRecord {
     pub id: RunId,
     /// Project that owns the run.
     pub project: ProjectId,
-    /// Where its events stand.
+    /// Space whose log has the run's events.
     pub space: SpaceId,
-    /// Whose configuration it follows.
+    /// Agent of the run.
     pub agent: AgentName,
     /// Revision of the agent, for the whole run.
     pub revision: u32,
@@ -60,11 +60,11 @@ pub struct RunRecord {
     pub parent: Option<CallId>,
     /// The run at the top of its tree; itself when it has no parent.
     pub root: RunId,
-    /// Where it stands.
+    /// Status of the run.
     pub status: Status,
-    /// When it began.
+    /// When the run was created.
     pub created: Time,
-    /// When it last moved.
+    /// When its last event was stored.
     pub updated: Time,
     /// Place of its last event: what an append names to show that it has read everything.
     pub version: Seq,

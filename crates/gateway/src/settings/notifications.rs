@@ -30,22 +30,22 @@ pub struct Smtp {
     pub host: Option<String>,
     /// Its port; 0 for the usual one.
     pub port: u16,
-    /// How it is reached.
+    /// Encryption of the connection.
     pub security: Security,
-    /// Who logs in.
+    /// User name at the mail server.
     #[serde(deserialize_with = "text::optional")]
     pub user: Option<String>,
     /// With what.
     #[serde(deserialize_with = "text::secret")]
     pub password: Option<Secret>,
-    /// Who writes.
+    /// Sender address.
     pub from: String,
-    /// Who is written to.
+    /// Recipients.
     pub to: Vec<String>,
 }
 
 impl Notifications {
-    /// What is set.
+    /// The channels that are configured.
     pub fn channels(&self) -> anyhow::Result<Channels> {
         let url = text::address("notifications.webhook_url", &self.webhook_url)?;
         let webhook = url.map(|url| Webhook {

@@ -7,7 +7,7 @@ use toolgate_tools::PlanLimits;
 
 use super::text;
 
-/// What agents may plan.
+/// Limits on plans.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Plans {

@@ -24,7 +24,7 @@ pub struct ProjectOverlay {
     pub model: Option<Model>,
     /// Limits on tools that requests bring, and the policy for conflicts of names.
     pub client_tools: Option<ClientTools>,
-    /// What tools may reach.
+    /// Outbound network access of the project's tools.
     pub outside: Option<Outside>,
     /// What `request` tools may send by name.
     #[serde(deserialize_with = "text::secrets")]

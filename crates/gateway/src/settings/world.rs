@@ -12,7 +12,7 @@ use super::{Settings, text};
 const SECRET_PREFIX: &str = "TOOLGATE_SECRET_";
 const OWN_KEY: &str = "KEY";
 
-/// Where tools may go.
+/// Outbound network access of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Outside {
@@ -31,7 +31,7 @@ impl Default for Outside {
     }
 }
 
-/// Who searches the web.
+/// Web search provider.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Search {
@@ -68,7 +68,7 @@ impl Default for Search {
     }
 }
 
-/// Who makes images.
+/// Image provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Images {

@@ -65,9 +65,9 @@ pub(super) enum Phase {
 /// A decision on an approval request, kept for whoever sends it again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionRecord {
-    /// The question.
+    /// Id of the approval.
     pub approval: ApprovalId,
-    /// The answer.
+    /// The decision.
     pub verdict: Verdict,
     /// Place of the event that holds it; 0 until it is stored.
     pub seq: Seq,

@@ -16,7 +16,7 @@ pub(super) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Whatever begins like this is not for others to be called.
 const RESERVED: &str = "https://json-schema.org/draft/";
 
-/// Where a reference leads.
+/// Target of a `$ref`.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'s> {
     /// To a schema inside.

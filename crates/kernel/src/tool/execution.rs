@@ -13,7 +13,7 @@ use crate::schema::{Profile, Validator};
 use crate::template::Template;
 use crate::time::Time;
 
-/// What runs a tool.
+/// How a tool is executed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Execution {

@@ -18,7 +18,7 @@ use crate::schema::{Profile, Validator};
 pub struct Definition {
     /// What the model calls it.
     pub name: ToolName,
-    /// What the model is told.
+    /// Description that the model is given.
     pub description: String,
     /// JSON Schema of the input.
     pub parameters: Json,
@@ -34,7 +34,7 @@ pub struct Definition {
     /// Its author's number for this state of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What runs it.
+    /// What executes the tool.
     pub execution: Execution,
     /// Who may see its input and output besides secret principals.
     pub visibility: Visibility,
