@@ -42,6 +42,9 @@ struct Options {
     /// The release build of the gateway.
     #[arg(long)]
     gateway: PathBuf,
+    /// Another release build of the gateway, measured beside it: what a change costs.
+    #[arg(long)]
+    baseline: Option<PathBuf>,
     /// Node, 22 or newer.
     #[arg(long)]
     node: PathBuf,
@@ -74,7 +77,10 @@ fn main() -> anyhow::Result<()> {
         Command::Relay { listen, model } => {
             tokio::runtime::Runtime::new()?.block_on(relay::serve(listen, model))
         }
-        Command::Run(options) => {
+        Command::Run(mut options) => {
+            if options.baseline.is_some() && !options.servers.contains(&server::Kind::Baseline) {
+                options.servers.insert(0, server::Kind::Baseline);
+            }
             let local = tokio::task::LocalSet::new();
             let findings = one_thread().block_on(local.run_until(plan::run(&options)))?;
             println!("{}", report::render(&findings));

@@ -38,8 +38,10 @@ pub struct Findings {
     /// Resident MiB of a server that has served nothing yet.
     pub idle: Vec<(Kind, f64)>,
     pub paused: Option<PausedRuns>,
-    /// Earlier messages, and the gateway's CPU per run in ms.
+    /// Earlier messages, and the CPU per run in ms.
     pub history: Vec<(usize, f64)>,
+    /// The same of the baseline.
+    pub baseline_history: Vec<(usize, f64)>,
 }
 
 /// The gateway's memory before and with runs that wait, in MiB.
@@ -98,7 +100,11 @@ pub async fn run(options: &Options) -> anyhow::Result<Findings> {
     drop(servers);
     if options.servers.contains(&Kind::Gateway) {
         findings.paused = Some(paused(options, &model).await.context("paused runs")?);
-        findings.history = history(options, &model).await.context("long conversations")?;
+        let long = "long conversations";
+        findings.history = history(Kind::Gateway, options, &model).await.context(long)?;
+        if options.baseline.is_some() {
+            findings.baseline_history = history(Kind::Baseline, options, &model).await.context(long)?;
+        }
     }
     Ok(findings)
 }
@@ -182,9 +188,9 @@ async fn paused(options: &Options, model: &str) -> anyhow::Result<PausedRuns> {
     })
 }
 
-/// The gateway's CPU per run where much was said before.
-async fn history(options: &Options, model: &str) -> anyhow::Result<Vec<(usize, f64)>> {
-    let server = Server::start(Kind::Gateway, options, model).await?;
+/// The CPU per run of a build of the gateway where much was said before.
+async fn history(kind: Kind, options: &Options, model: &str) -> anyhow::Result<Vec<(usize, f64)>> {
+    let server = Server::start(kind, options, model).await?;
     let pids = server.process.pids();
     drive(&server, &SCENARIOS[0], 16, WARM_UP).await;
     let mut clients = Vec::new();
@@ -201,7 +207,10 @@ async fn history(options: &Options, model: &str) -> anyhow::Result<Vec<(usize, f
         clients = talk(clients, RUNS_PER_SPACE).await?;
         let cpu_ms = (process::cpu(&pids) - before) * 1e3 / (SPACES * RUNS_PER_SPACE) as f64;
         messages = first + 2 * RUNS_PER_SPACE;
-        eprintln!("{history} earlier messages: {cpu_ms:.3} ms CPU per run");
+        eprintln!(
+            "{} with {history} earlier messages: {cpu_ms:.3} ms CPU per run",
+            kind.title()
+        );
         found.push((history, cpu_ms));
     }
     Ok(found)

@@ -60,20 +60,20 @@ fn quantile(values: impl Iterator<Item = f64>, q: f64) -> f64 {
     low + (high - low) * at.fract()
 }
 
-const COLUMNS: &str = "|at|server|runs/s|p50 ms|p99 ms|1st token ms|CPU ms/run|MiB|runs/s to AI SDK|CPU to AI SDK|CPU to relay|noise";
+const COLUMNS: &str = "|at|server|runs/s|p50 ms|p99 ms|1st token ms|CPU ms/run|MiB|runs/s to AI SDK|CPU to AI SDK|CPU to relay|CPU to baseline|noise";
 
 fn cells(findings: &Findings) -> String {
     let mut rows = vec![COLUMNS.split('|').map(String::from).collect()];
     for scenario in &SCENARIOS {
         for concurrency in CONCURRENCIES {
             let of = |server| summary(findings, server, scenario.name, concurrency);
-            let (relay, aisdk) = (of(Kind::Relay), of(Kind::Aisdk));
+            let (relay, aisdk, baseline) = (of(Kind::Relay), of(Kind::Aisdk), of(Kind::Baseline));
             let against = |value: f64, other: &Option<Summary>, field: fn(&Summary) -> f64| {
                 other
                     .as_ref()
                     .map_or("-".into(), |other| format!("{}x", number(value / field(other))))
             };
-            for server in [Kind::Gateway, Kind::Relay, Kind::Aisdk] {
+            for server in [Kind::Gateway, Kind::Baseline, Kind::Relay, Kind::Aisdk] {
                 let Some(cell) = of(server) else { continue };
                 rows.push(vec![
                     scenario.name.into(),
@@ -88,6 +88,7 @@ fn cells(findings: &Findings) -> String {
                     against(cell.runs_per_second, &aisdk, |other| other.runs_per_second),
                     against(cell.cpu_ms, &aisdk, |other| other.cpu_ms),
                     against(cell.cpu_ms, &relay, |other| other.cpu_ms),
+                    against(cell.cpu_ms, &baseline, |other| other.cpu_ms),
                     format!("{:.1}", cell.noise_cores),
                 ]);
             }
@@ -125,13 +126,13 @@ fn history(findings: &Findings) -> String {
     if findings.history.is_empty() {
         return String::new();
     }
-    let mut rows = vec![vec!["earlier messages".into(), "gateway CPU ms/run".into()]];
-    rows.extend(
-        findings
-            .history
-            .iter()
-            .map(|&(messages, cpu)| vec![messages.to_string(), number(cpu)]),
-    );
+    let head = ["earlier messages", "gateway CPU ms/run", "to baseline"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for (at, &(messages, cpu)) in findings.history.iter().enumerate() {
+        let baseline = findings.baseline_history.get(at);
+        let ratio = baseline.map_or("-".into(), |(_, other)| format!("{}x", number(cpu / other)));
+        rows.push(vec![messages.to_string(), number(cpu), ratio]);
+    }
     format!("\n{}", table(&rows))
 }
 
@@ -165,6 +166,13 @@ fn goals(findings: &Findings) -> String {
         cpu(Kind::Relay),
         &|ratio| ratio <= 2.0,
     );
+    for concurrency in CONCURRENCIES {
+        ratio(
+            &format!("CPU per run at {concurrency} at most 3 % over the baseline's"),
+            pairs(findings, Kind::Baseline, concurrency, |cell| cell.cpu_ms),
+            &|ratio| ratio <= 1.03,
+        );
+    }
     ratio("runs/s at 16 at least 8 times the AI SDK's", rate(16), &|ratio| {
         ratio >= 8.0
     });

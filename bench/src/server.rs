@@ -25,6 +25,8 @@ const GATEWAY_SETTINGS: [(&str, &str); 3] = [
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
 pub enum Kind {
     Gateway,
+    /// Another build of the gateway, to see what a change costs.
+    Baseline,
     Relay,
     Aisdk,
 }
@@ -33,13 +35,14 @@ impl Kind {
     pub fn title(self) -> &'static str {
         match self {
             Self::Gateway => "gateway",
+            Self::Baseline => "baseline",
             Self::Relay => "relay",
             Self::Aisdk => "AI SDK",
         }
     }
     pub fn protocol(self) -> Protocol {
         match self {
-            Self::Gateway => Protocol::Native,
+            Self::Gateway | Self::Baseline => Protocol::Native,
             Self::Relay => Protocol::Completions,
             Self::Aisdk => Protocol::UiMessages,
         }
@@ -57,10 +60,14 @@ impl Server {
     pub async fn start(kind: Kind, options: &Options, model: &str) -> anyhow::Result<Self> {
         let address = free_address()?;
         let mut command = match kind {
-            Kind::Gateway => {
+            Kind::Gateway | Kind::Baseline => {
+                let binary = match kind {
+                    Kind::Baseline => options.baseline.as_ref().context("--baseline is missing")?,
+                    _ => &options.gateway,
+                };
                 let data = options.work.join(format!("data-{}", address.port()));
                 fs::create_dir_all(&data)?;
-                let mut command = Command::new(&options.gateway);
+                let mut command = Command::new(binary);
                 command.arg("serve").arg("--data").arg(data);
                 command.args(["--listen", &address.to_string()]);
                 command.envs(GATEWAY_SETTINGS).env("TOOLGATE_SECRET_KEY", KEY);
@@ -79,7 +86,7 @@ impl Server {
             }
         };
         let process = Running::start(&mut command, address, kind.title(), options).await?;
-        if kind == Kind::Gateway {
+        if kind.protocol() == Protocol::Native {
             let mut connection = Connection::new(address, &format!("authorization: Bearer {KEY}\r\n"));
             connection
                 .json("PUT", &format!("/v1/agents/{AGENT}"), &agent_config(model))
