@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use toolgate_access::Principal;
+use toolgate_access::{AccessError, Principal};
 use toolgate_engine::intake::{Decision, IntakeError, Submission};
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
@@ -62,11 +62,25 @@ impl ClientUpdates {
         updates
     }
 
-    /// The run that they speak of, when it is one of this space that `who` may reach.
-    pub async fn run(&self, door: &Shared, who: &Principal, space: SpaceId) -> Option<RunId> {
-        let run = self.calls.iter().next()?.run;
-        let mine = self.calls.iter().all(|call| call.run == run);
-        (mine && door.access.reach_run(who, run, "run").await.ok()? == space).then_some(run)
+    /// The run that they speak of, when it is one of this space that `who` may reach. An error when that cannot be
+    /// known now: a result must not be dropped because the store did not answer.
+    pub async fn run(
+        &self,
+        door: &Shared,
+        who: &Principal,
+        space: SpaceId,
+    ) -> Result<Option<RunId>, AccessError> {
+        let Some(run) = self.calls.iter().next().map(|call| call.run) else {
+            return Ok(None);
+        };
+        if self.calls.iter().any(|call| call.run != run) {
+            return Ok(None);
+        }
+        match door.access.reach_run(who, run, "run").await {
+            Ok(place) => Ok((place == space).then_some(run)),
+            Err(AccessError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The result, when there is nothing but one result for the one call of the step.

@@ -114,7 +114,7 @@ impl Turn {
         let Some(space) = self.space else {
             return Err(nothing_to_answer(self.at));
         };
-        if let Some(run) = updates.run(door, &self.chat.who, space).await {
+        if let Some(run) = updates.run(door, &self.chat.who, space).await? {
             return self.chat.follow_updates(door, run, space, updates).await;
         }
         match self.chat.last_run(door, space).await? {
@@ -127,7 +127,7 @@ impl Turn {
     async fn submit_to_open_run(&self, door: &Shared, updates: ClientUpdates) -> Result<(), Refusal> {
         let who = &self.chat.who;
         if let Some(space) = self.space
-            && let Some(run) = updates.run(door, who, space).await
+            && let Some(run) = updates.run(door, who, space).await?
             && !door.access.run(who, run).await?.status.is_final()
         {
             updates.submit(door, who).await?;

@@ -26,6 +26,7 @@ use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::{Arrival, Due, Reply, ReplyPart, Run};
 
 use self::delegated::{Above, Look, Watch};
+pub(crate) use self::load::patient;
 use crate::Inner;
 use crate::agents::Kit;
 use crate::deliver::{Content, Letter, Responder};

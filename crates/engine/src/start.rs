@@ -13,7 +13,7 @@ use toolgate_kernel::tool::ClientTool;
 
 use crate::Inner;
 use crate::agents::{Compiled, Kit};
-use crate::driver::{Begun, Driver, Seat};
+use crate::driver::{Begun, Driver, Seat, patient};
 use crate::store::{Append, IdempotencyRecord, RunRecord, RunWrite, SpaceRecord, StoreError, Wake};
 
 /// How often a write that nobody answered is tried.
@@ -178,8 +178,11 @@ impl Inner {
         };
         if history.is_none() {
             // Other runs may be open in a space that was there before: the store has chosen a lane beside theirs.
-            let stored = self.store.run(id).await.ok().flatten();
-            driving.lane = stored.map_or(0, |record| record.lane);
+            let Ok(Some(record)) = patient(|| self.store.run(id)).await else {
+                // Stored, and so acknowledged. Its seat is given up here: it is taken up again from the log.
+                return Ok(entry);
+            };
+            driving.lane = record.lane;
         }
         let (first, version) = (entry.first, entry.last());
         let begun = Begun {

@@ -12,6 +12,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http_body::Frame;
 use toolgate_access::Principal;
 use toolgate_engine::feed::{Batch, End, Subscription};
+use toolgate_engine::store::StoreError;
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{MessageId, RunId, SpaceId};
 
@@ -120,8 +121,10 @@ async fn write(
             Poll::Pending => {
                 frames.flush().await;
                 if page.watch().is_unsure() {
-                    page.watch().look_up(&door).await;
-                    continue;
+                    match page.watch().look_up(&door).await {
+                        Ok(()) => continue,
+                        Err(_) => return frames.part(page, "the store does not answer").await,
+                    }
                 }
                 loop {
                     tokio::select! {
@@ -210,15 +213,16 @@ impl Watch {
     }
 
     /// The stream has to wait and the mark has not come: the run's row knows.
-    async fn look_up(&mut self, door: &Shared) {
+    async fn look_up(&mut self, door: &Shared) -> Result<(), StoreError> {
         let row = match self.run {
-            Some(run) => door.engine.run(run).await.ok().flatten(),
+            Some(run) => door.engine.run(run).await?,
             None => None,
         };
         self.pause = match row {
             Some(row) => Pause::From(row.version, waits(row.status)),
             None => Pause::Known(false),
         };
+        Ok(())
     }
 
     /// Whether the stream has come to where the run waits.

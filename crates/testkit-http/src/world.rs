@@ -21,6 +21,7 @@ use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_kernel::time::Time;
 use toolgate_store::MemoryStore;
 use toolgate_testkit::fake_tools::FakeTools;
+use toolgate_testkit::faulty_store::FaultyStore;
 use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::project_settings::project_settings;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
@@ -56,6 +57,8 @@ pub struct World {
     pub engine: Engine,
     /// The store.
     pub store: Arc<MemoryStore>,
+    /// What engine and access reach the store through; fails on demand.
+    pub faults: Arc<FaultyStore>,
     /// The gateway's own tools.
     pub tools: Arc<FakeTools>,
     /// The clock.
@@ -111,11 +114,12 @@ impl World {
         };
         change(&mut settings);
         let store = Arc::new(MemoryStore::new());
+        let faults = Arc::new(FaultyStore::new(store.clone(), 0, 0));
         let tools = Arc::new(FakeTools::default());
         let clock = Arc::new(HeldClock::new());
         let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
         let parts = Parts {
-            store: store.clone(),
+            store: faults.clone(),
             model: ScriptedModel::new(by_words),
             tools: Sources::new(store.clone(), workspace).with(tools.clone()),
             clock: clock.clone(),
@@ -131,7 +135,7 @@ impl World {
         let stop = CancellationToken::new();
         let shared = Arc::new(Http {
             engine: engine.clone(),
-            access: Access::new(store.clone(), store.clone(), clock.clone(), access),
+            access: Access::new(faults.clone(), faults.clone(), clock.clone(), access),
             settings: HttpSettings {
                 body_bytes_max: BODY_BYTES_MAX,
                 heartbeat: HEARTBEAT,
@@ -152,6 +156,7 @@ impl World {
             router,
             engine,
             store,
+            faults,
             tools,
             clock,
             stop,

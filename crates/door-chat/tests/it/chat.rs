@@ -1,9 +1,13 @@
 //! The chat door, by its chunks. The real clients of the AI SDK read the same in `tests/ai-sdk`.
 
 use serde_json::{Value, json};
+use toolgate_engine::intake::{Answer, Post};
 use toolgate_engine::store::{RunFilter, Runs};
+use toolgate_kernel::id::{CallId, MessageId};
+use toolgate_kernel::message::{Message, Part};
 use toolgate_testkit_http::client::Client;
 use toolgate_testkit_http::world::{HIDDEN, World, agent, project};
+use uuid::Uuid;
 
 use crate::world::world;
 
@@ -534,4 +538,46 @@ async fn a_message_that_is_refused_leaves_the_calls_before_it_open() {
         r#"got {"n":2}"#,
         "nothing was taken with the refused message"
     );
+}
+
+#[tokio::test]
+async fn a_result_is_not_dropped_because_the_store_does_not_answer() {
+    let world = world().await;
+    // Posted past the door, so that the door has to ask the store whose run it is.
+    let post = Post {
+        project: project(1),
+        space: None,
+        makes_space: false,
+        message: Message {
+            message_id: MessageId::new(Uuid::now_v7()),
+            from: None,
+            parts: vec![Part::Text {
+                text: "call:ask".into(),
+            }],
+            metadata: None,
+        },
+        answer: Answer::Default,
+        client_tools: Vec::new(),
+        categories: None,
+        history: Vec::new(),
+        idempotency: None,
+    };
+    let posted = world.engine.post(post).await.unwrap();
+    let call = CallId {
+        run: posted.run_id.unwrap(),
+        number: 0,
+    };
+    let chat = posted.space_id.to_string();
+    let parts = result(&json!(call.to_string()), json!({"n": 1}));
+    for body in [
+        json!({"id": chat, "messages": [{"role": "assistant", "parts": parts}]}),
+        json!({"id": chat, "messages": [{"role": "assistant", "parts": parts}, {"role": "user", "content": "go on"}]}),
+    ] {
+        world.faults.refuse(Some("run"));
+        let refused = world.backend().post("/api/chat", body).await;
+        assert_eq!(refused.code(503), "UNAVAILABLE");
+    }
+    world.faults.refuse(None);
+    let told = go_on(&world.backend(), &chat, parts).await;
+    assert_eq!(words(&told), r#"got {"n":1}"#);
 }

@@ -185,8 +185,11 @@ impl Driver {
     async fn signal_parent(&mut self, signal: Option<Json>) {
         let Some(parent) = self.parent else { return };
         if self.above.is_none() {
-            // Progress is shown if it can be, and never holds the run up.
-            self.above = call_above(&self.inner, parent).await.ok().flatten();
+            self.above = match call_above(&self.inner, parent).await {
+                Ok(above) => above,
+                // Progress is shown if it can be, and never holds the run up.
+                Err(error) => return tracing::warn!(run = %self.id, %error, "a signal is not shown"),
+            };
         }
         let Some(above) = &self.above else { return };
         let feed = &self.inner.feed;

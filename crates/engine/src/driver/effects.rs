@@ -19,6 +19,7 @@ use super::{Adrift, Done, Driver};
 use crate::model::{Ask, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
 use crate::run_tree::beyond;
+use crate::store::StoreError;
 use crate::tools::CallContext;
 
 impl Driver {
@@ -120,8 +121,11 @@ impl Driver {
                 let inner = self.inner.clone();
                 async move {
                     if let Some(speaker) = speaker {
-                        // Who cannot be looked up is nobody: no tool grants anything to that.
-                        context.profile = inner.store.entity(speaker).await.ok().flatten();
+                        match patient(|| inner.store.entity(speaker)).await {
+                            Ok(profile) => context.profile = profile,
+                            // Without knowing whom it works for, a tool would act on nobody's behalf.
+                            Err(error) => return unknown_speaker(&error),
+                        }
                     }
                     let running = inner.tools.run(&source, &input, &context);
                     let running = AssertUnwindSafe(running).catch_unwind();
@@ -196,6 +200,12 @@ impl Driver {
             );
         })
     }
+}
+
+fn unknown_speaker(error: &StoreError) -> Outcome {
+    tracing::warn!(%error, "a call is not run, because it is not known for whom");
+    let words = "the store did not say whom the call is for, so it was not run; it may be called again";
+    Outcome::error(ErrorCode::Unavailable, words)
 }
 
 fn timed_out(tool: &Tool) -> Outcome {

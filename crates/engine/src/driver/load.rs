@@ -360,7 +360,7 @@ pub(super) async fn next(pages: &mut Pages, inner: &Inner) -> Result<Option<LogP
 }
 
 /// Tries a read a few times.
-pub(super) async fn patient<T, F>(mut read: impl FnMut() -> F) -> Result<T, StoreError>
+pub(crate) async fn patient<T, F>(mut read: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {

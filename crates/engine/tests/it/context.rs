@@ -1,17 +1,29 @@
 //! What a tool sees around its call.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use toolgate_engine::store::EntityRecord;
+use toolgate_engine::store::{EntityRecord, Store};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::id::EntityId;
 use toolgate_kernel::time::Time;
+use toolgate_store::MemoryStore;
+use toolgate_testkit::faulty_store::FaultyStore;
 use uuid::Uuid;
 
-use crate::world::World;
+use crate::world::{Setup, World};
 
 /// An agent with a tool that tells what it sees, and a person.
 async fn world() -> (World, EntityId) {
-    let world = World::new().await;
+    world_on(Arc::new(MemoryStore::new())).await
+}
+
+async fn world_on(store: Arc<dyn Store>) -> (World, EntityId) {
+    let world = World::with(Setup {
+        store,
+        ..Setup::default()
+    })
+    .await;
     let looker = json!({
         "instructions": "Do as the test says.",
         "model": {"provider": "demo"},
@@ -111,4 +123,17 @@ async fn a_tool_is_told_that_nobody_wants_its_result_any_more() {
         .await;
     world.engine.cancel(run).await.unwrap();
     world.tools.cancels()[0].cancelled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_not_run_for_nobody_because_the_store_does_not_answer() {
+    let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), 0, 0));
+    let (world, ada) = world_on(store.clone()).await;
+    store.refuse(Some("entity"));
+    let mut post = world.post_to(None, "call:look");
+    post.message.from = Some(ada);
+    let run = world.engine.post(post).await.unwrap().run_id.unwrap();
+    let answer = world.answer(run).await;
+    assert!(answer.contains("did not say whom the call is for"), "{answer}");
+    assert_eq!(world.tools.calls(), []);
 }
