@@ -5,6 +5,7 @@ mod chat;
 mod commands;
 mod data;
 mod doors;
+mod listen;
 mod output;
 mod project;
 mod projects;

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use axum::Router;
-use axum::serve::ListenerExt as _;
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -40,7 +38,7 @@ use crate::projects::ProjectResolver;
 use crate::settings::{self, Settings};
 use crate::telemetry::Telemetry;
 use crate::welcome::Welcome;
-use crate::{doors, project};
+use crate::{doors, listen, project};
 
 /// How much longer than the engine everything together may take to drain.
 const DRAIN_SLACK: Duration = Duration::from_secs(2);
@@ -134,7 +132,9 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, access = ?entry, "ready");
     let planner = Planner::new(engine.clone(), store.clone(), settings.plans.limits());
-    let mut parts = parts(listener, door, engine, deliveries, &stop);
+    let limits = settings.http.connections.limits();
+    let mut parts = parts(engine, deliveries, &stop);
+    parts.spawn(listen::serve(listener, door, limits, stop.clone()).map(Ok));
     parts.spawn(planner.watch(stop.clone()).map(Ok));
     if let Some(agents) = agents {
         parts.spawn(agents.watch(stop.clone()).map(Ok));
@@ -172,24 +172,8 @@ async fn greet(
 type Parts = JoinSet<anyhow::Result<()>>;
 
 /// Starts what runs until `stop` fires.
-fn parts(
-    listener: TcpListener,
-    door: Router,
-    engine: Engine,
-    deliveries: Arc<Deliveries>,
-    stop: &CancellationToken,
-) -> Parts {
-    let listener = listener.tap_io(|connection| {
-        if let Err(error) = connection.set_nodelay(true) {
-            tracing::debug!(%error, "a connection stays slow");
-        }
-    });
+fn parts(engine: Engine, deliveries: Arc<Deliveries>, stop: &CancellationToken) -> Parts {
     let mut parts = JoinSet::new();
-    let stopped = stop.clone().cancelled_owned();
-    parts.spawn(async {
-        let served = axum::serve(listener, door).with_graceful_shutdown(stopped);
-        served.await.context("the HTTP door failed")
-    });
     let stopped = stop.clone();
     parts.spawn(async move {
         engine.drive(stopped).await;
@@ -375,6 +359,7 @@ fn shared(engine: Engine, access: Access, settings: &Settings, stop: Cancellatio
         access,
         settings: HttpSettings {
             body_bytes_max: settings.http.body_bytes_max,
+            body_timeout: settings.http.body_timeout,
             heartbeat: settings.http.heartbeat,
             origins: settings.http.origins.clone(),
             stop,

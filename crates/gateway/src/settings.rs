@@ -4,6 +4,7 @@
 //! of a setting in the environment follows from its place in that file.
 
 mod client_tools;
+mod connections;
 mod embeddings;
 mod environment;
 mod notifications;
@@ -22,6 +23,7 @@ use toolgate_engine::store::NODE_LEASE;
 use toolgate_kernel::agent::Secret;
 
 pub use client_tools::ClientTools;
+pub use connections::Connections;
 pub use embeddings::Embeddings;
 pub use notifications::Notifications;
 pub use plans::Plans;
@@ -142,11 +144,16 @@ impl Settings {
 pub struct Http {
     /// Largest request body.
     pub body_bytes_max: usize,
+    /// Longest wait for the next bytes of a request body.
+    #[serde(deserialize_with = "text::duration")]
+    pub body_timeout: Duration,
     /// How often a silent stream says that it lives.
     #[serde(deserialize_with = "text::duration")]
     pub heartbeat: Duration,
     /// Origins that browsers may call from; `*` for any.
     pub origins: Vec<String>,
+    /// Connections of clients.
+    pub connections: Connections,
     /// Requests of one key.
     pub rate: Rate,
 }
@@ -155,8 +162,10 @@ impl Default for Http {
     fn default() -> Self {
         Self {
             body_bytes_max: 8 * 1024 * 1024,
+            body_timeout: Duration::from_secs(15),
             heartbeat: Duration::from_secs(15),
             origins: Vec::new(),
+            connections: Connections::default(),
             rate: Rate::default(),
         }
     }

@@ -10,6 +10,7 @@ use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 use toolgate_kernel::problem::Problem;
 
 use crate::Shared;
@@ -19,8 +20,8 @@ use crate::wire::{At, Wire};
 /// How deep a body may nest. Under serde_json's own limit, so that a value which passes here can be read
 /// everywhere.
 pub const JSON_DEPTH_MAX: usize = 64;
-/// How long a body may take to arrive.
-const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+/// Slowest body, in bytes per second: one that has come more slowly when the timeout has passed is refused.
+const BODY_RATE_MIN: u64 = 8 * 1024;
 /// How much of a body that is too large is read and dropped, so that its sender reads the answer instead of
 /// a reset connection.
 const DRAIN_BYTES_MAX: usize = 128 << 20;
@@ -39,7 +40,7 @@ where
 {
     type Rejection = Refusal;
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        let bytes = received(request, bytes_max(state)).await?;
+        let bytes = received(request, &limits(state)).await?;
         if bytes.is_empty() {
             return Err(Refusal::invalid(vec![Problem::new("", "a body is required")]));
         }
@@ -60,7 +61,7 @@ where
     type Rejection = Refusal;
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         let (parts, body) = request.into_parts();
-        let bytes = collect(&parts.headers, body, bytes_max(state)).await?;
+        let bytes = collect(&parts.headers, body, &limits(state)).await?;
         read(utf8(&bytes)?).map(Self)
     }
 }
@@ -74,24 +75,43 @@ where
 {
     type Rejection = Refusal;
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        let bytes = received(request, bytes_max(state)).await?;
+        let bytes = received(request, &limits(state)).await?;
         let text = if bytes.is_empty() { "{}" } else { utf8(&bytes)? };
         read(text).map(Self)
     }
 }
 
-fn bytes_max<S>(state: &S) -> usize
+/// What a body is held to.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyLimits {
+    /// Most bytes.
+    pub bytes_max: usize,
+    /// Longest wait for the next bytes.
+    pub timeout: Duration,
+}
+
+impl BodyLimits {
+    /// Those of the settings.
+    pub fn of(door: &Shared) -> Self {
+        Self {
+            bytes_max: door.settings.body_bytes_max,
+            timeout: door.settings.body_timeout,
+        }
+    }
+}
+
+fn limits<S>(state: &S) -> BodyLimits
 where
     Shared: FromRef<S>,
 {
-    Shared::from_ref(state).settings.body_bytes_max
+    BodyLimits::of(&Shared::from_ref(state))
 }
 
 /// The bytes of a body that says that it is JSON, or of none.
-async fn received(request: Request, bytes_max: usize) -> Result<Bytes, Refusal> {
+async fn received(request: Request, limits: &BodyLimits) -> Result<Bytes, Refusal> {
     let (parts, body) = request.into_parts();
     let announced = is_json(&parts.headers)?;
-    let bytes = collect(&parts.headers, body, bytes_max).await?;
+    let bytes = collect(&parts.headers, body, limits).await?;
     match announced || bytes.is_empty() {
         true => Ok(bytes),
         false => Err(wrong_type("nothing")),
@@ -147,8 +167,13 @@ fn wrong_type(seen: &str) -> Refusal {
     )
 }
 
-/// Reads a body of at most `max` bytes, however it is encoded.
-pub async fn collect(headers: &HeaderMap, body: axum::body::Body, max: usize) -> Result<Bytes, Refusal> {
+/// Reads a body within `limits`, however it is encoded.
+pub async fn collect(
+    headers: &HeaderMap,
+    body: axum::body::Body,
+    limits: &BodyLimits,
+) -> Result<Bytes, Refusal> {
+    let max = limits.bytes_max;
     let length = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -157,16 +182,17 @@ pub async fn collect(headers: &HeaderMap, body: axum::body::Body, max: usize) ->
     if announced && headers.contains_key(EXPECT) {
         return Err(too_large(max));
     }
-    match tokio::time::timeout(BODY_TIME_MAX, gather(body, if announced { 0 } else { max })).await {
-        Ok(Ok(Some(bytes))) => Ok(bytes),
-        Ok(Ok(None)) => Err(too_large(max)),
-        Ok(Err(error)) => Err(Refusal::malformed(format!("the body ended early: {error}"))),
-        Err(_) => Err(Refusal::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "TIMEOUT",
-            "the body took too long to arrive",
-        )),
+    match gather(body, if announced { 0 } else { max }, limits.timeout).await? {
+        Some(bytes) => Ok(bytes),
+        None => Err(too_large(max)),
     }
+}
+
+fn too_slow(timeout: Duration) -> Refusal {
+    let detail = format!(
+        "the body took too long to arrive: nothing for {timeout:?}, or less than {BODY_RATE_MIN} bytes per second; see http.body_timeout"
+    );
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, "TIMEOUT", detail)
 }
 
 fn too_large(max: usize) -> Refusal {
@@ -178,12 +204,20 @@ fn too_large(max: usize) -> Refusal {
 }
 
 /// All of a body; none when it has more than `max` bytes.
-async fn gather(mut body: axum::body::Body, max: usize) -> Result<Option<Bytes>, axum::Error> {
+async fn gather(mut body: axum::body::Body, max: usize, timeout: Duration) -> Result<Option<Bytes>, Refusal> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     let mut seen = 0;
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame?.into_data() else { continue };
+    let began = Instant::now();
+    loop {
+        let expected = Duration::from_secs(seen as u64 / BODY_RATE_MIN);
+        let deadline = (began + timeout + expected).min(Instant::now() + timeout);
+        let frame = tokio::time::timeout_at(deadline, body.frame()).await;
+        let Some(frame) = frame.map_err(|_| too_slow(timeout))? else {
+            break;
+        };
+        let frame = frame.map_err(|error| Refusal::malformed(format!("the body ended early: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
         seen += data.len();
         if seen > max + DRAIN_BYTES_MAX {
             return Ok(None);

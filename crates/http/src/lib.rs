@@ -31,6 +31,8 @@ use toolgate_engine::Engine;
 pub struct HttpSettings {
     /// Largest request body, in bytes.
     pub body_bytes_max: usize,
+    /// Longest wait for the next bytes of a request body.
+    pub body_timeout: Duration,
     /// How often a silent stream sends a comment to show that it lives.
     pub heartbeat: Duration,
     /// Origins that browsers may call from; `*` for any.

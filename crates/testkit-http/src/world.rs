@@ -138,6 +138,7 @@ impl World {
             access: Access::new(faults.clone(), faults.clone(), clock.clone(), access),
             settings: HttpSettings {
                 body_bytes_max: BODY_BYTES_MAX,
+                body_timeout: Duration::from_secs(15),
                 heartbeat: HEARTBEAT,
                 origins: settings.origins,
                 stop: stop.clone(),

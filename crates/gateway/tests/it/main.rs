@@ -2,6 +2,7 @@
 //! hostile requests and a full disk.
 
 mod agent_files;
+mod attack_connections;
 mod bombs;
 mod chat;
 mod deadline;

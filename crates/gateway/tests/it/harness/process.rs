@@ -1,6 +1,7 @@
 //! The binary as a process of this test.
 
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -62,6 +63,11 @@ impl Gateway {
     /// Where it listens.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Where it listens, for clients of TCP.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
     /// A client with the secret key.
@@ -130,6 +136,15 @@ impl Gateway {
         prlimit(Some(self.pid()), Resource::Fsize, limit).expect("limits of a child can be set");
     }
 
+    /// Bounds the descriptors that it may open from now on.
+    pub fn limit_open_files(&self, files: u64) {
+        let limit = Rlimit {
+            current: Some(files),
+            maximum: Some(1024),
+        };
+        prlimit(Some(self.pid()), Resource::Nofile, limit).expect("limits of a child can be set");
+    }
+
     /// Bytes of the largest file that it keeps.
     pub fn largest_file(&self) -> u64 {
         let files = std::fs::read_dir(Self::data(self.directory.path())).expect("a directory");
@@ -173,9 +188,14 @@ fn spawn(directory: &Path, port: u16, settings: &[(String, String)]) -> Child {
         .append(true)
         .open(log(directory))
         .expect("a log");
-    // A shell that ignores SIGXFSZ and becomes the gateway: a full disk is an error to it, not its end.
+    // A shell that ignores SIGXFSZ and becomes the gateway: a full disk is an error to it, not its end. It has as
+    // many descriptors as TEST_OPEN_FILES says.
     Command::new("/bin/sh")
-        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+        .args([
+            "-c",
+            "trap '' XFSZ; [ -z \"$TEST_OPEN_FILES\" ] || ulimit -n $TEST_OPEN_FILES; exec \"$@\"",
+            "sh",
+        ])
         .arg(binary().get_program())
         .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
         .arg(Gateway::data(directory))
