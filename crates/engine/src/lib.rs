@@ -14,6 +14,7 @@ pub mod outbox;
 pub mod project;
 pub mod record_updater;
 pub mod records;
+pub mod shares;
 pub mod sources;
 pub mod store;
 pub mod tools;

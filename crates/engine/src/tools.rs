@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
+use toolgate_fair::Share;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -14,6 +15,7 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{Binding, Placement, SourceTool, ToolList};
 
 use crate::records::Receipt;
+use crate::shares::share_of;
 use crate::store::{EntityRecord, StoreError};
 
 /// The source of the gateway's own tools.
@@ -58,6 +60,10 @@ pub struct CallContext {
 }
 
 impl CallContext {
+    /// Whose share of the workers and of outbound requests it takes.
+    pub fn share(&self) -> Share {
+        share_of(self.project, self.profile.as_ref().map(|person| person.id))
+    }
     /// Says what the tool does now, for people who wait: `{"status": words}`.
     pub fn tell(&self, words: &str) {
         (self.progress)(serde_json::json!({ "status": words }).into());

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use toolgate_egress::Egress;
 use toolgate_engine::knowledge::{Collection, DocumentInfo, Knowledge, KnowledgeError, NewDocument, Passage};
 use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Owner, RecordSet, Records};
+use toolgate_engine::shares::share_of;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::Mime;
@@ -22,7 +23,6 @@ use toolgate_kernel::agent::{Action, entity_of};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
-use toolgate_worker::Share;
 
 use crate::readable::{PDF_BYTES_MAX, Reader, Source, TEXT_BYTES_MAX, Unreadable, Wanted};
 use crate::records::{input, share};
@@ -166,11 +166,8 @@ impl Library {
             data,
         };
         let unfit = |words: String| Err(KnowledgeError::Unfit(words));
-        let share = Share {
-            tenant: of.project.to_string(),
-            user: of.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
-        };
-        match self.reader.read(source, &share).await {
+        let agent = of.agent.as_ref().map(|agent| entity_of(of.project, agent));
+        match self.reader.read(source, share_of(of.project, agent)).await {
             Ok(read) if read.cut => unfit(format!(
                 "a document may have {TEXT_BYTES_MAX} bytes of text at most, a PDF {PDF_BYTES_MAX} bytes"
             )),

@@ -11,7 +11,8 @@ mod worker;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
-use toolgate_worker::{Share, Workers};
+use toolgate_fair::Share;
+use toolgate_worker::Workers;
 
 pub use worker::{READER, work};
 
@@ -95,7 +96,7 @@ impl Reader {
     }
 
     /// Converts a document, in the caller's share of the workers. Dropping the future kills the worker process.
-    pub(crate) async fn read(&self, source: Source, share: &Share) -> Result<Readable, Unreadable> {
+    pub(crate) async fn read(&self, source: Source, share: Share) -> Result<Readable, Unreadable> {
         match source.form() {
             Form::Html | Form::Pdf => {}
             Form::Text | Form::Other(_) => return source.read(),

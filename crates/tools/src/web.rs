@@ -15,7 +15,6 @@ use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
-use toolgate_worker::Share;
 use url::Url;
 
 use crate::outbound::{self, Outbound};
@@ -144,25 +143,13 @@ impl ServerTool for WebFetch {
             data: answer.body,
         };
         context.tell("reading the page");
-        let page = self.reader.read(source, &reader_share(context)).await?;
+        let page = self.reader.read(source, context.share()).await?;
         let length = max_length.unwrap_or(LENGTH);
         let content: String = page.text.chars().take(length).collect();
         let truncated = page.cut || content.len() < page.text.len();
         Ok(
             json!({"url": answer.url.as_str(), "title": page.title, "content": content, "truncated": truncated}),
         )
-    }
-}
-
-/// Share of the workers: the requesting user's, or else the agent's.
-fn reader_share(context: &CallContext) -> Share {
-    let user = context
-        .profile
-        .as_ref()
-        .map_or(context.entity, |person| person.id);
-    Share {
-        tenant: context.project.to_string(),
-        user: user.to_string(),
     }
 }
 

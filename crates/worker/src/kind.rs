@@ -15,8 +15,9 @@ pub struct Kind {
     pub warm: usize,
     /// What one process may use.
     pub limits: Limits,
-    /// How many requests run and wait.
-    pub queue: QueueLimits,
+    /// How many requests run and wait. For fewer running of one tenant and one user than of all, the others find a process
+    /// free.
+    pub queue: toolgate_fair::Limits,
 }
 
 /// What one process may use. The kernel holds it to memory, CPU time and files; the gateway to the rest.
@@ -34,21 +35,4 @@ pub struct Limits {
     pub request_bytes_max: usize,
     /// Largest response.
     pub response_bytes_max: usize,
-}
-
-/// How many requests run and wait. Those of one tenant may take a part only, so that others always find room.
-#[derive(Debug, Clone, Copy)]
-pub struct QueueLimits {
-    /// Requests that run at the same time.
-    pub running: usize,
-    /// Of these, for one tenant. Fewer than `running` keeps a process free for the others.
-    pub running_per_tenant: usize,
-    /// Requests that wait, for one tenant.
-    pub waiting_per_tenant: usize,
-    /// Requests that wait, for all.
-    pub waiting: usize,
-    /// Bytes of requests that wait, for one tenant.
-    pub waiting_bytes_per_tenant: usize,
-    /// Bytes of requests that wait, for all.
-    pub waiting_bytes: usize,
 }

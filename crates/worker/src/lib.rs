@@ -11,11 +11,9 @@
 mod frame;
 mod kind;
 mod process;
-mod queue;
 mod serve;
 mod workers;
 
-pub use kind::{Kind, Limits, QueueLimits};
-pub use queue::Share;
+pub use kind::{Kind, Limits};
 pub use serve::serve;
 pub use workers::{WorkerError, Workers};

@@ -5,9 +5,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use toolgate_fair::{Full, Queue, Share};
+
 use crate::kind::Kind;
 use crate::process::Process;
-use crate::queue::{Full, Queue, Share};
 
 /// Workers of one kind. Cheap to clone. Their processes end with the last clone.
 #[derive(Clone)]
@@ -27,7 +28,7 @@ struct Shared {
 struct Idle {
     fresh: Vec<Process>,
     /// Those that have worked, and for which tenant; the oldest first.
-    used: VecDeque<(String, Process)>,
+    used: VecDeque<(u128, Process)>,
 }
 
 /// Why there is no response.
@@ -67,7 +68,7 @@ impl Workers {
     }
 
     /// Lets a worker handle a request, after those who are before it. Dropping the future kills the worker.
-    pub async fn run(&self, share: &Share, request: &[u8]) -> Result<Vec<u8>, WorkerError> {
+    pub async fn run(&self, share: Share, request: &[u8]) -> Result<Vec<u8>, WorkerError> {
         let shared = &*self.shared;
         let limits = &shared.kind.limits;
         if request.len() > limits.request_bytes_max {
@@ -75,12 +76,12 @@ impl Workers {
         }
         let turn = shared.queue.turn(share, request.len()).await;
         let _permit = turn.map_err(|Full| WorkerError::Busy)?;
-        let mut process = shared.process(&share.tenant).map_err(WorkerError::Start)?;
+        let mut process = shared.process(share.tenant).map_err(WorkerError::Start)?;
         // The next process starts while this one works.
         let exchange = process.exchange(request, limits.response_bytes_max, || shared.warm_up());
         match tokio::time::timeout(limits.wall, exchange).await {
             Ok(Ok(response)) => {
-                shared.put_back(&share.tenant, process);
+                shared.put_back(share.tenant, process);
                 Ok(response)
             }
             Ok(Err(_)) | Err(_) => Err(WorkerError::Failed),
@@ -90,11 +91,11 @@ impl Workers {
 
 impl Shared {
     /// One that has worked for this tenant, or one that has worked for nobody.
-    fn process(&self, tenant: &str) -> io::Result<Process> {
+    fn process(&self, tenant: u128) -> io::Result<Process> {
         loop {
             let known = {
                 let mut idle = self.idle();
-                let at = idle.used.iter().position(|(of, _)| of == tenant);
+                let at = idle.used.iter().position(|(of, _)| *of == tenant);
                 let used = at.and_then(|at| idle.used.remove(at)).map(|(_, process)| process);
                 used.or_else(|| idle.fresh.pop())
             };
@@ -106,13 +107,13 @@ impl Shared {
         }
     }
 
-    fn put_back(&self, tenant: &str, process: Process) {
+    fn put_back(&self, tenant: u128, process: Process) {
         if process.uses_left == 0 {
             return;
         }
         let mut idle = self.idle();
-        idle.used.push_back((tenant.to_owned(), process));
-        if idle.used.len() > self.kind.queue.running {
+        idle.used.push_back((tenant, process));
+        if idle.used.len() > self.kind.queue.running.all {
             idle.used.pop_front();
         }
     }

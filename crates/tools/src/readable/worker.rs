@@ -6,7 +6,8 @@
 use std::io;
 use std::time::Duration;
 
-use toolgate_worker::{Kind, Limits, QueueLimits, Share, WorkerError, Workers};
+use toolgate_fair::{Share, Shares};
+use toolgate_worker::{Kind, Limits, WorkerError, Workers};
 
 use super::{AT_ONCE, PDF_BYTES_MAX, Readable, Source, Unreadable};
 
@@ -31,18 +32,28 @@ pub const READER: Kind = Kind {
         request_bytes_max: REQUEST_BYTES_MAX,
         response_bytes_max: RESPONSE_BYTES_MAX,
     },
-    queue: QueueLimits {
-        running: AT_ONCE + 1,
-        running_per_tenant: AT_ONCE,
-        waiting_per_tenant: 64,
-        waiting: 256,
-        waiting_bytes_per_tenant: 8 * REQUEST_BYTES_MAX,
-        waiting_bytes: 32 * REQUEST_BYTES_MAX,
+    // A document may take all of its time, so one user never has all processes of its project, nor one project all.
+    queue: toolgate_fair::Limits {
+        running: Shares {
+            all: AT_ONCE + 1,
+            tenant: AT_ONCE,
+            user: AT_ONCE / 2,
+        },
+        waiting: Shares {
+            all: 256,
+            tenant: 64,
+            user: 16,
+        },
+        waiting_bytes: Shares {
+            all: 32 * REQUEST_BYTES_MAX,
+            tenant: 8 * REQUEST_BYTES_MAX,
+            user: 4 * REQUEST_BYTES_MAX,
+        },
     },
 };
 
 /// Has a worker parse a document.
-pub(super) async fn read(workers: &Workers, source: &Source, share: &Share) -> Result<Readable, Unreadable> {
+pub(super) async fn read(workers: &Workers, source: &Source, share: Share) -> Result<Readable, Unreadable> {
     let mut request = serde_json::to_vec(source).expect("what is known of a document is JSON");
     request.push(b'\n');
     request.extend_from_slice(&source.data[..source.data.len().min(DATA_BYTES_MAX)]);
@@ -84,4 +95,26 @@ pub fn work() -> io::Result<()> {
         };
         serde_json::to_vec(&read).expect("what was read is JSON")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter;
+
+    use toolgate_fair::Queue;
+
+    use super::*;
+
+    #[test]
+    fn one_users_documents_leave_a_process_to_other_users_and_other_projects() {
+        let queue = Queue::new(READER.queue);
+        let take_all = |tenant, user| {
+            let share = Share { tenant, user };
+            iter::from_fn(|| queue.try_turn(share)).collect::<Vec<_>>()
+        };
+        let first = take_all(1, Some(1));
+        let second = take_all(1, Some(2));
+        let third = take_all(2, Some(3));
+        assert!(!first.is_empty() && !second.is_empty() && !third.is_empty());
+    }
 }

@@ -88,3 +88,20 @@ async fn one_tenant_that_hangs_neither_holds_up_others_nor_queues_without_end() 
     assert!(matches!(ask(&workers, "a", "pid").await, Err(WorkerError::Busy)));
     assert_eq!(ask(&workers, "b", "echo mine").await.unwrap(), "mine");
 }
+
+#[tokio::test]
+async fn one_user_that_hangs_does_not_hold_up_other_users_of_its_tenant() {
+    let mut kind = ONCE;
+    kind.queue.running.tenant = 2;
+    let workers = workers(kind);
+    let (ear, request) = Ear::open().await;
+    let mut hangs = pin!(ask(&workers, "ax", &request));
+    tokio::select! {
+        _ = &mut hangs => unreachable!("it hangs"),
+        _ = ear.pids() => {}
+    }
+    let mut waits = pin!(ask(&workers, "ax", "pid"));
+    assert!(futures_util::poll!(&mut waits).is_pending());
+    assert_eq!(ask(&workers, "ay", "echo mine").await.unwrap(), "mine");
+    assert!(futures_util::poll!(&mut waits).is_pending());
+}

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use toolgate_worker::{Kind, Limits, QueueLimits};
+use toolgate_fair::Shares;
+use toolgate_worker::{Kind, Limits};
 
 /// One request for each process.
 pub const ONCE: Kind = Kind {
@@ -17,13 +18,22 @@ pub const ONCE: Kind = Kind {
         request_bytes_max: 1 << 20,
         response_bytes_max: 1 << 20,
     },
-    queue: QueueLimits {
-        running: 2,
-        running_per_tenant: 1,
-        waiting_per_tenant: 1,
-        waiting: 4,
-        waiting_bytes_per_tenant: 1 << 20,
-        waiting_bytes: 4 << 20,
+    queue: toolgate_fair::Limits {
+        running: Shares {
+            all: 2,
+            tenant: 1,
+            user: 1,
+        },
+        waiting: Shares {
+            all: 4,
+            tenant: 1,
+            user: 1,
+        },
+        waiting_bytes: Shares {
+            all: 4 << 20,
+            tenant: 1 << 20,
+            user: 1 << 20,
+        },
     },
 };
 

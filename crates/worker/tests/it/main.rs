@@ -6,7 +6,8 @@ mod pool;
 
 use std::path::PathBuf;
 
-use toolgate_worker::{Kind, Share, WorkerError, Workers};
+use toolgate_fair::Share;
+use toolgate_worker::{Kind, WorkerError, Workers};
 
 use kinds::{ONCE, THRICE};
 
@@ -18,15 +19,17 @@ fn workers(kind: Kind) -> Workers {
     Workers::new(program(), kind)
 }
 
-fn share(tenant: &str) -> Share {
+/// `a` is a user of the tenant a, `ax` its user x.
+fn share(name: &str) -> Share {
+    let mut letters = name.bytes().map(u128::from);
     Share {
-        tenant: tenant.into(),
-        user: "user".into(),
+        tenant: letters.next().expect("a name"),
+        user: Some(letters.next().unwrap_or_default()),
     }
 }
 
 async fn ask(workers: &Workers, tenant: &str, request: &str) -> Result<String, WorkerError> {
-    let response = workers.run(&share(tenant), request.as_bytes()).await?;
+    let response = workers.run(share(tenant), request.as_bytes()).await?;
     Ok(String::from_utf8(response).expect("text"))
 }
 

@@ -1,0 +1,179 @@
+//! Any order of requests, ends and departures, held against what must be true of a fair queue.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use proptest::prelude::*;
+use toolgate_fair::{Full, Limits, Permit, Queue, Share, Shares};
+
+const RUNNING: Shares = Shares {
+    all: 4,
+    tenant: 3,
+    user: 2,
+};
+const LIMITS: Limits = Limits {
+    running: RUNNING,
+    waiting: Shares::same(12),
+    waiting_bytes: Shares::UNLIMITED,
+};
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Somebody asks for a turn.
+    Ask(Share),
+    /// One that runs ends: counted from the oldest.
+    End(usize),
+    /// One that waits gives up.
+    GiveUp(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let user = prop_oneof![Just(None), (0..3_u128).prop_map(Some)];
+    let share = (0..3_u128, user).prop_map(|(tenant, user)| Share { tenant, user });
+    let step = prop_oneof![
+        4 => share.prop_map(Step::Ask),
+        3 => (0..8_usize).prop_map(Step::End),
+        1 => (0..8_usize).prop_map(Step::GiveUp),
+    ];
+    prop::collection::vec(step, 1..200)
+}
+
+type Turn = Pin<Box<dyn Future<Output = Result<Permit, Full>>>>;
+
+struct Waiting {
+    share: Share,
+    turn: Turn,
+    /// Turns that others were given while this one, the first of its user, was free to run.
+    passed_by: HashMap<Share, usize>,
+}
+
+#[derive(Default)]
+struct World {
+    running: Vec<(Share, Permit)>,
+    waiting: Vec<Waiting>,
+}
+
+impl World {
+    fn step(&mut self, queue: &Arc<Queue>, step: Step) {
+        match step {
+            Step::Ask(share) => {
+                let queue = queue.clone();
+                let mut turn: Turn = Box::pin(async move { queue.turn(share, 1).await });
+                match poll(&mut turn) {
+                    Poll::Ready(Ok(permit)) => {
+                        let overtaken = self.waiting.iter().any(|other| other.share == share);
+                        assert!(!overtaken, "a newcomer goes behind its user's own requests");
+                        self.running.push((share, permit));
+                    }
+                    Poll::Ready(Err(Full)) => assert_eq!(self.waiting.len(), LIMITS.waiting.all),
+                    Poll::Pending => {
+                        let passed_by = HashMap::new();
+                        self.waiting.push(Waiting {
+                            share,
+                            turn,
+                            passed_by,
+                        });
+                    }
+                }
+            }
+            Step::End(at) if at < self.running.len() => {
+                drop(self.running.remove(at));
+                self.collect();
+            }
+            Step::GiveUp(at) if at < self.waiting.len() => drop(self.waiting.remove(at)),
+            Step::End(_) | Step::GiveUp(_) => {}
+        }
+    }
+
+    /// Takes out whoever was given a turn.
+    fn collect(&mut self) {
+        while let Some(at) = self.waiting.iter_mut().position(|waiting| {
+            // One turn is free at a time, so at most one was given.
+            match poll(&mut waiting.turn) {
+                Poll::Ready(Ok(permit)) => {
+                    self.running.push((waiting.share, permit));
+                    true
+                }
+                Poll::Ready(Err(Full)) => panic!("whoever waits is not refused"),
+                Poll::Pending => false,
+            }
+        }) {
+            let served = self.waiting.remove(at).share;
+            for index in 0..self.waiting.len() {
+                let share = self.waiting[index].share;
+                let is_first = self.waiting[..index].iter().all(|other| other.share != share);
+                if is_first && self.could_run_without_last(share) {
+                    *self.waiting[index].passed_by.entry(served).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    /// Whether the limits let this share run in place of the one that was served last.
+    fn could_run_without_last(&self, share: Share) -> bool {
+        let before = &self.running[..self.running.len() - 1];
+        may_run(before, share)
+    }
+
+    fn check(&self) {
+        for (share, _) in &self.running {
+            let of_tenant = count(&self.running, |other| other.tenant == share.tenant);
+            let of_user = count(&self.running, |other| other == *share);
+            assert!(self.running.len() <= RUNNING.all);
+            assert!(of_tenant <= RUNNING.tenant);
+            assert!(of_user <= RUNNING.user || share.user.is_none());
+        }
+        for waiting in &self.waiting {
+            assert!(
+                !may_run(&self.running, waiting.share),
+                "{:?} waits and could run",
+                waiting.share
+            );
+            for (other, turns) in &waiting.passed_by {
+                let tenants_apart = other.tenant != waiting.share.tenant;
+                let users = 4;
+                // A tenant passes once for each turn of this one's tenant, which has that many users at most.
+                let most = if tenants_apart { users } else { 1 };
+                assert!(
+                    *turns <= most,
+                    "{:?} was passed by {other:?} {turns} times",
+                    waiting.share
+                );
+            }
+        }
+    }
+}
+
+fn count(running: &[(Share, Permit)], is_it: impl Fn(Share) -> bool) -> usize {
+    running.iter().filter(|(share, _)| is_it(*share)).count()
+}
+
+fn may_run(running: &[(Share, Permit)], share: Share) -> bool {
+    let of_tenant = count(running, |other| other.tenant == share.tenant);
+    let of_user = count(running, |other| other == share);
+    let of_user_most = share.user.map_or(RUNNING.tenant, |_| RUNNING.user);
+    running.len() < RUNNING.all && of_tenant < RUNNING.tenant && of_user < of_user_most
+}
+
+fn poll(turn: &mut Turn) -> Poll<Result<Permit, Full>> {
+    turn.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+proptest! {
+    #[test]
+    fn nobody_waits_who_could_run_and_nobody_is_passed_by_twice(steps in steps()) {
+        let queue = Queue::new(LIMITS);
+        let mut world = World::default();
+        for step in steps {
+            world.step(&queue, step);
+            world.check();
+            prop_assert_eq!(queue.running(), world.running.len());
+            prop_assert_eq!(queue.waiting(), world.waiting.len());
+        }
+        drop(world);
+        prop_assert_eq!((queue.running(), queue.waiting()), (0, 0));
+    }
+}
