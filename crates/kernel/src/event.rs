@@ -9,6 +9,8 @@ use serde_json::value::RawValue;
 #[macro_use]
 mod body;
 mod entry;
+#[cfg(test)]
+mod marked;
 mod opaque;
 mod status;
 mod tool_body;
@@ -58,6 +60,11 @@ macro_rules! events {
                     _ => Opaque::keep(format, tag, raw).map(Self::Opaque),
                 }
             }
+        }
+        /// Every event, with a mark in every member.
+        #[cfg(test)]
+        pub(crate) fn every_marked() -> Vec<Event> {
+            vec![ $( <$name as marked::Marked>::marked().into(), )* ]
         }
         $( impl From<$name> for Event { fn from(body: $name) -> Self { Self::$name(body) } } )*
     };

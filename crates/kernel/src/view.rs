@@ -1,15 +1,23 @@
 //! Who may see what: the one redaction, before any door. Live streams, replays, lists and exports all pass
 //! through [`view`]; a door that filters by itself is a bug.
+//!
+//! The public form of an event names every member, with neither `..` nor a catch-all arm: a new member or event does
+//! not compile until somebody decides who sees it.
+
+mod call;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::event::{
-    Event, RunFinish, RunStart, StepRetry, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting,
-    ToolInputAvailable, ToolOutputAvailable, ToolOutputDenied, ToolOutputError,
+    Event, Notification, ReasoningDelta, ReasoningEnd, ReasoningStart, RunFinish, RunStart, RunStatus, Said,
+    StepFinish, StepRetry, StepStart, TextDelta, TextEnd, TextStart, ToolInputStart, ToolReleased, Usage,
 };
 use crate::json::Json;
-use crate::tool::Placement;
+use crate::message::Message;
+use crate::tool::{ClientTool, Placement};
 
 /// Who reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,97 +42,162 @@ pub(crate) fn hidden(placement: Placement, shown: bool) -> bool {
 }
 
 fn public(event: &Event) -> Option<Cow<'_, Event>> {
-    let redacted: Event = match event {
-        Event::ToolInputDelta(e) if hidden(e.placement, e.shown) => return None,
-        Event::ToolProgress(e) if hidden(e.placement, e.shown) => return None,
+    match event {
+        Event::RunStart(e) => owned(run_start(e)),
+        Event::Said(Said {
+            message:
+                Message {
+                    message_id: _,
+                    from: _,
+                    parts: _,
+                    metadata: _,
+                },
+        }) => Some(Cow::Borrowed(event)),
+        Event::StepStart(StepStart { step: _ }) => Some(Cow::Borrowed(event)),
+        Event::StepRetry(StepRetry {
+            step,
+            attempt,
+            // May quote the vendor.
+            error: _,
+            not_before,
+        }) => owned(StepRetry {
+            step: *step,
+            attempt: *attempt,
+            error: None,
+            not_before: *not_before,
+        }),
+        Event::TextStart(TextStart { id: _ })
+        | Event::TextDelta(TextDelta { id: _, delta: _ })
+        | Event::TextEnd(TextEnd { id: _, text: _ })
+        | Event::ReasoningStart(ReasoningStart { id: _ })
+        | Event::ReasoningDelta(ReasoningDelta { id: _, delta: _ }) => Some(Cow::Borrowed(event)),
+        Event::ReasoningEnd(ReasoningEnd {
+            id,
+            text,
+            // The vendor's signature is between us and the vendor.
+            signature: _,
+        }) => owned(ReasoningEnd {
+            id: id.clone(),
+            text: text.clone(),
+            signature: None,
+        }),
+        Event::StepFinish(StepFinish {
+            step,
+            reason,
+            usage: used,
+        }) => owned(StepFinish {
+            step: *step,
+            reason: *reason,
+            usage: usage(used),
+        }),
+        Event::RunStatus(RunStatus { status: _ }) => Some(Cow::Borrowed(event)),
+        Event::RunFinish(RunFinish {
+            status,
+            reason,
+            usage: used,
+            // May quote the vendor.
+            error: _,
+        }) => owned(RunFinish {
+            status: *status,
+            reason: *reason,
+            usage: usage(used),
+            error: None,
+        }),
+        Event::Notification(Notification {
+            title: _,
+            body: _,
+            message_id: _,
+        }) => Some(Cow::Borrowed(event)),
+        Event::ToolInputStart(e) => owned(ToolInputStart::of(&call::of(e.tool()).tool)),
+        Event::ToolInputDelta(e) => call::input_delta(e).and_then(owned),
+        Event::ToolInputAvailable(e) => owned(call::input_available(e)),
+        Event::ToolApprovalRequest(e) => owned(call::approval_request(e)),
+        Event::ToolApprovalResponse(e) => owned(call::approval_response(e)),
+        Event::ToolExecuting(e) => owned(call::executing(e)),
+        Event::ToolReleased(e) => owned(ToolReleased::of(&call::of(e.tool()).tool)),
+        Event::ToolProgress(e) => call::progress(e).and_then(owned),
+        Event::ToolOutputAvailable(e) => owned(call::output_available(e)),
+        Event::ToolOutputError(e) => owned(call::output_error(e)),
+        Event::ToolOutputDenied(e) => owned(call::output_denied(e)),
         // Nobody here knows which of its members are secret.
-        Event::Opaque(_) => return None,
-        Event::ToolInputAvailable(e) if hidden(e.placement, e.shown) => {
-            ToolInputAvailable::of(&e.tool(), None, e.deadline, None).into()
-        }
-        // The vendor's signature of a call is between us and the vendor.
-        Event::ToolInputAvailable(e) if e.signature.is_some() => ToolInputAvailable {
-            signature: None,
-            ..e.clone()
-        }
-        .into(),
-        Event::ToolApprovalRequest(e) if hidden(e.placement, e.shown) => {
-            ToolApprovalRequest::of(&e.tool(), e.approval_id, None, e.expires_at).into()
-        }
-        Event::ToolApprovalResponse(e) if hidden(e.placement, e.shown) => ToolApprovalResponse::of(
-            &e.tool(),
-            e.approval_id,
-            e.approved,
-            None,
-            None,
-            None,
-            e.expired,
-            e.deadline,
-        )
-        .into(),
-        Event::ToolExecuting(e) if hidden(e.placement, e.shown) => {
-            ToolExecuting::of(&e.tool(), None, None, None, None).into()
-        }
-        // How a source names its tasks is between us and the source.
-        Event::ToolExecuting(e) if e.task.is_some() => ToolExecuting {
-            task: None,
-            ..e.clone()
-        }
-        .into(),
-        Event::ToolOutputAvailable(e) if hidden(e.placement, e.shown) => {
-            ToolOutputAvailable::of(&e.tool(), None, None).into()
-        }
-        Event::ToolOutputError(e) if hidden(e.placement, e.shown) => {
-            ToolOutputError::of(&e.tool(), None, None).into()
-        }
-        Event::ToolOutputDenied(e) if hidden(e.placement, e.shown) => {
-            ToolOutputDenied::of(&e.tool(), None).into()
-        }
-        Event::StepRetry(e) => StepRetry {
-            error: None,
-            ..e.clone()
-        }
-        .into(),
-        Event::RunFinish(e) if e.error.is_some() => RunFinish {
-            error: None,
-            ..e.clone()
-        }
-        .into(),
-        Event::RunStart(e) => RunStart {
-            tools: Json::null(),
-            tool_versions: BTreeMap::new(),
-            parent: None,
-            ..e.clone()
-        }
-        .into(),
-        Event::ReasoningEnd(e) if e.signature.is_some() => crate::event::ReasoningEnd {
-            signature: None,
-            ..e.clone()
-        }
-        .into(),
-        Event::Said(_)
-        | Event::StepStart(_)
-        | Event::TextStart(_)
-        | Event::TextDelta(_)
-        | Event::TextEnd(_)
-        | Event::ReasoningStart(_)
-        | Event::ReasoningDelta(_)
-        | Event::ReasoningEnd(_)
-        | Event::ToolInputStart(_)
-        | Event::ToolInputDelta(_)
-        | Event::ToolInputAvailable(_)
-        | Event::ToolApprovalRequest(_)
-        | Event::ToolApprovalResponse(_)
-        | Event::ToolExecuting(_)
-        | Event::ToolReleased(_)
-        | Event::ToolProgress(_)
-        | Event::ToolOutputAvailable(_)
-        | Event::ToolOutputError(_)
-        | Event::ToolOutputDenied(_)
-        | Event::StepFinish(_)
-        | Event::RunStatus(_)
-        | Event::RunFinish(_)
-        | Event::Notification(_) => return Some(Cow::Borrowed(event)),
-    };
-    Some(Cow::Owned(redacted))
+        Event::Opaque(_) => None,
+    }
+}
+
+fn owned<'a>(event: impl Into<Event>) -> Option<Cow<'a, Event>> {
+    Some(Cow::Owned(event.into()))
+}
+
+/// Who answers, with which model, and the client tools that members may execute. What one client told, what the run may
+/// spend and how it hangs together with other runs is for backends.
+fn run_start(start: &RunStart) -> RunStart {
+    let RunStart {
+        agent,
+        revision,
+        model,
+        entity: _,
+        parent: _,
+        depth,
+        behind: _,
+        budget: _,
+        client_tools,
+        categories: _,
+        history: _,
+        tools: _,
+        tool_versions: _,
+    } = start;
+    RunStart {
+        agent: agent.clone(),
+        revision: *revision,
+        model: model.clone(),
+        entity: None,
+        parent: None,
+        depth: *depth,
+        behind: None,
+        budget: None,
+        client_tools: client_tools.iter().map(client_tool).collect(),
+        categories: None,
+        history: Vec::new(),
+        tools: Json::null(),
+        tool_versions: BTreeMap::new(),
+    }
+}
+
+/// Whoever executes a client tool needs all of its definition.
+fn client_tool(tool: &ClientTool) -> ClientTool {
+    let ClientTool {
+        name,
+        description,
+        parameters,
+        output_schema,
+        timeout_ms,
+        version,
+        deprecated,
+        given_name,
+    } = tool;
+    ClientTool {
+        name: name.clone(),
+        description: description.clone(),
+        parameters: parameters.clone(),
+        output_schema: output_schema.clone(),
+        timeout_ms: *timeout_ms,
+        version: version.clone(),
+        deprecated: deprecated.clone(),
+        given_name: given_name.clone(),
+    }
+}
+
+fn usage(usage: &Usage) -> Usage {
+    let Usage {
+        input_tokens,
+        output_tokens,
+        reasoning_tokens,
+        cached_tokens,
+    } = *usage;
+    Usage {
+        input_tokens,
+        output_tokens,
+        reasoning_tokens,
+        cached_tokens,
+    }
 }

@@ -3,6 +3,7 @@
 use http_body_util::BodyExt;
 use serde_json::json;
 use toolgate_testkit_http::client::{Client, kinds, of};
+use toolgate_testkit_http::world::agent;
 
 use crate::world::{HIDDEN, World};
 
@@ -97,4 +98,25 @@ async fn a_run_tells_how_it_ended() {
     assert_eq!(run["pending"], json!({ "calls": [], "approvals": [] }));
     assert_eq!(run["agent"], "default");
     assert_eq!(run["seq"], events.last().unwrap().id);
+}
+
+#[tokio::test]
+async fn what_a_client_says_was_said_before_is_kept_for_backends_alone_and_only_if_it_is_used() {
+    let world = World::new().await;
+    let ada = world.user("ada");
+    let past = json!([{ "role": "assistant", "parts": [{ "type": "tool-ask", "toolCallId": "call_x",
+        "state": "output-available", "input": {}, "output": { "secret": HIDDEN } }] }]);
+    for (history, is_kept) in [("server", false), ("client", true)] {
+        let mut config = agent();
+        config["history"] = history.into();
+        world.backend().put("/v1/agents/teller", config).await;
+        let body = json!({ "text": "hi", "agent": "teller", "history": past });
+        let live = ada.say("/v1/runs", body).await.rest().await;
+        let (run, space) = (of(&live, "run-start", "runId"), of(&live, "run-start", "spaceId"));
+        let mut read = everything(&ada, &run, &space).await;
+        read.extend(live.iter().map(|event| event.data.to_string()));
+        assert!(!read.contains(HIDDEN), "{history}");
+        let kept = everything(&world.backend(), &run, &space).await.contains(HIDDEN);
+        assert_eq!(kept, is_kept, "{history}");
+    }
 }

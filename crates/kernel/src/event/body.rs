@@ -21,6 +21,13 @@ macro_rules! body {
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase")]
         pub struct $name { $( $(#[$fdoc])* pub $field: $ty, )* }
+
+        #[cfg(test)]
+        impl crate::event::marked::Marked for $name {
+            fn marked() -> Self {
+                Self { $( $field: crate::event::marked::Marked::marked(), )* }
+            }
+        }
     };
 }
 

@@ -5,6 +5,7 @@ use super::pause::ended;
 use super::pipeline::{Admission, Fate};
 use super::replay::tool_ref;
 use super::{Arrival, Phase, RETRY_DELAY_MAX, Rejected, Reply, ReplyPart, Run, deadline};
+use crate::agent::History;
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
 use crate::event::{
     Claim, EndReason, Event, FinishReason, ReasoningEnd, RemoteTask, RunFinish, RunStart, RunStatus, Said,
@@ -22,7 +23,12 @@ const RETRY_DELAY_FIRST: Duration = Duration::from_millis(250);
 
 impl Run {
     /// The first events of a run, which waits to be picked up then.
-    pub fn start(&mut self, start: RunStart, message: Message, now: Time) -> Vec<Event> {
+    pub fn start(&mut self, mut start: RunStart, message: Message, now: Time) -> Vec<Event> {
+        // What one client told is not kept for an agent that goes by the log.
+        match self.agent.history {
+            History::Client => {}
+            History::Server => start.history.clear(),
+        }
         let mut log = Log {
             run: self,
             events: Vec::new(),

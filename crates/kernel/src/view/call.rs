@@ -1,0 +1,120 @@
+//! The public form of the events of a call. `of` of each event takes one argument per member, so a new one does not
+//! compile here either.
+
+use super::hidden;
+use crate::event::{
+    Claim, Pause, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting, ToolInputAvailable,
+    ToolInputDelta, ToolOutputAvailable, ToolOutputDenied, ToolOutputError, ToolProgress, ToolRef,
+};
+
+/// What every event of a call shows, and whether it shows what the tool read and wrote.
+pub(super) struct Shown {
+    pub tool: ToolRef,
+    payload: bool,
+}
+
+impl Shown {
+    fn payload<T>(&self, member: &Option<T>) -> Option<T>
+    where
+        T: Clone,
+    {
+        member.as_ref().filter(|_| self.payload).cloned()
+    }
+}
+
+pub(super) fn of(tool: ToolRef) -> Shown {
+    let ToolRef {
+        call,
+        name,
+        placement,
+        shown,
+    } = tool;
+    Shown {
+        payload: !hidden(placement, shown),
+        tool: ToolRef {
+            call,
+            name,
+            placement,
+            shown,
+        },
+    }
+}
+
+pub(super) fn input_delta(e: &ToolInputDelta) -> Option<ToolInputDelta> {
+    let shown = of(e.tool());
+    shown
+        .payload
+        .then(|| ToolInputDelta::of(&shown.tool, e.input_text_delta.clone()))
+}
+
+pub(super) fn input_available(e: &ToolInputAvailable) -> ToolInputAvailable {
+    let shown = of(e.tool());
+    // The vendor's signature of a call is between us and the vendor.
+    let signature = None;
+    ToolInputAvailable::of(&shown.tool, shown.payload(&e.input), e.deadline, signature)
+}
+
+pub(super) fn approval_request(e: &ToolApprovalRequest) -> ToolApprovalRequest {
+    let shown = of(e.tool());
+    ToolApprovalRequest::of(&shown.tool, e.approval_id, shown.payload(&e.input), e.expires_at)
+}
+
+pub(super) fn approval_response(e: &ToolApprovalResponse) -> ToolApprovalResponse {
+    let shown = of(e.tool());
+    ToolApprovalResponse::of(
+        &shown.tool,
+        e.approval_id,
+        e.approved,
+        shown.payload(&e.reason),
+        shown.payload(&e.input),
+        shown.payload(&e.by),
+        e.expired,
+        e.deadline,
+    )
+}
+
+pub(super) fn executing(e: &ToolExecuting) -> ToolExecuting {
+    let shown = of(e.tool());
+    // How a source names its tasks is between us and the source.
+    let task = None;
+    ToolExecuting::of(
+        &shown.tool,
+        shown.payload(&e.claim).map(claim),
+        shown.payload(&e.child),
+        shown.payload(&e.pause).map(pause),
+        task,
+    )
+}
+
+/// Other clients see who is at work.
+fn claim(claim: Claim) -> Claim {
+    let Claim { holder, until } = claim;
+    Claim { holder, until }
+}
+
+fn pause(pause: Pause) -> Pause {
+    let Pause { until, signal } = pause;
+    Pause { until, signal }
+}
+
+pub(super) fn progress(e: &ToolProgress) -> Option<ToolProgress> {
+    let shown = of(e.tool());
+    shown
+        .payload
+        .then(|| ToolProgress::of(&shown.tool, e.progress.clone()))
+}
+
+pub(super) fn output_available(e: &ToolOutputAvailable) -> ToolOutputAvailable {
+    let shown = of(e.tool());
+    ToolOutputAvailable::of(&shown.tool, shown.payload(&e.output), shown.payload(&e.warning))
+}
+
+pub(super) fn output_error(e: &ToolOutputError) -> ToolOutputError {
+    let shown = of(e.tool());
+    ToolOutputError::of(&shown.tool, shown.payload(&e.code), shown.payload(&e.error_text))
+}
+
+pub(super) fn output_denied(e: &ToolOutputDenied) -> ToolOutputDenied {
+    let shown = of(e.tool());
+    ToolOutputDenied::of(&shown.tool, shown.payload(&e.reason))
+}
