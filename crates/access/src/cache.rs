@@ -37,10 +37,6 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         }
         entries.insert(key, (Instant::now(), value));
     }
-    /// Forgets whatever `wrong` says.
-    pub fn forget(&self, wrong: impl Fn(&V) -> bool) {
-        self.lock().retain(|_, (_, value)| !wrong(value));
-    }
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<K, (Instant, V)>> {
         // Every change is one call of the map: a panic elsewhere leaves it whole.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)

@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use crate::jwt::verify;
 use crate::rate::Asker;
-use crate::{Access, AccessError, Auth, Credentials, Identity, Principal, User, keys};
+use crate::{Access, AccessError, Auth, Credentials, Identity, Principal, ShownKey, User, keys};
 
 /// How long a key is known without asking the store: also how long a key that another node removed still
-/// opens this one.
+/// opens this one when the notice of it is lost.
 pub(crate) const KEY_KNOWN: Duration = Duration::from_secs(5);
 /// Keys, and users, that are known at once.
 pub(crate) const KNOWN_MAX: usize = 10_000;
@@ -24,8 +24,20 @@ pub(crate) const KNOWN_MAX: usize = 10_000;
 #[derive(Clone)]
 pub(crate) struct KnownKey {
     id: KeyId,
+    hash: [u8; 32],
     kind: KeyKind,
     project: Arc<ProjectRecord>,
+    /// Revocations that had been made when it was read: after the next one it is read again.
+    revoked: u64,
+}
+
+impl KnownKey {
+    fn shown(&self) -> ShownKey {
+        ShownKey {
+            id: self.id,
+            hash: self.hash,
+        }
+    }
 }
 
 impl Access {
@@ -43,8 +55,11 @@ impl Access {
             Credentials::Key(key) if self.is_operator_key(&key) => (Asker::Operator, Identity::Operator),
             Credentials::Key(key) if key.starts_with(keys::prefix(KeyKind::Secret)) => {
                 let key = self.known_key(&key, KeyKind::Secret).await?;
-                let who = Principal::backend(key.project.id);
-                (Asker::Key(key.id, None), Identity::Principal(who))
+                let who = Principal {
+                    key: Some(key.shown()),
+                    ..Principal::backend(key.project.id)
+                };
+                (Asker::Backend(key.id), Identity::Principal(who))
             }
             Credentials::Key(_) => {
                 return Err(AccessError::unauthenticated(
@@ -57,8 +72,9 @@ impl Access {
                 let who = Principal {
                     project: key.project.id,
                     user: Some(user),
+                    key: Some(key.shown()),
                 };
-                (Asker::Key(key.id, Some(user.entity)), Identity::Principal(who))
+                (Asker::User(user.entity), Identity::Principal(who))
             }
         };
         self.limiter.check(asker).map_err(AccessError::RateLimited)?;
@@ -84,11 +100,6 @@ impl Access {
         }
     }
 
-    /// A removed key opens nothing from now on.
-    pub fn forget_key(&self, key: KeyId) {
-        self.keys.forget(|known| known.id == key);
-    }
-
     /// Compares in constant time: how long it takes tells nothing about the key but its length.
     fn is_operator_key(&self, key: &str) -> bool {
         let operator = self.operator_key.as_ref().map(Secret::expose);
@@ -96,17 +107,23 @@ impl Access {
     }
 
     async fn known_key(&self, key: &str, kind: KeyKind) -> Result<KnownKey, AccessError> {
-        let hash = keys::hash(key);
-        let known = match self.keys.get(&hash) {
-            Some(known) => Some(known),
-            None => self.stored_key(hash).await?,
-        };
+        let known = self.key_of_hash(keys::hash(key)).await?;
         known
             .filter(|known| known.kind == kind)
             .ok_or_else(|| AccessError::unauthenticated("the key is not known"))
     }
 
-    async fn stored_key(&self, hash: [u8; 32]) -> Result<Option<KnownKey>, StoreError> {
+    /// The key with this hash, unless it was removed.
+    pub(crate) async fn key_of_hash(&self, hash: [u8; 32]) -> Result<Option<KnownKey>, StoreError> {
+        // Counted before the store is read: what is revoked while it is read is looked up again.
+        let revoked = self.revocations.count();
+        match self.keys.get(&hash).filter(|known| known.revoked == revoked) {
+            Some(known) => Ok(Some(known)),
+            None => self.stored_key(hash, revoked).await,
+        }
+    }
+
+    async fn stored_key(&self, hash: [u8; 32], revoked: u64) -> Result<Option<KnownKey>, StoreError> {
         let Some(key) = self.directory.key(hash).await? else {
             return Ok(None);
         };
@@ -115,7 +132,9 @@ impl Access {
         };
         let known = KnownKey {
             id: key.id,
+            hash,
             kind: key.kind,
+            revoked,
             project: Arc::new(project),
         };
         self.keys.put(hash, known.clone());

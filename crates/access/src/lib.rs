@@ -2,9 +2,11 @@
 //! [`Credentials`] from its requests, gets an [`Identity`] for them, and maps [`AccessError`] to its own codes.
 //! What is remembered here (keys, users, where a run belongs) may be forgotten at any time.
 //!
-//! Start with [`Access`]; then `identify` (keys, tokens, rate limits) and `reach` (project, spaces, runs).
+//! Start with [`Access`]; then `identify` (keys, tokens, rate limits), `reach` (project, spaces, runs) and `follow`
+//! (access that lasts, and ends).
 
 mod cache;
+mod follow;
 mod identify;
 mod jwks;
 mod jwt;
@@ -12,17 +14,20 @@ pub mod keys;
 mod rate;
 mod reach;
 
+use std::fmt;
 use std::sync::Arc;
 
 use cache::Cache;
 use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
+use toolgate_engine::revocation::Revocations;
 use toolgate_engine::store::{Directory, Runs, StoreError};
 use toolgate_kernel::agent::Secret;
-use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{EntityId, KeyId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::view::Audience;
 
+pub use follow::{ENDED, Pass};
 pub use jwt::SUBJECT_CHARS_MAX;
 
 /// Settings of access.
@@ -30,8 +35,8 @@ pub use jwt::SUBJECT_CHARS_MAX;
 pub struct AccessSettings {
     /// Whether callers need a key.
     pub auth: Auth,
-    /// Requests of one key, and of one user of a public key.
-    pub rate: Rate,
+    /// How often one caller may ask.
+    pub rate: Rates,
     /// The operator's key; without one nobody is the operator.
     pub operator_key: Option<Secret>,
     /// Connections to where projects publish their keys.
@@ -45,6 +50,15 @@ pub enum Auth {
     Keys,
     /// Everybody is this project's backend, for trying out; the gateway allows it on loopback only.
     Open(ProjectId),
+}
+
+/// How often one caller may ask.
+#[derive(Debug, Clone, Copy)]
+pub struct Rates {
+    /// Requests of one secret key, and of the operator: backends, which ask for many.
+    pub secret: Rate,
+    /// Requests of one user, whichever public key it comes with: anybody who can sign up.
+    pub public: Rate,
 }
 
 /// A rate limit.
@@ -86,6 +100,21 @@ pub struct Principal {
     pub project: ProjectId,
     /// The user; none for the project's backend.
     pub user: Option<User>,
+    /// The key that was shown: access lasts no longer than this. None where no keys are asked for.
+    pub key: Option<ShownKey>,
+}
+
+/// A key that somebody has shown.
+#[derive(Clone, Copy, PartialEq)]
+pub struct ShownKey {
+    id: KeyId,
+    hash: [u8; 32],
+}
+
+impl fmt::Debug for ShownKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id.fmt(out)
+    }
 }
 
 /// A user of a project.
@@ -100,7 +129,11 @@ pub struct User {
 impl Principal {
     /// The backend of a project.
     pub fn backend(project: ProjectId) -> Self {
-        Self { project, user: None }
+        Self {
+            project,
+            user: None,
+            key: None,
+        }
     }
     /// What it may see of events.
     pub fn audience(&self) -> Audience {
@@ -153,6 +186,7 @@ pub struct Access {
     directory: Arc<dyn Directory>,
     runs: Arc<dyn Runs>,
     clock: Arc<dyn Clock>,
+    revocations: Revocations,
     auth: Auth,
     operator_key: Option<Secret>,
     keys: Cache<[u8; 32], identify::KnownKey>,
@@ -169,12 +203,14 @@ impl Access {
         directory: Arc<dyn Directory>,
         runs: Arc<dyn Runs>,
         clock: Arc<dyn Clock>,
+        revocations: Revocations,
         settings: AccessSettings,
     ) -> Self {
         Self {
             directory,
             runs,
             clock,
+            revocations,
             auth: settings.auth,
             operator_key: settings.operator_key,
             keys: Cache::new(identify::KNOWN_MAX, identify::KEY_KNOWN),

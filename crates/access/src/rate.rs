@@ -7,33 +7,34 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use toolgate_kernel::id::{EntityId, KeyId};
 
-use crate::Rate;
+use crate::{Rate, Rates};
 
 /// After so many checks, whoever has been silent is forgotten.
 const CHECKS_PER_SWEEP: u32 = 4096;
 
 /// Whose requests are counted together. The users of one public key count apart, so that none of them locks the
-/// others out.
+/// others out, and one user's requests with several keys count together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Asker {
     Operator,
-    Key(KeyId, Option<EntityId>),
+    Backend(KeyId),
+    User(EntityId),
 }
 
 /// Counts requests.
 pub(crate) struct Limiter {
-    requests: DefaultKeyedRateLimiter<Asker>,
+    secret: DefaultKeyedRateLimiter<Asker>,
+    public: DefaultKeyedRateLimiter<Asker>,
     checks: AtomicU32,
     clock: DefaultClock,
 }
 
 impl Limiter {
     /// A rate of zero counts as one.
-    pub fn new(rate: Rate) -> Self {
-        let at_least_one = |n: u32| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
-        let quota = Quota::per_second(at_least_one(rate.per_second)).allow_burst(at_least_one(rate.burst));
+    pub fn new(rates: Rates) -> Self {
         Self {
-            requests: RateLimiter::keyed(quota),
+            secret: RateLimiter::keyed(quota(rates.secret)),
+            public: RateLimiter::keyed(quota(rates.public)),
             checks: AtomicU32::new(0),
             clock: DefaultClock::default(),
         }
@@ -45,12 +46,23 @@ impl Limiter {
             .fetch_add(1, Ordering::Relaxed)
             .is_multiple_of(CHECKS_PER_SWEEP)
         {
-            self.requests.retain_recent();
-            self.requests.shrink_to_fit();
+            for requests in [&self.secret, &self.public] {
+                requests.retain_recent();
+                requests.shrink_to_fit();
+            }
         }
-        self.requests.check_key(&asker).map_err(|refused| {
+        let requests = match asker {
+            Asker::Operator | Asker::Backend(_) => &self.secret,
+            Asker::User(_) => &self.public,
+        };
+        requests.check_key(&asker).map_err(|refused| {
             let wait = refused.wait_time_from(self.clock.now());
             wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
         })
     }
+}
+
+fn quota(rate: Rate) -> Quota {
+    let at_least_one = |n: u32| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+    Quota::per_second(at_least_one(rate.per_second)).allow_burst(at_least_one(rate.burst))
 }

@@ -77,16 +77,6 @@ impl Access {
         }
     }
 
-    /// Whether the reader of a long stream may go on: a user's token expires, a member may be taken out.
-    pub async fn still_reaches(&self, who: &Principal, space: SpaceId) -> bool {
-        let Some(user) = who.user else {
-            return true;
-        };
-        let in_time = self.clock.now() < user.expires;
-        // A store that does not answer now is no reason to cut a reader who was let in.
-        in_time && self.is_member(who, space).await.unwrap_or(true)
-    }
-
     /// Remembers a run that was just made.
     pub fn remember(&self, project: ProjectId, run: RunId, space: SpaceId) {
         self.places.put(run, (project, space));
@@ -121,7 +111,7 @@ impl Access {
         Ok(project == who.project && (who.user.is_none() || self.is_member(who, space).await?))
     }
 
-    async fn is_member(&self, who: &Principal, space: SpaceId) -> Result<bool, StoreError> {
+    pub(crate) async fn is_member(&self, who: &Principal, space: SpaceId) -> Result<bool, StoreError> {
         let record = self.directory.space(space).await?;
         Ok(record.is_some_and(|record| is_in(who, &record)))
     }

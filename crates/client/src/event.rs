@@ -26,6 +26,18 @@ pub struct Event {
 }
 
 impl Event {
+    /// Whether the data of one server-sent event is an event of the log, which has a place there.
+    pub(crate) fn is_placed(data: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Place {
+            #[serde(default, rename = "type")]
+            kind: String,
+            #[serde(default)]
+            seq: Option<Seq>,
+        }
+        let read = serde_json::from_str::<Place>(data);
+        !read.is_ok_and(|place| place.kind == "error" && place.seq.is_none())
+    }
     /// Parses the data of one server-sent event, or one item of a list.
     pub(crate) fn read(data: &str) -> Result<Self, serde_json::Error> {
         #[derive(Deserialize)]

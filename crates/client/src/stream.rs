@@ -123,6 +123,10 @@ impl Reader {
             return self.connect().await.map(|()| None);
         };
         while let Some(data) = decoder.next_event() {
+            // An error that ends the stream has no place in it: the next connection is told why.
+            if !Event::is_placed(&data) {
+                continue;
+            }
             let event = Event::read(&data).map_err(|error| Error::Protocol(error.to_string()))?;
             // Guards against a server that repeats events.
             if event.seq > self.cursor {

@@ -30,7 +30,7 @@ const FIXED_CHUNKS: usize = 3;
 
 impl Chat {
     /// The answer to a message that was just stored.
-    pub fn follow_message(
+    pub async fn follow_message(
         self,
         door: &Shared,
         posted: Posted,
@@ -47,7 +47,7 @@ impl Chat {
         let follow = self.follow(run, posted.space_id, posted.seq, mark);
         let from = StartAt::Message(posted.message_id);
         let stream = UiStream::new(&follow, run, self.dialect, from, HashSet::new());
-        Ok(respond(door, follow, events, stream))
+        respond(door, follow, events, stream).await
     }
 
     /// Submits the client's updates, and streams what follows from them.
@@ -86,7 +86,7 @@ impl Chat {
                 let follow = self.follow(call.run, space, after, Mark::Moved);
                 let from = StartAt::Place(Place::after(after));
                 let stream = UiStream::new(&follow, call.run, self.dialect, from, calls);
-                Ok(respond(door, follow, events, stream))
+                respond(door, follow, events, stream).await
             }
             Err(error) if is_too_late(&error) => self.follow_calls(door, call.run, space, &calls).await,
             Err(error) => Err(error.into()),
@@ -107,7 +107,7 @@ impl Chat {
         let follow = self.follow(run, space, Seq(0), Mark::Present);
         let from = StartAt::Place(Place::after(place));
         let stream = UiStream::new(&follow, run, self.dialect, from, HashSet::new()).with_state(state);
-        Ok(respond(door, follow, events, stream))
+        respond(door, follow, events, stream).await
     }
 
     /// A run's last answer, from its beginning or from where the client says.
@@ -141,7 +141,7 @@ impl Chat {
         }
         let follow = self.follow(run.id, run.space, after, Mark::Present);
         let stream = UiStream::new(&follow, run.id, self.dialect, from, HashSet::new()).with_state(state);
-        Ok(respond(door, follow, events, stream))
+        respond(door, follow, events, stream).await
     }
 
     fn follow(&self, run: RunId, space: SpaceId, after: Seq, mark: Mark) -> Follow {
@@ -155,13 +155,18 @@ impl Chat {
     }
 }
 
-fn respond(door: &Shared, follow: Follow, events: Subscription, stream: UiStream) -> Response {
+async fn respond(
+    door: &Shared,
+    follow: Follow,
+    events: Subscription,
+    stream: UiStream,
+) -> Result<Response, Refusal> {
     let run = follow.run.map(|run| run.to_string()).unwrap_or_default();
-    let mut response = follow.respond(door, events, stream);
+    let mut response = follow.respond(door, events, stream).await?;
     let headers = response.headers_mut();
     headers.insert(STREAM_VERSION, HeaderValue::from_static("v1"));
     headers.insert(WORKFLOW_RUN, HeaderValue::try_from(run).expect("an id is ASCII"));
-    response
+    Ok(response)
 }
 
 /// Just before the first thing that became of these calls.

@@ -41,7 +41,7 @@ pub(crate) async fn handle_turn(
     turn.submit_to_open_run(door, updates).await?;
     let history = turn.history(door).await?;
     let (posted, events) = post(door, turn.post(parts, history)).await?;
-    turn.chat.follow_message(door, posted, events)
+    turn.chat.follow_message(door, posted, events).await
 }
 
 /// A turn as it was posted, checked and not yet acted upon.

@@ -23,6 +23,7 @@ mod text_parts;
 
 use std::collections::HashSet;
 
+use toolgate_access::ENDED;
 use toolgate_engine::feed::Batch;
 use toolgate_kernel::event::{EndReason, Event, RunFinish, Seq, Status, ToolApprovalResponse, Usage};
 use toolgate_kernel::id::{CallId, MessageId, RunId, SpaceId};
@@ -36,7 +37,7 @@ use call_parts::CallParts;
 use reply::{Overtaken, Reply};
 use response::Response;
 use text_parts::TextParts;
-use toolgate_http::stream::{Cut, Follow, Page, Watch};
+use toolgate_http::stream::{ACCESS_ENDED, Cut, Follow, Page, Watch};
 
 pub(crate) use response::StartAt;
 
@@ -262,17 +263,14 @@ impl UiStream {
     }
 
     fn finish(&mut self, seq: Seq, event: &RunFinish, out: &mut Vec<u8>) {
-        let mut sink = self.response.to(out);
-        self.text.close(&mut sink);
         if event.status == Status::Failed {
-            self.calls.close_streaming(&mut sink);
             let words = event
                 .error
                 .clone()
                 .unwrap_or_else(|| format!("the run failed: {}", finish_reason(event.reason)));
-            sink.chunk(|out| Chunk::new(out, "error").with("errorText", words).end());
-            return self.response.done(out);
+            return self.fail(words, out);
         }
+        self.text.close(&mut self.response.to(out));
         if self.step.as_ref().is_none_or(|step| step.invites_resend) {
             self.open_step(seq, out);
         }
@@ -282,6 +280,15 @@ impl UiStream {
             self.response.to(out).chunk(|out| Chunk::new(out, "abort").end());
         }
         self.end(out, finish_reason(event.reason));
+    }
+
+    /// Ends the answer with an error.
+    fn fail(&mut self, words: String, out: &mut Vec<u8>) {
+        let mut sink = self.response.to(out);
+        self.text.close(&mut sink);
+        self.calls.close_streaming(&mut sink);
+        sink.chunk(|out| Chunk::new(out, "error").with("errorText", words).end());
+        self.response.done(out);
     }
 
     fn end(&mut self, out: &mut Vec<u8>, reason: &str) {
@@ -344,6 +351,12 @@ impl Page for UiStream {
     /// A clean end would read as success.
     fn part(&mut self, why: &str, _: &mut Vec<u8>) -> Result<(), Cut> {
         Err(Cut(why.to_owned()))
+    }
+    fn end_access(&mut self, out: &mut Vec<u8>) {
+        if !self.response.is_writing() {
+            self.response.begin(None, out);
+        }
+        self.fail(format!("{ACCESS_ENDED}: {ENDED}"), out);
     }
 }
 

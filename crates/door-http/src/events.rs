@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use axum::response::Response;
+use toolgate_access::ENDED;
 use toolgate_engine::feed::{Batch, Scope, Subscription};
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
-use toolgate_http::stream::{Cut, Follow, Page, Watch, on_one_line};
+use toolgate_http::stream::{ACCESS_ENDED, Cut, Follow, Page, Watch, on_one_line};
 use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::time::Time;
@@ -19,12 +20,12 @@ const RETRY_MS: u32 = 1000;
 pub(crate) async fn open(follow: Follow, door: &Shared) -> Result<Response, Refusal> {
     let scope = follow.run.map_or(Scope::Space(follow.space), Scope::Run);
     let events = door.engine.subscribe(scope, follow.after).await?;
-    Ok(stream(follow, door, events))
+    stream(follow, door, events).await
 }
 
 /// The response that streams these events.
-pub(crate) fn stream(follow: Follow, door: &Shared, events: Subscription) -> Response {
-    follow.respond(door, events, Events::new(follow))
+pub(crate) async fn stream(follow: Follow, door: &Shared, events: Subscription) -> Result<Response, Refusal> {
+    follow.respond(door, events, Events::new(follow)).await
 }
 
 /// Every event as it is.
@@ -64,6 +65,10 @@ impl Page for Events {
         let words = format!(": {why}; come back with your cursor\nretry: {RETRY_MS}\n\n");
         out.extend_from_slice(words.as_bytes());
         Ok(())
+    }
+    fn end_access(&mut self, out: &mut Vec<u8>) {
+        let told = serde_json::json!({"type": "error", "code": ACCESS_ENDED, "detail": ENDED});
+        out.extend_from_slice(format!("event: error\ndata: {told}\n\n").as_bytes());
     }
 }
 

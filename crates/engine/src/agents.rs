@@ -16,6 +16,7 @@ use toolgate_kernel::prompt::OfferedTool;
 use toolgate_kernel::schema::Profile;
 use toolgate_kernel::tool::{self, Checked, ClientTool, Placement, Rules, Tool, Toolbox};
 
+use crate::intake::IntakeError;
 use crate::sources::Sources;
 use crate::store::{AgentRecord, StoreError, StoredDefinition};
 use crate::{Engine, Inner};
@@ -354,10 +355,12 @@ impl Engine {
         &self.inner.tools
     }
 
-    /// Removes an agent; runs under way keep their revision. False when there is none.
-    pub async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
+    /// Removes an agent, so that nothing new begins, and cancels its open runs. False when there is none; runs that a
+    /// failure left open are cancelled then too.
+    pub async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, IntakeError> {
         let removed = self.inner.store.remove_agent(project, name).await?;
         self.inner.agents.forget(project, name);
+        self.cancel_all(project, |run| run.agent == *name).await?;
         Ok(removed)
     }
 

@@ -9,6 +9,7 @@ use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{NodeId, RunId, SpaceId};
 
 use crate::feed::Live;
+use crate::revocation::Revoked;
 
 /// What one node tells the others.
 #[derive(Debug, Clone)]
@@ -49,6 +50,8 @@ pub enum Notice {
         /// The space.
         space: SpaceId,
     },
+    /// Somebody's access has ended: what hangs on it ends on every node.
+    Revoked(Revoked),
 }
 
 /// A node that hears what the others publish.

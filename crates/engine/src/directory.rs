@@ -5,6 +5,7 @@ use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
 use toolgate_kernel::name::AgentName;
 
 use crate::Engine;
+use crate::revocation::Revoked;
 use crate::store::{AgentRecord, EntityRecord, KeyRecord, SpaceRecord, StoreError};
 
 impl Engine {
@@ -26,9 +27,11 @@ impl Engine {
     pub async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
         self.inner.store.add_member(space, member).await
     }
-    /// Removes a member from a space; nothing when it is none.
+    /// Removes a member from a space; nothing when it is none. What it follows there ends.
     pub async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
-        self.inner.store.remove_member(space, member).await
+        self.inner.store.remove_member(space, member).await?;
+        self.inner.revoke(Revoked::Member { space, member });
+        Ok(())
     }
     /// Makes an entity, or changes the one with its subject; gives the stored row.
     pub async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {
@@ -64,8 +67,10 @@ impl Engine {
     pub async fn put_key(&self, key: KeyRecord) -> Result<(), StoreError> {
         self.inner.store.put_key(key).await
     }
-    /// Removes a key; false when there is none.
+    /// Removes a key; false when there is none. What is followed with it ends.
     pub async fn remove_key(&self, project: ProjectId, key: KeyId) -> Result<bool, StoreError> {
-        self.inner.store.remove_key(project, key).await
+        let removed = self.inner.store.remove_key(project, key).await?;
+        self.inner.revoke(Revoked::Key(key));
+        Ok(removed)
     }
 }

@@ -14,6 +14,7 @@ pub mod outbox;
 pub mod project;
 pub mod record_updater;
 pub mod records;
+pub mod revocation;
 pub mod shares;
 pub mod sources;
 pub mod store;
@@ -59,6 +60,7 @@ use intake::{By, Claimed, Decided, Decision, IntakeError, Receipt, Submission};
 use model::Model;
 use progress::OpenCalls;
 use project::Projects;
+use revocation::Revocations;
 use sources::Sources;
 use store::{Store, StoreError};
 
@@ -120,6 +122,7 @@ struct Inner {
     feed: Arc<Feed>,
     active: Active,
     open_calls: OpenCalls,
+    revocations: Revocations,
     tasks: TaskTracker,
     /// A run may have a new earliest deadline, or room may have become free.
     look: Notify,
@@ -161,6 +164,7 @@ impl Engine {
             feed,
             active: Active::default(),
             open_calls: OpenCalls::default(),
+            revocations: Revocations::default(),
             tasks: TaskTracker::new(),
             look: Notify::new(),
             next_wake: AtomicI64::new(i64::MAX),
@@ -178,6 +182,11 @@ impl Engine {
     /// The clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.clock
+    }
+
+    /// Access that has ended, as this node and the others say.
+    pub fn revocations(&self) -> &Revocations {
+        &self.inner.revocations
     }
 
     /// How many runs are in this process's memory: those with work under way, not those that only wait.

@@ -12,10 +12,11 @@ use toolgate_kernel::problem::Problem;
 use toolgate_kernel::tool::{ClientToolLimits, Conflict};
 
 use crate::intake::IntakeError;
-use crate::store::{ProjectRecord, RunFilter, StoreError};
+use crate::revocation::Revoked;
+use crate::store::{ProjectRecord, RunFilter, RunRecord, StoreError};
 use crate::{Engine, Inner};
 
-/// Runs of a project that are cancelled at a time when it is removed.
+/// Runs of a project that are read at a time when all of them are cancelled.
 const CANCELLED_AT_ONCE: usize = 100;
 
 /// Settings of one project that the engine goes by.
@@ -97,30 +98,51 @@ impl Engine {
     pub async fn remove_project(&self, id: ProjectId) -> Result<bool, IntakeError> {
         let store = &self.inner.store;
         for key in store.keys(id).await? {
-            store.remove_key(id, key.id).await?;
+            self.remove_key(id, key.id).await?;
         }
-        for status in Status::OPEN {
-            self.cancel_all(id, status).await?;
-        }
+        self.cancel_all(id, |_| true).await?;
         let removed = store.remove_project(id).await?;
         self.inner.project_changed(id);
+        self.inner.revoke(Revoked::Project(id));
         Ok(removed)
     }
 
-    async fn cancel_all(&self, project: ProjectId, status: Status) -> Result<(), IntakeError> {
-        loop {
-            let filter = RunFilter {
-                status: Some(status),
-                limit: CANCELLED_AT_ONCE,
-                ..RunFilter::default()
-            };
-            let open = self.inner.store.runs(project, filter).await?;
-            if open.is_empty() {
-                return Ok(());
-            }
-            for run in open {
-                self.cancel(run.id).await?;
+    /// Cancels those open runs of a project that `is_it`.
+    pub(crate) async fn cancel_all(
+        &self,
+        project: ProjectId,
+        is_it: impl Fn(&RunRecord) -> bool,
+    ) -> Result<(), IntakeError> {
+        // A run may move from one status to another while they are read, so there is one more look than needed.
+        while self.cancel_open(project, &is_it).await? > 0 {}
+        Ok(())
+    }
+
+    /// Cancels those that it finds open, and says how many.
+    async fn cancel_open(
+        &self,
+        project: ProjectId,
+        is_it: &impl Fn(&RunRecord) -> bool,
+    ) -> Result<usize, IntakeError> {
+        let mut cancelled = 0;
+        for status in Status::OPEN {
+            let mut before = None;
+            loop {
+                let filter = RunFilter {
+                    status: Some(status),
+                    limit: CANCELLED_AT_ONCE,
+                    before,
+                    ..RunFilter::default()
+                };
+                let open = self.inner.store.runs(project, filter).await?;
+                let Some(last) = open.last() else { break };
+                before = Some(last.id);
+                for run in open.iter().filter(|run| is_it(run)) {
+                    self.cancel(run.id).await?;
+                    cancelled += 1;
+                }
             }
         }
+        Ok(cancelled)
     }
 }

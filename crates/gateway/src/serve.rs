@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolgate_access::{Access, AccessSettings, Auth, Rate, keys};
+use toolgate_access::{Access, AccessSettings, Auth, keys};
 use toolgate_bus::InProcessBus;
 use toolgate_door_http::Resources;
 use toolgate_egress::Egress;
@@ -118,7 +118,7 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
         Entry::Open => Auth::Open(project),
     };
     let stop = CancellationToken::new();
-    let access = access(store.clone(), auth, egress, settings)?;
+    let access = access(store.clone(), &engine, auth, egress, settings)?;
     let shared = shared(engine.clone(), access, settings, stop.clone());
     let resources = Resources {
         workspace,
@@ -335,21 +335,31 @@ pub fn default_model(model: &settings::Model) -> ModelSpec {
     }
 }
 
-fn access(store: Arc<dyn Store>, auth: Auth, egress: Egress, settings: &Settings) -> anyhow::Result<Access> {
+fn access(
+    store: Arc<dyn Store>,
+    engine: &Engine,
+    auth: Auth,
+    egress: Egress,
+    settings: &Settings,
+) -> anyhow::Result<Access> {
     if let Some(key) = &settings.operator_key {
         keys::check_operator(key.expose())
             .map_err(|reason| anyhow!("the key in TOOLGATE_OPERATOR_KEY will not do: {reason}"))?;
     }
     let settings = AccessSettings {
         auth,
-        rate: Rate {
-            per_second: settings.http.rate.per_second,
-            burst: settings.http.rate.burst,
-        },
+        rate: settings.http.rate.rates(),
         operator_key: settings.operator_key.clone(),
         egress,
     };
-    Ok(Access::new(store.clone(), store, Arc::new(SystemClock), settings))
+    let revocations = engine.revocations().clone();
+    Ok(Access::new(
+        store.clone(),
+        store,
+        Arc::new(SystemClock),
+        revocations,
+        settings,
+    ))
 }
 
 /// What the HTTP doors share.

@@ -154,7 +154,7 @@ pub struct Http {
     pub origins: Vec<String>,
     /// Connections of clients.
     pub connections: Connections,
-    /// Requests of one key.
+    /// Requests of one caller.
     pub rate: Rate,
 }
 
@@ -171,7 +171,7 @@ impl Default for Http {
     }
 }
 
-/// Requests of one key.
+/// Requests of one secret key.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rate {
@@ -179,6 +179,8 @@ pub struct Rate {
     pub per_second: u32,
     /// At once.
     pub burst: u32,
+    /// Requests of one user.
+    pub public: PublicRate,
 }
 
 impl Default for Rate {
@@ -186,6 +188,37 @@ impl Default for Rate {
         Self {
             per_second: 1000,
             burst: 2000,
+            public: PublicRate::default(),
+        }
+    }
+}
+
+/// Requests of one user, whichever public key it comes with.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PublicRate {
+    /// Per second, in the long run.
+    pub per_second: u32,
+    /// At once.
+    pub burst: u32,
+}
+
+impl Default for PublicRate {
+    fn default() -> Self {
+        Self {
+            per_second: 50,
+            burst: 200,
+        }
+    }
+}
+
+impl Rate {
+    /// As access takes them.
+    pub fn rates(&self) -> toolgate_access::Rates {
+        let rate = |per_second, burst| toolgate_access::Rate { per_second, burst };
+        toolgate_access::Rates {
+            secret: rate(self.per_second, self.burst),
+            public: rate(self.public.per_second, self.public.burst),
         }
     }
 }

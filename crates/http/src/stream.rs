@@ -10,7 +10,8 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http_body::Frame;
-use toolgate_access::Principal;
+use tokio::time::Instant;
+use toolgate_access::{Pass, Principal};
 use toolgate_engine::feed::{Batch, End, Subscription};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::event::{Event, Seq, Status};
@@ -18,6 +19,7 @@ use toolgate_kernel::id::{MessageId, RunId, SpaceId};
 
 use crate::Shared;
 use crate::edge::{RUN_ID, SPACE_ID};
+use crate::problem::Refusal;
 
 /// A frame is sent when it has grown to this, even when more is ready.
 const FRAME_BYTES: usize = 32 * 1024;
@@ -58,10 +60,17 @@ pub enum Mark {
 }
 
 impl Follow {
-    /// The response that streams these events as `page` writes them.
-    pub fn respond(self, door: &Shared, events: Subscription, page: impl Page) -> Response {
+    /// The response that streams these events as `page` writes them. Opening a stream passes the same check as going
+    /// on with one: this is the only way to a stream.
+    pub async fn respond(
+        self,
+        door: &Shared,
+        events: Subscription,
+        page: impl Page,
+    ) -> Result<Response, Refusal> {
+        let pass = door.access.admit(&self.who, self.space).await?;
         let slot = Arc::new(Slot::default());
-        let writer = write(door.clone(), self, events, page, Frames::new(slot.clone()));
+        let writer = write(door.clone(), pass, events, page, Frames::new(slot.clone()));
         let body = axum::body::Body::new(EventBody {
             writer: Some(Box::pin(writer)),
             slot,
@@ -78,7 +87,8 @@ impl Follow {
             (SPACE_ID, text(self.space.to_string())),
         ];
         let run = self.run.map(|run| [(RUN_ID, text(run.to_string()))]);
-        (headers, run.into_iter().flatten().collect::<HeaderMap>(), body).into_response()
+        let run = run.into_iter().flatten().collect::<HeaderMap>();
+        Ok((headers, run, body).into_response())
     }
 }
 
@@ -96,7 +106,12 @@ pub trait Page: Send + 'static {
     fn close(&mut self, _out: &mut Vec<u8>) {}
     /// The last words when the reader has to come back; an error breaks the connection.
     fn part(&mut self, why: &str, out: &mut Vec<u8>) -> Result<(), Cut>;
+    /// The last words when the reader may read no further: an error with the code [`ACCESS_ENDED`].
+    fn end_access(&mut self, out: &mut Vec<u8>);
 }
+
+/// Code of the error that ends the stream of a reader whose access has ended.
+pub const ACCESS_ENDED: &str = "ACCESS_ENDED";
 
 /// A stream broke off.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +121,7 @@ pub struct Cut(pub String);
 /// Writes events until there are no more, the reader is cut, or the gateway stops.
 async fn write(
     door: Shared,
-    follow: Follow,
+    mut pass: Pass,
     mut events: Subscription,
     mut page: impl Page,
     mut frames: Frames,
@@ -131,17 +146,33 @@ async fn write(
                         biased;
                         batch = &mut next => break batch,
                         () = &mut beat => {
-                            if !door.access.still_reaches(&follow.who, follow.space).await {
-                                return frames.part(page, "no longer allowed").await;
+                            // A store that does not answer now is no reason to cut a reader who was let in.
+                            if !door.access.still_holds(&pass).await.unwrap_or(true) {
+                                return frames.end_access(page).await;
                             }
                             frames.beat().await;
-                            beat.as_mut().reset(tokio::time::Instant::now() + heartbeat);
+                            beat.as_mut().reset(Instant::now() + heartbeat);
+                        }
+                        () = pass.doubt() => {
+                            if !door.access.still_holds(&pass).await.unwrap_or(false) {
+                                return frames.end_access(page).await;
+                            }
                         }
                         () = &mut stopped => return frames.part(page, "going down").await,
                     }
                 }
             }
         };
+        // The same again, because events may come so fast that the stream never has to wait for one.
+        let is_late = Instant::now() >= beat.deadline();
+        if is_late {
+            beat.as_mut().reset(Instant::now() + heartbeat);
+        }
+        // What was revoked has ended, unless the store says otherwise.
+        let is_doubtful = pass.is_doubtful();
+        if (is_doubtful || is_late) && !door.access.still_holds(&pass).await.unwrap_or(!is_doubtful) {
+            return frames.end_access(page).await;
+        }
         match batch {
             Ok(batch) => page.write(&batch, &mut frames.buffer),
             Err(End::Finished) => break,
@@ -304,6 +335,12 @@ impl Frames {
         let ending = page.part(why, &mut self.buffer);
         self.flush().await;
         ending
+    }
+    /// The last words of a stream whose reader may read no further.
+    async fn end_access(&mut self, mut page: impl Page) -> Result<(), Cut> {
+        page.end_access(&mut self.buffer);
+        self.flush().await;
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use jsonwebtoken::{EncodingKey, Header, encode};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toolgate_access::{Access, AccessSettings, Auth, Rate, keys};
+use toolgate_access::{Access, AccessSettings, Auth, Rate, Rates, keys};
 use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::sources::Sources;
@@ -69,14 +69,20 @@ pub struct World {
     driving: JoinHandle<()>,
 }
 
+/// More than any test asks.
+const RATE: Rate = Rate {
+    per_second: 10_000,
+    burst: 10_000,
+};
+
 /// What a test may set.
 pub struct WorldSettings {
     /// The engine's.
     pub engine: Settings,
     /// Whether callers need a key.
     pub auth: Auth,
-    /// Requests of one key.
-    pub rate: Rate,
+    /// Requests of one caller.
+    pub rate: Rates,
     /// Origins that browsers may call from.
     pub origins: Vec<String>,
 }
@@ -106,9 +112,9 @@ impl World {
         let mut settings = WorldSettings {
             engine: engine_settings(),
             auth: Auth::Keys,
-            rate: Rate {
-                per_second: 10_000,
-                burst: 10_000,
+            rate: Rates {
+                secret: RATE,
+                public: RATE,
             },
             origins: vec!["https://app.example".into()],
         };
@@ -135,7 +141,13 @@ impl World {
         let stop = CancellationToken::new();
         let shared = Arc::new(Http {
             engine: engine.clone(),
-            access: Access::new(faults.clone(), faults.clone(), clock.clone(), access),
+            access: Access::new(
+                faults.clone(),
+                faults.clone(),
+                clock.clone(),
+                engine.revocations().clone(),
+                access,
+            ),
             settings: HttpSettings {
                 body_bytes_max: BODY_BYTES_MAX,
                 body_timeout: Duration::from_secs(15),

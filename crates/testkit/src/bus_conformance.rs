@@ -7,8 +7,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 use toolgate_engine::bus::{Bus, BusListener, Notice};
 use toolgate_engine::feed::Live;
+use toolgate_engine::revocation::Revoked;
 use toolgate_kernel::event::{Event, Seq, TextDelta};
-use toolgate_kernel::id::{NodeId, RunId, SpaceId};
+use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
 /// Longest wait for a notice that must come.
@@ -102,6 +103,12 @@ fn one_of_each() -> Vec<Notice> {
         },
         poke(1),
         Notice::Wanted { space },
+        Notice::Revoked(Revoked::Key(KeyId::from_bytes([9; 16]))),
+        Notice::Revoked(Revoked::Member {
+            space,
+            member: EntityId::from_bytes([10; 16]),
+        }),
+        Notice::Revoked(Revoked::Project(ProjectId::from_bytes([11; 16]))),
     ]
 }
 

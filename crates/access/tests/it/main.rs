@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use toolgate_access::{
-    Access, AccessError, AccessSettings, Auth, Credentials, Identity, Principal, Rate, keys,
-};
+use toolgate_access::{Access, AccessError, AccessSettings, Auth, Credentials, Identity, Rate, Rates, keys};
 use toolgate_egress::Egress;
+use toolgate_engine::revocation::Revocations;
 use toolgate_engine::store::{Directory, KeyKind, ProjectRecord};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::id::ProjectId;
@@ -41,14 +40,21 @@ async fn access(operator_key: Option<&str>) -> Access {
     }
     let settings = AccessSettings {
         auth: Auth::Keys,
-        rate: Rate {
-            per_second: 1,
-            burst: BURST,
+        rate: Rates {
+            secret: Rate {
+                per_second: 1,
+                burst: BURST,
+            },
+            public: Rate {
+                per_second: 1,
+                burst: 1,
+            },
         },
         operator_key: operator_key.map(Secret::new),
         egress: Egress::new(),
     };
-    Access::new(store.clone(), store, Arc::new(HeldClock::new()), settings)
+    let clock = Arc::new(HeldClock::new());
+    Access::new(store.clone(), store, clock, Revocations::default(), settings)
 }
 
 fn key(key: &str) -> Credentials {
@@ -59,8 +65,8 @@ fn key(key: &str) -> Credentials {
 async fn a_key_that_stands_alone_is_the_operators_or_a_backends() {
     let access = access(Some(OPERATOR)).await;
     assert_eq!(access.identify(key(OPERATOR)).await.unwrap(), Identity::Operator);
-    let backend = Identity::Principal(Principal::backend(project()));
-    assert_eq!(access.identify(key(SECRET)).await.unwrap(), backend);
+    let backend = access.principal(key(SECRET)).await.unwrap();
+    assert_eq!((backend.project, backend.user), (project(), None));
     for wrong in [
         "a.b.c",
         PUBLIC,

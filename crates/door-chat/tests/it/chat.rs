@@ -430,6 +430,39 @@ async fn a_stream_that_breaks_off_does_not_end_cleanly() {
 }
 
 #[tokio::test]
+async fn a_user_who_is_taken_out_is_told_so_and_reads_no_further() {
+    let world = world().await;
+    let body = json!({"id": "c", "message": "call:slow"}).to_string();
+    let ada = world.user("ada");
+    let chat = || async {
+        let body = axum::body::Body::from(body.clone());
+        ada.raw(http::Method::POST, "/api/chat", body).await
+    };
+    let response = chat().await;
+    let space = response.headers()["toolgate-space-id"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let entity = world
+        .engine
+        .entity_of(project(1), "ada")
+        .await
+        .unwrap()
+        .unwrap()
+        .id;
+    world.engine.remove_member(space, entity).await.unwrap();
+    let whole = http_body_util::BodyExt::collect(response.into_body())
+        .await
+        .unwrap();
+    let told = chunks(&String::from_utf8(whole.to_bytes().to_vec()).unwrap().into());
+    let last = told.last().unwrap();
+    assert_eq!(last["type"], "error");
+    assert!(last["errorText"].as_str().unwrap().starts_with("ACCESS_ENDED"));
+    assert_eq!(chat().await.status(), 404);
+}
+
+#[tokio::test]
 async fn nobody_decides_for_others_by_naming_their_question() {
     let world = world().await;
     let (ada, bob) = (world.user("ada"), world.user("bob"));

@@ -140,7 +140,7 @@ pub(crate) async fn revision(
         .ok_or_else(|| Refusal::not_found("revision"))
 }
 
-/// Removes an agent. Runs under way keep their revision.
+/// Removes an agent and cancels its open runs.
 #[utoipa::path(
     delete, path = "/v1/agents/{name}", operation_id = "remove_agent", tag = "agents",
     params(("name" = inline(schema::AgentName), Path)),

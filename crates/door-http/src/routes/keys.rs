@@ -145,7 +145,7 @@ pub(super) async fn create_key(
     Ok(Answer(StatusCode::CREATED, KeyBody::of(record, Some(key))))
 }
 
-/// Removes a key. It opens nothing from now on; on other nodes, within seconds.
+/// Removes a key. It opens nothing from now on, and streams that were opened with it end.
 #[utoipa::path(
     delete, path = "/v1/keys/{key}", operation_id = "remove_key", tag = "keys",
     params(("key" = inline(schema::KeyId), Path)),
@@ -162,7 +162,6 @@ pub(crate) async fn remove(
 /// Removes a key of a project.
 pub(super) async fn remove_key(door: &Shared, project: ProjectId, key: KeyId) -> Result<StatusCode, Refusal> {
     let removed = door.engine.remove_key(project, key).await?;
-    door.access.forget_key(key);
     if removed {
         Ok(StatusCode::NO_CONTENT)
     } else {

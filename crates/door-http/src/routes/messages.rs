@@ -234,7 +234,11 @@ async fn say(
             after: posted.seq,
             until,
         };
-        return Ok(stream(follow, door, events));
+        return stream(follow, door, events).await;
+    }
+    if posted.repeated {
+        // Whoever was told then may have been taken out since.
+        door.access.admit(&who, posted.space_id).await?;
     }
     let body = PostedBody {
         message_id: posted.message_id,

@@ -206,9 +206,6 @@ pub(crate) async fn remove(
         let detail = "the project default is made by the gateway's own settings at every start, so it cannot be removed";
         return Err(Refusal::new(StatusCode::CONFLICT, "CONFLICT", detail));
     }
-    for key in door.engine.keys(project.id).await? {
-        door.access.forget_key(key.id);
-    }
     door.engine.remove_project(project.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

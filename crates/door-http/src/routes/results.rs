@@ -269,7 +269,7 @@ async fn take(
         (ToolResults::One(one), Streams::UntilEnd | Streams::UntilPause) => {
             let (call, submission) = checked(door, &within, *one).await?;
             let (receipt, events) = door.engine.submit_and_follow(call, submission).await?;
-            Ok(stream(within.follow(&receipt, streams), door, events))
+            stream(within.follow(&receipt, streams), door, events).await
         }
         (ToolResults::Many(many), _) => take_many(door, within, many, streams).await,
     }

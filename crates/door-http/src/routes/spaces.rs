@@ -194,7 +194,7 @@ pub(crate) async fn add_member(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes an entity out. Its open streams end soon after.
+/// Takes an entity out. Its open streams end.
 #[utoipa::path(
     delete, path = "/v1/spaces/{space}/members/{entity}", operation_id = "remove_member", tag = "spaces",
     params(

@@ -242,7 +242,7 @@ async fn a_browser_may_put_its_key_and_token_in_the_address_of_a_stream_and_nowh
 #[tokio::test]
 async fn one_who_asks_too_often_is_told_when_to_come_back_and_others_are_not_held_up() {
     let world = World::with(|settings| {
-        settings.rate = Rate {
+        settings.rate.public = Rate {
             per_second: 1,
             burst: 2,
         }
@@ -255,5 +255,17 @@ async fn one_who_asks_too_often_is_told_when_to_come_back_and_others_are_not_hel
     assert_eq!(told.header("retry-after"), "1");
     assert_eq!(told.code(429), "RATE_LIMITED");
     world.user("bob").get("/v1/spaces").await.expect(200);
-    world.backend().get("/v1/spaces").await.expect(200);
+    for _ in 0..3 {
+        world.backend().get("/v1/spaces").await.expect(200);
+    }
+    // Another public key is no way around it.
+    let body = json!({"kind": "public"});
+    let key = world.backend().post("/v1/keys", body).await.expect(201)["key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let token = token(json!({ "sub": "ada", "exp": FAR }));
+    let again = world.nobody().with("x-public-key", &key);
+    let again = again.with("authorization", &format!("Bearer {token}"));
+    assert_eq!(again.get("/v1/spaces").await.code(429), "RATE_LIMITED");
 }

@@ -5,6 +5,7 @@ mod approvals;
 mod auth;
 mod bodies;
 mod deliveries;
+mod ending;
 mod files;
 mod jwks;
 mod knowledge;

@@ -1,0 +1,143 @@
+//! Access that ends, told at once to whoever serves somebody who had it: on this node by a channel, on the others by the
+//! bus. A notice that is lost costs time only, because a stream also looks by itself from time to time.
+
+use std::collections::VecDeque;
+
+use tokio::sync::watch;
+use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
+
+use crate::Inner;
+use crate::bus::Notice;
+
+/// Revocations that are remembered. Who has missed more than that looks in the store.
+const RECENT_MAX: usize = 256;
+
+/// Access that has ended. It may have been given again since: the store knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revoked {
+    /// A key was removed.
+    Key(KeyId),
+    /// An entity was taken out of a space.
+    Member {
+        /// The space.
+        space: SpaceId,
+        /// Who was a member of it.
+        member: EntityId,
+    },
+    /// A project was removed.
+    Project(ProjectId),
+}
+
+/// What was revoked, for all who serve. Cheap to clone.
+#[derive(Clone)]
+pub struct Revocations(watch::Sender<Recent>);
+
+#[derive(Default)]
+struct Recent {
+    /// How many there were in all.
+    count: u64,
+    /// The newest of them, oldest first.
+    last: VecDeque<Revoked>,
+}
+
+impl Default for Revocations {
+    fn default() -> Self {
+        Self(watch::Sender::new(Recent::default()))
+    }
+}
+
+impl Revocations {
+    /// Tells everybody on this node.
+    pub fn publish(&self, revoked: Revoked) {
+        self.0.send_modify(|recent| {
+            recent.count += 1;
+            recent.last.push_back(revoked);
+            if recent.last.len() > RECENT_MAX {
+                recent.last.pop_front();
+            }
+        });
+    }
+
+    /// How many there were: what was read before the last one may be out of date.
+    pub fn count(&self) -> u64 {
+        self.0.borrow().count
+    }
+
+    /// Watches what is revoked from now on.
+    pub fn watch(&self) -> RevocationWatch {
+        let recent = self.0.subscribe();
+        let seen = recent.borrow().count;
+        RevocationWatch { recent, seen }
+    }
+}
+
+/// What was revoked since somebody began to watch.
+pub struct RevocationWatch {
+    recent: watch::Receiver<Recent>,
+    seen: u64,
+}
+
+impl RevocationWatch {
+    /// Whether something was revoked, since the last look, that `is_it`; also when more was than is remembered.
+    pub fn concerns(&mut self, is_it: impl Fn(&Revoked) -> bool) -> bool {
+        // The usual case is one atomic read.
+        self.recent.has_changed().unwrap_or(false) && self.look(is_it)
+    }
+
+    /// Ends when something is revoked that `is_it`.
+    pub async fn next(&mut self, is_it: impl Fn(&Revoked) -> bool) {
+        while self.recent.changed().await.is_ok() {
+            if self.look(&is_it) {
+                return;
+            }
+        }
+        // Nobody is left who could revoke anything.
+        std::future::pending().await
+    }
+
+    fn look(&mut self, is_it: impl Fn(&Revoked) -> bool) -> bool {
+        let recent = self.recent.borrow_and_update();
+        let new = (recent.count - self.seen) as usize;
+        self.seen = recent.count;
+        new > recent.last.len() || recent.last.iter().rev().take(new).any(is_it)
+    }
+}
+
+impl Inner {
+    /// Tells everybody on every node. Called when it is stored.
+    pub(crate) fn revoke(&self, revoked: Revoked) {
+        self.revocations.publish(revoked);
+        self.bus.publish(self.settings.node, &Notice::Revoked(revoked));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u8) -> Revoked {
+        Revoked::Key(KeyId::from_bytes([number; 16]))
+    }
+
+    #[tokio::test]
+    async fn a_watch_sees_what_comes_after_it_and_doubts_when_it_missed_something() {
+        let revocations = Revocations::default();
+        revocations.publish(key(1));
+        let mut watch = revocations.watch();
+        assert!(!watch.concerns(|_| true), "that was before");
+        revocations.publish(key(2));
+        revocations.publish(key(3));
+        assert!(watch.concerns(|revoked| *revoked == key(2)));
+        assert!(!watch.concerns(|_| true), "it was looked at");
+        revocations.publish(key(4));
+        assert!(!watch.concerns(|revoked| *revoked == key(3)));
+        let mut other = revocations.watch();
+        revocations.publish(key(5));
+        other.next(|revoked| *revoked == key(5)).await;
+        for _ in 0..=RECENT_MAX {
+            revocations.publish(key(6));
+        }
+        assert!(watch.concerns(|_| false), "nobody knows what it missed");
+        assert_eq!(revocations.count(), 5 + RECENT_MAX as u64 + 1);
+    }
+}
