@@ -19,7 +19,7 @@ impl Access {
     pub async fn admit(&self, who: &Principal, space: SpaceId) -> Result<Pass, AccessError> {
         // Watched before it is checked: what is revoked in between is not missed.
         let pass = Pass {
-            who: *who,
+            who: who.clone(),
             space,
             revocations: self.revocations.watch(),
         };
@@ -38,7 +38,7 @@ impl Access {
         {
             return Ok(false);
         }
-        match who.user {
+        match &who.user {
             None => Ok(true),
             Some(user) => Ok(self.clock.now() < user.expires && self.is_member(who, *space).await?),
         }

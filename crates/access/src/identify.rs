@@ -69,12 +69,13 @@ impl Access {
             Credentials::User { key, token } => {
                 let key = self.known_key(&key, KeyKind::Public).await?;
                 let user = self.user(&key.project, &token).await?;
+                let asker = Asker::User(user.entity);
                 let who = Principal {
                     project: key.project.id,
                     user: Some(user),
                     key: Some(key.shown()),
                 };
-                (Asker::User(user.entity), Identity::Principal(who))
+                (asker, Identity::Principal(who))
             }
         };
         self.limiter.check(asker).map_err(AccessError::RateLimited)?;
@@ -142,11 +143,13 @@ impl Access {
     }
 
     async fn user(&self, project: &ProjectRecord, token: &str) -> Result<User, AccessError> {
-        let claims = verify(token, project, &self.jwks, self.clock.now()).await?;
+        let claims = verify(token, project, &self.jwks, &self.claims, self.clock.now()).await?;
         let entity = self.entity_of(project.id, claims.subject).await?;
         Ok(User {
             entity,
             expires: claims.expires,
+            groups: claims.groups,
+            roles: claims.roles,
         })
     }
 

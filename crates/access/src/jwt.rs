@@ -1,14 +1,17 @@
 //! The tokens of a project's users: who signed them and for whom.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
 use serde::Deserialize;
+use serde_json::Value;
 use toolgate_engine::store::ProjectRecord;
 use toolgate_kernel::time::Time;
 
-use crate::AccessError;
 use crate::jwks::Jwks;
+use crate::{AccessError, ClaimNames};
 
 /// Longest token that is looked at.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
@@ -24,6 +27,10 @@ pub(crate) struct Claims {
     pub subject: String,
     /// Until when it holds, our clock's error included.
     pub expires: Time,
+    /// The user's groups.
+    pub groups: Arc<[String]>,
+    /// The user's roles.
+    pub roles: Arc<[String]>,
 }
 
 /// Checks a token by the key that its algorithm calls for: the project's secret for HS256, its published
@@ -32,6 +39,7 @@ pub(crate) async fn verify(
     token: &str,
     project: &ProjectRecord,
     jwks: &Jwks,
+    names: &ClaimNames,
     now: Time,
 ) -> Result<Claims, AccessError> {
     if token.len() > TOKEN_BYTES_MAX {
@@ -54,6 +62,9 @@ pub(crate) async fn verify(
         sub: Option<String>,
         exp: Option<f64>,
         nbf: Option<f64>,
+        /// Bounded by the length of the token.
+        #[serde(flatten)]
+        others: HashMap<String, Value>,
     }
     let said = decode::<Said>(token, &key, &validation).map_err(told)?.claims;
     let moment = |seconds: f64| Time((seconds * 1000.0) as i64);
@@ -69,15 +80,27 @@ pub(crate) async fn verify(
         return Err(AccessError::unauthenticated("the token is not valid yet"));
     }
     match said.sub {
-        Some(subject) if (1..=SUBJECT_CHARS_MAX).contains(&subject.chars().count()) => {
-            Ok(Claims { subject, expires })
-        }
+        Some(subject) if (1..=SUBJECT_CHARS_MAX).contains(&subject.chars().count()) => Ok(Claims {
+            subject,
+            expires,
+            groups: texts(said.others.get(&names.groups)),
+            roles: texts(said.others.get(&names.roles)),
+        }),
         Some(_) => Err(AccessError::Unauthenticated(format!(
             "the token's sub must have 1 to {SUBJECT_CHARS_MAX} characters"
         ))),
         None => Err(AccessError::unauthenticated(
             "the token names nobody: sub is missing",
         )),
+    }
+}
+
+/// A claim that is a text or a list of texts. Anything else names nothing: it may be a claim of the signer's own.
+fn texts(claim: Option<&Value>) -> Arc<[String]> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    match claim {
+        Some(Value::Array(items)) => items.iter().filter_map(text).collect(),
+        other => other.and_then(text).into_iter().collect(),
     }
 }
 

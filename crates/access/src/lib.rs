@@ -22,7 +22,7 @@ use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::revocation::Revocations;
 use toolgate_engine::store::{Directory, Runs, StoreError};
-use toolgate_kernel::agent::Secret;
+use toolgate_kernel::agent::{Secret, Starter};
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::view::Audience;
@@ -35,12 +35,32 @@ pub use jwt::SUBJECT_CHARS_MAX;
 pub struct AccessSettings {
     /// Whether callers need a key.
     pub auth: Auth,
+    /// Claims of a user's token that name its groups and roles.
+    pub claims: ClaimNames,
     /// How often one caller may ask.
     pub rate: Rates,
     /// The operator's key; without one nobody is the operator.
     pub operator_key: Option<Secret>,
     /// Connections to where projects publish their keys.
     pub egress: Egress,
+}
+
+/// Which claims of a token name groups and roles.
+#[derive(Debug, Clone)]
+pub struct ClaimNames {
+    /// The user's groups.
+    pub groups: String,
+    /// The user's roles.
+    pub roles: String,
+}
+
+impl Default for ClaimNames {
+    fn default() -> Self {
+        Self {
+            groups: "groups".into(),
+            roles: "roles".into(),
+        }
+    }
 }
 
 /// Whether callers need a key.
@@ -85,7 +105,7 @@ pub enum Credentials {
 }
 
 /// Who is asking.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Identity {
     /// Whoever runs the gateway: manages projects, and sees no project's data.
     Operator,
@@ -94,7 +114,7 @@ pub enum Identity {
 }
 
 /// Somebody in a project: its backend, or one of its users.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Principal {
     /// The project.
     pub project: ProjectId,
@@ -118,12 +138,16 @@ impl fmt::Debug for ShownKey {
 }
 
 /// A user of a project.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct User {
     /// The user's entity.
     pub entity: EntityId,
     /// When its token expires.
     pub expires: Time,
+    /// Groups that its token names.
+    pub groups: Arc<[String]>,
+    /// Roles that its token names, in every space.
+    pub roles: Arc<[String]>,
 }
 
 impl Principal {
@@ -137,14 +161,23 @@ impl Principal {
     }
     /// What it may see of events.
     pub fn audience(&self) -> Audience {
-        match self.user {
+        match &self.user {
             None => Audience::Secret,
             Some(_) => Audience::Public,
         }
     }
     /// Its entity in spaces; a backend has none.
     pub fn entity(&self) -> Option<EntityId> {
-        self.user.map(|user| user.entity)
+        self.user.as_ref().map(|user| user.entity)
+    }
+    /// The agents that it may start are those that admit this.
+    pub fn starter(&self) -> Starter {
+        match &self.user {
+            None => Starter::Backend,
+            Some(user) => Starter::User {
+                groups: user.groups.clone(),
+            },
+        }
     }
 }
 
@@ -188,6 +221,7 @@ pub struct Access {
     clock: Arc<dyn Clock>,
     revocations: Revocations,
     auth: Auth,
+    claims: ClaimNames,
     operator_key: Option<Secret>,
     keys: Cache<[u8; 32], identify::KnownKey>,
     entities: Cache<(ProjectId, String), EntityId>,
@@ -212,6 +246,7 @@ impl Access {
             clock,
             revocations,
             auth: settings.auth,
+            claims: settings.claims,
             operator_key: settings.operator_key,
             keys: Cache::new(identify::KNOWN_MAX, identify::KEY_KNOWN),
             entities: Cache::new(identify::KNOWN_MAX, identify::KEY_KNOWN),

@@ -146,7 +146,7 @@ impl Chat {
 
     fn follow(&self, run: RunId, space: SpaceId, after: Seq, mark: Mark) -> Follow {
         Follow {
-            who: self.who,
+            who: self.who.clone(),
             run: Some(run),
             space,
             after,

@@ -29,10 +29,11 @@ pub(crate) async fn resume_answer(
     let cursor = Cursor::of(headers, query)?;
     let dialect = dialect_of(query)?;
     let asker = Chat { who, agent, dialect };
+    let who = &asker.who;
     let run = match chat.parse::<RunId>() {
-        Ok(run) => Some(door.access.run(&who, run).await?),
+        Ok(run) => Some(door.access.run(who, run).await?),
         Err(_) => {
-            let space = space_of(door, &who, chat).await?;
+            let space = space_of(door, who, chat).await?;
             asker.last_run(door, space).await?
         }
     };

@@ -162,6 +162,7 @@ impl Turn {
         let metadata = last.and_then(|last| last.metadata.clone());
         Post {
             project: who.project,
+            starter: who.starter(),
             space: self.space,
             makes_space: true,
             message: Message {

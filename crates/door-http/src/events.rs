@@ -25,23 +25,24 @@ pub(crate) async fn open(follow: Follow, door: &Shared) -> Result<Response, Refu
 
 /// The response that streams these events.
 pub(crate) async fn stream(follow: Follow, door: &Shared, events: Subscription) -> Result<Response, Refusal> {
-    follow.respond(door, events, Events::new(follow)).await
+    let page = Events::new(&follow);
+    follow.respond(door, events, page).await
 }
 
 /// Every event as it is.
 struct Events {
-    follow: Follow,
+    space: SpaceId,
     audience: Audience,
     watch: Watch,
     tail: Tail,
 }
 
 impl Events {
-    fn new(follow: Follow) -> Self {
+    fn new(follow: &Follow) -> Self {
         Self {
-            follow,
+            space: follow.space,
             audience: follow.who.audience(),
-            watch: Watch::new(&follow),
+            watch: Watch::new(follow),
             tail: Tail::default(),
         }
     }
@@ -49,7 +50,7 @@ impl Events {
 
 impl Page for Events {
     fn write(&mut self, batch: &Batch, out: &mut Vec<u8>) {
-        self.tail.set(batch.run(), self.follow.space, batch.time());
+        self.tail.set(batch.run(), self.space, batch.time());
         for (seq, event) in batch.placed() {
             if self.watch.sees(seq, event)
                 && let Some(seen) = view(event, self.audience)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use toolgate_kernel::agent::{self, Agent, Catalog, Defaults, Missing, ModelSpec, Provider};
+use toolgate_kernel::agent::{self, Agent, Catalog, Defaults, Missing, ModelSpec, Provider, Starter};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::{AgentName, ToolName};
@@ -411,5 +411,17 @@ impl Engine {
     ) -> Result<Option<(u32, Arc<Agent>)>, StoreError> {
         let compiled = self.inner.compiled(project, name, revision).await?;
         Ok(compiled.map(|compiled| (compiled.revision, compiled.agent)))
+    }
+
+    /// The newest revision of an agent, when `who` may start it anywhere; to others it does not exist.
+    pub async fn agent_for(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        who: &Starter,
+    ) -> Result<Option<Arc<Agent>>, StoreError> {
+        let known = self.agent(project, name, None).await?;
+        let admitted = known.filter(|(_, agent)| agent.access.admits(who, false));
+        Ok(admitted.map(|(_, agent)| agent))
     }
 }

@@ -1,6 +1,7 @@
 //! What arrives from outside, and what it is told.
 
 use serde::Serialize;
+use toolgate_kernel::agent::Starter;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::history::Earlier;
@@ -19,6 +20,8 @@ use crate::store::StoreError;
 pub struct Post {
     /// The project that owns it.
     pub project: ProjectId,
+    /// Who posts it: an agent that they may not start does not exist for them.
+    pub starter: Starter,
     /// Where; none makes a space for this run alone.
     pub space: Option<SpaceId>,
     /// Make the space when it is not there.
@@ -70,7 +73,7 @@ pub enum PostError {
     /// There is no such space in the project.
     #[error("there is no such space")]
     NoSpace,
-    /// There is no such agent in the project.
+    /// There is no such agent in the project, or none that the caller may start.
     #[error("there is no agent named {0}")]
     NoAgent(AgentName),
     /// A tool in the request clashes with one of the agent's, or breaks a rule.

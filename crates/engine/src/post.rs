@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolgate_kernel::agent::History;
+use toolgate_kernel::agent::{DEFAULT_AGENT, History, Starter};
 use toolgate_kernel::event::{Entry, Event, Said, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
@@ -79,12 +79,14 @@ impl Inner {
             }
             None => return Err(PostError::NoSpace),
         };
+        let own = record.agent.unwrap_or_else(default_agent);
         let name = match &post.answer {
             Answer::None => return self.post_unanswered(space, post).await,
             Answer::Agent(name) => name.clone(),
-            Answer::Default => record.agent.unwrap_or_else(default_agent),
+            Answer::Default => own.clone(),
         };
-        let (agent, kit) = self.equip(name, post).await?;
+        let given = record.by_backend && name == own;
+        let (agent, kit) = self.equip(name, given, post).await?;
         if let Some(posted) = self.join_run(space, &agent, &kit, post).await? {
             return Ok(posted);
         }
@@ -97,24 +99,32 @@ impl Inner {
             Answer::Agent(name) => name.clone(),
             Answer::Default => default_agent(),
         };
-        let (agent, kit) = self.equip(name.clone(), post).await?;
+        let (agent, kit) = self.equip(name.clone(), false, post).await?;
         let record = SpaceRecord {
             id: space,
             project: post.project,
             title: None,
             agent: Some(name),
             metadata: None,
+            by_backend: post.starter == Starter::Backend,
             members: post.message.from.into_iter().collect(),
             created: self.clock.now(),
         };
         self.post_new_run(space, Some(record), agent, kit, post).await
     }
 
-    /// The agent and its tools with the caller's, whose names no longer clash then.
-    async fn equip(&self, name: AgentName, post: &mut Post) -> Result<(Compiled, Arc<Kit>), PostError> {
+    /// The agent and its tools with the caller's, whose names no longer clash then. `given`: the space has this agent
+    /// from a backend.
+    async fn equip(
+        &self,
+        name: AgentName,
+        given: bool,
+        post: &mut Post,
+    ) -> Result<(Compiled, Arc<Kit>), PostError> {
         let agent = self
             .compiled(post.project, &name, None)
             .await?
+            .filter(|known| known.agent.access.admits(&post.starter, given))
             .ok_or(PostError::NoAgent(name))?;
         let brought = std::mem::take(&mut post.client_tools);
         let conflict = self.project_settings(post.project).await?.conflict;
@@ -305,7 +315,7 @@ impl Inner {
 
 /// The agent that answers where nobody named one.
 pub fn default_agent() -> AgentName {
-    "default".parse().expect("the default is a name")
+    DEFAULT_AGENT.parse().expect("the default is a name")
 }
 
 /// A cursor from which this entry is the next.

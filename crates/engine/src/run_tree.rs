@@ -85,6 +85,7 @@ impl Inner {
             title: None,
             agent: Some(agent.agent.name.clone()),
             metadata: None,
+            by_backend: true,
             members: Vec::new(),
             created: self.clock.now(),
         };

@@ -1,6 +1,7 @@
 //! Messages that the gateway posts itself, on behalf of a plan that is due.
 
 use sha2::{Digest, Sha256};
+use toolgate_kernel::agent::Starter;
 use toolgate_kernel::id::{MessageId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::AgentName;
@@ -51,6 +52,7 @@ impl ScheduledMessage {
         };
         Post {
             project: self.project,
+            starter: Starter::Backend,
             space: Some(self.space),
             makes_space: false,
             message,

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolgate_access::{Access, AccessSettings, Auth, keys};
+use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, keys};
 use toolgate_bus::InProcessBus;
 use toolgate_door_http::Resources;
 use toolgate_egress::Egress;
@@ -349,6 +349,10 @@ fn access(
     let settings = AccessSettings {
         auth,
         rate: settings.http.rate.rates(),
+        claims: ClaimNames {
+            groups: settings.jwt.groups_claim.clone(),
+            roles: settings.jwt.roles_claim.clone(),
+        },
         operator_key: settings.operator_key.clone(),
         egress,
     };

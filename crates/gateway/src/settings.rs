@@ -59,6 +59,8 @@ pub struct Settings {
     /// How long a step under way may go on once the gateway is told to stop.
     #[serde(deserialize_with = "text::duration")]
     pub drain: Duration,
+    /// What tokens of users say.
+    pub jwt: Jwt,
     /// The HTTP door.
     pub http: Http,
     /// The engine.
@@ -103,6 +105,7 @@ impl Default for Settings {
             public_key: None,
             jwt_secret: None,
             drain: Duration::from_secs(10),
+            jwt: Jwt::default(),
             http: Http::default(),
             engine: Engine::default(),
             client_tools: ClientTools::default(),
@@ -135,6 +138,25 @@ impl Settings {
         toml::from_str::<Self>(&text).with_context(whence)?;
         let table = text.parse().with_context(whence)?;
         environment::overlay(table, env)
+    }
+}
+
+/// What tokens of users say.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Jwt {
+    /// Claim that names the user's groups.
+    pub groups_claim: String,
+    /// Claim that names the user's roles.
+    pub roles_claim: String,
+}
+
+impl Default for Jwt {
+    fn default() -> Self {
+        Self {
+            groups_claim: "groups".into(),
+            roles_claim: "roles".into(),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use crate::problem::Refusal;
 const FRAME_BYTES: usize = 32 * 1024;
 
 /// What to stream, to whom.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Follow {
     /// Principal that reads the stream.
     pub who: Principal,

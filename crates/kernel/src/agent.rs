@@ -1,8 +1,9 @@
 //! An agent's configuration: read, checked with all problems at once, and compiled for use.
 //!
-//! `read` has the agent and its model, `tools` what it may call, `execution` what runs a tool, `catalog` the execution
-//! types that tool sources read.
+//! `read` has the agent and its model, `access` who may start it, `tools` what it may call, `execution` what runs a tool,
+//! `catalog` the execution types that tool sources read.
 
+mod access;
 mod catalog;
 mod execution;
 mod read;
@@ -23,6 +24,7 @@ use crate::problem::{Problem, Problems};
 use crate::prompt::{OfferedTool, ToolChoice};
 use crate::tool::{Execution, ModelChoice, ResultSchema, Retry, Tool, Toolbox};
 
+pub use access::{Access, DEFAULT_AGENT, GROUP_CHARS_MAX, Starter};
 pub use catalog::Catalog;
 
 /// Most model replies in one run that a configuration may ask for.
@@ -185,6 +187,8 @@ pub enum History {
 pub struct Agent {
     /// Unique in its project.
     pub name: AgentName,
+    /// Who may start it.
+    pub access: Access,
     /// One line for people.
     pub description: Option<String>,
     /// The system prompt.
@@ -222,6 +226,8 @@ impl Agent {
         }
         Some(Self {
             name: self.name.clone(),
+            // A call starts it, nobody else.
+            access: Access::Backend,
             description: None,
             instructions,
             model: match &prompt.model {

@@ -161,6 +161,7 @@ fn begin(id: [u8; 16]) -> Append {
         title: None,
         agent: None,
         metadata: None,
+        by_backend: true,
         members: Vec::new(),
         created: Time(1),
     };

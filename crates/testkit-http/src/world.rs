@@ -8,7 +8,7 @@ use jsonwebtoken::{EncodingKey, Header, encode};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toolgate_access::{Access, AccessSettings, Auth, Rate, Rates, keys};
+use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, Rate, Rates, keys};
 use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::sources::Sources;
@@ -135,6 +135,7 @@ impl World {
         let access = AccessSettings {
             auth: settings.auth,
             rate: settings.rate,
+            claims: ClaimNames::default(),
             operator_key: Some(Secret::new(OPERATOR)),
             egress: Egress::new(),
         };

@@ -40,7 +40,7 @@ export async function startWorld(options: GatewayOptions = {}): Promise<World> {
     agent: async (config) => {
       agents += 1;
       const name = `agent${agents}`;
-      await world.call('PUT', `/v1/agents/${name}`, config);
+      await world.call('PUT', `/v1/agents/${name}`, { access: 'public', ...config });
       return name;
     },
     call: async (method, path, body, headers) => {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use toolgate_access::{Access, AccessError, AccessSettings, Auth, Credentials, Identity, Rate, Rates, keys};
+use toolgate_access::{
+    Access, AccessError, AccessSettings, Auth, ClaimNames, Credentials, Identity, Rate, Rates, keys,
+};
 use toolgate_egress::Egress;
 use toolgate_engine::revocation::Revocations;
 use toolgate_engine::store::{Directory, KeyKind, ProjectRecord};
@@ -50,6 +52,7 @@ async fn access(operator_key: Option<&str>) -> Access {
                 burst: 1,
             },
         },
+        claims: ClaimNames::default(),
         operator_key: operator_key.map(Secret::new),
         egress: Egress::new(),
     };

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use toolgate_engine::intake::{Answer, Post};
 use toolgate_engine::store::{RunFilter, Runs};
+use toolgate_kernel::agent::Starter;
 use toolgate_kernel::id::{CallId, MessageId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_testkit_http::client::Client;
@@ -579,6 +580,7 @@ async fn a_result_is_not_dropped_because_the_store_does_not_answer() {
     // Posted past the door, so that the door has to ask the store whose run it is.
     let post = Post {
         project: project(1),
+        starter: Starter::Backend,
         space: None,
         makes_space: false,
         message: Message {

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
+use toolgate_access::Principal;
 use toolgate_engine::intake::PostError;
 use toolgate_engine::store::AgentRecord;
 use toolgate_http::answer::{Answer, ok};
@@ -14,7 +15,6 @@ use toolgate_http::query::At;
 use toolgate_http::wire::AnyObject;
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::redact;
-use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
@@ -157,9 +157,9 @@ pub(crate) async fn remove(
     }
 }
 
-/// Refuses unless the project has this agent.
-pub(crate) async fn exists(door: &Shared, project: ProjectId, agent: &AgentName) -> Result<(), Refusal> {
-    match door.engine.agent_record(project, agent, None).await? {
+/// Refuses unless the project has this agent, and `who` may start it.
+pub(crate) async fn exists(door: &Shared, who: &Principal, agent: &AgentName) -> Result<(), Refusal> {
+    match door.engine.agent_for(who.project, agent, &who.starter()).await? {
         Some(_) => Ok(()),
         None => Err(PostError::NoAgent(agent.clone()).into()),
     }

@@ -6,6 +6,7 @@ use axum::extract::{Request, State};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use serde::Serialize;
+use toolgate_access::Principal;
 use toolgate_engine::knowledge::{Collection, DocumentInfo, NewDocument};
 use toolgate_engine::workspace::Mime;
 use toolgate_http::answer::{Answer, ok};
@@ -132,7 +133,7 @@ pub(crate) async fn put(
 ) -> Result<Answer<DocumentBody>, Refusal> {
     let of = collection(project, &query)?;
     if let Some(agent) = &of.agent {
-        agents::exists(&door, project, agent).await?;
+        agents::exists(&door, &Principal::backend(project), agent).await?;
     }
     let (parts, body) = request.into_parts();
     let data = collect(&parts.headers, body, &BodyLimits::of(&door)).await?;

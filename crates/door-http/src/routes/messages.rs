@@ -150,6 +150,7 @@ pub(crate) async fn post(
     };
     let post = Post {
         project: who.project,
+        starter: who.starter(),
         space: Some(space),
         message: message.by(&who),
         answer,
@@ -190,11 +191,12 @@ pub(crate) async fn start(
     let message = message.with(body.message_id, body.metadata);
     let idempotency = request.idempotency(&who, &bytes, message.message_id);
     let space = body.space.or(body.space_id);
-    if let (Some(space), Some(_)) = (space, who.user) {
+    if let (Some(space), Some(_)) = (space, &who.user) {
         door.access.reach_space(&who, space).await?;
     }
     let post = Post {
         project: who.project,
+        starter: who.starter(),
         space,
         message: message.by(&who),
         answer: body.agent.map_or(Answers::Default, Answers::Agent),

@@ -324,7 +324,7 @@ impl Within {
         };
         let after = Seq(receipt.seq.0 - 1);
         Follow {
-            who: self.who,
+            who: self.who.clone(),
             run: Some(receipt.run_id),
             space: self.space,
             after,

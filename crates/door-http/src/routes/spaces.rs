@@ -104,7 +104,7 @@ pub(crate) async fn create(
         return Err(Refusal::forbidden("naming members needs a secret key"));
     }
     if let Some(agent) = &body.agent {
-        agents::exists(&door, who.project, agent).await?;
+        agents::exists(&door, &who, agent).await?;
     }
     let mut members: Vec<EntityId> = who.entity().into_iter().collect();
     for named in body.members.into_iter().flat_map(|list| list.0) {
@@ -119,6 +119,7 @@ pub(crate) async fn create(
         title: body.title.map(|title| title.0),
         agent: body.agent,
         metadata: body.metadata.map(|metadata| metadata.0),
+        by_backend: who.user.is_none(),
         members,
         created: door.engine.clock().now(),
     };

@@ -101,7 +101,7 @@ pub(crate) enum FormatWord {
 }
 
 /// The tools of the project's agents that fit everything in the query. A user sees those that run on clients,
-/// without their schemas; `permission` and `format` are for backends.
+/// of agents that it may start, without their schemas; `permission` and `format` are for backends.
 #[utoipa::path(
     get, path = "/v1/tools", operation_id = "list_tools", tag = "tools",
     params(
@@ -164,11 +164,10 @@ fn format(query: &Query) -> Result<Option<Provider>, Refusal> {
 }
 
 async fn agents(door: &Shared, who: &Principal, only: Option<AgentName>) -> Result<Vec<Arc<Agent>>, Refusal> {
-    let mut agents = Vec::new();
+    let (mut agents, starter) = (Vec::new(), who.starter());
     for record in door.engine.agent_records(who.project).await? {
         if only.as_ref().is_none_or(|only| *only == record.name) {
-            let agent = door.engine.agent(who.project, &record.name, None).await?;
-            agents.extend(agent.map(|(_, agent)| agent));
+            agents.extend(door.engine.agent_for(who.project, &record.name, &starter).await?);
         }
     }
     Ok(agents)

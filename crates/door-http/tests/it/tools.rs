@@ -218,7 +218,7 @@ async fn found(world: &World, query: &str) -> Vec<String> {
 /// A world with an agent whose tools are for something.
 async fn teaching() -> World {
     let world = World::new().await;
-    let config = json!({ "tools": [
+    let config = json!({ "access": "public", "tools": [
         { "name": "quiz", "description": "Asks.", "category": "assessment", "triggers": ["verifica la città"], "permissions": ["VOICE"] },
         { "name": "map", "description": "Draws.", "category": "creation", "triggers": ["mappa"], "permissions": ["VOICE", "WRITE"],
           "executionType": "basic", "execution": { "mode": "pass-through" } },

@@ -105,6 +105,8 @@ pub struct SpaceRecord {
     pub agent: Option<AgentName>,
     /// Whatever the project attached.
     pub metadata: Option<Json>,
+    /// Whether a backend made it, and so gave it its agent.
+    pub by_backend: bool,
     /// Who takes part, in the order they joined.
     pub members: Vec<EntityId>,
     /// When it was created.

@@ -15,6 +15,7 @@ use toolgate_engine::store::{Append, LeaseWrite, LogRange, ProjectRecord, RunWri
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
 
+use toolgate_kernel::agent::Starter;
 use toolgate_kernel::event::{Event, RunFinish, Seq, Status};
 use toolgate_kernel::id::{CallId, MessageId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
@@ -222,6 +223,7 @@ impl World {
 
     pub fn post_to(&self, space: Option<SpaceId>, words: &str) -> Post {
         Post {
+            starter: Starter::Backend,
             makes_space: false,
             categories: None,
             history: Vec::new(),

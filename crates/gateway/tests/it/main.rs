@@ -1,6 +1,7 @@
 //! The real binary, started as a process and asked over HTTP: what it promises holds through crashes, cuts,
 //! hostile requests and a full disk.
 
+mod access;
 mod agent_files;
 mod attack_connections;
 mod bombs;

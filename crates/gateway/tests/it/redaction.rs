@@ -16,6 +16,7 @@ fn agent(models: &ModelServer, script: &str) -> Value {
         json!({"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]});
     let only_numbers = json!({"type": "object", "properties": {"secret": {"type": "integer"}}});
     json!({
+        "access": "public",
         "instructions": format!("script: {script}"),
         "model": {"provider": "openai", "name": "script", "baseUrl": models.base_url(), "apiKey": "none"},
         "tools": [

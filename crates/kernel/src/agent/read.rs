@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::tools::Tools;
 use super::{
-    Agent, CALLS_MAX, CALLS_PER_STEP_MAX, Defaults, History, INSTRUCTIONS_CHARS_MAX, Limits, MASK, ModelName,
-    ModelSpec, Provider, REPLY_TOKENS_MAX, RUN_DEPTH_MAX, STEPS_MAX, Secret, TOKENS_MAX, tools,
+    Access, Agent, CALLS_MAX, CALLS_PER_STEP_MAX, Defaults, History, INSTRUCTIONS_CHARS_MAX, Limits, MASK,
+    ModelName, ModelSpec, Provider, REPLY_TOKENS_MAX, RUN_DEPTH_MAX, STEPS_MAX, Secret, TOKENS_MAX, tools,
 };
 use crate::json::{DEPTH_MAX, deeper_than};
 use crate::members::Members;
@@ -25,8 +25,9 @@ const GRANT_CHARS_MAX: usize = 256;
 const FANOUT_MAX: u32 = 64;
 const DESCENDANTS_MAX: u32 = 10_000;
 
-const MEMBERS: [&str; 11] = [
+const MEMBERS: [&str; 12] = [
     "version",
+    "access",
     "agent",
     "description",
     "instructions",
@@ -93,6 +94,7 @@ pub(super) fn agent(
     tool_choice.take_if(|choice| matches!(choice, ToolChoice::Tool(name) if !tools.contains_key(name)));
     Some(Agent {
         name: name.clone(),
+        access: Access::read(name, &top),
         description: description.map(str::to_owned),
         instructions: instructions.unwrap_or_default().to_owned(),
         model: match model_choice(&top) {

@@ -21,6 +21,7 @@ const STEPS: &[(u32, &str)] = &[
         8,
         include_str!("../../migrations/sqlite/0008_project_settings.sql"),
     ),
+    (9, include_str!("../../migrations/sqlite/0009_given_agents.sql")),
 ];
 
 const TABLE: &str = "

@@ -12,7 +12,8 @@ use super::fault::Fault;
 use super::receipts;
 
 const CREATE: &str = "
-    INSERT INTO spaces (id, project, title, agent, metadata, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    INSERT INTO spaces (id, project, title, agent, metadata, created, by_backend)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
     ON CONFLICT DO NOTHING";
 
 pub(crate) fn create(connection: &Connection, space: &SpaceRecord) -> Result<(), Fault> {
@@ -23,6 +24,7 @@ pub(crate) fn create(connection: &Connection, space: &SpaceRecord) -> Result<(),
         space.agent.as_ref().map(|name| name.as_str()),
         space.metadata.as_ref().map(Json::as_str),
         space.created.0,
+        space.by_backend,
     ];
     insert(connection, CREATE, row)?;
     space
@@ -78,18 +80,19 @@ pub(crate) fn remove_member(connection: &Connection, space: SpaceId, member: Ent
     Ok(())
 }
 
-const GET: &str = "SELECT id, project, title, agent, metadata, created FROM spaces WHERE id = ?1";
+const GET: &str = "
+    SELECT id, project, title, agent, metadata, created, by_backend FROM spaces WHERE id = ?1";
 
 pub(crate) fn get(connection: &Connection, space: SpaceId) -> Result<Option<SpaceRecord>, Fault> {
     first(connection, GET, [space.to_bytes()], |row| record(connection, row))
 }
 
 pub(crate) const OF_PROJECT: &str = "
-    SELECT id, project, title, agent, metadata, created FROM spaces
+    SELECT id, project, title, agent, metadata, created, by_backend FROM spaces
     WHERE project = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
 
 pub(crate) const OF_MEMBER: &str = "
-    SELECT spaces.id, project, title, agent, metadata, created
+    SELECT spaces.id, project, title, agent, metadata, created, by_backend
     FROM members JOIN spaces ON spaces.id = members.space
     WHERE members.entity = ?1 AND members.space < ?2 AND spaces.project = ?4
     ORDER BY members.space DESC LIMIT ?3";
@@ -131,5 +134,6 @@ fn record(connection: &Connection, row: &Row<'_>) -> Result<SpaceRecord, Fault> 
             Ok(EntityId::from_bytes(row.get(0)?))
         })?,
         created: Time(row.get(5)?),
+        by_backend: row.get(6)?,
     })
 }

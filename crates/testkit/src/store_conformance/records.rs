@@ -45,6 +45,7 @@ async fn a_space_reads_back_and_is_made_once(store: Arc<dyn Store>) {
         title: Some("Küche".into()),
         agent: Some(name("cook")),
         metadata: Some(json!({"a": [1, {"b": null}]}).into()),
+        by_backend: false,
         members: vec![entity(3), entity(1), entity(3), entity(2)],
         created: Time(77),
         ..space_record(space(1))

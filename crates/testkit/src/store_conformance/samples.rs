@@ -91,6 +91,7 @@ pub fn space_record(id: SpaceId) -> SpaceRecord {
         title: None,
         agent: None,
         metadata: None,
+        by_backend: true,
         members: Vec::new(),
         created: Time(1),
     }

@@ -10,6 +10,7 @@ use toolgate_engine::store::{Directory, ProjectRecord, RunFilter, RunRecord, Run
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Parts, Settings};
 
+use toolgate_kernel::agent::Starter;
 use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{MessageId, NodeId, ProjectId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
@@ -96,6 +97,7 @@ impl World {
             metadata: None,
         };
         let posted = engine.post(Post {
+            starter: Starter::Backend,
             makes_space: false,
             categories: None,
             history: Vec::new(),

@@ -18,7 +18,7 @@ use toolgate_engine::store::{ProjectRecord, SpaceRecord, Store};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Settings};
-use toolgate_kernel::agent::{Action, Secret};
+use toolgate_kernel::agent::{Action, Secret, Starter};
 use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{MessageId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
@@ -182,6 +182,7 @@ impl World {
             title: Some("Kitchen".into()),
             agent: None,
             metadata: None,
+            by_backend: true,
             members: Vec::new(),
             created: Time(0),
         };
@@ -228,6 +229,7 @@ impl World {
         let words = json!(calls).to_string();
         let project = self.store.space(space).await.unwrap().expect("a space").project;
         let post = Post {
+            starter: Starter::Backend,
             makes_space: false,
             categories: None,
             history: Vec::new(),

@@ -221,6 +221,7 @@ pub fn agent(models: &ModelServer, server: &Outside, script: &str) -> Value {
         tool
     });
     json!({
+        "access": "public",
         "instructions": format!("script: {script}"),
         "model": {"provider": "openai", "name": "script", "baseUrl": models.base_url(), "apiKey": "none"},
         "tools": tools.collect::<Vec<_>>(),

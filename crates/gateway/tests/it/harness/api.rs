@@ -68,9 +68,20 @@ impl Api {
         self.as_user_of(PUBLIC_KEY, JWT_SECRET, subject)
     }
 
+    /// The same gateway, as a user whose token makes these claims, too.
+    pub fn as_member_of(&self, subject: &str, claims: &Value) -> Self {
+        self.as_user_with(PUBLIC_KEY, JWT_SECRET, subject, claims)
+    }
+
     /// The same gateway, as a user of the project with this public key.
     pub fn as_user_of(&self, public_key: &str, jwt_secret: &str, subject: &str) -> Self {
-        let claims = json!({"sub": subject, "exp": 4_000_000_000_u64});
+        self.as_user_with(public_key, jwt_secret, subject, &json!({}))
+    }
+
+    fn as_user_with(&self, public_key: &str, jwt_secret: &str, subject: &str, more: &Value) -> Self {
+        let mut claims = json!({"sub": subject, "exp": 4_000_000_000_u64});
+        let more = more.as_object().expect("claims").clone();
+        claims.as_object_mut().expect("claims").extend(more);
         let key = jsonwebtoken::EncodingKey::from_secret(jwt_secret.as_bytes());
         let token = jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("a token");
         let headers = vec![
