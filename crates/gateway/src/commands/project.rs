@@ -188,20 +188,21 @@ impl Gateway {
     }
 }
 
-/// A refusal in words: its detail, and every problem with its pointer.
+/// The error message of a response: its detail, or every problem with its pointer when there are several.
 fn problem(status: u16, body: &Value) -> String {
-    let mut words = match body["detail"].as_str() {
+    let mut message = match body["detail"].as_str() {
         Some(detail) => detail.to_owned(),
         None => format!("the gateway answered {status}"),
     };
-    for problem in body["errors"].as_array().into_iter().flatten() {
-        words.push_str(&format!(
-            "\n  {} {}",
-            text(problem, "pointer"),
-            text(problem, "message")
-        ));
+    let problems = body["errors"].as_array().map_or(&[][..], Vec::as_slice);
+    // The detail repeats the only one.
+    if problems.len() > 1 {
+        for problem in problems {
+            let (pointer, text) = (text(problem, "pointer"), text(problem, "message"));
+            message.push_str(&format!("\n  {pointer} {text}"));
+        }
     }
-    words
+    message
 }
 
 fn text<'a>(value: &'a Value, member: &str) -> &'a str {
