@@ -82,7 +82,6 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
     let embeddings = settings.embeddings.model()?;
     let program = std::env::current_exe().context("the gateway's own program, which reads documents")?;
     let workers = Workers::new(program, READER);
-    workers.warm_up();
     let reader = Arc::new(Reader::in_workers(workers));
     let egress = Egress::new();
     let library = Library::new(store.clone(), reader.clone());

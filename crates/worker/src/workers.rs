@@ -62,11 +62,6 @@ impl Workers {
         }
     }
 
-    /// Starts processes ahead, so that the first requests do not pay for it. Needs a runtime of Tokio.
-    pub fn warm_up(&self) {
-        self.shared.warm_up();
-    }
-
     /// Lets a worker handle a request, after those who are before it. Dropping the future kills the worker.
     pub async fn run(&self, share: Share, request: &[u8]) -> Result<Vec<u8>, WorkerError> {
         let shared = &*self.shared;
@@ -77,7 +72,8 @@ impl Workers {
         let turn = shared.queue.turn(share, request.len()).await;
         let _permit = turn.map_err(|Full| WorkerError::Busy)?;
         let mut process = shared.process(share.tenant).map_err(WorkerError::Start)?;
-        // The next process starts while this one works.
+        // The next process starts while this one works. None is started before the first request: most gateways
+        // never read a document, and an idle process is memory.
         let exchange = process.exchange(request, limits.response_bytes_max, || shared.warm_up());
         match tokio::time::timeout(limits.wall, exchange).await {
             Ok(Ok(response)) => {

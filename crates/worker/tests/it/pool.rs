@@ -41,7 +41,7 @@ async fn a_request_is_handled_by_a_process_that_was_started_ahead() {
     let copy = directory.path().join("program");
     fs::copy(program(), &copy).unwrap();
     let workers = Workers::new(copy.clone(), ONCE);
-    workers.warm_up();
+    ask(&workers, "a", "echo first").await.unwrap();
     fs::remove_file(copy).unwrap();
     // Nothing can be started any more.
     assert_eq!(ask(&workers, "a", "echo ahead").await.unwrap(), "ahead");
