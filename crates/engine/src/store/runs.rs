@@ -25,7 +25,8 @@ pub trait Runs: Send + Sync {
     /// by the write that stores it. Nothing for a run that is not there.
     async fn run_tree(&self, root: RunId) -> Result<RunTree, StoreError>;
     /// Runs that are not final and that nobody drives but somebody should: driven by a node whose heartbeat
-    /// ended before `now`, or undriven and `queued`, woken, or with `wake_at` at or before `now`.
+    /// ended before `now`, or undriven and `queued`, woken, or with `wake_at` at or before `now`. Those that are queued come last:
+    /// they wait for room, and must not hide a deadline from a gateway that is full.
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError>;
     /// Takes the lease of a run that nobody alive holds, or that `node` holds already, with the next epoch.
     /// None when somebody else holds it or the run is final or absent.

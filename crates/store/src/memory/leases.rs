@@ -14,10 +14,9 @@ impl State {
             None => run.status == Status::Queued || run.wakes > 0 || run.wake_at.is_some_and(|at| at <= now),
         };
         let open = self.runs.values().filter(|run| !run.status.is_final());
-        open.filter(waits_for_somebody)
-            .map(|run| run.id)
-            .take(limit)
-            .collect()
+        let mut found: Vec<&RunRecord> = open.filter(waits_for_somebody).collect();
+        found.sort_by_key(|run| run.node.is_none() && run.status == Status::Queued);
+        found.iter().map(|run| run.id).take(limit).collect()
     }
 
     pub(super) fn claim(&mut self, run: RunId, node: NodeId, now: Time) -> Option<RunRecord> {

@@ -22,6 +22,7 @@ const STEPS: &[(u32, &str)] = &[
         include_str!("../../migrations/sqlite/0008_project_settings.sql"),
     ),
     (9, include_str!("../../migrations/sqlite/0009_given_agents.sql")),
+    (10, include_str!("../../migrations/sqlite/0010_run_indices.sql")),
 ];
 
 const TABLE: &str = "

@@ -91,7 +91,11 @@ pub(crate) fn create(
         !record.status.is_final(),
         record.wakes,
     ];
-    insert(connection, CREATE, row)
+    insert(connection, CREATE, row)?;
+    match record.node {
+        Some(node) => introduce(connection, node),
+        None => Ok(()),
+    }
 }
 
 /// Changes of a run's row by an append.
@@ -112,66 +116,61 @@ pub(crate) struct Extension {
 }
 
 macro_rules! extend {
-    ($lease:literal) => {
+    ($more:literal) => {
         concat!(
             "UPDATE runs SET status = ?1, updated = ?2, version = ?3, wake_at = ?4, tokens = tokens + ?9",
-            $lease,
+            $more,
             " WHERE id = ?5 AND space = ?6 AND version = ?7 AND epoch = ?8 AND open = 1"
         )
     };
 }
-// Three statements, because assigning `node` costs an index update even if its value stays the same.
+// One statement for each change of the lease and of `open`, because assigning an indexed column costs an index update
+// even if its value stays the same.
 const EXTEND: &str = extend!("");
 const EXTEND_AND_RELEASE: &str = extend!(", node = NULL");
 const EXTEND_AND_TAKE: &str = extend!(", node = ?10, epoch = epoch + 1");
-// Separate for the same reason: a run ends once.
-const CLOSE: &str = "UPDATE runs SET open = 0 WHERE id = ?1";
+const END: &str = extend!(", open = 0");
+const END_AND_RELEASE: &str = extend!(", open = 0, node = NULL");
+const END_AND_TAKE: &str = extend!(", open = 0, node = ?10, epoch = epoch + 1");
 
 /// Updates a run's row; `Conflict` unless the writer has read the newest version and holds the lease of its epoch.
 pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Fault> {
+    let sql = match (to.lease, to.status.is_final()) {
+        (LeaseWrite::Keep, false) => EXTEND,
+        (LeaseWrite::Keep, true) => END,
+        (LeaseWrite::Release, false) => EXTEND_AND_RELEASE,
+        (LeaseWrite::Release, true) => END_AND_RELEASE,
+        (LeaseWrite::Take(_), false) => EXTEND_AND_TAKE,
+        (LeaseWrite::Take(_), true) => END_AND_TAKE,
+    };
+    let taker = match to.lease {
+        LeaseWrite::Take(node) => Some(node.to_bytes()),
+        LeaseWrite::Keep | LeaseWrite::Release => None,
+    };
     let status = to.status.as_str();
-    let version = to.version.0 as i64;
+    let (version, seen) = (to.version.0 as i64, to.seen.0 as i64);
     let wake_at = to.wake_at.map(|at| at.0);
     let (id, space) = (to.id.to_bytes(), to.space.to_bytes());
-    let (seen, epoch) = (to.seen.0 as i64, to.epoch as i64);
-    let tokens = to.tokens as i64;
-    let row = params![
-        status,
-        to.updated.0,
-        version,
-        wake_at,
-        id,
-        space,
-        seen,
-        epoch,
-        tokens
+    let (epoch, tokens) = (to.epoch as i64, to.tokens as i64);
+    let mut row: Vec<&dyn ToSql> = vec![
+        &status,
+        &to.updated.0,
+        &version,
+        &wake_at,
+        &id,
+        &space,
+        &seen,
+        &epoch,
+        &tokens,
     ];
-    let changed = match to.lease {
-        LeaseWrite::Keep => change(connection, EXTEND, row)?,
-        LeaseWrite::Release => change(connection, EXTEND_AND_RELEASE, row)?,
-        LeaseWrite::Take(node) => {
-            let row = params![
-                status,
-                to.updated.0,
-                version,
-                wake_at,
-                id,
-                space,
-                seen,
-                epoch,
-                tokens,
-                node.to_bytes()
-            ];
-            change(connection, EXTEND_AND_TAKE, row)?
-        }
-    };
-    if changed == 0 {
+    row.extend(taker.as_ref().map(|node| node as &dyn ToSql));
+    if change(connection, sql, &row[..])? == 0 {
         return Err(StoreError::Conflict.into());
     }
-    if to.status.is_final() {
-        change(connection, CLOSE, [id])?;
+    match to.lease {
+        LeaseWrite::Take(node) => introduce(connection, node),
+        LeaseWrite::Keep | LeaseWrite::Release => Ok(()),
     }
-    Ok(())
 }
 
 macro_rules! select {
@@ -327,27 +326,19 @@ pub(crate) fn list_sql(filter: &RunFilter) -> String {
     sql
 }
 
-/// Condition that a run is open, spelled exactly as in the partial indices: SQLite uses them only then.
-macro_rules! open {
-    () => {
-        "status <> 'completed' AND status <> 'failed' AND status <> 'cancelled'"
-    };
-}
-
-#[rustfmt::skip]
-pub(crate) const CLAIMABLE: &str = concat!("
-    SELECT id FROM runs WHERE ", open!(), "
-      AND status IN ('queued', 'running', 'waiting_tool', 'waiting_approval', 'waiting_time')
-      AND node IS NOT NULL
-      AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = runs.node AND nodes.until >= ?1)
+// In the order of urgency: were more queued than are asked for, nobody would see a deadline behind them. The indices are
+// named, because the planner would rather build one of its own over all runs.
+pub(crate) const CLAIMABLE: &str = "
+    SELECT runs.id FROM nodes INDEXED BY nodes_by_end CROSS JOIN runs INDEXED BY runs_open
+    WHERE nodes.until < ?1 AND runs.open = 1 AND runs.node = nodes.id
     UNION ALL
-    SELECT id FROM runs WHERE ", open!(), " AND status = 'queued' AND node IS NULL
+    SELECT id FROM runs INDEXED BY runs_woken WHERE open = 1 AND wakes > 0 AND node IS NULL AND status <> 'queued'
     UNION ALL
-    SELECT id FROM runs WHERE ", open!(), " AND wakes > 0 AND node IS NULL AND status <> 'queued'
-    UNION ALL
-    SELECT id FROM runs WHERE ", open!(), " AND status <> 'queued' AND wakes = 0
+    SELECT id FROM runs INDEXED BY runs_wake WHERE open = 1 AND status <> 'queued' AND wakes = 0
       AND wake_at IS NOT NULL AND wake_at <= ?1 AND node IS NULL
-    LIMIT ?2");
+    UNION ALL
+    SELECT id FROM runs INDEXED BY runs_queued WHERE status = 'queued' AND node IS NULL
+    LIMIT ?2";
 
 pub(crate) fn claimable(connection: &Connection, now: Time, limit: usize) -> Result<Vec<RunId>, Fault> {
     rows(connection, CLAIMABLE, params![now.0, bounded(limit)], |row| {
@@ -355,19 +346,17 @@ pub(crate) fn claimable(connection: &Connection, now: Time, limit: usize) -> Res
     })
 }
 
-#[rustfmt::skip]
-pub(crate) const NEXT_WAKE: &str = concat!("
-    SELECT wake_at FROM runs WHERE wake_at IS NOT NULL AND ", open!(), " ORDER BY wake_at LIMIT 1");
+pub(crate) const NEXT_WAKE: &str = "
+    SELECT wake_at FROM runs WHERE wake_at IS NOT NULL AND open = 1 ORDER BY wake_at LIMIT 1";
 
 pub(crate) fn next_wake(connection: &Connection) -> Result<Option<Time>, Fault> {
     first(connection, NEXT_WAKE, [], |row| Ok(Time(row.get(0)?)))
 }
 
-#[rustfmt::skip]
-const CLAIM: &str = concat!("
-    UPDATE runs SET node = ?2, epoch = epoch + 1 WHERE id = ?1 AND ", open!(), "
+const CLAIM: &str = "
+    UPDATE runs SET node = ?2, epoch = epoch + 1 WHERE id = ?1 AND open = 1
       AND (node IS NULL OR node = ?2
-           OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = runs.node AND nodes.until >= ?3))");
+           OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = runs.node AND nodes.until >= ?3))";
 
 pub(crate) fn claim(
     connection: &Connection,
@@ -377,7 +366,10 @@ pub(crate) fn claim(
 ) -> Result<Option<RunRecord>, Fault> {
     match change(connection, CLAIM, params![run.to_bytes(), node.to_bytes(), now.0])? {
         0 => Ok(None),
-        _ => get(connection, run),
+        _ => {
+            introduce(connection, node)?;
+            get(connection, run)
+        }
     }
 }
 
@@ -394,6 +386,15 @@ const WAKE: &str = "UPDATE runs SET wakes = max(wakes + ?2, 0) WHERE id = ?1";
 
 pub(crate) fn wake(connection: &Connection, wake: Wake) -> Result<(), Fault> {
     change(connection, WAKE, params![wake.run.to_bytes(), wake.change])?;
+    Ok(())
+}
+
+const INTRODUCE: &str = "INSERT INTO nodes (id, until) VALUES (?1, 0) ON CONFLICT DO NOTHING";
+
+/// Makes sure that a node with a lease has a row, by which its runs are found when it dies. It has one from its first
+/// heartbeat on, and then this only looks.
+fn introduce(connection: &Connection, node: NodeId) -> Result<(), Fault> {
+    change(connection, INTRODUCE, [node.to_bytes()])?;
     Ok(())
 }
 

@@ -375,6 +375,24 @@ async fn claimable_runs_come_within_their_limit(store: Arc<dyn Store>) {
     }
     assert_eq!(store.claimable(Time(1), 3).await.stored().len(), 3);
     assert_eq!(store.claimable(Time(1), 0).await.stored(), []);
+    let urgent = [
+        (6, Some(Time(1)), 0, None),
+        (7, None, 1, None),
+        (8, None, 0, Some(node(9))),
+    ];
+    for (n, wake_at, wakes, node) in urgent {
+        let record = RunRecord {
+            status: Status::Running,
+            wake_at,
+            wakes,
+            node,
+            ..run_record(run(n), space(n))
+        };
+        begin(&store, record).await;
+    }
+    let mut first = store.claimable(Time(1), 3).await.stored();
+    first.sort_unstable();
+    assert_eq!(first, [6, 7, 8].map(run), "what waits for room comes last");
 }
 
 async fn the_next_wake_is_the_earliest_of_open_runs(store: Arc<dyn Store>) {
