@@ -7,6 +7,7 @@ use toolgate_engine::store::RunRecord;
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
+use toolgate_http::stream::has_room;
 use toolgate_kernel::id::RunId;
 use toolgate_kernel::name::AgentName;
 
@@ -26,6 +27,7 @@ pub(crate) async fn resume_answer(
     headers: &HeaderMap,
     query: &Query,
 ) -> Result<Response, Refusal> {
+    has_room(door, &who)?;
     let cursor = Cursor::of(headers, query)?;
     let dialect = dialect_of(query)?;
     let asker = Chat { who, agent, dialect };

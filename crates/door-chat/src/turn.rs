@@ -7,8 +7,10 @@ use toolgate_access::Principal;
 use toolgate_engine::feed::Subscription;
 use toolgate_engine::intake::{Answer, Post, PostError, Posted};
 use toolgate_http::Shared;
+use toolgate_http::content::ContentLimits;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
+use toolgate_http::stream::has_room;
 use toolgate_http::ui_message::{ChatMessage, ChatRole, earlier};
 use toolgate_http::wire::TextOr;
 use toolgate_kernel::agent::History;
@@ -32,9 +34,10 @@ pub(crate) async fn handle_turn(
     query: &Query,
     body: ChatTurn,
 ) -> Result<Response, Refusal> {
+    has_room(door, &who)?;
     let turn = Turn::read(door, who, agent, query, body).await?;
     let updates = ClientUpdates::of(&turn.messages);
-    let Some(parts) = turn.new_message()? else {
+    let Some(parts) = turn.new_message(&door.settings.content)? else {
         return turn.go_on(door, updates).await;
     };
     // Everything of the request is sound: only now may it change something.
@@ -98,7 +101,7 @@ impl Turn {
     }
 
     /// What the user says with the last message; none when that is not the user's.
-    fn new_message(&self) -> Result<Option<Vec<Part>>, Refusal> {
+    fn new_message(&self, limits: &ContentLimits) -> Result<Option<Vec<Part>>, Refusal> {
         let Some(last) = self.messages.last().filter(|last| last.role == ChatRole::User) else {
             return Ok(None);
         };
@@ -106,7 +109,11 @@ impl Turn {
             "/messages" => format!("/messages/{}", self.messages.len() - 1),
             at => at.to_owned(),
         };
-        last.said(&at).map(Some).map_err(Refusal::invalid)
+        let parts = last.said(&at).map_err(Refusal::invalid)?;
+        limits.check_parts(&parts, &at)?;
+        let metadata = last.metadata.as_ref().map(|metadata| &metadata.0);
+        limits.check_metadata(metadata, &format!("{at}/metadata"))?;
+        Ok(Some(parts))
     }
 
     /// Nothing new was said: the turn is about calls that were open, or asks for what is under way.

@@ -1,12 +1,13 @@
 //! Live events: from the run that makes them to everyone who follows its space, on this node and on others.
 //!
-//! Everything that happens after a follower registers is in its channel; everything before is in the store or,
+//! Everything that happens after a follower registers is in its backlog; everything before is in the store or,
 //! for the step under way, in the topic's ring. So a follower reads store and ring up to the first thing in its
-//! channel, and then the channel: no gap, no duplicate. Of what another node stores only a notice comes; the
+//! backlog, and then the backlog: no gap, no duplicate. Of what another node stores only a notice comes; the
 //! follower reads it from the store before it goes on.
 //!
 //! What happens here reaches local followers by a direct call and the other nodes over the bus.
 
+mod backlog;
 mod follow;
 mod topic;
 
@@ -19,8 +20,9 @@ use toolgate_kernel::time::Time;
 
 use crate::bus::{Bus, Notice};
 use crate::store::CommitListener;
-use topic::{Item, Registered, Topic};
+use topic::{Item, Registered, Topic, Totals};
 
+pub use backlog::BacklogLimits;
 pub use follow::{End, Scope, Subscription};
 
 /// Events that travel together.
@@ -88,6 +90,7 @@ impl Batch {
 /// Every space that somebody drives or follows on this node.
 pub struct Feed {
     topics: Mutex<HashMap<SpaceId, Topic>>,
+    totals: Arc<Totals>,
     bus: Arc<dyn Bus>,
     node: NodeId,
 }
@@ -96,6 +99,7 @@ impl Feed {
     pub(crate) fn new(bus: Arc<dyn Bus>, node: NodeId) -> Self {
         Self {
             topics: Mutex::default(),
+            totals: Arc::default(),
             bus,
             node,
         }
@@ -103,7 +107,9 @@ impl Feed {
 
     fn with<T>(&self, space: SpaceId, act: impl FnOnce(&mut Topic) -> T) -> T {
         let mut topics = self.topics.lock().expect("no panic holds the topics");
-        let topic = topics.entry(space).or_default();
+        let topic = topics
+            .entry(space)
+            .or_insert_with(|| Topic::new(self.totals.clone()));
         let result = act(topic);
         if topic.is_idle() {
             topics.remove(&space);
@@ -118,8 +124,8 @@ impl Feed {
     }
 
     /// Adds a follower of a space.
-    fn register(&self, space: SpaceId, backlog: usize) -> Registered {
-        let registered = self.with(space, |topic| topic.register(backlog));
+    fn register(&self, space: SpaceId, limits: BacklogLimits) -> Registered {
+        let registered = self.with(space, |topic| topic.register(limits));
         if registered.first {
             self.tell(Notice::Wanted { space });
         }

@@ -55,7 +55,7 @@ use agents::Agents;
 use bus::Bus;
 use clock::Clock;
 use deliver::Active;
-use feed::{Feed, Scope, Subscription};
+use feed::{BacklogLimits, Feed, Scope, Subscription};
 use intake::{By, Claimed, Decided, Decision, IntakeError, Receipt, Submission};
 use model::Model;
 use progress::OpenCalls;
@@ -78,8 +78,10 @@ pub struct Settings {
     pub runs_active_max: usize,
     /// Calls of one run on the gateway's side at once.
     pub parallel_calls: usize,
-    /// Batches a reader may lag behind before it is cut.
-    pub reader_backlog: usize,
+    /// How far a reader may lag behind before it is cut.
+    pub reader_backlog: BacklogLimits,
+    /// Stored bytes of a space after which a model is given no older entries.
+    pub history_bytes_max: usize,
     /// How long a step under way may go on once the gateway is told to stop.
     pub drain: Duration,
     /// How long a node may be silent before others take over its runs.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use toolgate_kernel::agent::{DEFAULT_AGENT, History, Starter};
 use toolgate_kernel::event::{Entry, Event, Said, Seq};
+use toolgate_kernel::history::newest_within;
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::run::Arrival;
@@ -157,7 +158,7 @@ impl Inner {
                 kit,
                 client_tools: post.client_tools.clone(),
                 categories: post.categories.clone(),
-                history: post.history.clone(),
+                history: newest_within(post.history.clone(), self.settings.history_bytes_max),
                 new_space,
                 idempotency,
                 ..NewRun::new(id, post.project, space, agent, post.message.clone())

@@ -17,10 +17,13 @@ use toolgate_door_http::Resources;
 use toolgate_egress::Egress;
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
+use toolgate_engine::feed::BacklogLimits;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Directory, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
+use toolgate_http::in_flight::USER_PART;
+use toolgate_http::share::{ShareLimits, Shares};
 use toolgate_http::{Http, HttpSettings, Shared};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
@@ -301,7 +304,11 @@ fn engine(
         node,
         runs_active_max: settings.engine.runs_active_max,
         parallel_calls: settings.engine.parallel_calls,
-        reader_backlog: settings.engine.reader_backlog,
+        reader_backlog: BacklogLimits {
+            bytes: settings.engine.reader_backlog_bytes,
+            stall: settings.engine.reader_stall,
+        },
+        history_bytes_max: settings.engine.history_bytes_max,
         drain: settings.drain,
         node_lease: settings.engine.node_lease,
         projects,
@@ -370,9 +377,18 @@ fn shared(engine: Engine, access: Access, settings: &Settings, stop: Cancellatio
     Arc::new(Http {
         engine,
         access,
+        in_flight: Shares::new(ShareLimits {
+            all: settings.http.in_flight_bytes_max,
+            user: (settings.http.in_flight_bytes_max / USER_PART).max(settings.http.body_bytes_max),
+        }),
+        streams: Shares::new(ShareLimits {
+            all: usize::MAX,
+            user: settings.quotas.streams,
+        }),
         settings: HttpSettings {
             body_bytes_max: settings.http.body_bytes_max,
             body_timeout: settings.http.body_timeout,
+            content: settings.content.limits(),
             heartbeat: settings.http.heartbeat,
             origins: settings.http.origins.clone(),
             stop,

@@ -5,6 +5,7 @@
 
 mod client_tools;
 mod connections;
+mod content;
 mod embeddings;
 mod environment;
 mod notifications;
@@ -24,6 +25,7 @@ use toolgate_kernel::agent::Secret;
 
 pub use client_tools::ClientTools;
 pub use connections::Connections;
+pub use content::{Content, Quotas};
 pub use embeddings::Embeddings;
 pub use notifications::Notifications;
 pub use plans::Plans;
@@ -63,6 +65,10 @@ pub struct Settings {
     pub jwt: Jwt,
     /// The HTTP door.
     pub http: Http,
+    /// What requests may store.
+    pub content: Content,
+    /// What one user may have.
+    pub quotas: Quotas,
     /// The engine.
     pub engine: Engine,
     /// Tools that requests bring.
@@ -107,6 +113,8 @@ impl Default for Settings {
             drain: Duration::from_secs(10),
             jwt: Jwt::default(),
             http: Http::default(),
+            content: Content::default(),
+            quotas: Quotas::default(),
             engine: Engine::default(),
             client_tools: ClientTools::default(),
             outside: Outside::default(),
@@ -169,6 +177,8 @@ pub struct Http {
     /// Longest wait for the next bytes of a request body.
     #[serde(deserialize_with = "text::duration")]
     pub body_timeout: Duration,
+    /// Bytes of requests and answers in memory.
+    pub in_flight_bytes_max: usize,
     /// How often a silent stream says that it lives.
     #[serde(deserialize_with = "text::duration")]
     pub heartbeat: Duration,
@@ -185,6 +195,7 @@ impl Default for Http {
         Self {
             body_bytes_max: 8 * 1024 * 1024,
             body_timeout: Duration::from_secs(15),
+            in_flight_bytes_max: 64 << 20,
             heartbeat: Duration::from_secs(15),
             origins: Vec::new(),
             connections: Connections::default(),
@@ -253,8 +264,13 @@ pub struct Engine {
     pub runs_active_max: usize,
     /// Calls of one run on the gateway's side at once.
     pub parallel_calls: usize,
-    /// Batches that a reader may lag behind before it is cut.
-    pub reader_backlog: usize,
+    /// Bytes of events that may wait for a reader before it is cut.
+    pub reader_backlog_bytes: usize,
+    /// How long a reader may take none of what waits for it before it is cut.
+    #[serde(deserialize_with = "text::duration")]
+    pub reader_stall: Duration,
+    /// Stored bytes of a space that a model is given at most.
+    pub history_bytes_max: usize,
     /// How long a node may be silent before others take over its runs.
     #[serde(deserialize_with = "text::duration")]
     pub node_lease: Duration,
@@ -265,7 +281,9 @@ impl Default for Engine {
         Self {
             runs_active_max: 1024,
             parallel_calls: 8,
-            reader_backlog: 256,
+            reader_backlog_bytes: 2 << 20,
+            reader_stall: Duration::from_secs(30),
+            history_bytes_max: 2 << 20,
             node_lease: NODE_LEASE,
         }
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use axum::extract::{FromRef, FromRequest, Request};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use http::request::Parts;
 use http::{HeaderMap, StatusCode};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -14,6 +16,7 @@ use tokio::time::Instant;
 use toolgate_kernel::problem::Problem;
 
 use crate::Shared;
+use crate::in_flight::{InFlight, UNCOUNTED_BYTES};
 use crate::problem::Refusal;
 use crate::wire::{At, Wire};
 
@@ -40,7 +43,7 @@ where
 {
     type Rejection = Refusal;
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        let bytes = received(request, &limits(state)).await?;
+        let bytes = received(request, &Shared::from_ref(state)).await?;
         if bytes.is_empty() {
             return Err(Refusal::invalid(vec![Problem::new("", "a body is required")]));
         }
@@ -61,7 +64,8 @@ where
     type Rejection = Refusal;
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         let (parts, body) = request.into_parts();
-        let bytes = collect(&parts.headers, body, &limits(state)).await?;
+        let door = Shared::from_ref(state);
+        let bytes = collect(&door, &parts, body, door.settings.body_bytes_max).await?;
         read(utf8(&bytes)?).map(Self)
     }
 }
@@ -75,43 +79,17 @@ where
 {
     type Rejection = Refusal;
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        let bytes = received(request, &limits(state)).await?;
+        let bytes = received(request, &Shared::from_ref(state)).await?;
         let text = if bytes.is_empty() { "{}" } else { utf8(&bytes)? };
         read(text).map(Self)
     }
 }
 
-/// What a body is held to.
-#[derive(Debug, Clone, Copy)]
-pub struct BodyLimits {
-    /// Most bytes.
-    pub bytes_max: usize,
-    /// Longest wait for the next bytes.
-    pub timeout: Duration,
-}
-
-impl BodyLimits {
-    /// Those of the settings.
-    pub fn of(door: &Shared) -> Self {
-        Self {
-            bytes_max: door.settings.body_bytes_max,
-            timeout: door.settings.body_timeout,
-        }
-    }
-}
-
-fn limits<S>(state: &S) -> BodyLimits
-where
-    Shared: FromRef<S>,
-{
-    BodyLimits::of(&Shared::from_ref(state))
-}
-
 /// The bytes of a body that says that it is JSON, or of none.
-async fn received(request: Request, limits: &BodyLimits) -> Result<Bytes, Refusal> {
+async fn received(request: Request, door: &Shared) -> Result<Bytes, Refusal> {
     let (parts, body) = request.into_parts();
     let announced = is_json(&parts.headers)?;
-    let bytes = collect(&parts.headers, body, limits).await?;
+    let bytes = collect(door, &parts, body, door.settings.body_bytes_max).await?;
     match announced || bytes.is_empty() {
         true => Ok(bytes),
         false => Err(wrong_type("nothing")),
@@ -167,13 +145,14 @@ fn wrong_type(seen: &str) -> Refusal {
     )
 }
 
-/// Reads a body within `limits`, however it is encoded.
+/// Reads a body of at most `max` bytes, however it is encoded.
 pub async fn collect(
-    headers: &HeaderMap,
+    door: &Shared,
+    parts: &Parts,
     body: axum::body::Body,
-    limits: &BodyLimits,
+    max: usize,
 ) -> Result<Bytes, Refusal> {
-    let max = limits.bytes_max;
+    let headers = &parts.headers;
     let length = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -182,7 +161,10 @@ pub async fn collect(
     if announced && headers.contains_key(EXPECT) {
         return Err(too_large(max));
     }
-    match gather(body, if announced { 0 } else { max }, limits.timeout).await? {
+    let in_flight = parts.extensions.get::<InFlight>().cloned().unwrap_or_default();
+    let count = |more| in_flight.add_to_body(door, more);
+    let timeout = door.settings.body_timeout;
+    match gather(body, if announced { 0 } else { max }, timeout, count).await? {
         Some(bytes) => Ok(bytes),
         None => Err(too_large(max)),
     }
@@ -203,11 +185,20 @@ fn too_large(max: usize) -> Refusal {
     )
 }
 
-/// All of a body; none when it has more than `max` bytes.
-async fn gather(mut body: axum::body::Body, max: usize, timeout: Duration) -> Result<Option<Bytes>, Refusal> {
+/// All of a body; none when it has more than `max` bytes. `count` is told of its bytes, and may refuse more. What is
+/// refused is read to its end and dropped, so that its sender reads the answer.
+async fn gather(
+    mut body: axum::body::Body,
+    max: usize,
+    timeout: Duration,
+    count: impl Fn(usize) -> Result<(), Refusal>,
+) -> Result<Option<Bytes>, Refusal> {
+    // Memory that was reserved and not written to costs nothing, and growing a buffer costs twice its size.
+    let announced = usize::try_from(body.size_hint().exact().unwrap_or(0)).unwrap_or(max);
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
-    let mut seen = 0;
+    let mut refused = None;
+    let (mut seen, mut counted) = (0, 0);
     let began = Instant::now();
     loop {
         let expected = Duration::from_secs(seen as u64 / BODY_RATE_MIN);
@@ -219,21 +210,30 @@ async fn gather(mut body: axum::body::Body, max: usize, timeout: Duration) -> Re
         let frame = frame.map_err(|error| Refusal::malformed(format!("the body ended early: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         seen += data.len();
+        if seen > UNCOUNTED_BYTES && seen <= max && refused.is_none() {
+            refused = count(seen - counted).err();
+            counted = seen;
+        }
         if seen > max + DRAIN_BYTES_MAX {
             return Ok(None);
-        } else if seen > max {
+        } else if seen > max || refused.is_some() {
             (first, rest) = (Bytes::new(), BytesMut::new());
         } else if first.is_empty() {
             first = data;
         } else {
             if rest.is_empty() {
+                rest.reserve(announced.min(max));
                 rest.extend_from_slice(&first);
             }
             rest.extend_from_slice(&data);
         }
     }
-    let whole = if rest.is_empty() { first } else { rest.freeze() };
-    Ok((seen <= max).then_some(whole))
+    match refused {
+        _ if seen > max => Ok(None),
+        Some(refusal) => Err(refusal),
+        None if rest.is_empty() => Ok(Some(first)),
+        None => Ok(Some(rest.freeze())),
+    }
 }
 
 /// Whether `text` is one JSON value that every later reader can take: not too deep, no number out of range,

@@ -10,6 +10,7 @@ use toolgate_kernel::id::ProjectId;
 
 use crate::Shared;
 use crate::answer::accepts_events;
+use crate::in_flight::InFlight;
 use crate::problem::Refusal;
 use crate::query::Query;
 
@@ -36,7 +37,7 @@ where
     type Rejection = Refusal;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let shared = Shared::from_ref(state);
-        principal(&shared, || from_headers(&parts.headers))
+        principal(&shared, parts, || from_headers(&parts.headers))
             .await
             .map(Self)
     }
@@ -65,7 +66,7 @@ where
             given => Ok(given),
         };
         let shared = Shared::from_ref(state);
-        principal(&shared, credentials).await.map(Self)
+        principal(&shared, parts, credentials).await.map(Self)
     }
 }
 impl<S: Send + Sync> FromRequestParts<S> for Operator
@@ -88,6 +89,7 @@ where
 
 async fn principal(
     shared: &Shared,
+    parts: &Parts,
     credentials: impl FnOnce() -> Result<Option<Credentials>, Refusal>,
 ) -> Result<Principal, Refusal> {
     if let Some(open) = shared.access.open() {
@@ -98,7 +100,11 @@ async fn principal(
             "send authorization: Bearer sk_…, or x-public-key: pk_… with authorization: Bearer <JWT>",
         )
     })?;
-    Ok(shared.access.principal(shown).await?)
+    let who = shared.access.principal(shown).await?;
+    if let Some(in_flight) = parts.extensions.get::<InFlight>() {
+        in_flight.identify(&who);
+    }
+    Ok(who)
 }
 
 fn from_headers(headers: &HeaderMap) -> Result<Option<Credentials>, Refusal> {

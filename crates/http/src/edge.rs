@@ -18,6 +18,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::Shared;
+use crate::in_flight::InFlight;
 use crate::problem::Refusal;
 
 /// Names a request in logs; taken from the client when it brings a sane one.
@@ -30,7 +31,9 @@ pub(crate) const SPACE_ID: HeaderName = HeaderName::from_static("toolgate-space-
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
 /// Wraps every route.
-pub(crate) async fn pass(State(door): State<Shared>, request: Request, next: Next) -> Response {
+pub(crate) async fn pass(State(door): State<Shared>, mut request: Request, next: Next) -> Response {
+    let in_flight = InFlight::default();
+    request.extensions_mut().insert(in_flight.clone());
     let id = request_id(request.headers());
     let origin = allowed_origin(&door.settings.origins, request.headers());
     let preflight = request.method() == Method::OPTIONS
@@ -43,7 +46,7 @@ pub(crate) async fn pass(State(door): State<Shared>, request: Request, next: Nex
                 "without keys the gateway answers to 127.0.0.1, [::1] and localhost, and to their pages";
             Refusal::forbidden(detail).into_response()
         }
-        false => observed(&id, request, next).await,
+        false => in_flight.count_answer(&door, observed(&id, request, next).await),
     };
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id);

@@ -9,11 +9,14 @@ pub mod answer;
 pub mod body;
 pub mod caller;
 pub mod client_tools;
+pub mod content;
 pub mod describe;
 mod edge;
+pub mod in_flight;
 pub mod problem;
 pub mod query;
 pub mod schema;
+pub mod share;
 pub mod stream;
 pub mod ui_message;
 pub mod wire;
@@ -26,6 +29,9 @@ use tokio_util::sync::CancellationToken;
 use toolgate_access::Access;
 use toolgate_engine::Engine;
 
+use content::ContentLimits;
+use share::Shares;
+
 /// Settings of all HTTP doors.
 #[derive(Clone)]
 pub struct HttpSettings {
@@ -33,6 +39,8 @@ pub struct HttpSettings {
     pub body_bytes_max: usize,
     /// Longest wait for the next bytes of a request body.
     pub body_timeout: Duration,
+    /// Limits on what a request may store.
+    pub content: ContentLimits,
     /// How often a silent stream sends a comment to show that it lives.
     pub heartbeat: Duration,
     /// Origins that browsers may call from; `*` for any.
@@ -47,6 +55,10 @@ pub struct Http {
     pub engine: Engine,
     /// Decides who is asking and what they may reach.
     pub access: Access,
+    /// Bytes of requests and answers in memory.
+    pub in_flight: Arc<Shares>,
+    /// Open event streams.
+    pub streams: Arc<Shares>,
     /// Settings.
     pub settings: HttpSettings,
 }

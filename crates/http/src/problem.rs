@@ -146,7 +146,7 @@ impl Refusal {
     fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, detail)
     }
-    fn errors(mut self, errors: Vec<Problem>) -> Self {
+    pub(crate) fn errors(mut self, errors: Vec<Problem>) -> Self {
         self.0.body.errors = errors;
         self
     }

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
 use http_body::Frame;
 use tokio::time::Instant;
 use toolgate_access::{Pass, Principal};
@@ -20,9 +20,22 @@ use toolgate_kernel::id::{MessageId, RunId, SpaceId};
 use crate::Shared;
 use crate::edge::{RUN_ID, SPACE_ID};
 use crate::problem::Refusal;
+use crate::share::Share;
 
-/// A frame is sent when it has grown to this, even when more is ready.
+/// A frame is sent when it has grown to this, even when more is ready. A larger one, of a large event, is given to the
+/// connection in pieces of this size, and is counted among the bytes in flight until the last is taken.
 const FRAME_BYTES: usize = 32 * 1024;
+
+/// Refuses a request that would open one stream too many, before it changes anything.
+pub fn has_room(door: &Shared, who: &Principal) -> Result<(), Refusal> {
+    door.streams.open(Some(who)).take(1).map_err(|_| {
+        let max = door.streams.limits().user;
+        let detail = format!(
+            "{max} streams are open already, which is the most for one user; close one, or see quotas.streams"
+        );
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail)
+    })
+}
 
 /// What to stream, to whom.
 #[derive(Debug, Clone)]
@@ -69,11 +82,17 @@ impl Follow {
         page: impl Page,
     ) -> Result<Response, Refusal> {
         let pass = door.access.admit(&self.who, self.space).await?;
+        let mut seat = door.streams.open(Some(&self.who));
+        // There was room when the request came; if others took it meanwhile, what was stored is told all the same.
+        let _ = seat.take(1);
         let slot = Arc::new(Slot::default());
-        let writer = write(door.clone(), pass, events, page, Frames::new(slot.clone()));
+        let frames = Frames::new(slot.clone(), door.in_flight.open(Some(&self.who)));
+        let writer = write(door.clone(), pass, events, page, frames);
         let body = axum::body::Body::new(EventBody {
             writer: Some(Box::pin(writer)),
             slot,
+            rest: Bytes::new(),
+            _seat: seat,
         });
         let text = |id: String| HeaderValue::try_from(id).expect("an id is ASCII");
         let headers = [
@@ -174,7 +193,14 @@ async fn write(
             return frames.end_access(page).await;
         }
         match batch {
-            Ok(batch) => page.write(&batch, &mut frames.buffer),
+            Ok(batch) => {
+                page.write(&batch, &mut frames.buffer);
+                drop(batch);
+                if !frames.has_room() {
+                    frames.buffer = Vec::new();
+                    return frames.part(page, "too slow: too much waits for you").await;
+                }
+            }
             Err(End::Finished) => break,
             Err(End::Cut) => return frames.part(page, "too slow, or going down").await,
         }
@@ -294,14 +320,17 @@ struct Frames {
     /// Something was sent since the last heartbeat.
     lively: bool,
     slot: Arc<Slot>,
+    /// The part of the bytes in flight that a large frame takes.
+    share: Share,
 }
 
 impl Frames {
-    fn new(slot: Arc<Slot>) -> Self {
+    fn new(slot: Arc<Slot>, share: Share) -> Self {
         Self {
             buffer: Vec::new(),
             lively: false,
             slot,
+            share,
         }
     }
     /// Gives what is written to the connection and goes on when it has taken it.
@@ -309,8 +338,13 @@ impl Frames {
         if self.buffer.is_empty() {
             return;
         }
-        self.slot.put(Bytes::copy_from_slice(&self.buffer));
+        // A large buffer is given away, so that it is not in memory twice.
+        let frame = match self.buffer.len() > 2 * FRAME_BYTES {
+            true => Bytes::from(std::mem::take(&mut self.buffer)),
+            false => Bytes::copy_from_slice(&self.buffer),
+        };
         self.buffer.clear();
+        self.slot.put(frame);
         self.lively = true;
         // The connection takes the frame and polls again: no wake-up is needed.
         poll_fn(|_| {
@@ -321,6 +355,11 @@ impl Frames {
             }
         })
         .await;
+        self.share.give_back();
+    }
+    /// Whether what is written may wait in memory for the reader.
+    fn has_room(&mut self) -> bool {
+        self.buffer.len() <= 2 * FRAME_BYTES || self.share.take(self.buffer.len()).is_ok()
     }
     /// Says that the stream lives, unless something else said so.
     async fn beat(&mut self) {
@@ -370,24 +409,32 @@ type Writer = Pin<Box<dyn Future<Output = Result<(), Cut>> + Send>>;
 struct EventBody {
     writer: Option<Writer>,
     slot: Arc<Slot>,
+    /// What is left of the frame that was taken from the slot.
+    rest: Bytes,
+    _seat: Share,
 }
 
 impl http_body::Body for EventBody {
     type Data = Bytes;
     type Error = Cut;
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let Some(writer) = &mut self.writer else {
-            return Poll::Ready(None);
-        };
-        let ended = writer.as_mut().poll(cx);
-        if ended.is_ready() {
-            self.writer = None;
+        if self.rest.is_empty() {
+            let Some(writer) = &mut self.writer else {
+                return Poll::Ready(None);
+            };
+            let ended = writer.as_mut().poll(cx);
+            if ended.is_ready() {
+                self.writer = None;
+            }
+            match (self.slot.take(), ended) {
+                (Some(frame), _) => self.rest = frame,
+                (None, Poll::Ready(Err(cut))) => return Poll::Ready(Some(Err(cut))),
+                (None, Poll::Ready(Ok(()))) => return Poll::Ready(None),
+                (None, Poll::Pending) => return Poll::Pending,
+            }
         }
-        match (self.slot.take(), ended) {
-            (Some(frame), _) => Poll::Ready(Some(Ok(Frame::data(frame)))),
-            (None, Poll::Ready(Err(cut))) => Poll::Ready(Some(Err(cut))),
-            (None, Poll::Ready(Ok(()))) => Poll::Ready(None),
-            (None, Poll::Pending) => Poll::Pending,
-        }
+        let piece = self.rest.len().min(FRAME_BYTES);
+        let piece = self.rest.split_to(piece);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 }

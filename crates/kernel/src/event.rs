@@ -11,6 +11,7 @@ mod body;
 mod entry;
 #[cfg(test)]
 mod marked;
+mod memory;
 mod opaque;
 mod status;
 mod tool_body;

@@ -240,6 +240,38 @@ pub enum EarlierPart {
     },
 }
 
+/// The newest of these turns that have `bytes_max` bytes together.
+pub fn newest_within(mut earlier: Vec<Earlier>, bytes_max: usize) -> Vec<Earlier> {
+    let mut bytes = 0;
+    let fits = |turn: &&Earlier| {
+        bytes += turn.bytes();
+        bytes <= bytes_max
+    };
+    let kept = earlier.iter().rev().take_while(fits).count();
+    earlier.split_off(earlier.len() - kept)
+}
+
+impl Earlier {
+    /// Bytes of its texts.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::User(parts) => parts.iter().map(Part::bytes).sum(),
+            Self::Assistant(parts) => parts.iter().map(EarlierPart::bytes).sum(),
+        }
+    }
+}
+
+impl EarlierPart {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Call {
+                name, input, output, ..
+            } => name.len() + input.as_str().len() + output.as_str().len(),
+        }
+    }
+}
+
 /// What a client says was said before `run`, as a model reads it. Words after calls are a turn of their own.
 pub fn told(run: RunId, earlier: &[Earlier]) -> Vec<Arc<Turn>> {
     let mut turns = Vec::new();

@@ -42,3 +42,13 @@ pub enum Part {
         media_type: Option<String>,
     },
 }
+
+impl Part {
+    /// Bytes of its texts.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text { text } => text.len(),
+            Self::Image { url, media_type } => url.len() + media_type.as_ref().map_or(0, String::len),
+        }
+    }
+}

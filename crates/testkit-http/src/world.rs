@@ -11,10 +11,13 @@ use tokio_util::sync::CancellationToken;
 use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, Rate, Rates, keys};
 use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
+use toolgate_engine::feed::BacklogLimits;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Directory, KeyKind, ProjectRecord};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
+use toolgate_http::content::ContentLimits;
+use toolgate_http::share::{ShareLimits, Shares};
 use toolgate_http::{Http, HttpSettings, Shared, finish};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::id::{NodeId, ProjectId};
@@ -46,6 +49,16 @@ pub const JWT_SECRET: &str = "what signs the tokens of the test project";
 pub const FAR: u64 = 4_000_000_000;
 /// Largest request body.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of requests and answers in memory.
+pub const IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
+/// Streams of one user.
+pub const STREAMS_MAX: usize = 32;
+/// Limits on what a request may store.
+pub const CONTENT: ContentLimits = ContentLimits {
+    message: 60 * 1024,
+    metadata: 4 * 1024,
+    progress: 2 * 1024,
+};
 /// How often a silent stream shows that it lives.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -149,9 +162,18 @@ impl World {
                 engine.revocations().clone(),
                 access,
             ),
+            in_flight: Shares::new(ShareLimits {
+                all: IN_FLIGHT_BYTES_MAX,
+                user: IN_FLIGHT_BYTES_MAX,
+            }),
+            streams: Shares::new(ShareLimits {
+                all: usize::MAX,
+                user: STREAMS_MAX,
+            }),
             settings: HttpSettings {
                 body_bytes_max: BODY_BYTES_MAX,
                 body_timeout: Duration::from_secs(15),
+                content: CONTENT,
                 heartbeat: HEARTBEAT,
                 origins: settings.origins,
                 stop: stop.clone(),
@@ -319,7 +341,11 @@ fn engine_settings() -> Settings {
         node: NodeId::new(Uuid::from_u128(1)),
         runs_active_max: 1_000,
         parallel_calls: 8,
-        reader_backlog: 1_000,
+        reader_backlog: BacklogLimits {
+            bytes: 16 << 20,
+            stall: Duration::from_secs(30),
+        },
+        history_bytes_max: 1 << 20,
         drain: Duration::from_secs(1),
         node_lease: Duration::from_secs(15),
         projects: project_settings(),

@@ -157,6 +157,7 @@ pub(crate) async fn progress(
     body: Body<CallProgress>,
 ) -> Result<StatusCode, Refusal> {
     door.access.reach_run(&who, call.run, "call").await?;
+    door.settings.content.check_progress(&body.value.progress)?;
     door.engine.progress(call, body.value.progress).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -81,13 +81,17 @@ pub(crate) async fn put(
     At(named): At<String>,
     body: Body<PutEntity>,
 ) -> Result<Answer<EntityBody>, Refusal> {
+    let metadata = body.value.metadata.map(|metadata| metadata.0);
+    door.settings
+        .content
+        .check_metadata(metadata.as_ref(), "/metadata")?;
     let entity = EntityRecord {
         id: EntityId::new(Uuid::now_v7()),
         project,
         subject: subject(&named)?.to_owned(),
         kind: body.value.kind.map_or("person".into(), |kind| kind.0),
         name: body.value.name.map(|name| name.0),
-        metadata: body.value.metadata.map(|metadata| metadata.0),
+        metadata,
         created: door.engine.clock().now(),
     };
     Ok(ok(door.engine.put_entity(entity).await?.into()))

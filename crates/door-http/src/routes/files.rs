@@ -16,7 +16,7 @@ use toolgate_engine::workspace::{
     BadFileName, FileInfo, FileName, Mime, NewFile, Only, Place, WorkspaceError, is_output,
 };
 use toolgate_http::answer::{Answer, ok};
-use toolgate_http::body::{BodyLimits, collect};
+use toolgate_http::body::collect;
 use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BadFile, BadQuery, Changed, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
@@ -211,15 +211,13 @@ pub(crate) async fn write(
     door.access.reach_space(&who, space).await?;
     let workspace = &resources.workspace;
     let (parts, body) = request.into_parts();
-    let limits = BodyLimits {
-        bytes_max: workspace.limits().file_bytes_max,
-        ..BodyLimits::of(&door)
-    };
     let new = NewFile {
         name: name(&who, &path)?,
         mime: media(&parts.headers)?,
         only: only(&parts.headers)?,
-        data: collect(&parts.headers, body, &limits).await?.to_vec(),
+        data: collect(&door, &parts, body, workspace.limits().file_bytes_max)
+            .await?
+            .to_vec(),
     };
     let now = door.engine.clock().now();
     let written = workspace.write(place(&who, space), new, now).await?;

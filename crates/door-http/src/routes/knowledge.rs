@@ -10,7 +10,7 @@ use toolgate_access::Principal;
 use toolgate_engine::knowledge::{Collection, DocumentInfo, NewDocument};
 use toolgate_engine::workspace::Mime;
 use toolgate_http::answer::{Answer, ok};
-use toolgate_http::body::{BodyLimits, collect};
+use toolgate_http::body::collect;
 use toolgate_http::caller::Backend;
 use toolgate_http::describe::{BackendOnly, BadDocument, BadQuery, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
@@ -136,7 +136,7 @@ pub(crate) async fn put(
         agents::exists(&door, &Principal::backend(project), agent).await?;
     }
     let (parts, body) = request.into_parts();
-    let data = collect(&parts.headers, body, &BodyLimits::of(&door)).await?;
+    let data = collect(&door, &parts, body, door.settings.body_bytes_max).await?;
     let named = parts.headers.get(CONTENT_TYPE).map(|value| value.to_str());
     // `curl -T` says nothing.
     let guess = if data.starts_with(b"%PDF-") {

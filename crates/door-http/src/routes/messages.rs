@@ -15,7 +15,7 @@ use toolgate_http::client_tools::{Categories, ClientTools};
 use toolgate_http::describe::{BadBody, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
-use toolgate_http::stream::{Follow, Mark, Until};
+use toolgate_http::stream::{Follow, Mark, Until, has_room};
 use toolgate_http::ui_message::{Messages, earlier};
 use toolgate_http::wire::{AnyObject, TextOr, Words, wire};
 use toolgate_http::{Shared, schema};
@@ -140,9 +140,12 @@ pub(crate) async fn post(
         door.access.reach_space(&who, space).await?;
     }
     let Body { value: body, bytes } = body;
+    let at = place(body.text.is_some(), body.content.is_some(), body.parts.is_some());
     let message = Said::of(body.text, body.content, body.parts, body.message);
     let message = message.with(body.message_id, body.metadata);
     let idempotency = request.idempotency(&who, &bytes, message.message_id);
+    let message = message.by(&who);
+    door.settings.content.check_message(&message, at)?;
     let answer = match (body.respond, body.agent) {
         (Some(false), _) => Answers::None,
         (_, Some(agent)) => Answers::Agent(agent),
@@ -152,7 +155,7 @@ pub(crate) async fn post(
         project: who.project,
         starter: who.starter(),
         space: Some(space),
-        message: message.by(&who),
+        message,
         answer,
         client_tools: checked(&door, who.project, body.client_tools).await?,
         categories: chosen(body.categories),
@@ -187,9 +190,12 @@ pub(crate) async fn start(
     body: Body<StartRun>,
 ) -> Result<Response, Refusal> {
     let Body { value: body, bytes } = body;
+    let at = place(body.text.is_some(), body.content.is_some(), body.parts.is_some());
     let message = Said::of(body.text, body.content, body.parts, body.message);
     let message = message.with(body.message_id, body.metadata);
     let idempotency = request.idempotency(&who, &bytes, message.message_id);
+    let message = message.by(&who);
+    door.settings.content.check_message(&message, at)?;
     let space = body.space.or(body.space_id);
     if let (Some(space), Some(_)) = (space, &who.user) {
         door.access.reach_space(&who, space).await?;
@@ -198,7 +204,7 @@ pub(crate) async fn start(
         project: who.project,
         starter: who.starter(),
         space,
-        message: message.by(&who),
+        message,
         answer: body.agent.map_or(Answers::Default, Answers::Agent),
         client_tools: checked(&door, who.project, body.client_tools).await?,
         categories: chosen(body.categories),
@@ -209,6 +215,16 @@ pub(crate) async fn start(
     say(&door, who, post, StatusCode::CREATED, streams).await
 }
 
+/// Where the content of a message stands in its body.
+fn place(text: bool, content: bool, parts: bool) -> &'static str {
+    match (text, content, parts) {
+        (true, ..) => "/text",
+        (_, true, _) => "/content",
+        (_, _, true) => "/parts",
+        (false, false, false) => "/message",
+    }
+}
+
 /// Stores a message and answers with the receipt, or with what the run makes of it.
 async fn say(
     door: &Shared,
@@ -217,6 +233,9 @@ async fn say(
     done: StatusCode,
     streams: Streams,
 ) -> Result<Response, Refusal> {
+    if streams != Streams::No {
+        has_room(door, &who)?;
+    }
     let (posted, following) = match streams {
         Streams::No => (door.engine.post(post).await?, None),
         Streams::UntilEnd | Streams::UntilPause => door.engine.post_and_follow(post).await?,

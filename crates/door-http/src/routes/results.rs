@@ -13,7 +13,7 @@ use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BadBody, Missing, Refused, Settled};
 use toolgate_http::problem::{ProblemBody, Refusal};
 use toolgate_http::query::At;
-use toolgate_http::stream::{Follow, Mark, Until};
+use toolgate_http::stream::{Follow, Mark, Until, has_room};
 use toolgate_http::wire::{At as Place, List, Members, Text, TextOr, Wire, Words, wire};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::Seq;
@@ -260,6 +260,9 @@ async fn take(
     streams: Streams,
     results: ToolResults,
 ) -> Result<Response, Refusal> {
+    if streams != Streams::No {
+        has_room(door, &within.who)?;
+    }
     match (results, streams) {
         (ToolResults::One(one), Streams::No) => {
             let (call, submission) = checked(door, &within, *one).await?;

@@ -106,6 +106,10 @@ pub(crate) async fn create(
     if let Some(agent) = &body.agent {
         agents::exists(&door, &who, agent).await?;
     }
+    let metadata = body.metadata.map(|metadata| metadata.0);
+    door.settings
+        .content
+        .check_metadata(metadata.as_ref(), "/metadata")?;
     let mut members: Vec<EntityId> = who.entity().into_iter().collect();
     for named in body.members.into_iter().flat_map(|list| list.0) {
         let entity = door.access.entity(who.project, &named.0).await?;
@@ -118,7 +122,7 @@ pub(crate) async fn create(
         project: who.project,
         title: body.title.map(|title| title.0),
         agent: body.agent,
-        metadata: body.metadata.map(|metadata| metadata.0),
+        metadata,
         by_backend: who.user.is_none(),
         members,
         created: door.engine.clock().now(),

@@ -9,6 +9,7 @@ mod ending;
 mod files;
 mod jwks;
 mod knowledge;
+mod limits;
 mod messages;
 mod results;
 mod spaces;

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use toolgate_testkit_http::client::{Client, Sent, numbered, of};
 
+use toolgate_testkit_http::world::CONTENT;
+
 use crate::world::World;
 
 /// A run that waits for one client call.
@@ -281,6 +283,12 @@ async fn a_call_is_held_by_one_client_at_a_time() {
     ada.post(&path("progress"), json!({ "progress": { "percent": 50 } }))
         .await
         .expect(204);
+    let much = json!({ "progress": "x".repeat(CONTENT.progress) });
+    let told = ada.post(&path("progress"), much).await.expect(413);
+    assert_eq!(
+        (&told["code"], &told["errors"][0]["pointer"]),
+        (&json!("CONTENT_TOO_LARGE"), &json!("/progress"))
+    );
     ada.post(&path("release"), json!({ "holder": "tab-1" }))
         .await
         .expect(204);

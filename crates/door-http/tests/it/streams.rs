@@ -321,7 +321,7 @@ async fn a_user_whose_token_runs_out_reads_no_further() {
 
 #[tokio::test]
 async fn a_reader_that_does_not_keep_up_is_cut_and_misses_nothing_when_it_comes_back() {
-    let world = World::with_backlog(4).await;
+    let world = World::with_backlog(2_000).await;
     let ada = world.user("ada");
     let space = ada.post("/v1/spaces", json!({})).await.expect(201)["id"]
         .as_str()

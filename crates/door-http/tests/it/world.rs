@@ -34,9 +34,9 @@ impl World {
         Self::with(|_| ()).await
     }
 
-    /// One whose readers are cut when they lag so many batches behind.
-    pub async fn with_backlog(reader_backlog: usize) -> Self {
-        Self::with_engine(|settings| settings.reader_backlog = reader_backlog).await
+    /// One whose readers are cut when they lag so many bytes behind.
+    pub async fn with_backlog(bytes: usize) -> Self {
+        Self::with_engine(|settings| settings.reader_backlog.bytes = bytes).await
     }
 
     /// One with other settings of the engine.

@@ -16,12 +16,10 @@ use super::{Adrift, Driver, Lease, Pending, Seat, Watch};
 use crate::Inner;
 use crate::agents::Kit;
 use crate::deliver::{Fate, Letter};
-use crate::store::{LogPage, LogRange, Pages, RunRecord, StoreError};
+use crate::store::{LogPage, LogRange, PAGE_BYTES, Pages, RunRecord, StoreError};
 
 /// Most entries of a space that a model is given; older ones are left out.
 const HISTORY_ENTRIES_MAX: usize = 100_000;
-/// Stored bytes of a space after which a model is given no older entries: more than any model reads.
-const HISTORY_BYTES_MAX: usize = 64 << 20;
 /// How often a read is tried before the run is left for later.
 const READ_ATTEMPTS: u32 = 6;
 /// The first wait before a read is tried again; doubles each time.
@@ -184,14 +182,15 @@ impl Driver {
         }
         let mut entries = Vec::new();
         let mut bytes = 0;
+        let bytes_max = self.inner.settings.history_bytes_max;
         let before = LogRange {
             before: Some(self.first),
+            bytes: bytes_max.min(PAGE_BYTES),
             ..LogRange::newest()
         };
         let mut pages = Pages::of_space(self.space, before);
         // The first entry of a space has nothing before it.
-        while self.first > Seq::durable(1) && entries.len() < HISTORY_ENTRIES_MAX && bytes < HISTORY_BYTES_MAX
-        {
+        while self.first > Seq::durable(1) && entries.len() < HISTORY_ENTRIES_MAX && bytes < bytes_max {
             let Some(page) = next(&mut pages, &self.inner).await.map_err(|_| Adrift)? else {
                 break;
             };

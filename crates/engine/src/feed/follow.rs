@@ -3,13 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
 use toolgate_kernel::event::{Entry, Event, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 
+use super::backlog::{Backlog, BacklogLimits};
 use super::topic::{Item, Registered};
 use super::{Batch, Feed, Live};
 use crate::store::{Log, LogPage, LogRange, StoreError};
+
+/// Stored bytes that are read at once for a reader, which may take its time with them.
+const READ_BYTES: usize = 128 << 10;
 
 /// Which events a reader follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +42,13 @@ pub struct Subscription {
     /// Only this run's events, and only until it ends.
     run: Option<RunId>,
     id: u64,
-    receiver: mpsc::Receiver<Item>,
+    backlog: Arc<Backlog>,
     /// Place of the last event that was given.
     cursor: Seq,
     /// Everything stored up to here was given, is in `ready`, or belongs to another run.
     read_to: Seq,
-    /// The store has entries up to here. Those after `read_to` come through the channel, or were stored before the
-    /// follower registered and are read once the channel is empty.
+    /// The store has entries up to here. Those after `read_to` come through the backlog, or were stored before the
+    /// follower registered and are read once the backlog is empty.
     owed: Seq,
     ready: VecDeque<Batch>,
     state: State,
@@ -74,22 +77,22 @@ impl Subscription {
         space: SpaceId,
         run: Option<RunId>,
         cursor: Seq,
-        backlog: usize,
+        limits: BacklogLimits,
     ) -> Self {
         let Registered {
             id,
-            receiver,
+            backlog,
             ring,
             known,
             ..
-        } = feed.register(space, backlog);
+        } = feed.register(space, limits);
         Self {
             feed,
             store,
             space,
             run,
             id,
-            receiver,
+            backlog,
             cursor,
             read_to: cursor,
             owed: Seq(0),
@@ -100,8 +103,13 @@ impl Subscription {
 
     /// Registers now and gives only what happens from now on: for a caller that causes it next, and says then by
     /// [`Subscription::only`] what it wants to see.
-    pub(crate) fn from_now(feed: Arc<Feed>, store: Arc<dyn Log>, space: SpaceId, backlog: usize) -> Self {
-        let mut following = Self::open(feed, store, space, None, Seq(0), backlog);
+    pub(crate) fn from_now(
+        feed: Arc<Feed>,
+        store: Arc<dyn Log>,
+        space: SpaceId,
+        limits: BacklogLimits,
+    ) -> Self {
+        let mut following = Self::open(feed, store, space, None, Seq(0), limits);
         following.state = State::Live;
         following
     }
@@ -129,15 +137,15 @@ impl Subscription {
                     State::Finished => return Err(End::Finished),
                     State::Replay { .. } => self.replay().await.map(|()| None)?,
                     State::CatchUp { .. } => self.catch_up().await.map(|()| None)?,
-                    State::Live => match self.receiver.try_recv() {
-                        Ok(item) => self.order(item),
-                        Err(_) if self.owed.index() > self.read_to.index() => {
+                    State::Live => match self.backlog.try_take() {
+                        Some(item) => self.order(item),
+                        None if self.owed.index() > self.read_to.index() => {
                             let (until, then) = (self.owed, None);
                             self.state = State::CatchUp { until, then };
                             None
                         }
-                        Err(_) => {
-                            let item = self.receiver.recv().await.ok_or(End::Cut)?;
+                        None => {
+                            let item = self.backlog.take().await.ok_or(End::Cut)?;
                             self.order(item)
                         }
                     },
@@ -166,7 +174,7 @@ impl Subscription {
         Some(batch)
     }
 
-    /// What comes next from the channel: given when nothing is missing before it, kept until the store was read
+    /// What comes next from the backlog: given when nothing is missing before it, kept until the store was read
     /// otherwise. Another node may have stored what this one has not heard of yet.
     fn order(&mut self, item: Item) -> Option<Batch> {
         let known = self.read_to.index();
@@ -208,7 +216,7 @@ impl Subscription {
             && end <= self.read_to
         {
             // Its end is at or before the cursor, and nothing follows it. One that came since the page was read is
-            // in the channel.
+            // in the backlog.
             self.state = State::Finished;
             return Ok(());
         }
@@ -218,7 +226,7 @@ impl Subscription {
         // Looked at after the page was read: what came while reading is here, in full.
         let held = match more {
             true => None,
-            false => self.receiver.try_recv().ok(),
+            false => self.backlog.try_take(),
         };
         let bound = held.as_ref().map(Item::first);
         let precedes = |place: Seq| bound.is_none_or(|bound| place < bound);
@@ -277,6 +285,7 @@ impl Subscription {
     async fn read(&self, until: Option<Seq>) -> Result<LogPage, End> {
         let range = LogRange {
             before: until.map(|until| Seq(until.0 + 1)),
+            bytes: READ_BYTES,
             ..LogRange::after(self.read_to)
         };
         let page = match self.run {

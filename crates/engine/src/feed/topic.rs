@@ -7,19 +7,22 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
-use tokio::sync::mpsc::{self, error::TrySendError};
 use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::RunId;
 use toolgate_kernel::time::Time;
 
+use super::backlog::{Backlog, BacklogLimits, Waiting};
 use super::{Batch, Live};
 
-/// Transient events that one step may leave in memory; what is beyond reaches those who listen, not those who
-/// come back.
-const RING_BATCHES_MAX: usize = 100_000;
+/// Bytes of transient events that the steps under way may leave in memory, in one space and in all together; what is
+/// beyond reaches those who listen, not those who come back.
+const RING_BYTES_MAX: usize = 16 << 20;
+const RINGS_BYTES_MAX: usize = 64 << 20;
 
-/// What a follower's channel carries.
+/// What a follower's backlog holds.
 #[derive(Debug, Clone)]
 pub(super) enum Item {
     /// Events.
@@ -35,17 +38,35 @@ impl Item {
             Self::Elsewhere { range, .. } => range.0,
         }
     }
+    /// Bytes of memory that it takes, roughly.
+    fn memory(&self) -> usize {
+        let events: &[Event] = match self {
+            Self::Batch(Batch::Stored(entry)) => &entry.events,
+            Self::Batch(Batch::Live(live)) => &live.events,
+            Self::Elsewhere { .. } => &[],
+        };
+        size_of::<Self>() + events.iter().map(Event::memory).sum::<usize>()
+    }
+}
+
+/// What all topics of a node hold together, in bytes.
+#[derive(Default)]
+pub(super) struct Totals {
+    waiting: Arc<Waiting>,
+    rings: AtomicUsize,
 }
 
 /// One space's live events.
-#[derive(Default)]
 pub(super) struct Topic {
+    totals: Arc<Totals>,
     /// The last durable event known here; 0 for none yet.
     index: u64,
     /// `n` of the last transient event since then.
     transient: u64,
     /// Transient events of the steps under way, in the order of their places.
     ring: VecDeque<Kept>,
+    /// Bytes of them.
+    ring_bytes: usize,
     followers: Vec<Follower>,
     next_follower: u64,
     /// Runs that are driven here.
@@ -55,6 +76,7 @@ pub(super) struct Topic {
 /// Transient events for those who come in the middle of a step.
 struct Kept {
     live: Arc<Live>,
+    bytes: usize,
     /// The place that the node gave which published them.
     minted: Seq,
     /// That node is this one.
@@ -63,28 +85,43 @@ struct Kept {
 
 struct Follower {
     id: u64,
-    sender: mpsc::Sender<Item>,
+    backlog: Arc<Backlog>,
 }
 
 /// What a follower gets when it registers.
 pub(super) struct Registered {
     pub id: u64,
-    pub receiver: mpsc::Receiver<Item>,
+    pub backlog: Arc<Backlog>,
     pub ring: VecDeque<Arc<Live>>,
-    /// The last durable place that was known then: what the store has up to there is not in the channel.
+    /// The last durable place that was known then: what the store has up to there is not in the backlog.
     pub known: Seq,
     /// Nobody else drove or followed the space here.
     pub first: bool,
 }
 
 impl Topic {
-    /// A follower that is full is cut: it comes back with its cursor.
+    pub fn new(totals: Arc<Totals>) -> Self {
+        Self {
+            totals,
+            index: 0,
+            transient: 0,
+            ring: VecDeque::new(),
+            ring_bytes: 0,
+            followers: Vec::new(),
+            next_follower: 0,
+            drivers: 0,
+        }
+    }
+    /// A follower that lags too far behind is cut: it comes back with its cursor.
     pub fn send(&mut self, item: &Item) {
+        if !self.followers.is_empty() {
+            self.send_sized(item, item.memory());
+        }
+    }
+    fn send_sized(&mut self, item: &Item, bytes: usize) {
+        let now = Instant::now();
         self.followers
-            .retain(|follower| match follower.sender.try_send(item.clone()) {
-                Ok(()) => true,
-                Err(TrySendError::Full(_) | TrySendError::Closed(_)) => false,
-            });
+            .retain(|follower| follower.backlog.push(item.clone(), bytes, now));
     }
     pub fn is_idle(&self) -> bool {
         self.drivers == 0 && self.followers.is_empty()
@@ -99,18 +136,22 @@ impl Topic {
         self.drivers -= 1;
     }
     pub fn cut(&mut self) {
-        self.followers.clear();
+        let followers = self.followers.drain(..);
+        followers.for_each(|follower| follower.backlog.close());
     }
 
-    pub fn register(&mut self, backlog: usize) -> Registered {
-        let (sender, receiver) = mpsc::channel(backlog);
+    pub fn register(&mut self, limits: BacklogLimits) -> Registered {
+        let backlog = Arc::new(Backlog::new(limits, self.totals.waiting.clone()));
         let first = self.is_idle();
         let id = self.next_follower;
         self.next_follower += 1;
-        self.followers.push(Follower { id, sender });
+        self.followers.push(Follower {
+            id,
+            backlog: backlog.clone(),
+        });
         Registered {
             id,
-            receiver,
+            backlog,
             ring: self.ring.iter().map(|kept| kept.live.clone()).collect(),
             known: Seq::durable(self.index),
             first,
@@ -139,6 +180,11 @@ impl Topic {
     }
     pub fn forget(&mut self, run: RunId) {
         self.ring.retain(|kept| kept.live.run != run);
+        let left = self.ring.iter().map(|kept| kept.bytes).sum();
+        self.totals
+            .rings
+            .fetch_sub(self.ring_bytes - left, Ordering::Relaxed);
+        self.ring_bytes = left;
     }
 
     /// Numbers transient events that are published here, and gives them to followers.
@@ -182,11 +228,25 @@ impl Topic {
     fn show(&mut self, live: Arc<Live>, minted: Seq, here: bool) {
         // What nobody drives, nobody forgets: the progress of a call that only waits is for those who listen now.
         let keep = !here || self.drivers > 0;
-        if keep && self.ring.len() < RING_BATCHES_MAX {
-            let live = live.clone();
-            self.ring.push_back(Kept { live, minted, here });
+        let item = Item::Batch(Batch::Live(live.clone()));
+        let bytes = item.memory();
+        if keep && self.has_room(bytes) {
+            self.totals.rings.fetch_add(bytes, Ordering::Relaxed);
+            self.ring_bytes += bytes;
+            self.ring.push_back(Kept {
+                live,
+                bytes,
+                minted,
+                here,
+            });
         }
-        self.send(&Item::Batch(Batch::Live(live)));
+        self.send_sized(&item, bytes);
+    }
+
+    /// Whether so many more bytes may stay in the ring.
+    fn has_room(&self, bytes: usize) -> bool {
+        self.ring_bytes + bytes <= RING_BYTES_MAX
+            && self.totals.rings.load(Ordering::Relaxed) + bytes <= RINGS_BYTES_MAX
     }
 
     /// Places for `count` transient events: the wanted ones, or the next when these are behind what was given.
@@ -209,6 +269,12 @@ impl Topic {
     pub fn streamed_here(&self) -> Vec<Arc<Live>> {
         let here = self.ring.iter().filter(|kept| kept.here);
         here.map(|kept| kept.live.clone()).collect()
+    }
+}
+
+impl Drop for Topic {
+    fn drop(&mut self) {
+        self.totals.rings.fetch_sub(self.ring_bytes, Ordering::Relaxed);
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_bus::InProcessBus;
 use toolgate_engine::bus::Bus;
-use toolgate_engine::feed::{End, Scope};
+use toolgate_engine::feed::{BacklogLimits, End, Scope};
 use toolgate_engine::intake::{Answer, Post, Posted};
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Append, LeaseWrite, LogRange, ProjectRecord, RunWrite, Store};
@@ -172,7 +172,11 @@ impl World {
             node,
             runs_active_max,
             parallel_calls: 8,
-            reader_backlog: 1_000,
+            reader_backlog: BacklogLimits {
+                bytes: 16 << 20,
+                stall: Duration::from_secs(30),
+            },
+            history_bytes_max: 1 << 20,
             drain: Duration::from_secs(1),
             node_lease: Duration::from_secs(15),
             projects: project_settings(),

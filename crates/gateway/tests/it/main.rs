@@ -4,6 +4,7 @@
 mod access;
 mod agent_files;
 mod attack_connections;
+mod attack_memory;
 mod bombs;
 mod chat;
 mod deadline;

@@ -52,3 +52,14 @@ fn calls_are_followed_by_their_results_and_words_after_them_are_a_turn_of_their_
         ["user", "text call call", "2 results", "text call", "1 results"]
     );
 }
+
+#[test]
+fn of_what_a_client_tells_the_newest_that_fits_is_kept() {
+    use toolgate_kernel::history::newest_within;
+    let turn = |text: &str| Earlier::User(vec![Part::Text { text: text.into() }]);
+    let told = vec![turn("first"), turn("second"), turn("third")];
+    assert_eq!(newest_within(told.clone(), 100), told);
+    assert_eq!(newest_within(told.clone(), 11), told[1..]);
+    assert_eq!(newest_within(told.clone(), 10), told[2..]);
+    assert_eq!(newest_within(told, 0), []);
+}

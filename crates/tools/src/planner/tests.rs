@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::clock::Clock;
-use toolgate_engine::feed::Scope;
+use toolgate_engine::feed::{BacklogLimits, Scope};
 use toolgate_engine::intake::{Answer, Post};
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::{Directory, ProjectRecord, RunFilter, RunRecord, Runs};
@@ -213,7 +213,11 @@ fn node_on(
         node: NodeId::new(Uuid::from_u128(node)),
         runs_active_max: 100,
         parallel_calls: 8,
-        reader_backlog: 1_000,
+        reader_backlog: BacklogLimits {
+            bytes: 16 << 20,
+            stall: Duration::from_secs(30),
+        },
+        history_bytes_max: 1 << 20,
         drain: Duration::from_secs(1),
         node_lease: Duration::from_secs(15),
         projects: project_settings(),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_egress::Egress;
-use toolgate_engine::feed::{End, Scope};
+use toolgate_engine::feed::{BacklogLimits, End, Scope};
 use toolgate_engine::intake::{Answer, Post};
 use toolgate_engine::model::Ask;
 use toolgate_engine::outbox::Outbox;
@@ -348,7 +348,11 @@ fn settings() -> Settings {
         node: NodeId::new(Uuid::from_u128(1)),
         runs_active_max: 1_000,
         parallel_calls: 8,
-        reader_backlog: 1_000,
+        reader_backlog: BacklogLimits {
+            bytes: 16 << 20,
+            stall: Duration::from_secs(30),
+        },
+        history_bytes_max: 1 << 20,
         drain: Duration::from_secs(1),
         node_lease: Duration::from_secs(15),
         projects: project_settings(),

@@ -2,6 +2,11 @@ use toolgate_kernel::event::TextDelta;
 
 use super::*;
 
+const LIMITS: BacklogLimits = BacklogLimits {
+    bytes: 1 << 20,
+    stall: std::time::Duration::from_secs(30),
+};
+
 fn words(word: &str) -> Vec<Event> {
     let delta = |part: char| TextDelta {
         id: "1.0".into(),
@@ -11,7 +16,7 @@ fn words(word: &str) -> Vec<Event> {
 }
 
 fn topic_at(index: u64) -> Topic {
-    let mut topic = Topic::default();
+    let mut topic = Topic::new(Arc::default());
     topic.add_driver();
     topic.at_least(Seq::durable(index));
     topic
@@ -22,9 +27,9 @@ fn places(live: &Arc<Live>) -> Vec<u64> {
 }
 
 /// What a follower of the topic is given: places and words.
-fn given(receiver: &mut mpsc::Receiver<Item>) -> Vec<(u64, String)> {
+fn given(backlog: &Backlog) -> Vec<(u64, String)> {
     let mut given = Vec::new();
-    while let Ok(Item::Batch(batch)) = receiver.try_recv() {
+    while let Some(Item::Batch(batch)) = backlog.try_take() {
         given.extend(batch.placed().map(|(seq, event)| match event {
             Event::TextDelta(delta) => (seq.0, delta.delta.clone()),
             other => panic!("{other:?}"),
@@ -37,7 +42,7 @@ fn given(receiver: &mut mpsc::Receiver<Item>) -> Vec<(u64, String)> {
 fn two_nodes_that_stream_at_once_give_different_numbers_which_only_grow() {
     let runs = [RunId::from_bytes([1; 16]), RunId::from_bytes([2; 16])];
     let mut nodes = [topic_at(5), topic_at(5)];
-    let mut followers = nodes.each_mut().map(|node| node.register(100).receiver);
+    let followers = nodes.each_mut().map(|node| node.register(LIMITS).backlog);
     let mut publish = |lane: u8, word: &str| {
         let at = usize::from(lane);
         nodes[at].publish(lane, runs[at], Time(0), words(word)).unwrap()
@@ -57,7 +62,7 @@ fn two_nodes_that_stream_at_once_give_different_numbers_which_only_grow() {
     for live in &sent {
         nodes[usize::from(live.run == runs[0])].receive(live, false);
     }
-    let told = followers.each_mut().map(given);
+    let told = followers.each_ref().map(|backlog| given(backlog));
     assert_eq!(
         told[0].iter().map(|(_, word)| word.as_str()).collect::<String>(),
         "abcxyzw"
@@ -77,9 +82,9 @@ fn what_was_published_before_a_commit_and_heard_after_it_stands_after_it() {
     let (mut here, mut there) = (topic_at(5), topic_at(5));
     let live = here.publish(3, run, Time(0), words("a")).unwrap();
     there.advance(Seq::durable(6), None);
-    let mut follower = there.register(10).receiver;
+    let follower = there.register(LIMITS).backlog;
     there.receive(&live, false);
-    let place = given(&mut follower)[0].0;
+    let place = given(&follower)[0].0;
     assert!(Seq(place) > Seq::durable(6) && Seq(place).index() == 6);
     assert_eq!(place % Seq::LANES, 3, "it keeps its lane");
 }
@@ -102,4 +107,50 @@ fn a_step_has_room_for_tens_of_thousands_of_events_and_never_reaches_the_next_du
         topic.publish(lane, run, Time(0), words("a")).is_some(),
         "room again"
     );
+}
+
+#[test]
+fn a_burst_of_two_thousand_small_batches_waits_for_a_reader_and_large_ones_cut_it() {
+    let mut topic = topic_at(5);
+    let run = RunId::from_bytes([1; 16]);
+    let follower = topic.register(LIMITS).backlog;
+    for _ in 0..2_000 {
+        topic.publish(0, run, Time(0), words("a")).unwrap();
+    }
+    assert_eq!(given(&follower).len(), 2_000);
+    let large = || {
+        vec![Event::from(TextDelta {
+            id: "1.0".into(),
+            delta: "x".repeat(LIMITS.bytes / 2),
+        })]
+    };
+    for _ in 0..3 {
+        topic.publish(0, run, Time(0), large()).unwrap();
+    }
+    assert!(given(&follower).is_empty(), "it is cut");
+}
+
+#[test]
+fn the_ring_of_a_step_is_bounded_in_bytes_and_its_room_comes_back() {
+    let totals = Arc::new(Totals::default());
+    let mut topic = Topic::new(totals.clone());
+    topic.add_driver();
+    topic.at_least(Seq::durable(1));
+    let run = RunId::from_bytes([1; 16]);
+    let large = || {
+        vec![Event::from(TextDelta {
+            id: "1.0".into(),
+            delta: "x".repeat(1 << 20),
+        })]
+    };
+    for _ in 0..2 * RING_BYTES_MAX >> 20 {
+        topic.publish(0, run, Time(0), large()).unwrap();
+    }
+    assert!(topic.ring_bytes <= RING_BYTES_MAX);
+    assert_eq!(totals.rings.load(Ordering::Relaxed), topic.ring_bytes);
+    topic.forget(run);
+    assert_eq!(totals.rings.load(Ordering::Relaxed), 0);
+    topic.publish(0, run, Time(0), large()).unwrap();
+    drop(topic);
+    assert_eq!(totals.rings.load(Ordering::Relaxed), 0);
 }

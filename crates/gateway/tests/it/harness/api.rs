@@ -102,6 +102,14 @@ impl Api {
             .fold(request, |request, (name, value)| request.header(*name, value))
     }
 
+    /// What tells who asks, as lines of a header.
+    pub fn header_lines(&self) -> String {
+        let lines = self.headers.iter();
+        lines
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect()
+    }
+
     pub async fn try_get(&self, path: &str) -> reqwest::Result<Answer> {
         answer(
             self.request(Method::GET, path)

@@ -154,6 +154,15 @@ impl Gateway {
             .unwrap_or(0)
     }
 
+    /// Most memory that it has ever used, in KiB.
+    pub fn peak_memory_kib(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.pid().as_raw_nonzero());
+        let status = std::fs::read_to_string(status).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        number.expect("Linux tells it")
+    }
+
     /// Everything it has written to its standard output and error.
     pub fn log(&self) -> String {
         std::fs::read_to_string(log(self.directory.path())).unwrap_or_default()

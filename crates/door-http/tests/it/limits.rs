@@ -1,0 +1,74 @@
+//! Limits in bytes and numbers, each far below that of a whole body.
+
+use serde_json::{Value, json};
+use toolgate_testkit_http::world::{CONTENT, STREAMS_MAX};
+
+use crate::world::World;
+
+/// What a request that is too large was told: its code, and where.
+fn place(told: &Value) -> (&str, &str) {
+    let pointer = told["errors"][0]["pointer"].as_str().unwrap();
+    (told["code"].as_str().unwrap(), pointer)
+}
+
+#[tokio::test]
+async fn messages_metadata_and_progress_have_limits_of_their_own() {
+    let world = World::new().await;
+    let ada = world.user("ada");
+    let long = "x".repeat(CONTENT.message + 1);
+    let metadata = json!({ "note": "x".repeat(CONTENT.metadata) });
+    let image = json!([{ "type": "image", "url": format!("data:image/png;base64,{long}") }]);
+    for (path, body, pointer) in [
+        ("/v1/runs", json!({ "text": long }), "/text"),
+        ("/v1/runs", json!({ "content": long }), "/content"),
+        ("/v1/runs", json!({ "parts": image }), "/parts"),
+        ("/v1/runs", json!({ "message": long }), "/message"),
+        (
+            "/v1/runs",
+            json!({ "text": "a", "metadata": metadata }),
+            "/metadata",
+        ),
+        ("/v1/spaces", json!({ "metadata": metadata }), "/metadata"),
+    ] {
+        let told = ada.post(path, body).await.expect(413);
+        assert_eq!(place(&told), ("CONTENT_TOO_LARGE", pointer), "{told}");
+        assert!(told["detail"].as_str().unwrap().contains("content."), "{told}");
+    }
+    let told = world
+        .backend()
+        .put("/v1/entities/ada", json!({ "metadata": metadata }))
+        .await
+        .expect(413);
+    assert_eq!(place(&told), ("CONTENT_TOO_LARGE", "/metadata"));
+    let fits = json!({ "text": "x".repeat(CONTENT.message) });
+    ada.post("/v1/runs", fits).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_user_has_so_many_streams_and_gets_room_when_one_ends() {
+    let world = World::new().await;
+    let (ada, bob) = (world.user("ada"), world.user("bob"));
+    let space = ada.post("/v1/spaces", json!({})).await.expect(201);
+    let path = format!("/v1/spaces/{}/events", space["id"].as_str().unwrap());
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS_MAX {
+        streams.push(ada.follow(&path).await);
+    }
+    let reader = world.user("ada").with("accept", "text/event-stream");
+    let told = reader.get(&path).await.expect(429);
+    assert_eq!(told["code"], "TOO_MANY_STREAMS");
+    assert!(
+        told["detail"].as_str().unwrap().contains("quotas.streams"),
+        "{told}"
+    );
+    // A request that would stream is refused before it changes anything; one that does not is taken.
+    reader.post("/v1/runs", json!({ "text": "a" })).await.expect(429);
+    let runs = world.backend().get("/v1/runs").await.expect(200);
+    assert_eq!(runs["runs"], json!([]));
+    ada.post("/v1/runs", json!({ "text": "a" })).await.expect(201);
+    let own = bob.post("/v1/spaces", json!({})).await.expect(201);
+    let own = format!("/v1/spaces/{}/events", own["id"].as_str().unwrap());
+    drop(bob.follow(&own).await);
+    streams.pop();
+    drop(ada.follow(&path).await);
+}
