@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
+use toolgate_fair::{Full, Permit, Queue, Share};
 use toolgate_kernel::call::ErrorCode;
 use url::Url;
 
@@ -18,6 +19,8 @@ use crate::transport::{Pools, Route};
 pub struct Client {
     pools: Arc<Pools>,
     policy: Policy,
+    /// Where its requests wait for their turn, and in whose share.
+    turns: Option<(Arc<Queue>, Share)>,
 }
 
 /// An HTTP request.
@@ -123,8 +126,8 @@ impl EgressError {
 }
 
 impl Client {
-    pub(crate) fn new(pools: Arc<Pools>, policy: Policy) -> Self {
-        Self { pools, policy }
+    pub(crate) fn new(pools: Arc<Pools>, policy: Policy, turns: Option<(Arc<Queue>, Share)>) -> Self {
+        Self { pools, policy, turns }
     }
 
     /// Policy of the client.
@@ -134,11 +137,13 @@ impl Client {
 
     /// Sends a request, follows redirects as the policy says, and reads the response.
     pub async fn send(&self, request: Request) -> Result<Response, EgressError> {
+        let _turn = self.turn(&request).await?;
         self.in_time(self.follow(request)).await
     }
 
     /// Sends a request once; a redirect is not followed.
     pub async fn hop(&self, request: Request) -> Result<Hop, EgressError> {
+        let _turn = self.turn(&request).await?;
         self.in_time(self.send_once(request)).await
     }
 
@@ -152,6 +157,20 @@ impl Client {
     /// do not apply.
     pub fn streaming(&self, url: &Url) -> Result<reqwest::Client, EgressError> {
         self.pools.get(self.route(url)?).cloned()
+    }
+
+    /// Waits for a turn, held until the response is read. The policy's time begins after it.
+    async fn turn(&self, request: &Request) -> Result<Option<Permit>, EgressError> {
+        let Some((queue, share)) = &self.turns else {
+            return Ok(None);
+        };
+        let bytes = request.body.as_ref().map_or(0, Bytes::len);
+        match queue.turn(*share, bytes).await {
+            Ok(turn) => Ok(Some(turn)),
+            Err(Full) => Err(EgressError::Unreached(
+                "too many requests wait already, try again in a moment".into(),
+            )),
+        }
     }
 
     async fn follow(&self, mut request: Request) -> Result<Response, EgressError> {

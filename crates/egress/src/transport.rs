@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect;
+use toolgate_fair::{Limits, Queue, Share, Shares};
 
 use crate::client::{Client, EgressError};
 use crate::guard::{NotPublic, is_public};
@@ -22,10 +23,22 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 const USER_AGENT: &str = concat!("toolgate/", env!("CARGO_PKG_VERSION"));
 
+/// Requests that wait for their turn, and their bytes.
+const WAITING: Shares = Shares::of(8_192);
+const WAITING_BYTES: Shares = Shares::of(256 << 20);
+
 /// The gateway's outbound connections. Cheap to clone; clones share them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Egress {
     pools: Arc<Pools>,
+    requests: Arc<Queue>,
+    share: Option<Share>,
+}
+
+impl Default for Egress {
+    fn default() -> Self {
+        Self::with_requests(Shares::UNLIMITED)
+    }
 }
 
 impl Egress {
@@ -34,9 +47,31 @@ impl Egress {
         Self::default()
     }
 
+    /// The same with so many requests at once, of those that are sent in somebody's share.
+    pub fn with_requests(running: Shares) -> Self {
+        Self {
+            pools: Arc::default(),
+            requests: Queue::new(Limits {
+                running,
+                waiting: WAITING,
+                waiting_bytes: WAITING_BYTES,
+            }),
+            share: None,
+        }
+    }
+
+    /// The same connections, for requests in somebody's share: they wait for their turn.
+    pub fn within(&self, share: Share) -> Self {
+        Self {
+            share: Some(share),
+            ..self.clone()
+        }
+    }
+
     /// Sends what this policy permits.
     pub fn client(&self, policy: Policy) -> Client {
-        Client::new(self.pools.clone(), policy)
+        let turns = self.share.map(|share| (self.requests.clone(), share));
+        Client::new(self.pools.clone(), policy, turns)
     }
 }
 
@@ -180,6 +215,7 @@ mod tests {
                     lookup: Lookup::Always(self.address),
                     ..Pools::default()
                 }),
+                ..Egress::default()
             }
         }
         fn url(&self, host: &str) -> Url {

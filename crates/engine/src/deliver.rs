@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::{mpsc, oneshot};
+use toolgate_fair::Permit;
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId};
 use toolgate_kernel::run::{Arrival, Rejected, Run};
@@ -147,7 +148,7 @@ impl Inner {
                 None => {
                     let (sender, receiver) = mpsc::channel(LETTERS_MAX);
                     senders.insert(run, sender.clone());
-                    self.tasks.spawn(Driver::wake(self.clone(), run, receiver));
+                    self.tasks.spawn(Driver::wake(self.clone(), run, receiver, None));
                     sender
                 }
             }
@@ -178,12 +179,20 @@ impl Inner {
 
     /// Brings a run to memory if it is not there: it looks by itself what is due.
     pub(crate) fn summon(self: &Arc<Self>, run: RunId) {
+        self.summon_seated(run, None);
+    }
+
+    /// The same for a run whose turn to begin has come; false when it was in memory.
+    pub(crate) fn summon_seated(self: &Arc<Self>, run: RunId, permit: Option<Permit>) -> bool {
         let mut senders = self.active.lock();
-        if let std::collections::hash_map::Entry::Vacant(vacant) = senders.entry(run) {
-            let (sender, receiver) = mpsc::channel(LETTERS_MAX);
-            vacant.insert(sender);
-            self.tasks.spawn(Driver::wake(self.clone(), run, receiver));
-        }
+        let std::collections::hash_map::Entry::Vacant(vacant) = senders.entry(run) else {
+            return false;
+        };
+        let (sender, receiver) = mpsc::channel(LETTERS_MAX);
+        vacant.insert(sender);
+        self.tasks
+            .spawn(Driver::wake(self.clone(), run, receiver, permit));
+        true
     }
 }
 

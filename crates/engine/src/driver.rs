@@ -19,6 +19,7 @@ use futures_util::future::{AbortHandle, BoxFuture, abortable};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
+use toolgate_fair::{Permit, Share};
 use toolgate_kernel::call::Outcome;
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
@@ -32,6 +33,7 @@ use crate::agents::Kit;
 use crate::deliver::{Content, Letter, Responder};
 use crate::feed::Driving;
 use crate::model::{Ending, ModelError, ModelErrorKind};
+use crate::shares::share_of;
 use crate::store::{IdempotencyRecord, StoreError};
 
 /// Letters taken together, and so stored in one write.
@@ -210,12 +212,17 @@ impl Driver {
     }
 
     /// Brings a run to memory, and drives it as far as it goes.
-    pub fn wake(inner: Arc<Inner>, id: RunId, letters: mpsc::Receiver<Letter>) -> BoxFuture<'static, ()> {
-        Self::wake_up(inner, id, letters).boxed()
+    pub fn wake(
+        inner: Arc<Inner>,
+        id: RunId,
+        letters: mpsc::Receiver<Letter>,
+        permit: Option<Permit>,
+    ) -> BoxFuture<'static, ()> {
+        let seat = Seat::new(inner.clone(), id, permit);
+        Self::wake_up(inner, id, letters, seat).boxed()
     }
 
-    async fn wake_up(inner: Arc<Inner>, id: RunId, letters: mpsc::Receiver<Letter>) {
-        let seat = Seat::new(inner.clone(), id);
+    async fn wake_up(inner: Arc<Inner>, id: RunId, letters: mpsc::Receiver<Letter>, seat: Seat) {
         match Self::load(inner, id, letters, seat).await {
             Ok((driver, pending)) => driver.drive(pending).await,
             Err(load::Unloaded {
@@ -368,6 +375,8 @@ impl Driver {
             // Somebody gave the lease back with work left: whoever looks next takes it.
             return Err(Adrift);
         }
+        // It is awaited, so it does not wait for others itself.
+        self.seat.take(self.share());
         let mut ask = None;
         let mut calls = Vec::new();
         for due in due {
@@ -409,6 +418,11 @@ impl Driver {
             self.running.insert(call.tool.call, handle);
         }
         Ok(())
+    }
+
+    /// Whose share of seats and model calls it takes.
+    fn share(&self) -> Share {
+        share_of(self.project, self.run.speaker())
     }
 
     /// Stops a reply and calls that nobody waits for: the run was cancelled, went on, or is another node's.
@@ -496,15 +510,31 @@ pub(crate) struct Seat {
     inner: Arc<Inner>,
     id: RunId,
     released: bool,
+    /// Its seat among the runs at work; none while it only handles letters.
+    permit: Option<Permit>,
 }
 
 impl Seat {
-    pub fn new(inner: Arc<Inner>, id: RunId) -> Self {
+    pub fn new(inner: Arc<Inner>, id: RunId, permit: Option<Permit>) -> Self {
         Self {
             inner,
             id,
             released: false,
+            permit,
         }
+    }
+    /// Takes a seat among the runs at work, unless it has one, whether there is one free or not.
+    fn take(&mut self, share: Share) {
+        if self.permit.is_none() {
+            self.permit = Some(self.inner.seats.take(share));
+        }
+    }
+    /// The same if one is free; false when there is none.
+    fn try_take(&mut self, share: Share) -> bool {
+        if self.permit.is_none() {
+            self.permit = self.inner.seats.try_take(share);
+        }
+        self.permit.is_some()
     }
     /// Gives the place up in order.
     pub fn release(&mut self) {
@@ -518,6 +548,6 @@ impl Drop for Seat {
         if !self.released {
             self.inner.adrift(self.id);
         }
-        self.inner.room();
+        self.inner.left();
     }
 }

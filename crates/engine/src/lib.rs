@@ -34,6 +34,7 @@ mod reads;
 mod reply;
 mod run_tree;
 mod scheduled_message;
+mod seats;
 mod start;
 mod timekeeper;
 
@@ -45,6 +46,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolgate_fair::{Queue, Shares};
 use toolgate_kernel::call::{CallState, Outcome};
 use toolgate_kernel::event::{Claim, Seq, Status};
 use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId};
@@ -61,6 +63,7 @@ use model::Model;
 use progress::OpenCalls;
 use project::Projects;
 use revocation::Revocations;
+use seats::Seats;
 use sources::Sources;
 use store::{Store, StoreError};
 
@@ -75,7 +78,9 @@ pub struct Settings {
     /// This process. The same one after a restart takes up its own runs at once.
     pub node: NodeId,
     /// Runs that may be at work at once; further ones wait as `queued`.
-    pub runs_active_max: usize,
+    pub runs_active: Shares,
+    /// Requests to models at once; further ones wait.
+    pub model_calls: Shares,
     /// Calls of one run on the gateway's side at once.
     pub parallel_calls: usize,
     /// How far a reader may lag behind before it is cut.
@@ -123,10 +128,12 @@ struct Inner {
     agents: Agents,
     feed: Arc<Feed>,
     active: Active,
+    seats: Seats,
+    model_calls: Arc<Queue>,
     open_calls: OpenCalls,
     revocations: Revocations,
     tasks: TaskTracker,
-    /// A run may have a new earliest deadline, or room may have become free.
+    /// A run may have a new earliest deadline, or the last run may have left a gateway that goes down.
     look: Notify,
     /// The earliest deadline known here, in milliseconds.
     next_wake: AtomicI64,
@@ -134,8 +141,6 @@ struct Inner {
     adrift: Mutex<Vec<(RunId, Instant)>>,
     /// Runs that only a newer version can drive.
     beyond: timekeeper::Beyond,
-    /// A run waits for room.
-    queued: AtomicBool,
     /// Nothing new is begun.
     stopping: AtomicBool,
     /// What is still under way is dropped.
@@ -155,6 +160,13 @@ impl Engine {
         let node = settings.node;
         let feed = Arc::new(Feed::new(bus.clone(), node));
         store.listen(feed.clone());
+        let seats = Seats::new(settings.runs_active);
+        let model_calls = Queue::new(toolgate_fair::Limits {
+            running: settings.model_calls,
+            // One of each run in memory at most.
+            waiting: Shares::UNLIMITED,
+            waiting_bytes: Shares::UNLIMITED,
+        });
         let inner = Inner {
             store,
             model,
@@ -165,6 +177,8 @@ impl Engine {
             agents: Agents::default(),
             feed,
             active: Active::default(),
+            seats,
+            model_calls,
             open_calls: OpenCalls::default(),
             revocations: Revocations::default(),
             tasks: TaskTracker::new(),
@@ -172,7 +186,6 @@ impl Engine {
             next_wake: AtomicI64::new(i64::MAX),
             adrift: Mutex::new(Vec::new()),
             beyond: timekeeper::Beyond::default(),
-            queued: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             halt: CancellationToken::new(),
         };
@@ -194,6 +207,11 @@ impl Engine {
     /// How many runs are in this process's memory: those with work under way, not those that only wait.
     pub fn active_runs(&self) -> usize {
         self.inner.active.count()
+    }
+
+    /// How many requests to models wait for their turn.
+    pub fn waiting_model_calls(&self) -> usize {
+        self.inner.model_calls.waiting()
     }
 
     /// Takes a result from whoever executes a client call.

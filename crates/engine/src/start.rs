@@ -14,6 +14,7 @@ use toolgate_kernel::tool::ClientTool;
 use crate::Inner;
 use crate::agents::{Compiled, Kit};
 use crate::driver::{Begun, Driver, Seat, patient};
+use crate::shares::share_of;
 use crate::store::{Append, IdempotencyRecord, RunRecord, RunWrite, SpaceRecord, StoreError, Wake};
 
 /// How often a write that nobody answered is tried.
@@ -117,10 +118,15 @@ impl Inner {
             tools: kit.pins.clone(),
             tool_versions: kit.versions.clone(),
         };
+        let share = share_of(project, message.from);
         let mut run = Run::new(id, agent.agent.clone(), kit.toolbox.clone());
         let mut events = run.start(start, message, now);
         // A child never waits for room that its own parent takes.
-        let room = parent.is_some() || self.active.count() < self.settings.runs_active_max;
+        let permit = match parent {
+            Some(_) => Some(self.seats.take(share)),
+            None => self.seats.try_take(share),
+        };
+        let room = permit.is_some();
         if room {
             events.extend(run.take(Arrival::Begin, now).expect("a new run can begin"));
         }
@@ -145,7 +151,10 @@ impl Inner {
         // Whoever follows the space sees the run from its first event.
         let mut driving = self.feed.drive(space, 0);
         // Given up when this future is: what the store does all the same is found later.
-        let mut place = room.then(|| (self.active.admit(id), Seat::new(self.clone(), id)));
+        let mut place = permit.map(|permit| {
+            let seat = Seat::new(self.clone(), id, Some(permit));
+            (self.active.admit(id), seat)
+        });
         let history = new_space.is_some().then(|| Vec::new().into());
         let write = RunWrite::Create {
             record: Box::new(record),
@@ -173,7 +182,7 @@ impl Inner {
         kit.stored.store(true, Ordering::Relaxed);
         self.count(&entry);
         let Some((letters, seat)) = place else {
-            self.wait_for_room();
+            self.wait_for_seat(id, share);
             return Ok(entry);
         };
         if history.is_none() {

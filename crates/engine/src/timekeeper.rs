@@ -75,14 +75,9 @@ impl Inner {
         self.adrift.lock().expect("no panic holds the list")
     }
 
-    /// A run waits for room.
-    pub(crate) fn wait_for_room(&self) {
-        self.queued.store(true, Ordering::SeqCst);
-    }
-
-    /// There is room for one more, for whoever waits for it.
-    pub(crate) fn room(&self) {
-        if self.queued.swap(false, Ordering::SeqCst) || self.is_stopping() {
+    /// A run has left memory.
+    pub(crate) fn left(&self) {
+        if self.is_stopping() {
             self.look.notify_one();
         }
     }
@@ -120,8 +115,8 @@ impl Inner {
         }
     }
 
-    /// Looks at runs that nobody drives: those past a deadline, those of a node that died, those that wait
-    /// for room.
+    /// Looks at runs that nobody drives: those past a deadline, those of a node that died, queued ones that have no
+    /// place in the queue of this node.
     async fn scan(self: &Arc<Self>) {
         let now = Instant::now();
         let (due, later): (Vec<_>, Vec<_>) = self.lock_adrift().drain(..).partition(|(_, when)| *when <= now);
@@ -129,10 +124,10 @@ impl Inner {
         due.into_iter().for_each(|(run, _)| self.poke(run));
         self.next_wake.store(i64::MAX, Ordering::SeqCst);
         let found = async {
-            // Those of newer versions would otherwise hide what comes behind them.
-            let limit = SCAN_RUNS + self.beyond.count();
+            // Those of newer versions, and those whose turn will come, would otherwise hide what comes behind them.
+            let limit = SCAN_RUNS + self.beyond.count() + self.seats.waiting();
             let mut left = self.store.claimable(self.clock.now(), limit).await?;
-            left.retain(|run| !self.beyond.contains(*run));
+            left.retain(|run| !self.beyond.contains(*run) && !self.seats.is_awaited_by(*run));
             Ok::<_, StoreError>((left, self.store.next_wake().await?))
         };
         match found.await {

@@ -1,7 +1,7 @@
-//! Fair shares of what is scarce: seats for runs, model calls, outbound requests, worker processes. Tenants take turns,
-//! and within a tenant its users do: however many requests one of them has waiting, the next one of another waits for
-//! one turn of each at most. Limits per tenant and per user keep a part free for the others, so that they need not wait
-//! for slow work to end either.
+//! Fair shares of what is scarce: seats for runs, model calls, outbound requests, worker processes. The tenant with the
+//! least running is next, and of its users likewise; equals take turns. So however many requests one of them has
+//! waiting, another who has none running is next. Limits per tenant and per user keep a part free for the others, so that
+//! they need not wait for slow work to end either.
 //!
 //! Start with [`Queue::turn`].
 
@@ -47,6 +47,15 @@ pub struct Shares {
 }
 
 impl Shares {
+    /// A limit of which one tenant may take seven eighths and one user a quarter, rounded up.
+    pub const fn of(all: usize) -> Self {
+        Self {
+            all,
+            tenant: all - all / 8,
+            user: all.div_ceil(4),
+        }
+    }
+
     /// No limit.
     pub const UNLIMITED: Self = Self::same(usize::MAX);
 

@@ -136,22 +136,29 @@ impl State {
         next
     }
 
-    /// Whose turn it is: of the tenants that may run, the one that has waited longest for its turn, and of its users
-    /// likewise.
+    /// Whose turn it is: of the tenants that may run, the one with the least running, and of its users likewise. Equals
+    /// take turns.
     fn next(&self, limits: &Limits) -> Option<Share> {
-        let may_run = |tenant: u128, of: &Tenant, user: Option<u128>| {
-            let share = Share { tenant, user };
-            let running = [self.running, of.running, of.users[&user].running];
-            is_below(running, limits.running, share).then_some(share)
-        };
-        let first_of = |tenant: &u128| {
-            let of = &self.tenants[tenant];
-            of.turns.iter().find_map(|user| may_run(*tenant, of, *user))
-        };
-        match self.running < limits.running.all {
-            true => self.turns.iter().find_map(first_of),
-            false => None,
+        if self.running >= limits.running.all {
+            return None;
         }
+        least(&self.turns, |tenant| {
+            let of = &self.tenants[tenant];
+            let user = least(&of.turns, |user| {
+                let share = Share {
+                    tenant: *tenant,
+                    user: *user,
+                };
+                let running = of.users[user].running;
+                let may_run = is_below([self.running, of.running, running], limits.running, share);
+                may_run.then_some((running, *user))
+            })?;
+            let share = Share {
+                tenant: *tenant,
+                user,
+            };
+            Some((of.running, share))
+        })
     }
 
     /// Takes out the oldest request of a user, who then waits for its next turn behind the others.
@@ -220,6 +227,21 @@ impl Load {
         self.count -= 1;
         self.bytes -= bytes;
     }
+}
+
+/// What `rated` gives with the lowest number; of equals the first. Nobody is rated after a zero, and whoever has more
+/// than that runs something: so this looks at no more of those who wait than may run, and one.
+fn least<K, T>(turns: &VecDeque<K>, rated: impl Fn(&K) -> Option<(usize, T)>) -> Option<T> {
+    let mut best: Option<(usize, T)> = None;
+    for (number, value) in turns.iter().filter_map(rated) {
+        if best.as_ref().is_none_or(|(least, _)| number < *least) {
+            best = Some((number, value));
+        }
+        if number == 0 {
+            break;
+        }
+    }
+    best.map(|(_, value)| value)
 }
 
 /// Moves who has had its turn behind the others, or out when nothing of it waits.

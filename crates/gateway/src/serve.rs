@@ -86,7 +86,7 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
     let program = std::env::current_exe().context("the gateway's own program, which reads documents")?;
     let workers = Workers::new(program, READER);
     let reader = Arc::new(Reader::in_workers(workers));
-    let egress = Egress::new();
+    let egress = Egress::with_requests(settings.engine.outbound_requests());
     let library = Library::new(store.clone(), reader.clone());
     let knowledge = Arc::new(match embeddings {
         Some(model) => library.with_embeddings(model, &egress),
@@ -302,7 +302,8 @@ fn engine(
     };
     let settings = toolgate_engine::Settings {
         node,
-        runs_active_max: settings.engine.runs_active_max,
+        runs_active: settings.engine.runs_active(),
+        model_calls: settings.engine.model_calls(),
         parallel_calls: settings.engine.parallel_calls,
         reader_backlog: BacklogLimits {
             bytes: settings.engine.reader_backlog_bytes,

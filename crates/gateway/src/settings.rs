@@ -21,6 +21,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Deserialize;
 use toolgate_engine::store::NODE_LEASE;
+use toolgate_fair::Shares;
 use toolgate_kernel::agent::Secret;
 
 pub use client_tools::ClientTools;
@@ -262,6 +263,22 @@ impl Rate {
 pub struct Engine {
     /// Runs that may be at work at once.
     pub runs_active_max: usize,
+    /// Of these, of one project; 0 for seven eighths.
+    pub runs_active_per_project: usize,
+    /// Of these, for one user; 0 for a quarter.
+    pub runs_active_per_user: usize,
+    /// Requests to models at once.
+    pub model_calls_max: usize,
+    /// Of these, of one project; 0 for seven eighths.
+    pub model_calls_per_project: usize,
+    /// Of these, for one user; 0 for a quarter.
+    pub model_calls_per_user: usize,
+    /// Outbound requests of tools at once.
+    pub outbound_requests_max: usize,
+    /// Of these, of one project; 0 for seven eighths.
+    pub outbound_requests_per_project: usize,
+    /// Of these, for one user; 0 for a quarter.
+    pub outbound_requests_per_user: usize,
     /// Calls of one run on the gateway's side at once.
     pub parallel_calls: usize,
     /// Bytes of events that may wait for a reader before it is cut.
@@ -280,12 +297,59 @@ impl Default for Engine {
     fn default() -> Self {
         Self {
             runs_active_max: 1024,
+            runs_active_per_project: 0,
+            runs_active_per_user: 0,
+            model_calls_max: 1024,
+            model_calls_per_project: 0,
+            model_calls_per_user: 0,
+            outbound_requests_max: 256,
+            outbound_requests_per_project: 0,
+            outbound_requests_per_user: 0,
             parallel_calls: 8,
             reader_backlog_bytes: 2 << 20,
             reader_stall: Duration::from_secs(30),
             history_bytes_max: 2 << 20,
             node_lease: NODE_LEASE,
         }
+    }
+}
+
+impl Engine {
+    /// Runs at work.
+    pub fn runs_active(&self) -> Shares {
+        shares(
+            self.runs_active_max,
+            self.runs_active_per_project,
+            self.runs_active_per_user,
+        )
+    }
+    /// Requests to models.
+    pub fn model_calls(&self) -> Shares {
+        shares(
+            self.model_calls_max,
+            self.model_calls_per_project,
+            self.model_calls_per_user,
+        )
+    }
+    /// Outbound requests of tools.
+    pub fn outbound_requests(&self) -> Shares {
+        shares(
+            self.outbound_requests_max,
+            self.outbound_requests_per_project,
+            self.outbound_requests_per_user,
+        )
+    }
+}
+
+/// What all, one project and one user may take; zero for the default of the last two.
+fn shares(all: usize, tenant: usize, user: usize) -> Shares {
+    let all = all.max(1);
+    let default = Shares::of(all);
+    let or = |own: usize, default: usize| if own == 0 { default } else { own.min(all) };
+    Shares {
+        all,
+        tenant: or(tenant, default.tenant),
+        user: or(user, default.user),
     }
 }
 

@@ -339,7 +339,8 @@ pub fn agent() -> Value {
 fn engine_settings() -> Settings {
     Settings {
         node: NodeId::new(Uuid::from_u128(1)),
-        runs_active_max: 1_000,
+        runs_active: toolgate_fair::Shares::same(1_000),
+        model_calls: toolgate_fair::Shares::same(1_000),
         parallel_calls: 8,
         reader_backlog: BacklogLimits {
             bytes: 16 << 20,

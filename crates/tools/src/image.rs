@@ -101,10 +101,13 @@ impl ToolSource for ImageSource {
         context: &CallContext,
     ) -> Result<Json, CallFailure> {
         let call = configured(tool, |tool| Some(config(tool)))?;
-        let (world, client) = self.outbound.of(context.project).await?;
+        let (world, client) = self.outbound.of(context).await?;
         let painter = Painter {
             images: &world.images,
-            own: self.outbound.egress.client(Policy::public(world.images.allow())),
+            own: self
+                .outbound
+                .within(context)
+                .client(Policy::public(world.images.allow())),
             client,
             secrets: &world.secrets,
             workspace: &self.workspace,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use toolgate_egress::{AllowList, Client, Egress, EgressError, Policy, Secrets};
 use toolgate_engine::store::StoreError;
-use toolgate_engine::tools::CallFailure;
+use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::id::ProjectId;
 
 use crate::image::Images;
@@ -45,16 +45,26 @@ impl Worlds for World {
 /// The way out for tools of all projects.
 #[derive(Clone)]
 pub(crate) struct Outbound {
-    pub egress: Egress,
-    pub worlds: Arc<dyn Worlds>,
+    /// For requests in a share only: see `within`.
+    egress: Egress,
+    worlds: Arc<dyn Worlds>,
 }
 
 impl Outbound {
-    /// What a project's tools may reach, and the client that holds them to it.
-    pub async fn of(&self, project: ProjectId) -> Result<(Arc<World>, Client), CallFailure> {
-        let world = self.worlds.world(project).await?;
-        let client = self.egress.client(Policy::public(world.allow.clone()));
+    pub fn new(egress: Egress, worlds: Arc<dyn Worlds>) -> Self {
+        Self { egress, worlds }
+    }
+
+    /// What a call may reach, and the client that holds it to that.
+    pub async fn of(&self, context: &CallContext) -> Result<(Arc<World>, Client), CallFailure> {
+        let world = self.worlds.world(context.project).await?;
+        let client = self.within(context).client(Policy::public(world.allow.clone()));
         Ok((world, client))
+    }
+
+    /// Connections for a call: its requests wait for their turn, in the share of the user whom it is for.
+    pub fn within(&self, context: &CallContext) -> Egress {
+        self.egress.within(context.share())
     }
 }
 

@@ -52,7 +52,7 @@ impl ToolSource for Requests {
     ) -> Result<Json, CallFailure> {
         let call = configured(tool, config::read)?;
         let input = input.to_value();
-        let (world, client) = self.0.of(context.project).await?;
+        let (world, client) = self.0.of(context).await?;
         let result = run(&call, &input, context, &client, &world.secrets);
         Ok(result.await?.into())
     }

@@ -122,8 +122,8 @@ impl ServerTool for WebSearch {
                 "this gateway has no search engine; its operator can set one in [search]",
             )
         };
-        let (world, _) = self.0.of(context.project).await?;
-        let engine = engine(&world.search, &self.0.egress).ok_or_else(nobody)?;
+        let (world, _) = self.0.of(context).await?;
+        let engine = engine(&world.search, &self.0.within(context)).ok_or_else(nobody)?;
         let most = max_results.unwrap_or(RESULTS);
         context.tell("searching");
         let found = engine.search(&query, most).await?;

@@ -143,7 +143,7 @@ impl Toolkit {
             egress,
             worlds,
         } = parts;
-        let outbound = Outbound { egress, worlds };
+        let outbound = Outbound::new(egress, worlds);
         let updater = RecordUpdater::new(records.clone());
         let mut toolkit = Self {
             tools: BTreeMap::new(),

@@ -117,7 +117,7 @@ impl ServerTool for WebFetch {
             CallFailure::new(ErrorCode::ValidationFailed, words)
         })?;
         context.tell("asking for the page");
-        let (world, client) = self.outbound.of(context.project).await?;
+        let (world, client) = self.outbound.of(context).await?;
         let request = request(url, BodyLimit::Cut(PDF_BYTES_MAX));
         let answer = self
             .follow(&client, world.manners, request, context.now)

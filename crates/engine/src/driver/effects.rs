@@ -33,6 +33,7 @@ impl Driver {
     ) -> BoxFuture<'static, Done> {
         let inner = self.inner.clone();
         let agent = self.run.agent().clone();
+        let share = self.share();
         let turns = history.iter().chain(self.run.turns()).cloned().collect();
         let ask = Ask {
             model: agent.model.clone(),
@@ -65,6 +66,8 @@ impl Driver {
             {
                 tokio::time::sleep(wait).await;
             }
+            let turn = inner.model_calls.turn(share, 0).await;
+            let _turn = turn.expect("as many may wait as there are runs in memory");
             let replying = AssertUnwindSafe(inner.model.reply(&ask, &mut gathering)).catch_unwind();
             let ending = replying.await.unwrap_or_else(|_| {
                 let message = "the model's adapter broke down".to_owned();

@@ -16,6 +16,7 @@ use super::{Adrift, Driver, Lease, Pending, Seat, Watch};
 use crate::Inner;
 use crate::agents::Kit;
 use crate::deliver::{Fate, Letter};
+use crate::shares::share_of;
 use crate::store::{LogPage, LogRange, PAGE_BYTES, Pages, RunRecord, StoreError};
 
 /// Most entries of a space that a model is given; older ones are left out.
@@ -71,7 +72,7 @@ impl Driver {
         inner: Arc<Inner>,
         id: RunId,
         letters: mpsc::Receiver<Letter>,
-        seat: Seat,
+        mut seat: Seat,
     ) -> Result<(Self, Vec<Pending>), Unloaded> {
         let record = match patient(|| inner.store.run(id)).await {
             Ok(Some(record)) => record,
@@ -91,7 +92,7 @@ impl Driver {
             }
         };
         let driving = inner.feed.drive(record.space, record.lane);
-        let (loaded, pending) = match claim_and_read(&inner, record).await {
+        let (loaded, pending) = match claim_and_read(&inner, record, &mut seat).await {
             Ok(loaded) => loaded,
             Err(why) => return Err(Unloaded { letters, why, seat }),
         };
@@ -205,7 +206,11 @@ impl Driver {
     }
 }
 
-async fn claim_and_read(inner: &Arc<Inner>, record: RunRecord) -> Result<(Loaded, Vec<Pending>), Why> {
+async fn claim_and_read(
+    inner: &Arc<Inner>,
+    record: RunRecord,
+    seat: &mut Seat,
+) -> Result<(Loaded, Vec<Pending>), Why> {
     let id = record.id;
     let loaded = patient(|| read(inner, record.clone())).await?;
     let now = inner.clock.now();
@@ -220,9 +225,10 @@ async fn claim_and_read(inner: &Arc<Inner>, record: RunRecord) -> Result<(Loaded
         }
         return Ok((loaded, arrivals.into_iter().map(Pending::own).collect()));
     }
-    if queued && record.parent.is_none() && inner.active.count() > inner.settings.runs_active_max {
+    let share = share_of(record.project, loaded.run.speaker());
+    if queued && record.parent.is_none() && !seat.try_take(share) {
         // Its letters are taken all the same: it may be cancelled before it begins.
-        inner.wait_for_room();
+        inner.wait_for_seat(id, share);
         return Ok((loaded, Vec::new()));
     }
     let Some(claimed) = patient(|| inner.store.claim(id, inner.settings.node, now)).await? else {

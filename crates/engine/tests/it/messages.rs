@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Semaphore;
 use toolgate_engine::intake::{IntakeError, PostError, Submission};
+use toolgate_fair::Shares;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Event, Status};
 use toolgate_kernel::json::Json;
@@ -101,7 +102,7 @@ async fn a_repeated_request_is_answered_as_before_and_another_one_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_run_beyond_the_limit_waits_its_turn() {
     let world = World::with(Setup {
-        runs_active_max: 1,
+        runs_active: Shares::same(1),
         ..Setup::default()
     })
     .await;

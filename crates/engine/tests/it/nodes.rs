@@ -8,6 +8,7 @@ use toolgate_engine::feed::{Scope, Subscription};
 use toolgate_engine::intake::{Answer, Decision, IntakeError, Receipt, Submission};
 use toolgate_engine::model::Ask;
 use toolgate_engine::store::Store;
+use toolgate_fair::Shares;
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -317,7 +318,7 @@ async fn a_call_claimed_on_one_node_is_held_on_the_other() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_for_room_can_be_cancelled() {
     let world = World::with(Setup {
-        runs_active_max: 1,
+        runs_active: Shares::same(1),
         ..Setup::default()
     })
     .await;

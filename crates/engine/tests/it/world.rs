@@ -14,6 +14,7 @@ use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Append, LeaseWrite, LogRange, ProjectRecord, RunWrite, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
+use toolgate_fair::Shares;
 
 use toolgate_kernel::agent::Starter;
 use toolgate_kernel::event::{Event, RunFinish, Seq, Status};
@@ -52,7 +53,8 @@ pub struct Setup {
     /// The configuration of the agents `default` and `helper`, unless they are there.
     pub agent: Value,
     pub always_evict: bool,
-    pub runs_active_max: usize,
+    pub runs_active: Shares,
+    pub model_calls: Shares,
 }
 
 impl Default for Setup {
@@ -66,7 +68,8 @@ impl Default for Setup {
             tools: Arc::new(FakeTools::default()),
             agent: agent(),
             always_evict: false,
-            runs_active_max: 1_000,
+            runs_active: Shares::same(1_000),
+            model_calls: Shares::same(1_000),
         }
     }
 }
@@ -155,7 +158,8 @@ impl World {
             tools,
             agent,
             always_evict,
-            runs_active_max,
+            runs_active,
+            model_calls,
         } = setup;
         let records = Arc::new(MemoryStore::new());
         let workspace = Workspace::new(records.clone(), WorkspaceLimits::default());
@@ -170,7 +174,8 @@ impl World {
         };
         let settings = Settings {
             node,
-            runs_active_max,
+            runs_active,
+            model_calls,
             parallel_calls: 8,
             reader_backlog: BacklogLimits {
                 bytes: 16 << 20,

@@ -46,7 +46,7 @@ type Turn = Pin<Box<dyn Future<Output = Result<Permit, Full>>>>;
 struct Waiting {
     share: Share,
     turn: Turn,
-    /// Turns that others were given while this one, the first of its user, was free to run.
+    /// Turns that others with as much running were given while this one, the first of its user, was free to run.
     passed_by: HashMap<Share, usize>,
 }
 
@@ -102,20 +102,23 @@ impl World {
             }
         }) {
             let served = self.waiting.remove(at).share;
+            let before = &self.running[..self.running.len() - 1];
             for index in 0..self.waiting.len() {
                 let share = self.waiting[index].share;
                 let is_first = self.waiting[..index].iter().all(|other| other.share != share);
-                if is_first && self.could_run_without_last(share) {
+                if !is_first || !may_run(before, share) {
+                    continue;
+                }
+                let (mine, theirs) = match share.tenant == served.tenant {
+                    true => (load(before, share), load(before, served)),
+                    false => (tenant_load(before, share), tenant_load(before, served)),
+                };
+                assert!(theirs <= mine, "{share:?} has less running than {served:?}");
+                if theirs == mine {
                     *self.waiting[index].passed_by.entry(served).or_default() += 1;
                 }
             }
         }
-    }
-
-    /// Whether the limits let this share run in place of the one that was served last.
-    fn could_run_without_last(&self, share: Share) -> bool {
-        let before = &self.running[..self.running.len() - 1];
-        may_run(before, share)
     }
 
     fn check(&self) {
@@ -151,9 +154,16 @@ fn count(running: &[(Share, Permit)], is_it: impl Fn(Share) -> bool) -> usize {
     running.iter().filter(|(share, _)| is_it(*share)).count()
 }
 
+fn load(running: &[(Share, Permit)], share: Share) -> usize {
+    count(running, |other| other == share)
+}
+
+fn tenant_load(running: &[(Share, Permit)], share: Share) -> usize {
+    count(running, |other| other.tenant == share.tenant)
+}
+
 fn may_run(running: &[(Share, Permit)], share: Share) -> bool {
-    let of_tenant = count(running, |other| other.tenant == share.tenant);
-    let of_user = count(running, |other| other == share);
+    let (of_tenant, of_user) = (tenant_load(running, share), load(running, share));
     let of_user_most = share.user.map_or(RUNNING.tenant, |_| RUNNING.user);
     running.len() < RUNNING.all && of_tenant < RUNNING.tenant && of_user < of_user_most
 }
@@ -164,7 +174,7 @@ fn poll(turn: &mut Turn) -> Poll<Result<Permit, Full>> {
 
 proptest! {
     #[test]
-    fn nobody_waits_who_could_run_and_nobody_is_passed_by_twice(steps in steps()) {
+    fn nobody_waits_who_could_run_and_who_has_least_goes_first(steps in steps()) {
         let queue = Queue::new(LIMITS);
         let mut world = World::default();
         for step in steps {

@@ -9,6 +9,7 @@ use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::{Directory, ProjectRecord, RunFilter, RunRecord, Runs};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Parts, Settings};
+use toolgate_fair::Shares;
 
 use toolgate_kernel::agent::Starter;
 use toolgate_kernel::event::{Event, Seq};
@@ -211,7 +212,8 @@ fn node_on(
     };
     let settings = Settings {
         node: NodeId::new(Uuid::from_u128(node)),
-        runs_active_max: 100,
+        runs_active: Shares::same(1_000),
+        model_calls: Shares::same(1_000),
         parallel_calls: 8,
         reader_backlog: BacklogLimits {
             bytes: 16 << 20,

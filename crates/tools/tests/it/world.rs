@@ -18,6 +18,7 @@ use toolgate_engine::store::{ProjectRecord, SpaceRecord, Store};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Settings};
+use toolgate_fair::Shares;
 use toolgate_kernel::agent::{Action, Secret, Starter};
 use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{MessageId, NodeId, ProjectId, RunId, SpaceId};
@@ -346,7 +347,8 @@ pub fn message(words: String) -> Message {
 fn settings() -> Settings {
     Settings {
         node: NodeId::new(Uuid::from_u128(1)),
-        runs_active_max: 1_000,
+        runs_active: Shares::same(1_000),
+        model_calls: Shares::same(1_000),
         parallel_calls: 8,
         reader_backlog: BacklogLimits {
             bytes: 16 << 20,
