@@ -46,18 +46,29 @@ pub const INSTRUCTIONS_CHARS_MAX: usize = 200_000;
 /// What stands for a key wherever a configuration is shown.
 const MASK: &str = "***";
 
-/// Vendor of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Provider {
+macro_rules! providers {
+    ($($(#[$about:meta])* $variant:ident = $name:literal,)*) => {
+        /// Vendor of a model. A new one is a line here and an adapter in the crate `models`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Provider {
+            $($(#[$about])* #[serde(rename = $name)] $variant,)*
+        }
+
+        impl Provider {
+            /// All of them, as configurations name them.
+            pub const ALL: &[(&'static str, Self)] = &[$(($name, Self::$variant),)*];
+        }
+    };
+}
+providers! {
     /// Chat completions: OpenAI and every compatible server.
-    Openai,
+    Openai = "openai",
     /// Messages.
-    Anthropic,
+    Anthropic = "anthropic",
     /// Gemini.
-    Google,
+    Google = "google",
     /// The built-in rule-based stand-in.
-    Demo,
+    Demo = "demo",
 }
 
 /// Which model, as the events tell it: no address, no key.
@@ -126,7 +137,7 @@ impl ModelSpec {
         let by_name = || VENDORS.iter().find(|(start, _)| name.starts_with(start));
         let provider = match own {
             Provider::Demo => by_name().map_or(own, |(_, vendor)| *vendor),
-            Provider::Openai | Provider::Anthropic | Provider::Google => own,
+            _ => own,
         };
         let name = ModelName {
             provider,

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use toolgate_engine::model::{Ask, Ending, ModelError};
 use toolgate_kernel::event::{FinishReason, Usage};
 
-use crate::Vendor;
+use crate::adapter::Vendor;
 use crate::failure::{VendorError, retryable};
 use crate::http::Outgoing;
 use crate::json::{Text, read_or_default};
@@ -13,8 +13,6 @@ use crate::reply::Reply;
 use crate::stream::Dialect;
 
 mod request;
-
-pub(crate) use request::tools;
 
 /// The API version that this adapter implements.
 const VERSION: &str = "2023-06-01";
@@ -24,12 +22,13 @@ const TAG: &str = "anthropic:";
 const TAG_REDACTED: &str = "anthropic-redacted:";
 
 /// Anthropic's Messages API.
-pub(crate) const VENDOR: Vendor<Messages> = Vendor {
+pub(crate) static VENDOR: Vendor<Messages> = Vendor {
     name: "Anthropic",
     address: "https://api.anthropic.com/v1",
-    key_setting: "anthropic_key",
+    own_key: ("anthropic_key", |settings| settings.anthropic_key.as_ref()),
     key: ("x-api-key", ""),
     request,
+    tools: |offered| serde_json::to_string(&request::tools(offered)),
     dialect: Messages::default,
 };
 

@@ -1,11 +1,15 @@
 //! The built-in demo model, for trying out without an API key: it follows rules, labels every answer as a
 //! demo, and calls the tools that the message names.
 
+use async_trait::async_trait;
 use serde_json::Value;
-use toolgate_engine::model::{Ask, Delta, Ending, ReplySink};
+use toolgate_engine::model::{Ask, Delta, Ending, ModelError, ReplySink};
 use toolgate_kernel::event::{FinishReason, Usage};
 use toolgate_kernel::message::Part;
 use toolgate_kernel::prompt::{CallResult, OfferedTool, ToolChoice, Turn};
+
+use crate::adapter::Adapter;
+use crate::http::Client;
 
 mod input;
 
@@ -14,9 +18,19 @@ const LABEL: &str = "[demo model]";
 /// Most characters that an answer quotes of a message or an output.
 const QUOTED_CHARS_MAX: usize = 500;
 
+/// The adapter of the demo.
+pub(crate) struct Demo;
+
+#[async_trait]
+impl Adapter for Demo {
+    async fn reply(&self, _: &Client, ask: &Ask, sink: &mut dyn ReplySink) -> Result<Ending, ModelError> {
+        Ok(reply(ask, sink).await)
+    }
+}
+
 /// Replies to the last turn with text, or with text and calls. Deterministic: the same conversation gets the
 /// same reply.
-pub(crate) async fn reply(ask: &Ask, sink: &mut dyn ReplySink) -> Ending {
+async fn reply(ask: &Ask, sink: &mut dyn ReplySink) -> Ending {
     let asked = last_user_text(ask);
     let calls = match ask.turns.last().map(|turn| &**turn) {
         Some(Turn::Results(_)) => Vec::new(),

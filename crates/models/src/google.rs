@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use toolgate_engine::model::{Ask, Ending, ModelError};
 use toolgate_kernel::event::{FinishReason, Usage};
 
-use crate::Vendor;
+use crate::adapter::Vendor;
 use crate::failure::{VendorError, retryable};
 use crate::http::Outgoing;
 use crate::json::{First, Text, read_or_default};
@@ -15,18 +15,17 @@ use crate::stream::Dialect;
 mod request;
 mod schema;
 
-pub(crate) use request::tools;
-
 /// Prefix of signatures that this adapter stores and sends back.
 const TAG: &str = "google:";
 
 /// Google's Gemini API.
-pub(crate) const VENDOR: Vendor<Generation> = Vendor {
+pub(crate) static VENDOR: Vendor<Generation> = Vendor {
     name: "Google",
     address: "https://generativelanguage.googleapis.com/v1beta",
-    key_setting: "google_key",
+    own_key: ("google_key", |settings| settings.google_key.as_ref()),
     key: ("x-goog-api-key", ""),
     request,
+    tools: |offered| serde_json::to_string(&request::tools(offered)),
     dialect: Generation::default,
 };
 

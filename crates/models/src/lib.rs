@@ -4,9 +4,10 @@
 //! no state between replies and does not validate what a model calls: malformed input is passed on unchanged,
 //! because the engine rejects it in one place for all vendors.
 //!
-//! Start with [`Models`], then `openai` (the adapter the others resemble), then `stream` and `http`, which
-//! the adapters share.
+//! Start with [`Models`], then `adapter` (what an adapter is, and what those of vendors with an HTTP API share), then
+//! `openai` (the one the others resemble), then `stream` and `http`.
 
+mod adapter;
 mod anthropic;
 mod body;
 mod demo;
@@ -29,9 +30,8 @@ use toolgate_kernel::agent::{Provider, Secret};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::prompt::OfferedTool;
 
-use crate::failure::{permanent, redacted};
-use crate::http::{Client, Outgoing};
-use crate::stream::{Dialect, Reading};
+use crate::adapter::Adapter;
+use crate::http::Client;
 
 pub use crate::reply::{CALLS_MAX, INPUT_BYTES_MAX, REPLY_BYTES_MAX};
 
@@ -90,81 +90,25 @@ impl Models {
     }
 }
 
+/// The adapter of a vendor: a new one is a line here.
+fn adapter(provider: Provider) -> &'static dyn Adapter {
+    match provider {
+        Provider::Openai => &openai::VENDOR,
+        Provider::Anthropic => &anthropic::VENDOR,
+        Provider::Google => &google::VENDOR,
+        Provider::Demo => &demo::Demo,
+    }
+}
+
 #[async_trait]
 impl Model for Models {
     async fn reply(&self, ask: &Ask, sink: &mut dyn ReplySink) -> Result<Ending, ModelError> {
-        let settings = self.client.settings();
-        match ask.model.name.provider {
-            Provider::Openai => self.ask(openai::VENDOR, &settings.openai_key, ask, sink).await,
-            Provider::Anthropic => {
-                self.ask(anthropic::VENDOR, &settings.anthropic_key, ask, sink)
-                    .await
-            }
-            Provider::Google => self.ask(google::VENDOR, &settings.google_key, ask, sink).await,
-            Provider::Demo => Ok(demo::reply(ask, sink).await),
-        }
+        adapter(ask.model.name.provider)
+            .reply(&self.client, ask, sink)
+            .await
     }
     fn definitions(&self, vendor: Provider, tools: &[OfferedTool]) -> Option<Json> {
-        let text = match vendor {
-            // A request without tools has no `tools` member at all.
-            Provider::Openai | Provider::Anthropic | Provider::Google if tools.is_empty() => Ok("[]".into()),
-            Provider::Openai => serde_json::to_string(&openai::tools(tools)),
-            Provider::Anthropic => serde_json::to_string(&anthropic::tools(tools)),
-            Provider::Google => serde_json::to_string(&google::tools(tools)),
-            Provider::Demo => return None,
-        };
-        let text = text.expect("a definition has only string keys");
-        Some(Json::parse(text).expect("what was written is JSON"))
-    }
-}
-
-/// The differences between vendors.
-struct Vendor<D> {
-    name: &'static str,
-    /// Base URL of the vendor's own API.
-    address: &'static str,
-    /// The setting under `vendors` with the gateway's own API key.
-    key_setting: &'static str,
-    /// Header that carries the API key, and the prefix of its value.
-    key: (&'static str, &'static str),
-    /// Builds the request for the server at this base URL.
-    request: fn(&Ask, &str) -> Result<Outgoing, ModelError>,
-    /// Creates the parser of the reply's stream.
-    dialect: fn() -> D,
-}
-
-impl Models {
-    async fn ask<D: Dialect>(
-        &self,
-        vendor: Vendor<D>,
-        own_key: &Option<Secret>,
-        ask: &Ask,
-        sink: &mut dyn ReplySink,
-    ) -> Result<Ending, ModelError> {
-        let address = ask
-            .model
-            .base_url
-            .as_deref()
-            .unwrap_or(vendor.address)
-            .trim_end_matches('/');
-        let own = address == vendor.address;
-        // The gateway's own key is for the vendor: an agent's `baseUrl` must not receive it.
-        let key = ask.model.api_key.as_ref().or(own_key.as_ref().filter(|_| own));
-        if own && key.is_none() {
-            return Err(permanent(format!(
-                "there is no API key for {}, set apiKey in the agent's model or vendors.{} in the settings",
-                vendor.name, vendor.key_setting
-            )));
-        }
-        let exchange = async {
-            let mut request = (vendor.request)(ask, address)?;
-            if let Some(key) = key {
-                request.key(vendor.key.0, vendor.key.1, key)?;
-            }
-            let body = self.client.send(&request).await?;
-            stream::read(body, self.client.settings(), (vendor.dialect)(), sink).await
-        };
-        exchange.await.map_err(|error| redacted(error, key))
+        adapter(vendor).definitions(tools)
     }
 }
 
@@ -174,24 +118,5 @@ pub fn replay<'b>(
     reads: impl IntoIterator<Item = &'b [u8]>,
     sink: &mut dyn ReplySink,
 ) -> Result<Ending, ModelError> {
-    fn run<'b, D: Dialect>(
-        vendor: Vendor<D>,
-        reads: impl IntoIterator<Item = &'b [u8]>,
-        sink: &mut dyn ReplySink,
-    ) -> Result<Ending, ModelError> {
-        let mut reading = Reading::new((vendor.dialect)(), sink);
-        for read in reads {
-            reading.push(read);
-            if let Some(ending) = reading.deliver()? {
-                return Ok(ending);
-            }
-        }
-        reading.end()
-    }
-    match provider {
-        Provider::Openai => run(openai::VENDOR, reads, sink),
-        Provider::Anthropic => run(anthropic::VENDOR, reads, sink),
-        Provider::Google => run(google::VENDOR, reads, sink),
-        Provider::Demo => Err(permanent("the demo model has no stream to record")),
-    }
+    adapter(provider).replay(&mut reads.into_iter(), sink)
 }

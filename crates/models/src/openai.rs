@@ -6,7 +6,7 @@ use toolgate_kernel::event::{FinishReason, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Vendor;
+use crate::adapter::Vendor;
 use crate::failure::{VendorError, retryable};
 use crate::http::Outgoing;
 use crate::json::{First, Text, read_or_default};
@@ -14,8 +14,6 @@ use crate::reply::Reply;
 use crate::stream::Dialect;
 
 mod request;
-
-pub(crate) use request::tools;
 
 /// Base URL of the vendor's own API.
 const ADDRESS: &str = "https://api.openai.com/v1";
@@ -25,12 +23,13 @@ const TAG: &str = "openai:";
 const NAMELESS: &str = "unnamed";
 
 /// OpenAI's chat completions API.
-pub(crate) const VENDOR: Vendor<Completion> = Vendor {
+pub(crate) static VENDOR: Vendor<Completion> = Vendor {
     name: "OpenAI",
     address: ADDRESS,
-    key_setting: "openai_key",
+    own_key: ("openai_key", |settings| settings.openai_key.as_ref()),
     key: ("authorization", "Bearer "),
     request,
+    tools: |offered| serde_json::to_string(&request::tools(offered)),
     dialect: Completion::default,
 };
 

@@ -49,12 +49,6 @@ const MODEL_MEMBERS: [&str; 8] = [
     "maxOutputTokens",
     "reasoningTokens",
 ];
-const PROVIDERS: [(&str, Provider); 4] = [
-    ("openai", Provider::Openai),
-    ("anthropic", Provider::Anthropic),
-    ("google", Provider::Google),
-    ("demo", Provider::Demo),
-];
 
 /// Reads all of it. Where something is wrong that is noted, and a default stands in so that reading goes on.
 pub(super) fn agent(
@@ -170,10 +164,10 @@ pub(super) fn model_choice(section: &Members<'_>) -> Option<ModelChoice> {
 
 fn model(top: &Members<'_>) -> Option<ModelSpec> {
     let model = top.section("model", &MODEL_MEMBERS)?;
-    let provider = model.choice("provider", &PROVIDERS);
+    let provider = model.choice("provider", Provider::ALL);
     if model.get("provider").is_none() {
-        let known = PROVIDERS.map(|(name, _)| name).join(", ");
-        model.lacks(format!("a model needs a provider: one of {known}"));
+        let known: Vec<&str> = Provider::ALL.iter().map(|(name, _)| *name).collect();
+        model.lacks(format!("a model needs a provider: one of {}", known.join(", ")));
     }
     if model.get("name").is_none() && !matches!(provider, Some(Provider::Demo) | None) {
         model.lacks("a model needs the name that its vendor gave it");

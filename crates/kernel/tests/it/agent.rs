@@ -240,7 +240,7 @@ fn every_problem_is_told_at_once() {
             "limits": { "calls": -1, "callsPerStep": 257, "tokens": 1.5, "depth": 17 } }),
         &[
             "/tolls unknown member \"tolls\"; did you mean \"tools\"?",
-            "/mcp unknown member \"mcp\"; known here: version, agent, description, instructions, model, loop, limits, \
+            "/mcp unknown member \"mcp\"; known here: version, access, agent, description, instructions, model, loop, limits, \
              tools, grants, history, runtime",
             "/version expected \"1.0\" or \"1\", got \"2.0\"",
             "/agent/prompt unknown member \"prompt\"; known here: name, description, system",
