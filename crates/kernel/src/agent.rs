@@ -164,8 +164,8 @@ pub struct Limits {
     pub fanout: u32,
     /// Runs below the one at the top, all together.
     pub descendants: u32,
-    /// How often one step is tried when the model breaks midway.
-    pub attempts: u32,
+    /// How often one step is asked of the model when the reply fails or breaks off.
+    pub step_attempts: u32,
 }
 
 impl Default for Limits {
@@ -178,7 +178,7 @@ impl Default for Limits {
             depth: 4,
             fanout: 8,
             descendants: 50,
-            attempts: 3,
+            step_attempts: 3,
         }
     }
 }

@@ -31,8 +31,6 @@ use state::Phase;
 
 /// How long a question to a person stays open.
 pub const APPROVAL_EXPIRY: Duration = Duration::from_secs(24 * 3600);
-/// Longest wait before a broken step is asked again.
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
 
 /// One activation of an agent.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use super::approve::{denial, misfit};
 use super::pause::ended;
 use super::pipeline::{Admission, Fate};
 use super::replay::tool_ref;
-use super::{Arrival, Phase, RETRY_DELAY_MAX, Rejected, Reply, ReplyPart, Run, deadline};
+use super::{Arrival, Phase, Rejected, Reply, ReplyPart, Run, deadline};
 use crate::agent::History;
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
 use crate::event::{
@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// The first wait before a broken step is asked again; doubles each time.
 const RETRY_DELAY_FIRST: Duration = Duration::from_millis(250);
+/// Longest wait before a broken step is asked again, also when the vendor asks for more.
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
 
 impl Run {
     /// The first events of a run, which waits to be picked up then.
@@ -300,7 +302,7 @@ impl Log<'_> {
 
     fn broke(&mut self, failures: u32, error: String, retryable: bool, retry_after: Option<Duration>) {
         let attempt = failures + 1;
-        if !retryable || attempt >= self.run.agent.limits.attempts {
+        if !retryable || attempt >= self.run.agent.limits.step_attempts {
             return self.finish(Status::Failed, EndReason::ModelError, Some(error));
         }
         let backoff = RETRY_DELAY_FIRST.saturating_mul(1 << failures.min(16));
