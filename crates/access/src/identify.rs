@@ -182,6 +182,7 @@ impl Access {
             kind: "person".into(),
             name: None,
             metadata: None,
+            grants: Vec::new(),
             created: self.clock.now(),
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use toolgate_engine::store::{RunRecord, SpaceRecord, StoreError};
 use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::tool::Decider;
 
 use crate::{Access, AccessError, Principal};
 
@@ -75,6 +76,21 @@ impl Access {
             Some(record) if !is_in(who, &record) => Err(AccessError::not_found(what)),
             _ => Ok(()),
         }
+    }
+
+    /// Who `who` is to the questions of a space that it may reach: its role there and what its token says.
+    pub async fn decider(&self, who: &Principal, space: SpaceId) -> Result<Decider, AccessError> {
+        let Some(user) = &who.user else {
+            return Ok(Decider::Backend);
+        };
+        let member = self.directory.member(space, user.entity).await?;
+        let mut roles = user.roles.to_vec();
+        roles.extend(member.and_then(|member| member.role));
+        Ok(Decider::Member {
+            entity: user.entity,
+            roles,
+            groups: user.groups.clone(),
+        })
     }
 
     /// Remembers a run that was just made.

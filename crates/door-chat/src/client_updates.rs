@@ -97,8 +97,9 @@ impl ClientUpdates {
             let submitted = match update {
                 Update::Result(submission) => submit(door, call, submission).await,
                 Update::Decision(approval, decision) => {
-                    let decided = door.engine.decide(approval, decision, who.entity()).await;
-                    decided.map(|_| ())
+                    let space = door.access.reach_run(who, approval.run, "approval").await?;
+                    let by = door.access.decider(who, space).await?;
+                    door.engine.decide(approval, decision, by).await.map(|_| ())
                 }
             };
             match submitted {
@@ -141,9 +142,11 @@ pub(crate) fn is_too_late(error: &IntakeError) -> bool {
         | IntakeError::DecidedOtherwise { .. }
         | IntakeError::Gone { .. }
         | IntakeError::Ended(_) => true,
-        IntakeError::Held { .. } | IntakeError::Invalid(_) | IntakeError::Busy(_) | IntakeError::Store(_) => {
-            false
-        }
+        IntakeError::NotAnApprover
+        | IntakeError::Held { .. }
+        | IntakeError::Invalid(_)
+        | IntakeError::Busy(_)
+        | IntakeError::Store(_) => false,
     }
 }
 

@@ -220,12 +220,12 @@ fn call_part(call: &Call, run: &RunState) -> Value {
         "type": format!("tool-{}", call.tool.name),
         "toolCallId": call.tool.call,
         "state": "input-available",
-        "input": call.input.as_ref().map_or(json!({}), |input| input.to_value()),
+        "input": call.shown_input().map_or(json!({}), |input| input.to_value()),
     });
     if is_ours(&call.tool) {
         part["providerExecuted"] = true.into();
     }
-    if call.asked {
+    if call.asked.is_some() {
         part["approval"] = match decision {
             Some(decision) => json!({
                 "id": decision.approval,

@@ -140,6 +140,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("approvalId", A("ApprovalId"), ALWAYS),
             ("input", Any, MAYBE),
             ("expiresAt", A("Time"), ALWAYS),
+            ("terms", Any, MAYBE),
         ],
     ),
     (

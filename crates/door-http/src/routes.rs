@@ -12,6 +12,7 @@ mod keys;
 mod knowledge;
 mod message;
 mod messages;
+mod open_approvals;
 mod projects;
 mod results;
 mod runs;
@@ -54,6 +55,7 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(calls::release))
         .routes(routes!(calls::progress))
         .routes(routes!(calls::signal))
+        .routes(routes!(open_approvals::list))
         .routes(routes!(approvals::decide))
         .routes(routes!(tools::list))
         .routes(routes!(tool_check::validate))

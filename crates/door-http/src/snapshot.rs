@@ -214,7 +214,7 @@ impl Pending {
                         approval_id: *approval,
                         tool_call_id,
                         tool_name,
-                        input: call.input.clone(),
+                        input: call.shown_input().cloned(),
                         expires_at: *expires_at,
                     });
                 }

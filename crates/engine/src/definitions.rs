@@ -9,7 +9,8 @@ use toolgate_kernel::event::RunStart;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::name::ToolName;
 use toolgate_kernel::tool::{
-    ApprovalRule, Definition, Execution, Placement, Retry, SourceTool, Tool, Toolbox, Visibility,
+    ApprovalRule, ApprovalTerms, Definition, Execution, Placement, Retry, SourceTool, Tool, Toolbox,
+    Visibility,
 };
 
 use crate::Inner;
@@ -105,6 +106,7 @@ fn gone(name: ToolName) -> Tool {
         permissions: Vec::new(),
         prerequisites: Vec::new(),
         approval: ApprovalRule::Never,
+        approval_terms: ApprovalTerms::default(),
         timeout: Duration::from_secs(1),
         retry: Retry::Never,
         deprecated: None,

@@ -305,6 +305,7 @@ fn refusal(run: &Run, subject: Subject, rejected: Rejected) -> IntakeError {
         Rejected::Gone { code, message } => IntakeError::Gone { code, message },
         Rejected::NotAClientCall => IntakeError::NotAClientCall,
         Rejected::NotApproved => IntakeError::NotApproved,
+        Rejected::NotAnApprover => IntakeError::NotAnApprover,
         Rejected::Held(claim) => IntakeError::Held {
             holder: claim.holder,
             until: claim.until,

@@ -6,7 +6,7 @@ use toolgate_kernel::name::AgentName;
 
 use crate::Engine;
 use crate::revocation::Revoked;
-use crate::store::{AgentRecord, EntityRecord, KeyRecord, SpaceRecord, StoreError};
+use crate::store::{AgentRecord, EntityRecord, KeyRecord, MemberRecord, SpaceRecord, StoreError};
 
 impl Engine {
     /// Makes a space; `Exists` when the id is taken.
@@ -26,6 +26,15 @@ impl Engine {
     /// Adds a member to a space; nothing when it is one.
     pub async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
         self.inner.store.add_member(space, member).await
+    }
+    /// Adds a member to a space, or changes its role and grants there.
+    pub async fn put_member(
+        &self,
+        space: SpaceId,
+        member: EntityId,
+        given: MemberRecord,
+    ) -> Result<(), StoreError> {
+        self.inner.store.put_member(space, member, given).await
     }
     /// Removes a member from a space; nothing when it is none. What it follows there ends.
     pub async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {

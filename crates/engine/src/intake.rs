@@ -5,7 +5,7 @@ use toolgate_kernel::agent::Starter;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::history::Earlier;
-use toolgate_kernel::id::{ApprovalId, CallId, EntityId, MessageId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{ApprovalId, CallId, MessageId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
@@ -169,6 +169,9 @@ pub enum IntakeError {
     /// The call runs on the gateway's side: nobody else may answer it.
     #[error("the call is not for a client to answer")]
     NotAClientCall,
+    /// Others may decide on the call, not whoever did.
+    #[error("you may see this question, and others may decide it: the tool names its approvers")]
+    NotAnApprover,
     /// The call has not been approved yet.
     #[error("the call waits for approval")]
     NotApproved,
@@ -213,6 +216,3 @@ pub enum IntakeError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
-
-/// Who asks, for the record.
-pub type By = Option<EntityId>;

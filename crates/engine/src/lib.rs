@@ -52,13 +52,14 @@ use toolgate_kernel::event::{Claim, Seq, Status};
 use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::run::{Arrival, Run, Verdict};
+use toolgate_kernel::tool::Decider;
 
 use agents::Agents;
 use bus::Bus;
 use clock::Clock;
 use deliver::Active;
 use feed::{BacklogLimits, Feed, Scope, Subscription};
-use intake::{By, Claimed, Decided, Decision, IntakeError, Receipt, Submission};
+use intake::{Claimed, Decided, Decision, IntakeError, Receipt, Submission};
 use model::Model;
 use progress::OpenCalls;
 use project::Projects;
@@ -294,7 +295,7 @@ impl Engine {
         &self,
         approval: ApprovalId,
         decision: Decision,
-        by: By,
+        by: Decider,
     ) -> Result<Decided, IntakeError> {
         let verdict = match decision {
             Decision::Approve(input) => Verdict::Approve(input),

@@ -5,7 +5,7 @@ use toolgate_kernel::run::RunState;
 use toolgate_kernel::view::Audience;
 
 use crate::Engine;
-use crate::store::{LogPage, LogRange, Pages, RunFilter, RunRecord, StoreError};
+use crate::store::{AskingFilter, LogPage, LogRange, Pages, RunFilter, RunRecord, StoreError};
 
 impl Engine {
     /// A run's row.
@@ -27,6 +27,14 @@ impl Engine {
     /// Whether the store would take a write now.
     pub async fn ready(&self) -> Result<(), StoreError> {
         self.inner.store.ready().await
+    }
+    /// Rows of a project's runs that may wait for an approval, newest first.
+    pub async fn asking(
+        &self,
+        project: ProjectId,
+        filter: AskingFilter,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        self.inner.store.asking(project, filter).await
     }
     /// A run's log as `audience` may see it, folded into the run's state. Read the run's row before: what the row says
     /// has happened is then in the state.

@@ -10,13 +10,14 @@ mod log;
 mod runs;
 
 pub use directory::{
-    AgentRecord, Directory, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, ProjectRecord, SpaceRecord,
+    AgentRecord, Directory, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, MemberRecord, ProjectRecord,
+    SpaceRecord,
 };
 pub use log::{
     Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES, Pages,
     RunWrite, StoredDefinition,
 };
-pub use runs::{LANES, NODE_LEASE, RunFilter, RunRecord, RunTree, Runs, Wake};
+pub use runs::{AskingFilter, LANES, NODE_LEASE, RunFilter, RunRecord, RunTree, Runs, Wake};
 
 use async_trait::async_trait;
 use toolgate_kernel::id::RunId;

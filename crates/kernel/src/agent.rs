@@ -24,6 +24,7 @@ use crate::problem::{Problem, Problems};
 use crate::prompt::{OfferedTool, ToolChoice};
 use crate::tool::{Execution, ModelChoice, ResultSchema, Retry, Tool, Toolbox};
 
+pub(crate) use access::GROUPS_MAX;
 pub use access::{Access, DEFAULT_AGENT, GROUP_CHARS_MAX, Starter};
 pub use catalog::Catalog;
 

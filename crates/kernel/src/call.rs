@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Claim, Pause, Seq, ToolRef};
+use crate::event::{Claim, Pause, Seq, ToolApprovalRequest, ToolRef};
 use crate::id::{ApprovalId, RunId};
 use crate::json::Json;
 use crate::time::Time;
-use crate::tool::Tool;
+use crate::tool::{ApprovalTerms, Tool};
+use crate::view::hidden;
 
 /// Why a call gave no output; one per way that a model, a client or an operator would act differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -120,8 +121,8 @@ pub struct Call {
     pub input: Option<Json>,
     /// What the vendor wants back with it.
     pub signature: Option<String>,
-    /// A person was asked whether it may run.
-    pub asked: bool,
+    /// The question to a person whether it may run, if there was one.
+    pub asked: Option<Arc<ToolApprovalRequest>>,
     /// Since when it could be executed: waiting for a person's yes counts not.
     pub since: Time,
     /// State of the call.
@@ -136,6 +137,20 @@ impl Call {
     /// Whether the reader may know that it ran, and no more: its input and what it gave are withheld.
     pub fn is_redacted(&self) -> bool {
         self.input.is_none()
+    }
+    /// The input as far as the reader may see it: who may decide on a call is shown what it asks for.
+    pub fn shown_input(&self) -> Option<&Json> {
+        let asked = self.asked.as_ref().and_then(|asked| asked.input.as_ref());
+        self.input.as_ref().or(asked)
+    }
+    /// Whether every member of the space sees what it reads and writes.
+    pub fn is_seen_by_members(&self) -> bool {
+        !hidden(self.tool.placement, self.tool.shown)
+    }
+    /// The terms of the question whether it may run. One of before there were terms asks for consent.
+    pub fn approval_terms(&self) -> ApprovalTerms {
+        let terms = self.asked.as_ref().and_then(|asked| asked.terms.clone());
+        terms.unwrap_or_default()
     }
     /// Whether it has its outcome.
     pub fn is_settled(&self) -> bool {

@@ -184,6 +184,15 @@ impl<'v> Members<'v> {
         chosen.map(|(_, choice)| *choice)
     }
 
+    /// A member that is true or false.
+    pub fn choice_of_bool(&self, name: &str) -> Option<bool> {
+        let value = self.get(name)?;
+        if !value.is_boolean() {
+            self.wrong(name, format!("expected true or false, got {}", shown(value)));
+        }
+        value.as_bool()
+    }
+
     /// A member that is a list of at most `items_max`; empty when absent.
     pub fn list(&self, name: &str, items_max: usize) -> &'v [Value] {
         match self.get(name) {

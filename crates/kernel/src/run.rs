@@ -26,7 +26,7 @@ use crate::message::Message;
 use crate::problem::Problem;
 use crate::prompt::Turn;
 use crate::time::Time;
-use crate::tool::Toolbox;
+use crate::tool::{Decider, Toolbox};
 use state::Phase;
 
 /// How long a question to a person stays open.
@@ -129,8 +129,8 @@ pub enum Arrival {
         approval: ApprovalId,
         /// The decision.
         verdict: Verdict,
-        /// Who decided; none for a backend.
-        by: Option<EntityId>,
+        /// Who decides.
+        by: Decider,
     },
     /// Time passed.
     Tick,
@@ -196,6 +196,8 @@ pub enum Rejected {
     Ended(Status),
     /// The same was taken before.
     Repeated,
+    /// A decision of somebody who may not decide.
+    NotAnApprover,
     /// Another value was taken before.
     Different,
     /// It was settled without its executor.

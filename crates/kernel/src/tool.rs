@@ -1,5 +1,6 @@
 //! What a tool is: a definition that can be checked, and where it runs.
 
+mod approvers;
 mod check;
 mod client;
 mod conflict;
@@ -20,6 +21,7 @@ use crate::json::Json;
 use crate::name::ToolName;
 use crate::schema::Validator;
 
+pub use approvers::{ApprovalTerms, Approvers, Decider};
 pub use check::{Checked, Rules, check, check_agent};
 pub use client::{ClientToolLimits, client_tools, compile_client, merge, merge_with};
 pub use conflict::{Conflict, settle_conflicts};

@@ -11,13 +11,14 @@ mod tests;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::call::Call;
 use crate::event::{
     Event, Notification, ReasoningDelta, ReasoningEnd, ReasoningStart, RunFinish, RunStart, RunStatus, Said,
     StepFinish, StepRetry, StepStart, TextDelta, TextEnd, TextStart, ToolInputStart, ToolReleased, Usage,
 };
 use crate::json::Json;
 use crate::message::Message;
-use crate::tool::{ClientTool, Placement};
+use crate::tool::{ClientTool, Decider, Placement};
 
 /// Who reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,6 +40,19 @@ pub fn view(event: &Event, audience: Audience) -> Option<Cow<'_, Event>> {
 /// Whether a public principal learns no more of a tool than its name.
 pub(crate) fn hidden(placement: Placement, shown: bool) -> bool {
     placement != Placement::Client && !shown
+}
+
+/// The input of a call that waits for approval, as `who` sees it: all of it where members see the tool or a secret key
+/// asks, and for whoever else may decide what the tool does not hide. This is the one exception to the redaction of tools
+/// on the gateway's side.
+pub fn approval_input(call: &Call, who: &Decider) -> Option<Json> {
+    let input = call.input.as_ref()?;
+    if *who == Decider::Backend || call.is_seen_by_members() {
+        return Some(input.clone());
+    }
+    // A question of before there were terms was asked on the promise that nobody is shown what it is about.
+    let terms = call.asked.as_ref()?.terms.as_ref()?;
+    terms.admit(who).then(|| terms.shown(input))
 }
 
 fn public(event: &Event) -> Option<Cow<'_, Event>> {

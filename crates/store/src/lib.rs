@@ -40,6 +40,16 @@ fn tokens(append: &Append) -> u64 {
     steps.fold(0, u64::saturating_add).min(TOKENS_MAX)
 }
 
+/// Whether the run of an append may wait for an approval after it; none when the append says nothing of that. A step that
+/// begins has no calls yet, so nothing of the step before waits.
+fn asks(append: &Append) -> Option<bool> {
+    append.events.iter().rev().find_map(|event| match event {
+        Event::ToolApprovalRequest(_) => Some(true),
+        Event::StepStart(_) | Event::RunFinish(_) => Some(false),
+        _ => None,
+    })
+}
+
 /// The lane of a new run in a space whose open runs have the lanes `taken`.
 fn free_lane(taken: &[u8]) -> u8 {
     let free = (0..LANES).find(|lane| !taken.contains(lane));

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
-    AgentRecord, Append, CommitListener, Directory, EntityRecord, IdempotencyRecord, KeyRecord, Log, LogPage,
-    LogRange, ProjectRecord, RunFilter, RunRecord, RunTree, Runs, SpaceRecord, Store, StoreError,
-    StoredDefinition,
+    AgentRecord, Append, AskingFilter, CommitListener, Directory, EntityRecord, IdempotencyRecord, KeyRecord,
+    Log, LogPage, LogRange, MemberRecord, ProjectRecord, RunFilter, RunRecord, RunTree, Runs, SpaceRecord,
+    Store, StoreError, StoredDefinition,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Entry, Seq};
@@ -224,6 +224,7 @@ pass_on! {
     Runs {}
     fn run(&self, run: RunId) -> Option<RunRecord>;
     fn runs(&self, project: ProjectId, filter: RunFilter) -> Vec<RunRecord>;
+    fn asking(&self, project: ProjectId, filter: AskingFilter) -> Vec<RunRecord>;
     fn open_run(&self, space: SpaceId, agent: &AgentName) -> Option<RunRecord>;
     fn run_tree(&self, root: RunId) -> RunTree;
     fn claimable(&self, now: Time, limit: usize) -> Vec<RunId>;
@@ -253,6 +254,8 @@ pass_on! {
         receipt: Option<Receipt>
     ) -> ();
     fn add_member(&self, space: SpaceId, member: EntityId) -> ();
+    fn put_member(&self, space: SpaceId, member: EntityId, given: MemberRecord) -> ();
+    fn member(&self, space: SpaceId, member: EntityId) -> Option<MemberRecord>;
     fn remove_member(&self, space: SpaceId, member: EntityId) -> ();
     fn put_entity(&self, entity: EntityRecord) -> EntityRecord;
     fn entity(&self, id: EntityId) -> Option<EntityRecord>;

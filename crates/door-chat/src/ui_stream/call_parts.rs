@@ -112,7 +112,7 @@ impl CallParts {
     /// A person is asked, and the call that was held back waits for the answer.
     pub fn asks(&mut self, event: &ToolApprovalRequest, sink: &mut Sink<'_>) {
         if let Some((tool, input)) = self.held.take() {
-            self.write_input_alone(&tool, input.as_ref(), sink);
+            self.write_input_alone(&tool, input.as_ref().or(event.input.as_ref()), sink);
         }
         let dialect = sink.dialect();
         sink.chunk(|out| match dialect {
@@ -248,7 +248,7 @@ mod tests {
 
         out.clear();
         calls.held = Some((tool.clone(), Some(value.clone())));
-        let asked = ToolApprovalRequest::of(&tool, tool.call.approval(), Some(value), Time(0));
+        let asked = ToolApprovalRequest::of(&tool, tool.call.approval(), Some(value), Time(0), None);
         calls.asks(&asked, &mut response.to(&mut out));
         assert_eq!(
             types(&out),

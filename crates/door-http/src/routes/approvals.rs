@@ -2,7 +2,6 @@
 
 use axum::extract::State;
 use serde::Serialize;
-use toolgate_access::Principal;
 use toolgate_engine::intake::{Decided, Decision};
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
@@ -95,32 +94,12 @@ pub(crate) async fn decide(
     At(approval): At<ApprovalId>,
     body: Body<Decide>,
 ) -> Result<Answer<DecidedBody>, Refusal> {
-    door.access.reach_run(&who, approval.run, "approval").await?;
+    let space = door.access.reach_run(&who, approval.run, "approval").await?;
+    let by = door.access.decider(&who, space).await?;
     let body = body.value;
     let decision = match body.approved.unwrap_or(body.decision == Some(Word::Approve)) {
         true => Decision::Approve(body.input),
         false => Decision::Deny(body.reason.map(|reason| reason.0)),
     };
-    if matches!(decision, Decision::Approve(Some(_))) && !sees_input(&door, &who, approval).await? {
-        return Err(Refusal::forbidden(
-            "changing an input that you may not see needs a secret key",
-        ));
-    }
-    Ok(ok(door
-        .engine
-        .decide(approval, decision, who.entity())
-        .await?
-        .into()))
-}
-
-/// Whether `who` is shown the input that the question is about.
-async fn sees_input(door: &Shared, who: &Principal, approval: ApprovalId) -> Result<bool, Refusal> {
-    if who.user.is_none() {
-        return Ok(true);
-    }
-    let state = door.engine.run_state(approval.run, who.audience()).await?;
-    match state.call(approval.call()).filter(|call| call.asked) {
-        Some(call) => Ok(call.input.is_some()),
-        None => Err(Refusal::not_found("approval")),
-    }
+    Ok(ok(door.engine.decide(approval, decision, by).await?.into()))
 }

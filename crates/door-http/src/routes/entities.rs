@@ -10,7 +10,7 @@ use toolgate_http::caller::{Backend, Caller};
 use toolgate_http::describe::{BackendOnly, BadBody, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
-use toolgate_http::wire::{AnyObject, Text, wire};
+use toolgate_http::wire::{AnyObject, List, Text, wire};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::EntityId;
 use toolgate_kernel::json::Json;
@@ -20,6 +20,11 @@ use uuid::Uuid;
 
 const NAME_CHARS_MAX: usize = 200;
 const KIND_CHARS_MAX: usize = 64;
+const GRANTS_MAX: usize = 256;
+const GRANT_CHARS_MAX: usize = 256;
+
+/// Permissions that an entity, or a member of a space, has.
+pub(crate) type Grants = List<Text<1, GRANT_CHARS_MAX>, 0, GRANTS_MAX>;
 
 wire! {
     /// What is known of an entity. What is left out is taken away.
@@ -30,6 +35,8 @@ wire! {
         name "name": Option<Text<1, NAME_CHARS_MAX>>,
         /// Whatever the project attaches.
         metadata "metadata": Option<AnyObject>,
+        /// Permissions that it has in every space, for tools that need those of the person.
+        grants "grants": Option<Grants>,
     }
 }
 
@@ -50,6 +57,8 @@ pub(crate) struct EntityBody {
     /// Whatever the project attached.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Json>,
+    /// Permissions that it has in every space.
+    grants: Vec<String>,
     /// When it was created.
     #[schema(value_type = schema::Time)]
     created_at: Time,
@@ -63,6 +72,7 @@ impl From<EntityRecord> for EntityBody {
             kind: record.kind,
             name: record.name,
             metadata: record.metadata,
+            grants: record.grants,
             created_at: record.created,
         }
     }
@@ -92,6 +102,7 @@ pub(crate) async fn put(
         kind: body.value.kind.map_or("person".into(), |kind| kind.0),
         name: body.value.name.map(|name| name.0),
         metadata,
+        grants: texts(body.value.grants),
         created: door.engine.clock().now(),
     };
     Ok(ok(door.engine.put_entity(entity).await?.into()))
@@ -112,6 +123,12 @@ pub(crate) async fn get(
     let seen = entity.filter(|entity| who.entity().is_none_or(|me| me == entity.id));
     seen.map(|entity| ok(entity.into()))
         .ok_or_else(|| Refusal::not_found("entity"))
+}
+
+/// The permissions of a body.
+pub(crate) fn texts(grants: Option<Grants>) -> Vec<String> {
+    let grants = grants.into_iter().flat_map(|list| list.0);
+    grants.map(|grant| grant.0).collect()
 }
 
 /// A subject that stands in the path.

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde::Serialize;
 use toolgate_access::Principal;
 use toolgate_access::SUBJECT_CHARS_MAX;
-use toolgate_engine::store::SpaceRecord;
+use toolgate_engine::store::{MemberRecord, SpaceRecord};
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::MaybeBody;
 use toolgate_http::caller::{Backend, Caller};
@@ -14,6 +14,7 @@ use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query};
 use toolgate_http::wire::{AnyObject, List, Text, wire};
 use toolgate_http::{Shared, schema};
+use toolgate_kernel::agent::GROUP_CHARS_MAX;
 use toolgate_kernel::id::{EntityId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
@@ -22,6 +23,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::agents;
+use super::entities::{Grants, texts};
 
 /// Most members that a space is made with.
 const MEMBERS_MAX: usize = 100;
@@ -38,6 +40,16 @@ wire! {
         metadata "metadata": Option<AnyObject>,
         /// Who takes part: entity ids, or subjects. For backends only; a user is the one member of its space.
         members "members": Option<List<Text<1, SUBJECT_CHARS_MAX>, 0, MEMBERS_MAX>>,
+    }
+}
+
+wire! {
+    /// What a member is and may do in a space. What is left out is taken away, unless all of it is.
+    PutMember {
+        /// The project's word for what it is there, for tools that name their approvers by role.
+        role "role": Option<Text<1, GROUP_CHARS_MAX>>,
+        /// Permissions that it has there, beside those of its entity.
+        grants "grants": Option<Grants>,
     }
 }
 
@@ -175,19 +187,22 @@ pub(crate) async fn get(
     Ok(ok(door.access.space(&who, space).await?.into()))
 }
 
-/// Lets an entity take part: named by its id, or by its subject, which makes one that is new.
+/// Lets an entity take part: named by its id, or by its subject, which makes one that is new. With a body it also says
+/// what the member is and may do there, in place of what was said before.
 #[utoipa::path(
     put, path = "/v1/spaces/{space}/members/{entity}", operation_id = "add_member", tag = "spaces",
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("entity" = String, Path, min_length = 1, max_length = 256),
     ),
-    responses((status = 204, description = "It takes part."), Missing, BackendOnly, Refused),
+    request_body = Option<PutMember>,
+    responses((status = 204, description = "It takes part."), BadBody, Missing, BackendOnly, Refused),
 )]
 pub(crate) async fn add_member(
     State(door): State<Shared>,
     Backend(project): Backend,
     At((space, entity)): At<(SpaceId, String)>,
+    MaybeBody(body): MaybeBody<PutMember>,
 ) -> Result<StatusCode, Refusal> {
     let backend = Principal::backend(project);
     door.access.reach_space(&backend, space).await?;
@@ -195,7 +210,19 @@ pub(crate) async fn add_member(
         .access
         .entity(project, super::entities::subject(&entity)?)
         .await?;
-    door.engine.add_member(space, entity).await?;
+    match body {
+        PutMember {
+            role: None,
+            grants: None,
+        } => door.engine.add_member(space, entity).await?,
+        PutMember { role, grants } => {
+            let given = MemberRecord {
+                role: role.map(|role| role.0),
+                grants: texts(grants),
+            };
+            door.engine.put_member(space, entity, given).await?;
+        }
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolgate_testkit_http::client::{Client, numbered, of};
 
-use crate::world::World;
+use crate::world::{FAR, PUBLIC, World, agent, token};
 
 /// A run that waits for a decision: its id and the question's.
 async fn asked(client: &Client<'_>, words: &str) -> (String, String) {
@@ -75,16 +75,15 @@ async fn a_no_reaches_the_model_with_its_reason() {
 }
 
 #[tokio::test]
-async fn an_input_is_changed_by_those_who_see_it_and_is_checked_again() {
+async fn an_input_is_changed_where_the_tool_lets_them_and_is_checked_again() {
     let world = World::new().await;
     let (ada, backend) = (world.user("ada"), world.backend());
     let (run, approval) = asked(&ada, "call:guarded={\"to\":\"a\"}").await;
     let path = format!("/v1/approvals/{approval}");
     let changed = |input: Value| json!({ "approved": true, "input": input });
-    assert_eq!(
-        ada.post(&path, changed(json!({ "to": "b" }))).await.code(403),
-        "FORBIDDEN"
-    );
+    // Members are asked for a yes or a no to what a server tool does, not for something else to do.
+    let told = ada.post(&path, changed(json!({ "to": "b" }))).await.expect(422);
+    assert_eq!(told["errors"][0]["pointer"], "/input", "{told}");
     let told = backend.post(&path, changed(json!({ "to": 5 }))).await.expect(422);
     assert!(
         told["errors"][0]["pointer"].as_str().unwrap().ends_with("/to"),
@@ -104,6 +103,193 @@ async fn an_input_is_changed_by_those_who_see_it_and_is_checked_again() {
     )
     .await
     .expect(200);
+
+    // Where the author says so, whoever decides may; where it says no, nobody.
+    for (editable, expected) in [(true, 200), (false, 422)] {
+        set_approval(&world, json!({ "editable": editable })).await;
+        for decider in [&ada, &backend] {
+            let (_, approval) = asked(&ada, "call:guarded={\"to\":\"a\"}").await;
+            let path = format!("/v1/approvals/{approval}");
+            decider
+                .post(&path, changed(json!({ "to": "b" })))
+                .await
+                .expect(expected);
+            decider.post(&path, json!({ "approved": false })).await;
+        }
+    }
+}
+
+/// Gives the tool `guarded` of the default agent these terms.
+async fn set_approval(world: &World, approval: Value) {
+    let mut config = agent();
+    for tool in config["tools"].as_array_mut().unwrap() {
+        if tool["name"] == "guarded" {
+            tool["approval"] = approval.clone();
+        }
+    }
+    world
+        .backend()
+        .put("/v1/agents/default", config)
+        .await
+        .expect(200);
+}
+
+/// A space of the default agent with these members.
+async fn space_of(world: &World, members: Value) -> String {
+    let body = json!({ "agent": "default", "members": members });
+    let made = world.backend().post("/v1/spaces", body).await.expect(201);
+    made["id"].as_str().unwrap().to_owned()
+}
+
+/// A question that a message of `who` in a space leads to.
+async fn asked_in(who: &Client<'_>, space: &str) -> String {
+    let body = json!({ "content": "call:guarded={\"to\":\"a\",\"iban\":\"Zq7-hidden\"}" });
+    let stream = who.say(&format!("/v1/spaces/{space}/messages"), body).await;
+    let events = stream.rest().await;
+    of(&events, "tool-approval-request", "approvalId")
+}
+
+async fn open(who: &Client<'_>) -> Vec<Value> {
+    let told = who.get("/v1/approvals?status=open").await.expect(200);
+    told["approvals"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn a_second_person_has_to_decide_where_the_tool_says_so() {
+    let world = World::new().await;
+    set_approval(&world, json!({ "notRequester": true, "hide": ["/iban"] })).await;
+    let (ada, bob) = (world.user("ada"), world.user("bob"));
+    let space = space_of(&world, json!(["ada", "bob"])).await;
+    let approval = asked_in(&ada, &space).await;
+    let path = format!("/v1/approvals/{approval}");
+    let yes = json!({ "approved": true });
+    assert_eq!(ada.post(&path, yes.clone()).await.code(403), "NOT_AN_APPROVER");
+    assert_eq!(
+        ada.post(&path, json!({ "approved": false })).await.code(403),
+        "NOT_AN_APPROVER"
+    );
+    assert_eq!(open(&ada).await, [] as [Value; 0]);
+    let waits = open(&bob).await;
+    assert_eq!(waits.len(), 1, "{waits:?}");
+    assert_eq!(waits[0]["approvalId"], *approval);
+    assert_eq!(
+        waits[0]["input"],
+        json!({ "to": "a" }),
+        "the input, less what is hidden"
+    );
+    assert_eq!(waits[0]["editable"], false);
+    // A secret key sees all of it.
+    assert_eq!(open(&world.backend()).await[0]["input"]["iban"], "Zq7-hidden");
+    bob.post(&path, yes.clone()).await.expect(200);
+    // Who may not decide does not learn what was decided either.
+    assert_eq!(ada.post(&path, yes).await.code(403), "NOT_AN_APPROVER");
+    assert_eq!(open(&bob).await, [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn a_role_or_a_group_decides_and_others_do_not_even_see_the_input() {
+    let world = World::new().await;
+    let token_of = |claims: Value| {
+        let token = token(claims);
+        world
+            .nobody()
+            .with("x-public-key", PUBLIC)
+            .with("authorization", &format!("Bearer {token}"))
+    };
+    let plain = |subject: &str| token_of(json!({ "sub": subject, "exp": FAR }));
+    let backend = world.backend();
+    for (approvers, chief) in [
+        (json!({ "roles": ["chief"] }), plain("bob")),
+        (
+            json!({ "roles": ["chief"] }),
+            token_of(json!({ "sub": "cy", "exp": FAR, "roles": ["chief"] })),
+        ),
+        (
+            json!({ "groups": ["staff"] }),
+            token_of(json!({ "sub": "cy", "exp": FAR, "groups": ["staff"] })),
+        ),
+    ] {
+        set_approval(&world, json!({ "approvers": approvers })).await;
+        let space = space_of(&world, json!(["ada", "bob", "cy"])).await;
+        backend
+            .put(
+                &format!("/v1/spaces/{space}/members/bob"),
+                json!({ "role": "chief" }),
+            )
+            .await
+            .expect(204);
+        let ada = plain("ada");
+        let approval = asked_in(&ada, &space).await;
+        let path = format!("/v1/approvals/{approval}");
+        let yes = json!({ "approved": true });
+        assert_eq!(ada.post(&path, yes.clone()).await.code(403), "NOT_AN_APPROVER");
+        assert_eq!(open(&ada).await, [] as [Value; 0]);
+        let events = ada.get(&format!("/v1/spaces/{space}/events")).await.expect(200);
+        assert!(!events.to_string().contains("Zq7-hidden"), "{events}");
+        assert_eq!(open(&chief).await[0]["input"]["iban"], "Zq7-hidden");
+        // The same role in another space is none here.
+        assert_eq!(
+            world.user("eve").post(&path, yes.clone()).await.code(404),
+            "NOT_FOUND"
+        );
+        chief.post(&path, yes).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn what_waits_is_listed_page_by_page_for_those_who_may_decide() {
+    let world = World::new().await;
+    let (ada, backend) = (world.user("ada"), world.backend());
+    let mut asked = Vec::new();
+    for _ in 0..3 {
+        let space = space_of(&world, json!(["ada"])).await;
+        asked.push((asked_in(&ada, &space).await, space));
+    }
+    // Consent: every member is shown what it decides on.
+    assert_eq!(open(&ada).await.len(), 3);
+    assert_eq!(open(&ada).await[0]["input"]["iban"], "Zq7-hidden");
+    assert_eq!(open(&world.user("eve")).await, [] as [Value; 0]);
+    let mut found = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = backend
+            .get(&format!("/v1/approvals?limit=1{cursor}"))
+            .await
+            .expect(200);
+        let approvals = page["approvals"].as_array().unwrap().iter();
+        found.extend(approvals.map(|open| open["approvalId"].as_str().unwrap().to_owned()));
+        let Some(next) = page["nextCursor"].as_str() else {
+            break;
+        };
+        cursor = format!("&before={next}");
+    }
+    let newest_first: Vec<String> = asked.iter().rev().map(|(approval, _)| approval.clone()).collect();
+    assert_eq!(found, newest_first);
+    let (approval, space) = &asked[1];
+    let one = backend
+        .get(&format!("/v1/approvals?space={space}&agent=default"))
+        .await
+        .expect(200);
+    assert_eq!(one["approvals"][0]["approvalId"], **approval);
+    assert_eq!(one["approvals"].as_array().unwrap().len(), 1);
+    let none = backend.get("/v1/approvals?agent=other").await.expect(200);
+    assert_eq!(none["approvals"], json!([]));
+    // Neither what was decided waits, nor what was superseded.
+    ada.post(&format!("/v1/approvals/{approval}"), json!({ "approved": false }))
+        .await
+        .expect(200);
+    let (_, other) = &asked[0];
+    ada.say(
+        &format!("/v1/spaces/{other}/messages"),
+        json!({ "content": "never mind" }),
+    )
+    .await
+    .rest()
+    .await;
+    let left = open(&ada).await;
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(left[0]["approvalId"], *asked[2].0);
+    backend.get("/v1/approvals?status=decided").await.expect(400);
 }
 
 #[tokio::test]

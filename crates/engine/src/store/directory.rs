@@ -36,9 +36,18 @@ pub trait Directory: Send + Sync {
     ) -> Result<(), StoreError>;
     /// Adds a member; nothing when it is one.
     async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError>;
+    /// Adds a member, or changes its role and grants; nothing when there is no such space.
+    async fn put_member(
+        &self,
+        space: SpaceId,
+        member: EntityId,
+        given: MemberRecord,
+    ) -> Result<(), StoreError>;
+    /// What a member was given in a space; none when it is no member.
+    async fn member(&self, space: SpaceId, member: EntityId) -> Result<Option<MemberRecord>, StoreError>;
     /// Takes a member out; nothing when it is none.
     async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError>;
-    /// Makes an entity, or changes name, kind and metadata of the one with its subject; gives the stored row.
+    /// Makes an entity, or changes name, kind, metadata and grants of the one with its subject; gives the stored row.
     async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError>;
     /// An entity by id.
     async fn entity(&self, id: EntityId) -> Result<Option<EntityRecord>, StoreError>;
@@ -113,6 +122,15 @@ pub struct SpaceRecord {
     pub created: Time,
 }
 
+/// What a member of a space was given there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemberRecord {
+    /// The project's word for what it is there.
+    pub role: Option<String>,
+    /// Permissions that it has there, beside those of its entity.
+    pub grants: Vec<String>,
+}
+
 /// An entity's row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EntityRecord {
@@ -128,6 +146,8 @@ pub struct EntityRecord {
     pub name: Option<String>,
     /// Whatever the project attached.
     pub metadata: Option<Json>,
+    /// Permissions that it has in every space.
+    pub grants: Vec<String>,
     /// When it was created.
     pub created: Time,
 }

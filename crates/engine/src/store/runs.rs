@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use toolgate_kernel::event::{Seq, Status};
-use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{CallId, EntityId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
@@ -19,6 +19,8 @@ pub trait Runs: Send + Sync {
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError>;
     /// Rows of a project's runs, newest first.
     async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError>;
+    /// Rows of runs that may wait for an approval, newest first: those in whose current step one was asked for.
+    async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<Vec<RunRecord>, StoreError>;
     /// The newest run of an agent in a space that is not final and that no call started.
     async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError>;
     /// What the run at the top of a tree and all below it come to: what `step-finish` tells of tokens is counted
@@ -117,6 +119,21 @@ pub struct RunFilter {
     pub status: Option<Status>,
     /// Children of this run only.
     pub parent: Option<RunId>,
+    /// Older than this one: the last of the page before.
+    pub before: Option<RunId>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Which runs that ask for approvals to list, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct AskingFilter {
+    /// In spaces with this member only.
+    pub member: Option<EntityId>,
+    /// In this space only.
+    pub space: Option<SpaceId>,
+    /// Of this agent only.
+    pub agent: Option<AgentName>,
     /// Older than this one: the last of the page before.
     pub before: Option<RunId>,
     /// At most so many.

@@ -7,6 +7,7 @@ use toolgate_engine::intake::{Decision, IntakeError, Submission};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Event, Status};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::tool::Decider;
 
 use crate::world::{World, calls_in};
 
@@ -210,7 +211,7 @@ async fn a_person_approves_edits_denies_or_says_nothing() {
     let (run, approval) = ask().await;
     let yes = world
         .engine
-        .decide(approval, Decision::Approve(None), None)
+        .decide(approval, Decision::Approve(None), Decider::Backend)
         .await
         .unwrap();
     assert!(yes.approved);
@@ -218,12 +219,15 @@ async fn a_person_approves_edits_denies_or_says_nothing() {
     assert_eq!(
         world
             .engine
-            .decide(approval, Decision::Approve(None), None)
+            .decide(approval, Decision::Approve(None), Decider::Backend)
             .await
             .unwrap(),
         yes
     );
-    let no = world.engine.decide(approval, Decision::Deny(None), None).await;
+    let no = world
+        .engine
+        .decide(approval, Decision::Deny(None), Decider::Backend)
+        .await;
     assert!(
         matches!(no, Err(IntakeError::DecidedOtherwise { ref winner }) if **winner == yes),
         "{no:?}"
@@ -233,12 +237,12 @@ async fn a_person_approves_edits_denies_or_says_nothing() {
     let edited = |value: serde_json::Value| Decision::Approve(Some(Json::from(value)));
     let bad = world
         .engine
-        .decide(approval, edited(json!({"to": 5})), None)
+        .decide(approval, edited(json!({"to": 5})), Decider::Backend)
         .await;
     assert!(matches!(bad, Err(IntakeError::Invalid(_))), "{bad:?}");
     world
         .engine
-        .decide(approval, edited(json!({"to": "b"})), None)
+        .decide(approval, edited(json!({"to": "b"})), Decider::Backend)
         .await
         .unwrap();
     assert_eq!(world.answer(run).await, r#"got {"to":"b"}"#);
@@ -246,7 +250,11 @@ async fn a_person_approves_edits_denies_or_says_nothing() {
     let (run, approval) = ask().await;
     world
         .engine
-        .decide(approval, Decision::Deny(Some("too dear".into())), None)
+        .decide(
+            approval,
+            Decision::Deny(Some("too dear".into())),
+            Decider::Backend,
+        )
         .await
         .unwrap();
     let answer = world.answer(run).await;
@@ -261,7 +269,10 @@ async fn a_person_approves_edits_denies_or_says_nothing() {
         answer.contains("DENIED") && answer.contains("in time"),
         "{answer}"
     );
-    let late = world.engine.decide(approval, Decision::Approve(None), None).await;
+    let late = world
+        .engine
+        .decide(approval, Decision::Approve(None), Decider::Backend)
+        .await;
     assert!(
         matches!(
             late,
@@ -284,7 +295,7 @@ async fn a_result_before_approval_is_refused_and_after_it_taken() {
     let approval = call.to_string().replace("call_", "appr_").parse().unwrap();
     world
         .engine
-        .decide(approval, Decision::Approve(None), None)
+        .decide(approval, Decision::Approve(None), Decider::Backend)
         .await
         .unwrap();
     world.engine.submit(call, output(json!(1))).await.unwrap();

@@ -48,6 +48,7 @@ async fn world_on(store: Arc<dyn Store>) -> (World, EntityId) {
         kind: "person".into(),
         name: Some("Ada".into()),
         metadata: Some(json!({"plan": "gold"}).into()),
+        grants: Vec::new(),
         created: Time(0),
     };
     world.store.put_entity(ada).await.unwrap();

@@ -8,6 +8,7 @@ use toolgate_engine::store::{Store, StoreError};
 use toolgate_kernel::event::{Event, Status};
 use toolgate_kernel::id::{ApprovalId, NodeId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::tool::Decider;
 use toolgate_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolgate_testkit::faulty_store::FaultyStore;
 use uuid::Uuid;
@@ -52,7 +53,7 @@ async fn one_of_everything(nodes: &[World], number: usize) {
     retry(async || {
         match node(3)
             .engine
-            .decide(approval, Decision::Approve(None), None)
+            .decide(approval, Decision::Approve(None), Decider::Backend)
             .await
         {
             Err(IntakeError::Store(_) | IntakeError::Busy(_)) => Err("again"),

@@ -12,6 +12,7 @@ use toolgate_fair::Shares;
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::tool::Decider;
 use toolgate_store::MemoryStore;
 use toolgate_testkit::faulty_store::FaultyStore;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, text};
@@ -292,8 +293,18 @@ async fn a_decision_made_elsewhere_starts_the_call_where_the_run_is_driven() {
         number: calls[0].number,
     };
     let approve = || Decision::Approve(Some(Json::from(json!({"to": "y"}))));
-    let decided = b.engine.decide(approval, approve(), None).await.unwrap();
-    assert_eq!(a.engine.decide(approval, approve(), None).await.unwrap(), decided);
+    let decided = b
+        .engine
+        .decide(approval, approve(), Decider::Backend)
+        .await
+        .unwrap();
+    assert_eq!(
+        a.engine
+            .decide(approval, approve(), Decider::Backend)
+            .await
+            .unwrap(),
+        decided
+    );
     let outputs = |event: &Event| matches!(event, Event::ToolOutputAvailable(_));
     b.until(run, outputs).await;
     a.tools.gate.add_permits(1);

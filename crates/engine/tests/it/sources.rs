@@ -8,7 +8,7 @@ use toolgate_engine::intake::{Decision, Submission};
 use toolgate_engine::store::{Append, LeaseWrite, LogRange, RunWrite};
 use toolgate_kernel::event::{Event, Status};
 use toolgate_kernel::id::{ApprovalId, CallId, RunId};
-use toolgate_kernel::tool::{Listed, Placement};
+use toolgate_kernel::tool::{Decider, Listed, Placement};
 
 use crate::world::{Setup, World, calls_in};
 
@@ -48,7 +48,9 @@ async fn approve(world: &World, call: CallId) {
         run: call.run,
         number: call.number,
     };
-    let decided = world.engine.decide(approval, Decision::Approve(None), None);
+    let decided = world
+        .engine
+        .decide(approval, Decision::Approve(None), Decider::Backend);
     decided.await.unwrap();
 }
 

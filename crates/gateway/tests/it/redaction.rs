@@ -28,7 +28,7 @@ fn agent(models: &ModelServer, script: &str) -> Value {
                 json!({"mode": "static", "output": {"secret": format!("{MARK}-output")}}),
                 json!({"outputSchema": only_numbers}),
             ),
-            tool("risky", json!({"mode": "pass-through"}), json!({"approval": "always"})),
+            tool("risky", json!({"mode": "pass-through"}), json!({"approval": {"approvers": "backend", "editable": true}})),
             tool("ask", Value::Null, json!({})),
         ],
     })
@@ -81,7 +81,7 @@ async fn check(gateway: &Gateway, script: &str) {
             assert_eq!(receipt.status, 200, "{receipt:?}");
         }
         if event.kind == "tool-approval-request" {
-            // Decided by the backend: the user does not see what it would decide on.
+            // Decided by the backend, and by nobody else: who may not decide does not see what there is to decide.
             let body = json!({"approved": true, "input": {"a": format!("{MARK}-edited")}});
             let decided = gateway
                 .api()

@@ -9,7 +9,7 @@ use crate::name::AgentName;
 use crate::problem::shown;
 
 /// Most groups that an agent, or the approvers of a tool, may name.
-const GROUPS_MAX: usize = 64;
+pub(crate) const GROUPS_MAX: usize = 64;
 /// Longest name of a group or a role.
 pub const GROUP_CHARS_MAX: usize = 256;
 /// Name of the agent that answers where nobody names one.

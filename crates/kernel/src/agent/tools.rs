@@ -12,7 +12,8 @@ use crate::name::ToolName;
 use crate::problem::{Problem, Problems, shown};
 use crate::schema::Limits;
 use crate::tool::{
-    Approval, ApprovalRule, Definition, EXECUTION_TIMEOUT, Retry, Tool, Toolbox, Visibility, definition,
+    Approval, ApprovalRule, ApprovalTerms, Definition, EXECUTION_TIMEOUT, Retry, Tool, Toolbox, Visibility,
+    definition,
 };
 
 /// Most permissions, prerequisites or triggers of one tool.
@@ -114,7 +115,7 @@ fn tool(
     if let Some(voice) = tool.get("voice").filter(|voice| !voice.is_object()) {
         tool.wrong("voice", format!("expected an object, got {}", shown(voice)));
     }
-    let ((parameters, input), (rule, approval)) = (parameters?, approval?);
+    let ((parameters, input), (rule, approval, approval_terms)) = (parameters?, approval?);
     let (output_schema, output) = output.unzip();
     let definition = Definition {
         name: name?,
@@ -129,6 +130,7 @@ fn tool(
         permissions,
         prerequisites,
         approval: rule,
+        approval_terms,
         timeout,
         retry: retry.unwrap_or_default(),
         deprecated,
@@ -170,19 +172,27 @@ fn circle(tools: &Toolbox) -> Vec<&ToolName> {
     }
 }
 
-fn approval(tool: &Members<'_>) -> Option<(ApprovalRule, Approval)> {
+fn approval(tool: &Members<'_>) -> Option<(ApprovalRule, Approval, ApprovalTerms)> {
+    let never = (ApprovalRule::Never, Approval::Never, ApprovalTerms::default());
+    let always = |terms| (ApprovalRule::Always, Approval::Always, terms);
     match tool.get("approval") {
-        None => Some((ApprovalRule::Never, Approval::Never)),
-        Some(Value::String(word)) if word == "never" => Some((ApprovalRule::Never, Approval::Never)),
-        Some(Value::String(word)) if word == "always" => Some((ApprovalRule::Always, Approval::Always)),
-        Some(Value::Object(_)) => {
-            let rule = tool.section("approval", &["when"])?;
+        None => Some(never),
+        Some(Value::String(word)) if word == "never" => Some(never),
+        Some(Value::String(word)) if word == "always" => Some(always(ApprovalTerms::default())),
+        Some(Value::Object(members)) => {
+            let rule = tool.section("approval", &ApprovalTerms::MEMBERS)?;
+            if members.is_empty() {
+                let known = ApprovalTerms::MEMBERS.join(", ");
+                rule.lacks(format!(
+                    "expected at least one of {known}; \"always\" asks for every call"
+                ));
+            }
+            let terms = ApprovalTerms::read(&rule);
             let Some(schema) = rule.get("when") else {
-                rule.lacks("expected \"when\" with a schema of the inputs that need approval");
-                return None;
+                return Some(always(terms));
             };
             let compiled = definition::compile(schema, &Limits::TRUSTED, &rule.at("when"), rule.problems);
-            compiled.map(|(schema, validator)| (ApprovalRule::When(schema), Approval::When(validator)))
+            compiled.map(|(schema, validator)| (ApprovalRule::When(schema), Approval::When(validator), terms))
         }
         Some(other) => {
             let words = "expected \"never\", \"always\" or {\"when\": schema}";

@@ -16,7 +16,7 @@ use crate::json::Json;
 use crate::message::{Message, Part};
 use crate::name::{AgentName, ToolName};
 use crate::time::Time;
-use crate::tool::{ClientTool, Placement};
+use crate::tool::{ApprovalTerms, Approvers, ClientTool, Placement};
 
 /// Can be filled with values that are found again.
 pub(crate) trait Marked: Sized {
@@ -91,6 +91,7 @@ macro_rules! members {
 members! {
     ModelName { provider, name }
     Budget { tokens, descendants }
+    ApprovalTerms { approvers, not_requester, requesters, hide, editable }
     Claim { holder, until }
     Pause { until, signal }
     RemoteTask { source, task, check_at }
@@ -117,6 +118,12 @@ macro_rules! variants {
     )* };
 }
 variants! {
+    Approvers {
+        Roles(_) => Roles(Marked::marked()),
+        Groups(_) => Groups(Marked::marked()),
+        Members => Members,
+        Backend => Backend,
+    }
     Part {
         Text { text: _ } => Text { text: text() },
         Image { url: _, media_type: _ } => Image { url: text(), media_type: Marked::marked() },

@@ -8,7 +8,7 @@ use crate::call::ErrorCode;
 use crate::id::{ApprovalId, CallId, EntityId, RunId};
 use crate::json::Json;
 use crate::time::Time;
-use crate::tool::Placement;
+use crate::tool::{ApprovalTerms, Placement};
 
 fn is_false(b: &bool) -> bool {
     !*b
@@ -104,6 +104,9 @@ tool_body! {
         input: Option<Json>,
         /// When silence becomes a no.
         expires_at: Time,
+        /// Who may decide, and on what terms; none for a question of before there were terms.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        terms: Option<ApprovalTerms>,
     }
 }
 tool_body! {

@@ -7,8 +7,11 @@ use crate::event::{Event, ToolApprovalResponse, ToolOutputDenied};
 use crate::id::{ApprovalId, EntityId};
 use crate::problem::Problem;
 use crate::time::Time;
+use crate::tool::{ApprovalTerms, Decider};
 use crate::view::hidden;
 
+/// What is wrong with a changed input that the tool does not allow.
+const NOT_EDITABLE: &str = "the input of this tool may not be changed; decide on it as it is, or let its author set \"editable\" in its \"approval\"";
 /// What the model reads when nobody answered.
 const EXPIRED: &str = "nobody answered the request for approval in time";
 
@@ -17,18 +20,27 @@ impl Run {
         &self,
         approval: ApprovalId,
         verdict: Verdict,
-        by: Option<EntityId>,
+        by: &Decider,
         now: Time,
     ) -> Result<Vec<Event>, Rejected> {
+        // Before anything else: whoever may not decide does not learn what others decided.
+        let terms = self.terms_of(approval)?;
+        if !terms.admit(by) {
+            return Err(Rejected::NotAnApprover);
+        }
         let call = self.asked(approval, &verdict)?;
+        let entity = by.entity();
         match verdict {
-            Verdict::Deny(reason) => Ok(denial(call, approval, reason, by, false)),
+            Verdict::Deny(reason) => Ok(denial(call, approval, reason, entity, false)),
             Verdict::Approve(edited) => {
                 let definition = call
                     .definition
                     .as_ref()
                     .expect("only a known tool asks for approval");
                 if let Some(input) = &edited {
+                    if !terms.may_edit(by, call.is_seen_by_members()) {
+                        return Err(Rejected::Invalid(vec![Problem::new("/input", NOT_EDITABLE)]));
+                    }
                     let value = input
                         .read()
                         .map_err(|e| Rejected::Invalid(vec![Problem::new("", e.to_string())]))?;
@@ -41,11 +53,28 @@ impl Run {
                     Fate::Offer { deadline } => Some(deadline),
                     Fate::Run | Fate::Ask { .. } | Fate::Refused { .. } => None,
                 };
-                let response =
-                    ToolApprovalResponse::of(&call.tool, approval, true, None, edited, by, false, deadline);
+                let response = ToolApprovalResponse::of(
+                    &call.tool, approval, true, None, edited, entity, false, deadline,
+                );
                 Ok(vec![response.into()])
             }
         }
+    }
+
+    /// The terms of a question that was asked. One of before there were terms is a consent.
+    fn terms_of(&self, approval: ApprovalId) -> Result<ApprovalTerms, Rejected> {
+        let call = self.call(approval.call()).ok_or(Rejected::Unknown)?;
+        call.asked.as_ref().ok_or(Rejected::Unknown)?;
+        Ok(call.approval_terms())
+    }
+
+    /// The terms on which a call of this tool asks now.
+    pub(super) fn terms(&self, tool: &str) -> Option<ApprovalTerms> {
+        let mut terms = self.tools.get(tool)?.approval_terms.clone();
+        if terms.not_requester {
+            terms.requesters = self.state.speakers.clone();
+        }
+        Some(terms)
     }
 
     /// The call that waits for this answer, or why it does not wait any more.
@@ -56,7 +85,7 @@ impl Run {
             (_, Some(record)) if record.answered && record.verdict == *verdict => Err(Rejected::Repeated),
             (_, Some(record)) if record.answered => Err(Rejected::Different),
             // Whatever else became of it is told only of calls that a person was asked about.
-            (CallState::Settled(settled), _) if call.asked => Err(ended(call, settled)),
+            (CallState::Settled(settled), _) if call.asked.is_some() => Err(ended(call, settled)),
             _ => Err(Rejected::Unknown),
         }
     }

@@ -34,6 +34,8 @@ pub struct RunState {
     pub(super) decisions: Vec<DecisionRecord>,
     pub(super) messages: Vec<MessageRecord>,
     pub(super) speaker: Option<EntityId>,
+    /// Everybody who wrote to the run.
+    pub(super) speakers: Vec<EntityId>,
     pub(super) transcript: Transcript,
     pub(super) usage: Usage,
     finish_reason: Option<FinishReason>,
@@ -108,6 +110,7 @@ impl Default for RunState {
             decisions: Vec::new(),
             messages: Vec::new(),
             speaker: None,
+            speakers: Vec::new(),
             transcript: Transcript::default(),
             usage: Usage::default(),
             finish_reason: None,
@@ -231,7 +234,7 @@ impl RunState {
             Event::ToolApprovalRequest(e) => {
                 let (approval, expires_at) = (e.approval_id, e.expires_at);
                 self.change(e.tool_call_id, |call| {
-                    call.asked = true;
+                    call.asked = Some(Arc::new(e.clone()));
                     call.state = CallState::AwaitsApproval { approval, expires_at };
                 });
             }
@@ -309,6 +312,9 @@ impl RunState {
             replies_before: self.replies,
         });
         self.speaker = e.message.from.or(self.speaker);
+        if let Some(from) = e.message.from.filter(|from| !self.speakers.contains(from)) {
+            self.speakers.push(from);
+        }
         self.steps_since_message = 0;
     }
 
@@ -324,7 +330,7 @@ impl RunState {
             definition: None,
             input: e.input.clone(),
             signature: e.signature.clone(),
-            asked: false,
+            asked: None,
             since: time,
             state: released(e.deadline),
         });

@@ -88,7 +88,7 @@ impl Log<'_> {
                 },
                 _,
             ) => {
-                let events = self.run.decide(approval, verdict, by, self.now)?;
+                let events = self.run.decide(approval, verdict, &by, self.now)?;
                 self.emit_all(events);
                 self.go_on();
                 Ok(())
@@ -219,7 +219,10 @@ impl Log<'_> {
                             self.emit(ToolOutputError::of(&tool, Some(code), Some(message)));
                         }
                         Fate::Ask { approval, expires_at } => {
-                            self.emit(ToolApprovalRequest::of(&tool, approval, Some(input), expires_at));
+                            let terms = self.run.terms(&name);
+                            let request =
+                                ToolApprovalRequest::of(&tool, approval, Some(input), expires_at, terms);
+                            self.emit(request);
                         }
                         Fate::Run | Fate::Offer { .. } => {}
                     }

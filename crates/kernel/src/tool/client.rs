@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    ApprovalRule, CLIENT_DEADLINE, ClientTool, Definition, Execution, Retry, Tool, Toolbox, Visibility,
-    definition,
+    ApprovalRule, ApprovalTerms, CLIENT_DEADLINE, ClientTool, Definition, Execution, Retry, Tool, Toolbox,
+    Visibility, definition,
 };
 use crate::json::{DEPTH_MAX, deeper_than};
 use crate::members::Members;
@@ -199,6 +199,7 @@ pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
         permissions: Vec::new(),
         prerequisites: Vec::new(),
         approval: ApprovalRule::Never,
+        approval_terms: ApprovalTerms::default(),
         timeout: tool
             .timeout_ms
             .map_or(CLIENT_DEADLINE, std::time::Duration::from_millis),

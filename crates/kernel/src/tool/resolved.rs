@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Approval, Execution, Placement, Retry, Tool, Visibility, definition};
+use super::{Approval, ApprovalTerms, Execution, Placement, Retry, Tool, Visibility, definition};
 use crate::json::Json;
 use crate::name::ToolName;
 use crate::problem::Problem;
@@ -46,6 +46,9 @@ pub struct Definition {
     pub prerequisites: Vec<ToolName>,
     /// Whether a person has to say yes first.
     pub approval: ApprovalRule,
+    /// Who may say it, and on what terms.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub approval_terms: ApprovalTerms,
     /// Deadline of an execution, or of a client's answer.
     pub timeout: Duration,
     /// What a crash in mid-execution means.
@@ -66,6 +69,10 @@ pub enum ApprovalRule {
     Always,
     /// Yes, when the input fits this schema.
     When(Json),
+}
+
+fn is_default(terms: &ApprovalTerms) -> bool {
+    *terms == ApprovalTerms::default()
 }
 
 impl Definition {

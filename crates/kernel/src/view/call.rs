@@ -6,6 +6,7 @@ use crate::event::{
     Claim, Pause, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting, ToolInputAvailable,
     ToolInputDelta, ToolOutputAvailable, ToolOutputDenied, ToolOutputError, ToolProgress, ToolRef,
 };
+use crate::tool::ApprovalTerms;
 
 /// What every event of a call shows, and whether it shows what the tool read and wrote.
 pub(super) struct Shown {
@@ -56,7 +57,15 @@ pub(super) fn input_available(e: &ToolInputAvailable) -> ToolInputAvailable {
 
 pub(super) fn approval_request(e: &ToolApprovalRequest) -> ToolApprovalRequest {
     let shown = of(e.tool());
-    ToolApprovalRequest::of(&shown.tool, e.approval_id, shown.payload(&e.input), e.expires_at)
+    let input = match &e.terms {
+        // Nobody decides blindly: a question to every member shows them what it is about, less what its author hides.
+        Some(terms) if terms.is_consent() && !shown.payload => {
+            e.input.as_ref().map(|input| terms.shown(input))
+        }
+        _ => shown.payload(&e.input),
+    };
+    let terms = e.terms.as_ref().map(ApprovalTerms::public);
+    ToolApprovalRequest::of(&shown.tool, e.approval_id, input, e.expires_at, terms)
 }
 
 pub(super) fn approval_response(e: &ToolApprovalResponse) -> ToolApprovalResponse {

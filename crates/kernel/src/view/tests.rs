@@ -48,7 +48,11 @@ const SEEN_OF_CALLS: [(&str, Option<&str>, &str); 11] = [
     ("tool-input-start", Some(""), ""),
     ("tool-input-delta", None, "inputTextDelta"),
     ("tool-input-available", Some("deadline"), "input"),
-    ("tool-approval-request", Some("approvalId expiresAt"), "input"),
+    (
+        "tool-approval-request",
+        Some("approvalId expiresAt terms.approvers.roles[] terms.notRequester terms.editable"),
+        "input",
+    ),
     (
         "tool-approval-response",
         Some("approvalId approved expired deadline"),

@@ -187,8 +187,7 @@ fn every_problem_of_a_tool_is_told_at_once() {
             "/tools/0 a tool needs a description, for the model to know when to use it",
             "/tools/0/outputSchema/type \"text\" is not a type; use one of string, number, integer, boolean, array, \
              object, null",
-            "/tools/0/approval/if unknown member \"if\"; known here: when",
-            "/tools/0/approval expected \"when\" with a schema of the inputs that need approval",
+            "/tools/0/approval/if unknown member \"if\"; known here: when, approvers, notRequester, hide, editable",
             "/tools/0/category expected a text of 1 to 256 characters, got a blank one",
             "/tools/0/version expected a text, got a number",
             "/tools/0/triggers/0 expected a text of 1 to 256 characters, got a blank one",

@@ -16,7 +16,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::run::{Arrival, Due, Rejected, Reply, ReplyPart, Run, RunState, Verdict};
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::Placement;
+use toolgate_kernel::tool::{Decider, Placement};
 use toolgate_kernel::view::Audience;
 use uuid::Uuid;
 
@@ -411,7 +411,7 @@ fn of_a_tool_on_the_gateways_side_a_client_learns_nothing() {
     let decide = Arrival::Decide {
         approval,
         verdict: Verdict::Deny(None),
-        by: None,
+        by: Decider::Backend,
     };
     assert_eq!(story.take(decide), Err(Rejected::Unknown));
 }
@@ -668,7 +668,7 @@ impl Move {
                 Arrival::Decide {
                     approval,
                     verdict,
-                    by: None,
+                    by: Decider::Backend,
                 }
             }
             Self::Signal(call) => Arrival::Signal {

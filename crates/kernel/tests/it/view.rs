@@ -43,7 +43,7 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
         ToolInputStart::of(tool).into(),
         ToolInputDelta::of(tool, mark.into()).into(),
         ToolInputAvailable::of(tool, value(), None, text()).into(),
-        ToolApprovalRequest::of(tool, approval, value(), Time(0)).into(),
+        ToolApprovalRequest::of(tool, approval, value(), Time(0), None).into(),
         ToolApprovalResponse::of(tool, approval, true, text(), value(), None, false, None).into(),
         ToolExecuting::of(
             tool,
@@ -119,5 +119,31 @@ proptest! {
         for event in events(&tool(placement, false), &mark) {
             prop_assert!(!seen(&event, Audience::Public).contains(&mark));
         }
+    }
+}
+
+#[test]
+fn who_may_decide_is_shown_the_input_less_what_the_tool_hides() {
+    let tool = tool(Placement::Server, false);
+    let approval = ApprovalId {
+        run: tool.call.run,
+        number: 0,
+    };
+    let asked = |terms: serde_json::Value| -> Event {
+        let input = json!({ "to": "shown", "iban": MARK }).into();
+        let terms = serde_json::from_value(terms).unwrap();
+        ToolApprovalRequest::of(&tool, approval, Some(input), Time(0), terms).into()
+    };
+    let consent = seen(&asked(json!({ "hide": ["/iban"] })), Audience::Public);
+    assert!(consent.contains("shown") && !consent.contains(MARK), "{consent}");
+    for others_decide in [
+        json!({ "approvers": "backend" }),
+        json!({ "approvers": { "roles": ["chief"] } }),
+        json!({ "notRequester": true }),
+        // Asked before there were terms.
+        json!(null),
+    ] {
+        let hidden = seen(&asked(others_decide), Audience::Public);
+        assert!(!hidden.contains("shown") && !hidden.contains(MARK), "{hidden}");
     }
 }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use toolgate_engine::records::{Owner, Receipt};
 use toolgate_engine::store::{
-    AgentRecord, Directory, EntityRecord, IdempotencyRecord, KeyRecord, ProjectRecord, SpaceRecord,
-    StoreError,
+    AgentRecord, Directory, EntityRecord, IdempotencyRecord, KeyRecord, MemberRecord, ProjectRecord,
+    SpaceRecord, StoreError,
 };
 use toolgate_kernel::agent::entity_of;
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
@@ -70,8 +70,33 @@ impl Directory for MemoryStore {
         }
         Ok(())
     }
+    async fn put_member(
+        &self,
+        space: SpaceId,
+        member: EntityId,
+        given: MemberRecord,
+    ) -> Result<(), StoreError> {
+        self.add_member(space, member).await?;
+        let mut state = self.state();
+        if state.spaces.contains_key(&space) {
+            state.members.insert((space, member), given);
+        }
+        Ok(())
+    }
+    async fn member(&self, space: SpaceId, member: EntityId) -> Result<Option<MemberRecord>, StoreError> {
+        let state = self.state();
+        let is_member = |space: &SpaceRecord| space.members.contains(&member);
+        if !state.spaces.get(&space).is_some_and(is_member) {
+            return Ok(None);
+        }
+        Ok(Some(
+            state.members.get(&(space, member)).cloned().unwrap_or_default(),
+        ))
+    }
     async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
-        if let Some(space) = self.state().spaces.get_mut(&space) {
+        let mut state = self.state();
+        state.members.remove(&(space, member));
+        if let Some(space) = state.spaces.get_mut(&space) {
             space.members.retain(|&other| other != member);
         }
         Ok(())

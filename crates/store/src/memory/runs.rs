@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use toolgate_engine::store::{RunFilter, RunRecord, RunTree, Runs, StoreError};
+use toolgate_engine::store::{AskingFilter, RunFilter, RunRecord, RunTree, Runs, StoreError};
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::id::{NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
@@ -25,6 +25,23 @@ impl Runs for MemoryStore {
                 && filter
                     .parent
                     .is_none_or(|parent| run.parent.is_some_and(|call| call.run == parent))
+                && filter.before.is_none_or(|before| run.id < before)
+        };
+        let runs = state.runs.values().rev();
+        Ok(runs.filter(fits).take(filter.limit).cloned().collect())
+    }
+    async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<Vec<RunRecord>, StoreError> {
+        let state = self.state();
+        let has = |space: SpaceId, member| {
+            let space = state.spaces.get(&space);
+            space.is_some_and(|space| space.members.contains(&member))
+        };
+        let fits = |run: &&RunRecord| {
+            run.project == project
+                && state.asking.contains(&run.id)
+                && filter.space.is_none_or(|space| run.space == space)
+                && filter.agent.as_ref().is_none_or(|agent| run.agent == *agent)
+                && filter.member.is_none_or(|member| has(run.space, member))
                 && filter.before.is_none_or(|before| run.id < before)
         };
         let runs = state.runs.values().rev();

@@ -1,11 +1,11 @@
 //! All stored state, and the conditional writes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use toolgate_engine::store::{
-    AgentRecord, Append, EntityRecord, IdempotencyRecord, KeyRecord, ProjectRecord, RunRecord, RunTree,
-    RunWrite, SpaceRecord, StoreError,
+    AgentRecord, Append, EntityRecord, IdempotencyRecord, KeyRecord, MemberRecord, ProjectRecord, RunRecord,
+    RunTree, RunWrite, SpaceRecord, StoreError,
 };
 use toolgate_engine::usage::{Day, Latency};
 use toolgate_kernel::call::ErrorCode;
@@ -23,9 +23,12 @@ pub(super) struct State {
     pub(super) log: HashMap<SpaceId, Vec<Arc<Entry>>>,
     pub(super) runs: BTreeMap<RunId, RunRecord>,
     pub(super) tokens: HashMap<RunId, u64>,
+    /// Runs that may wait for an approval.
+    pub(super) asking: HashSet<RunId>,
     pub(super) definitions: HashMap<(ProjectId, String), Json>,
     pub(super) nodes: HashMap<NodeId, Time>,
     pub(super) spaces: BTreeMap<SpaceId, SpaceRecord>,
+    pub(super) members: HashMap<(SpaceId, EntityId), MemberRecord>,
     pub(super) entities: HashMap<EntityId, EntityRecord>,
     pub(super) agents: BTreeMap<(ProjectId, AgentName), Agent>,
     pub(super) projects: HashMap<ProjectId, ProjectRecord>,
@@ -38,7 +41,7 @@ pub(super) struct State {
 impl State {
     /// Checks every precondition, then writes everything.
     pub(super) fn append(&mut self, append: Append) -> Result<Arc<Entry>, StoreError> {
-        let tokens = crate::tokens(&append);
+        let (tokens, asks) = (crate::tokens(&append), crate::asks(&append));
         let Append {
             space,
             run,
@@ -101,6 +104,11 @@ impl State {
         }
         if let Some(run) = entry.run {
             *self.tokens.entry(run).or_default() += tokens;
+            match asks {
+                Some(true) => drop(self.asking.insert(run)),
+                Some(false) => drop(self.asking.remove(&run)),
+                None => {}
+            }
         }
         wakes.into_iter().for_each(|wake| self.wake(wake));
         if let Some(record) = idempotency {
@@ -218,6 +226,7 @@ impl State {
             old.kind = entity.kind;
             old.name = entity.name;
             old.metadata = entity.metadata;
+            old.grants = entity.grants;
             return Ok(old.clone());
         }
         if self.entities.contains_key(&entity.id) {
@@ -249,6 +258,7 @@ impl State {
                 .is_none_or(|space: &SpaceRecord| space.project != id)
         };
         self.log.retain(|space, _| is_kept(space));
+        self.members.retain(|(space, _), _| is_kept(space));
         self.spaces.retain(|_, space| space.project != id);
         let runs = &self.runs;
         self.tokens

@@ -65,6 +65,19 @@ pub(crate) fn optional_json(row: &Row<'_>, column: usize) -> Result<Option<Json>
     row.get::<_, Option<String>>(column)?.map(parse_json).transpose()
 }
 
+/// Grants as they are stored; nothing when there are none.
+pub(crate) fn grants_text(grants: &[String]) -> Option<String> {
+    (!grants.is_empty()).then(|| serde_json::json!(grants).to_string())
+}
+
+pub(crate) fn grants(row: &Row<'_>, column: usize) -> Result<Vec<String>, Fault> {
+    let text = row.get::<_, Option<String>>(column)?;
+    let read = text.map(|text| serde_json::from_str(&text)).transpose();
+    Ok(read
+        .map_err(|error| StoreError::Corrupt(error.to_string()))?
+        .unwrap_or_default())
+}
+
 pub(crate) fn agent_name(row: &Row<'_>, column: usize) -> Result<AgentName, Fault> {
     parse_agent_name(row.get(column)?)
 }

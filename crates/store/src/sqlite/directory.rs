@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
-    AgentRecord, Directory, EntityRecord, IdempotencyRecord, KeyRecord, ProjectRecord, SpaceRecord,
-    StoreError,
+    AgentRecord, Directory, EntityRecord, IdempotencyRecord, KeyRecord, MemberRecord, ProjectRecord,
+    SpaceRecord, StoreError,
 };
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -49,6 +49,19 @@ impl Directory for SqliteStore {
         self.writer
             .write(move |db| spaces::add_member(db, space, member))
             .await
+    }
+    async fn put_member(
+        &self,
+        space: SpaceId,
+        member: EntityId,
+        given: MemberRecord,
+    ) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| spaces::put_member(db, space, member, &given))
+            .await
+    }
+    async fn member(&self, space: SpaceId, member: EntityId) -> Result<Option<MemberRecord>, StoreError> {
+        self.readers.short(|db| spaces::member(db, space, member))
     }
     async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
         self.writer

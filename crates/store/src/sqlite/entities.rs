@@ -6,20 +6,28 @@ use toolgate_kernel::id::{EntityId, ProjectId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
-use super::column::{change, first, insert, optional_json};
+use super::column::{change, first, grants, grants_text, insert, optional_json};
 use super::fault::Fault;
 
 const UPDATE: &str = "
-    UPDATE entities SET kind = ?3, name = ?4, metadata = ?5 WHERE project = ?1 AND subject = ?2";
+    UPDATE entities SET kind = ?3, name = ?4, metadata = ?5, grants = ?6 WHERE project = ?1 AND subject = ?2";
 
 const CREATE: &str = "
-    INSERT INTO entities (id, project, subject, kind, name, metadata, created)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
+    INSERT INTO entities (id, project, subject, kind, name, metadata, created, grants)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING";
 
 pub(crate) fn put(connection: &Connection, entity: &EntityRecord) -> Result<EntityRecord, Fault> {
     let project = entity.project.to_bytes();
     let metadata = entity.metadata.as_ref().map(Json::as_str);
-    let changes = params![project, entity.subject, entity.kind, entity.name, metadata];
+    let grants = grants_text(&entity.grants);
+    let changes = params![
+        project,
+        entity.subject,
+        entity.kind,
+        entity.name,
+        metadata,
+        grants
+    ];
     if change(connection, UPDATE, changes)? == 0 {
         let row = params![
             entity.id.to_bytes(),
@@ -29,6 +37,7 @@ pub(crate) fn put(connection: &Connection, entity: &EntityRecord) -> Result<Enti
             entity.name,
             metadata,
             entity.created.0,
+            grants,
         ];
         insert(connection, CREATE, row)?;
     }
@@ -37,14 +46,14 @@ pub(crate) fn put(connection: &Connection, entity: &EntityRecord) -> Result<Enti
 }
 
 const GET: &str = "
-    SELECT id, project, subject, kind, name, metadata, created FROM entities WHERE id = ?1";
+    SELECT id, project, subject, kind, name, metadata, created, grants FROM entities WHERE id = ?1";
 
 pub(crate) fn get(connection: &Connection, id: EntityId) -> Result<Option<EntityRecord>, Fault> {
     first(connection, GET, [id.to_bytes()], record)
 }
 
 const OF: &str = "
-    SELECT id, project, subject, kind, name, metadata, created FROM entities
+    SELECT id, project, subject, kind, name, metadata, created, grants FROM entities
     WHERE project = ?1 AND subject = ?2";
 
 pub(crate) fn of(
@@ -64,5 +73,6 @@ fn record(row: &Row<'_>) -> Result<EntityRecord, Fault> {
         name: row.get(4)?,
         metadata: optional_json(row, 5)?,
         created: Time(row.get(6)?),
+        grants: grants(row, 7)?,
     })
 }

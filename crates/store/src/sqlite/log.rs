@@ -166,6 +166,9 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
                 tokens: crate::tokens(append),
             };
             runs::extend(connection, &extension)?;
+            if let Some(asks) = crate::asks(append) {
+                runs::note_asks(connection, id, asks)?;
+            }
             Ok(Some(id))
         }
     }

@@ -2,10 +2,12 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, ToSql, params};
-use toolgate_engine::store::{Append, LeaseWrite, RunFilter, RunRecord, RunTree, Runs, StoreError, Wake};
+use toolgate_engine::store::{
+    Append, AskingFilter, LeaseWrite, RunFilter, RunRecord, RunTree, Runs, StoreError, Wake,
+};
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Seq, Status};
-use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{CallId, EntityId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
@@ -20,6 +22,9 @@ impl Runs for SqliteStore {
     }
     async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
         self.readers.long(move |db| list(db, project, &filter)).await
+    }
+    async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<Vec<RunRecord>, StoreError> {
+        self.readers.long(move |db| asking(db, project, &filter)).await
     }
     async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError> {
         self.readers.short(|db| open(db, space, agent))
@@ -173,6 +178,14 @@ pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Faul
     }
 }
 
+const ASKS: &str = "UPDATE runs SET asks = ?2 WHERE id = ?1 AND asks <> ?2";
+
+/// Notes whether a run may wait for an approval.
+pub(crate) fn note_asks(connection: &Connection, run: RunId, asks: bool) -> Result<(), Fault> {
+    change(connection, ASKS, params![run.to_bytes(), asks])?;
+    Ok(())
+}
+
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -305,6 +318,30 @@ pub(crate) fn list(
     values.extend(status.as_ref().map(|value| value as &dyn ToSql));
     values.push(&limit);
     rows(connection, &list_sql(filter), &values[..], record)
+}
+
+// Nobody is asked in a child run, so this walks what waits in the project, and no more.
+pub(crate) const ASKING: &str = select!(
+    "WHERE project = ?1 AND asks = 1 AND (?2 IS NULL OR id < ?2) AND (?3 IS NULL OR space = ?3)
+       AND (?4 IS NULL OR agent = ?4)
+       AND (?5 IS NULL OR EXISTS (SELECT 1 FROM members WHERE members.space = runs.space AND entity = ?5))
+     ORDER BY id DESC LIMIT ?6"
+);
+
+fn asking(
+    connection: &Connection,
+    project: ProjectId,
+    filter: &AskingFilter,
+) -> Result<Vec<RunRecord>, Fault> {
+    let values = params![
+        project.to_bytes(),
+        filter.before.map(RunId::to_bytes),
+        filter.space.map(SpaceId::to_bytes),
+        filter.agent.as_ref().map(|agent| agent.as_str()),
+        filter.member.map(EntityId::to_bytes),
+        bounded(filter.limit),
+    ];
+    rows(connection, ASKING, values, record)
 }
 
 /// One statement per combination of conditions, so that each uses its index.

@@ -2,12 +2,14 @@
 
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::records::Receipt;
-use toolgate_engine::store::{SpaceRecord, StoreError};
+use toolgate_engine::store::{MemberRecord, SpaceRecord, StoreError};
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
-use super::column::{bounded, change, first, insert, optional_agent_name, optional_json, rows};
+use super::column::{
+    bounded, change, first, grants, grants_text, insert, optional_agent_name, optional_json, rows,
+};
 use super::fault::Fault;
 use super::receipts;
 
@@ -71,6 +73,36 @@ const ADD_MEMBER: &str = "
 pub(crate) fn add_member(connection: &Connection, space: SpaceId, member: EntityId) -> Result<(), Fault> {
     change(connection, ADD_MEMBER, [space.to_bytes(), member.to_bytes()])?;
     Ok(())
+}
+
+const PUT_MEMBER: &str = "UPDATE members SET role = ?3, grants = ?4 WHERE space = ?1 AND entity = ?2";
+
+pub(crate) fn put_member(
+    connection: &Connection,
+    space: SpaceId,
+    member: EntityId,
+    given: &MemberRecord,
+) -> Result<(), Fault> {
+    add_member(connection, space, member)?;
+    let grants = grants_text(&given.grants);
+    let row = params![space.to_bytes(), member.to_bytes(), given.role, grants];
+    change(connection, PUT_MEMBER, row)?;
+    Ok(())
+}
+
+const MEMBER: &str = "SELECT role, grants FROM members WHERE space = ?1 AND entity = ?2";
+
+pub(crate) fn member(
+    connection: &Connection,
+    space: SpaceId,
+    member: EntityId,
+) -> Result<Option<MemberRecord>, Fault> {
+    first(connection, MEMBER, [space.to_bytes(), member.to_bytes()], |row| {
+        Ok(MemberRecord {
+            role: row.get(0)?,
+            grants: grants(row, 1)?,
+        })
+    })
 }
 
 const REMOVE_MEMBER: &str = "DELETE FROM members WHERE space = ?1 AND entity = ?2";

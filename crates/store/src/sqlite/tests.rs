@@ -198,6 +198,7 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
         runs::FAMILY,
         runs::OPEN,
         runs::OPEN_RUN,
+        runs::ASKING,
         log::OF_RUN,
         log::OF_RUN_BACKWARDS,
         log::OF_SPACE,

@@ -106,6 +106,7 @@ pub fn entity_record(id: EntityId, subject: &str) -> EntityRecord {
         kind: "person".into(),
         name: None,
         metadata: None,
+        grants: Vec::new(),
         created: Time(1),
     }
 }

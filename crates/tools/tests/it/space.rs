@@ -13,7 +13,7 @@ on_every_store! {
         let space = world.space().await;
         let eve = EntityRecord {
             id: EntityId::new(Uuid::now_v7()), project: project(), subject: "eve".into(), kind: "person".into(),
-            name: Some("Eve".into()), metadata: None, created: Time(0),
+            name: Some("Eve".into()), metadata: None, grants: Vec::new(), created: Time(0),
         };
         let eve = world.store.put_entity(eve).await.unwrap();
         world.store.add_member(space, eve.id).await.unwrap();

@@ -1,0 +1,186 @@
+//! What waits for the caller's decision.
+
+use std::collections::HashMap;
+
+use axum::extract::State;
+use serde::Serialize;
+use toolgate_access::Principal;
+use toolgate_engine::store::{AskingFilter, RunRecord};
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::caller::Caller;
+use toolgate_http::describe::{BadQuery, Missing, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::Query;
+use toolgate_http::{Shared, schema};
+use toolgate_kernel::call::{Call, CallState};
+use toolgate_kernel::id::{ApprovalId, CallId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::Decider;
+use toolgate_kernel::view::{Audience, approval_input};
+use utoipa::ToSchema;
+
+/// Most runs whose logs one page reads.
+const RUNS_READ_MAX: usize = 100;
+/// Bytes of inputs after which a page ends.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// A question that waits for the caller.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenApproval)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ApprovalBody {
+    /// Where to send the decision.
+    #[schema(value_type = schema::ApprovalId)]
+    approval_id: ApprovalId,
+    /// The call it is about.
+    #[schema(value_type = schema::CallId)]
+    tool_call_id: CallId,
+    /// The tool.
+    tool_name: String,
+    /// Exactly what will run, less what the tool hides from its approvers.
+    #[schema(value_type = schema::Any)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<Json>,
+    /// Whether the caller may send another input with a yes.
+    editable: bool,
+    /// The run of the call.
+    #[schema(value_type = schema::RunId)]
+    run_id: RunId,
+    /// Its space.
+    #[schema(value_type = schema::SpaceId)]
+    space_id: SpaceId,
+    /// Its agent.
+    #[schema(value_type = schema::AgentName)]
+    agent: AgentName,
+    /// When it was asked.
+    #[schema(value_type = schema::Time)]
+    requested_at: Time,
+    /// When silence becomes a no.
+    #[schema(value_type = schema::Time)]
+    expires_at: Time,
+}
+
+/// A page of open questions, newest run first.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ApprovalList {
+    /// The questions.
+    approvals: Vec<ApprovalBody>,
+    /// What to give as `before` for the next page; null on the last. A page may be empty and not the last.
+    #[schema(value_type = Option<schema::RunId>)]
+    next_cursor: Option<RunId>,
+}
+
+/// Where a question stands.
+#[derive(ToSchema)]
+#[schema(as = ApprovalStatus, rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes a word of the query")]
+pub(crate) enum StatusWord {
+    Open,
+}
+
+/// The questions that the caller may decide and that nobody has answered: a backend's all, a user's those of the spaces
+/// it is a member of.
+#[utoipa::path(
+    get, path = "/v1/approvals", operation_id = "list_approvals", tag = "approvals",
+    params(
+        ("status" = inline(Option<StatusWord>), Query, description = "Only open ones are listed."),
+        ("space" = inline(Option<schema::SpaceId>), Query, description = "In this space only."),
+        ("agent" = inline(Option<schema::AgentName>), Query, description = "Of this agent only."),
+        ("before" = inline(Option<schema::RunId>), Query, description = "`nextCursor` of the page before."),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500),
+    ),
+    responses((status = 200, description = "A page.", body = ApprovalList), BadQuery, Missing, Refused),
+)]
+pub(crate) async fn list(
+    State(door): State<Shared>,
+    Caller(who): Caller,
+    query: Query,
+) -> Result<Answer<ApprovalList>, Refusal> {
+    if query.text("status").is_some_and(|status| status != "open") {
+        return Err(Refusal::malformed(
+            "query status: must be open, answered questions stand in the events of their runs",
+        ));
+    }
+    let space = query.read::<SpaceId>("space")?;
+    if let Some(space) = space {
+        door.access.reach_space(&who, space).await?;
+    }
+    let limit = query.limit()?;
+    let filter = AskingFilter {
+        member: who.entity(),
+        space,
+        agent: query.read("agent")?,
+        before: query.read("before")?,
+        limit: limit.min(RUNS_READ_MAX),
+    };
+    let asked_for = filter.limit;
+    let runs = door.engine.asking(who.project, filter).await?;
+    let mut page = Page::default();
+    let mut last = None;
+    for run in &runs {
+        if page.approvals.len() >= limit || page.bytes >= PAGE_BYTES {
+            break;
+        }
+        page.add(&door, &who, run).await?;
+        last = Some(run.id);
+    }
+    let more = runs.len() == asked_for || last != runs.last().map(|run| run.id);
+    Ok(ok(ApprovalList {
+        approvals: page.approvals,
+        next_cursor: last.filter(|_| more),
+    }))
+}
+
+#[derive(Default)]
+struct Page {
+    approvals: Vec<ApprovalBody>,
+    /// Bytes of their inputs.
+    bytes: usize,
+    /// Who the caller is in each space.
+    deciders: HashMap<SpaceId, Decider>,
+}
+
+impl Page {
+    /// Adds the open questions of a run that the caller may decide.
+    async fn add(&mut self, door: &Shared, who: &Principal, run: &RunRecord) -> Result<(), Refusal> {
+        if !self.deciders.contains_key(&run.space) {
+            let decider = door.access.decider(who, run.space).await?;
+            self.deciders.insert(run.space, decider);
+        }
+        let decider = &self.deciders[&run.space];
+        // What the caller sees of it is decided below, by the same rules as anywhere.
+        let state = door.engine.run_state(run.id, Audience::Secret).await?;
+        for call in state.pending() {
+            let Some(open) = ApprovalBody::of(run, call, decider) else {
+                continue;
+            };
+            self.bytes += open.input.as_ref().map_or(0, |input| input.as_str().len());
+            self.approvals.push(open);
+        }
+        Ok(())
+    }
+}
+
+impl ApprovalBody {
+    fn of(run: &RunRecord, call: &Call, who: &Decider) -> Option<Self> {
+        let CallState::AwaitsApproval { approval, expires_at } = call.state else {
+            return None;
+        };
+        let terms = call.approval_terms();
+        terms.admit(who).then(|| Self {
+            approval_id: approval,
+            tool_call_id: call.tool.call,
+            tool_name: call.tool.name.to_string(),
+            input: approval_input(call, who),
+            editable: terms.may_edit(who, call.is_seen_by_members()),
+            run_id: run.id,
+            space_id: run.space,
+            agent: run.agent.clone(),
+            requested_at: call.since,
+            expires_at,
+        })
+    }
+}

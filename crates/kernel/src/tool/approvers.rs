@@ -1,0 +1,268 @@
+//! Who may decide on a call, what they are shown of it, and whether they may change it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::agent::{GROUP_CHARS_MAX, GROUPS_MAX};
+use crate::id::EntityId;
+use crate::json::Json;
+use crate::members::Members;
+use crate::problem::shown;
+
+/// Most members of an input that a tool may hide from its approvers.
+const HIDDEN_MAX: usize = 64;
+const POINTER_CHARS_MAX: usize = 256;
+
+/// Who may decide, and on what terms. Stored: members may be added with a default, never renamed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ApprovalTerms {
+    /// Who may decide.
+    pub approvers: Approvers,
+    /// Whether it takes somebody else than the people who wrote to the run.
+    #[serde(skip_serializing_if = "is_false")]
+    pub not_requester: bool,
+    /// The people who wrote to the run; filled in when a call asks, for `not_requester`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requesters: Vec<EntityId>,
+    /// JSON pointers to members of the input that users who may decide are not shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hide: Vec<String>,
+    /// Whether whoever decides may change the input; see [`ApprovalTerms::may_edit`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub editable: Option<bool>,
+}
+
+/// Who may decide besides secret keys.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Approvers {
+    /// Every member of the space, whoever asked included.
+    #[default]
+    Members,
+    /// Nobody else.
+    Backend,
+    /// Members of the space with one of these roles, there or by their token.
+    Roles(Vec<String>),
+    /// Members of the space whose token names one of these groups.
+    Groups(Vec<String>),
+}
+
+/// Somebody who wants to decide.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decider {
+    /// A secret key: decides everything, since it answers for people of its own.
+    Backend,
+    /// A member of the space.
+    Member {
+        /// The person.
+        entity: EntityId,
+        /// Its role in the space, and the roles that its token names.
+        roles: Vec<String>,
+        /// The groups that its token names.
+        groups: Arc<[String]>,
+    },
+}
+
+impl Decider {
+    /// The person; none for a secret key.
+    pub fn entity(&self) -> Option<EntityId> {
+        match self {
+            Self::Backend => None,
+            Self::Member { entity, .. } => Some(*entity),
+        }
+    }
+}
+
+impl ApprovalTerms {
+    /// Whether `who` may decide.
+    pub fn admit(&self, who: &Decider) -> bool {
+        let Decider::Member {
+            entity,
+            roles,
+            groups,
+        } = who
+        else {
+            return true;
+        };
+        let named = match &self.approvers {
+            Approvers::Members => true,
+            Approvers::Backend => false,
+            Approvers::Roles(needed) => roles.iter().any(|role| needed.contains(role)),
+            Approvers::Groups(needed) => groups.iter().any(|group| needed.contains(group)),
+        };
+        named && !(self.not_requester && self.requesters.contains(entity))
+    }
+
+    /// Whether every member may decide: it is consent then, not control.
+    pub fn is_consent(&self) -> bool {
+        self.approvers == Approvers::Members && !self.not_requester
+    }
+
+    /// Whether `who` may change the input. A tool that says nothing leaves a consent as it always was: a secret key may,
+    /// and so may members who see the input anyway. With hidden members nobody may: what stands there would be lost.
+    pub fn may_edit(&self, who: &Decider, is_seen: bool) -> bool {
+        self.editable.unwrap_or_else(|| {
+            let trusted = is_seen || *who == Decider::Backend;
+            self.is_consent() && self.hide.is_empty() && trusted
+        })
+    }
+
+    /// The input as users who may decide see it.
+    pub fn shown(&self, input: &Json) -> Json {
+        if self.hide.is_empty() {
+            return input.clone();
+        }
+        let mut value = input.to_value();
+        for pointer in &self.hide {
+            remove(&mut value, pointer);
+        }
+        value.into()
+    }
+
+    /// What every member may know of the terms.
+    pub fn public(&self) -> Self {
+        Self {
+            approvers: self.approvers.clone(),
+            not_requester: self.not_requester,
+            requesters: Vec::new(),
+            hide: Vec::new(),
+            editable: self.editable,
+        }
+    }
+
+    /// The members of `approval`, `when` included.
+    pub(crate) const MEMBERS: [&str; 5] = ["when", "approvers", "notRequester", "hide", "editable"];
+
+    pub(crate) fn read(rule: &Members<'_>) -> Self {
+        let flag = |name| rule.choice_of_bool(name);
+        let hide = rule.texts("hide", HIDDEN_MAX, POINTER_CHARS_MAX);
+        for (index, pointer) in hide.iter().enumerate() {
+            if !pointer.starts_with('/') {
+                let words = format!("expected a JSON pointer such as \"/iban\", got {pointer:?}");
+                rule.problems.add(format!("{}/{index}", rule.at("hide")), words);
+            }
+        }
+        let editable = flag("editable");
+        if editable == Some(true) && !hide.is_empty() {
+            let words = "an input with hidden members cannot be edited, since what they hold would be lost; leave out \"editable\" or \"hide\"";
+            rule.wrong("editable", words);
+        }
+        Self {
+            approvers: approvers(rule),
+            not_requester: flag("notRequester").unwrap_or(false),
+            requesters: Vec::new(),
+            hide,
+            editable,
+        }
+    }
+}
+
+fn approvers(rule: &Members<'_>) -> Approvers {
+    match rule.get("approvers") {
+        None => Approvers::Members,
+        Some(Value::String(word)) if word == "members" => Approvers::Members,
+        Some(Value::String(word)) if word == "backend" => Approvers::Backend,
+        Some(Value::Object(named)) if named.len() == 1 => {
+            let Some(section) = rule.section("approvers", &["roles", "groups"]) else {
+                return Approvers::Backend;
+            };
+            let names = |member| section.texts(member, GROUPS_MAX, GROUP_CHARS_MAX);
+            let (roles, groups) = (names("roles"), names("groups"));
+            if roles.is_empty() && groups.is_empty() {
+                section.lacks("expected \"roles\" or \"groups\" with at least one name");
+            }
+            match groups.is_empty() {
+                true => Approvers::Roles(roles),
+                false => Approvers::Groups(groups),
+            }
+        }
+        Some(other) => {
+            let words = "expected \"members\", \"backend\", {\"roles\": [names]} or {\"groups\": [names]}";
+            rule.wrong("approvers", format!("{words}, got {}", shown(other)));
+            Approvers::Backend
+        }
+    }
+}
+
+/// Takes out what a pointer (RFC 6901) leads to. An item of a list becomes null, so that the others keep their places.
+fn remove(value: &mut Value, pointer: &str) {
+    let Some((parent, last)) = pointer.rsplit_once('/') else {
+        return;
+    };
+    let last = last.replace("~1", "/").replace("~0", "~");
+    match value.pointer_mut(parent) {
+        Some(Value::Object(members)) => {
+            members.remove(&last);
+        }
+        Some(Value::Array(items)) => {
+            let item = last.parse::<usize>().ok().and_then(|index| items.get_mut(index));
+            if let Some(item) = item {
+                *item = Value::Null;
+            }
+        }
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => {}
+    }
+}
+
+fn is_false(b: &bool) -> bool {
+    !*b
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn member(number: u128, roles: &[&str], groups: &[&str]) -> Decider {
+        Decider::Member {
+            entity: EntityId::new(Uuid::from_u128(number)),
+            roles: roles.iter().map(|&role| role.to_owned()).collect(),
+            groups: groups.iter().map(|&group| group.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn those_decide_whom_the_tool_names_and_a_secret_key_always() {
+        let asked = [EntityId::new(Uuid::from_u128(1))];
+        let (ada, bob) = (member(1, &["chief"], &[]), member(2, &[], &["staff"]));
+        for (terms, by_ada, by_bob) in [
+            (json!({}), true, true),
+            (json!({"notRequester": true}), false, true),
+            (json!({"approvers": "backend"}), false, false),
+            (json!({"approvers": {"roles": ["chief"]}}), true, false),
+            (
+                json!({"approvers": {"roles": ["chief"]}, "notRequester": true}),
+                false,
+                false,
+            ),
+            (json!({"approvers": {"roles": ["staff"]}}), false, false),
+            (json!({"approvers": {"groups": ["staff", "x"]}}), false, true),
+        ] {
+            let mut read: ApprovalTerms = serde_json::from_value(terms.clone()).unwrap();
+            read.requesters = asked.to_vec();
+            let decides = |who| read.admit(who);
+            assert_eq!((decides(&ada), decides(&bob)), (by_ada, by_bob), "{terms}");
+            assert!(decides(&Decider::Backend), "{terms}");
+        }
+    }
+
+    #[test]
+    fn hidden_members_are_taken_out_of_what_an_approver_sees() {
+        let terms = ApprovalTerms {
+            hide: ["/iban", "/to/0", "/a~1b/c", "/none/there", "/to/x"]
+                .map(str::to_owned)
+                .to_vec(),
+            ..ApprovalTerms::default()
+        };
+        let input = json!({"iban": "DE", "to": ["x", "y"], "a/b": {"c": 1, "d": 2}, "amount": 3});
+        assert_eq!(
+            terms.shown(&input.into()).to_value(),
+            json!({"to": [null, "y"], "a/b": {"d": 2}, "amount": 3})
+        );
+    }
+}
