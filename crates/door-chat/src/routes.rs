@@ -8,7 +8,7 @@ use toolgate_http::Shared;
 use toolgate_http::answer::Answer as Answered;
 use toolgate_http::body::Untyped;
 use toolgate_http::caller::{Caller, Reader};
-use toolgate_http::describe::{BadBody, BadQuery, Expired, Missing, Refused};
+use toolgate_http::describe::{BackendOnly, BadBody, BadQuery, Expired, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query};
 use toolgate_http::schema;
@@ -29,7 +29,7 @@ use crate::ui_history::{ChatPast, read_history};
     request_body = ChatTurn,
     responses(
         (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
-        BadBody, Missing, Refused,
+        BadBody, Missing, BackendOnly, Refused,
     ),
 )]
 pub(crate) async fn post_default(
@@ -55,7 +55,7 @@ pub(crate) async fn post_default(
     request_body = ChatTurn,
     responses(
         (status = 200, description = "A UI message stream.", body = ChatEvent, content_type = "text/event-stream"),
-        BadBody, Missing, Refused,
+        BadBody, Missing, BackendOnly, Refused,
     ),
 )]
 pub(crate) async fn post(

@@ -104,6 +104,7 @@ fn gone(name: ToolName) -> Tool {
         execution: Execution::Source(Arc::new(source)),
         visibility: Visibility::default(),
         permissions: Vec::new(),
+        person_permissions: Vec::new(),
         prerequisites: Vec::new(),
         approval: ApprovalRule::Never,
         approval_terms: ApprovalTerms::default(),

@@ -150,6 +150,7 @@ pub(crate) enum Done {
         step: u32,
         failures: u32,
         parts: Vec<ReplyPart>,
+        person_grants: Vec<String>,
         ending: Result<Ending, ModelError>,
     },
     /// Nothing: the run and its run tree have used up what they may.
@@ -327,6 +328,7 @@ impl Driver {
                 step,
                 failures,
                 parts,
+                person_grants,
                 ending,
             } => {
                 self.asking = None;
@@ -334,6 +336,7 @@ impl Driver {
                     Ok(Ending { reason, usage }) => Arrival::Reply(Reply {
                         step,
                         parts,
+                        person_grants,
                         reason,
                         usage,
                     }),

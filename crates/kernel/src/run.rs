@@ -147,6 +147,8 @@ pub struct Reply {
     pub step: u32,
     /// What it said, in order. Calls are numbered by their order here.
     pub parts: Vec<ReplyPart>,
+    /// What the person whom the run works for was granted when it came; looked up for tools that need it.
+    pub person_grants: Vec<String>,
     /// Why it stopped.
     pub reason: FinishReason,
     /// Tokens that were used.

@@ -181,6 +181,45 @@ async fn a_no_is_a_denied_call_or_an_error_where_the_client_knows_no_such_thing(
     }
 }
 
+/// The default agent whose tool `guarded` has these terms.
+fn guarded(approval: Value) -> Value {
+    let mut config = agent();
+    for tool in config["tools"].as_array_mut().unwrap() {
+        if tool["name"] == "guarded" {
+            tool["approval"] = approval.clone();
+        }
+    }
+    config
+}
+
+#[tokio::test]
+async fn who_consents_to_a_call_is_shown_it_and_who_may_not_decide_is_neither_shown_nor_heard() {
+    let world = world().await;
+    let ada = world.user("ada");
+    let asks = "call:guarded={\"to\":\"bob\",\"iban\":\"Zq7-hidden\"}";
+    let input = |told: &[Value]| -> String {
+        told.iter()
+            .filter_map(|chunk| chunk["inputTextDelta"].as_str())
+            .collect()
+    };
+
+    configure(&world, guarded(json!({"hide": ["/iban"]}))).await;
+    let told = say(&ada, "consent", asks).await;
+    assert_eq!(input(&told), r#"{"to":"bob"}"#, "{told:?}");
+    assert!(!format!("{told:?}").contains("Zq7-hidden"), "{told:?}");
+
+    configure(&world, guarded(json!({"notRequester": true}))).await;
+    let told = say(&ada, "control", asks).await;
+    assert_eq!(input(&told), "", "{told:?}");
+    let asked = find(&told, "tool-approval-request");
+    let body = json!({"id": "control", "message": {"role": "assistant", "parts": [
+        {"type": "tool-guarded", "toolCallId": asked["toolCallId"], "state": "approval-responded", "input": {},
+         "approval": {"id": asked["approvalId"], "approved": true}}]}});
+    assert_eq!(ada.post("/api/chat", body).await.code(403), "NOT_AN_APPROVER");
+    let told = say(&ada, "control", "never mind").await;
+    assert_eq!(words(&told), "you said never mind", "the call was not run");
+}
+
 #[tokio::test]
 async fn a_call_that_awaits_a_yes_is_not_taken_for_done_beside_one_that_is_settled() {
     // Otherwise the client would find nothing open, and send again, for ever.

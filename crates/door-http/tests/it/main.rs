@@ -7,6 +7,7 @@ mod bodies;
 mod deliveries;
 mod ending;
 mod files;
+mod grants;
 mod jwks;
 mod knowledge;
 mod limits;

@@ -5,6 +5,7 @@ use serde_json::json;
 use toolgate_testkit_http::client::{Client, kinds, of};
 use toolgate_testkit_http::world::agent;
 
+use crate::approvals::set_approval;
 use crate::world::{HIDDEN, World};
 
 /// Everything a client can read of a run, as bytes.
@@ -35,6 +36,8 @@ async fn everything(client: &Client<'_>, run: &str, space: &str) -> String {
 async fn a_user_sees_that_a_server_tool_ran_and_nothing_of_what_it_did() {
     let world = World::new().await;
     let ada = world.user("ada");
+    // Whoever may decide is shown the input, less what the tool hides.
+    set_approval(&world, json!({ "hide": ["/hidden"] })).await;
     for tool in ["mirror", "fail", "guarded", "slow"] {
         world.tools.gate.add_permits(1);
         let live = ada.run(&format!("hide:{tool}")).await;
@@ -109,6 +112,7 @@ async fn what_a_client_says_was_said_before_is_kept_for_backends_alone_and_only_
     for (history, is_kept) in [("server", false), ("client", true)] {
         let mut config = agent();
         config["history"] = history.into();
+        config["access"] = "public".into();
         world.backend().put("/v1/agents/teller", config).await;
         let body = json!({ "text": "hi", "agent": "teller", "history": past });
         let live = ada.say("/v1/runs", body).await.rest().await;

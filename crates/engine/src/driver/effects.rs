@@ -8,14 +8,17 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::call::{Call, ErrorCode, Outcome};
 use toolgate_kernel::event::ToolProgress;
+use toolgate_kernel::id::{EntityId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::prompt::Turn;
+use toolgate_kernel::run::ReplyPart;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::{Execution, Tool};
+use toolgate_kernel::tool::{Execution, Tool, Toolbox};
 use tracing::Instrument;
 
 use super::load::patient;
 use super::{Adrift, Done, Driver};
+use crate::Inner;
 use crate::model::{Ask, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
 use crate::run_tree::beyond;
@@ -49,6 +52,11 @@ impl Driver {
             self.driving.clone(),
             inner.clock.clone(),
         );
+        let person = Person {
+            speaker: self.run.speaker(),
+            space: self.home,
+            toolbox: self.kit.toolbox.clone(),
+        };
         let span = tracing::info_span!(
             "chat",
             otel.kind = "client",
@@ -82,10 +90,16 @@ impl Driver {
                 span.record("gen_ai.usage.input_tokens", ending.usage.input_tokens);
                 span.record("gen_ai.usage.output_tokens", ending.usage.output_tokens);
             }
+            let parts = gathering.into_parts();
+            let (person_grants, ending) = match person.grants_for(&inner, &parts).await {
+                Ok(grants) => (grants, ending),
+                Err(error) => (Vec::new(), Err(unknown_grants(&error))),
+            };
             Done::Replied {
                 step,
                 failures,
-                parts: gathering.into_parts(),
+                parts,
+                person_grants,
                 ending,
             }
         };
@@ -214,4 +228,43 @@ fn unknown_speaker(error: &StoreError) -> Outcome {
 fn timed_out(tool: &Tool) -> Outcome {
     let words = format!("{} gave no answer within {:?}", tool.name, tool.timeout);
     Outcome::error(ErrorCode::Timeout, words)
+}
+
+/// The person whom a run works for, and the tools that may need its grants.
+struct Person {
+    speaker: Option<EntityId>,
+    /// Space of the root run.
+    space: SpaceId,
+    toolbox: Arc<Toolbox>,
+}
+
+impl Person {
+    /// What the person was granted, as its entity and as a member of the space; only looked up when the reply calls a tool
+    /// that needs it.
+    async fn grants_for(self, inner: &Inner, parts: &[ReplyPart]) -> Result<Vec<String>, StoreError> {
+        let needs = |part: &ReplyPart| match part {
+            ReplyPart::Call { name, .. } => {
+                let tool = self.toolbox.get(name.as_ref());
+                tool.is_some_and(|tool| !tool.person_permissions.is_empty())
+            }
+            ReplyPart::Text { .. } | ReplyPart::Reasoning { .. } => false,
+        };
+        let Some(speaker) = self.speaker.filter(|_| parts.iter().any(needs)) else {
+            return Ok(Vec::new());
+        };
+        let entity = patient(|| inner.store.entity(speaker)).await?;
+        let member = patient(|| inner.store.member(self.space, speaker)).await?;
+        let mut grants = entity.map_or(Vec::new(), |entity| entity.grants);
+        grants.extend(member.into_iter().flat_map(|member| member.grants));
+        Ok(grants)
+    }
+}
+
+/// The step is asked again: without knowing what the person was granted, its calls can be neither let through nor refused.
+fn unknown_grants(error: &StoreError) -> ModelError {
+    ModelError {
+        message: format!("the store did not say what the person was granted: {error}"),
+        kind: ModelErrorKind::Retryable,
+        retry_after: None,
+    }
 }

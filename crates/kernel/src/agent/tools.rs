@@ -19,7 +19,7 @@ use crate::tool::{
 /// Most permissions, prerequisites or triggers of one tool.
 const LIST_MAX: usize = 64;
 
-const MEMBERS: [&str; 18] = [
+const MEMBERS: [&str; 19] = [
     "name",
     "description",
     "parameters",
@@ -29,6 +29,7 @@ const MEMBERS: [&str; 18] = [
     "execution",
     "category",
     "permissions",
+    "personPermissions",
     "prerequisites",
     "triggers",
     "voice",
@@ -104,6 +105,7 @@ fn tool(
     let words = |name| tool.texts(name, LIST_MAX, definition::WORD_CHARS_MAX);
     let (category, version) = (word("category"), definition::version(&tool));
     let (triggers, permissions) = (words("triggers"), words("permissions"));
+    let person_permissions = words("personPermissions");
     let prerequisites = prerequisites(&tool, &tools.names);
     let timeout = definition::timeout(&tool).unwrap_or(EXECUTION_TIMEOUT);
     let retry = tool.choice("retry", &[("never", Retry::Never), ("safe", Retry::Safe)]);
@@ -128,6 +130,7 @@ fn tool(
         execution: execution?,
         visibility: visibility.unwrap_or_default(),
         permissions,
+        person_permissions,
         prerequisites,
         approval: rule,
         approval_terms,

@@ -45,10 +45,12 @@ impl Run {
         in_step: u32,
         name: &str,
         arguments: &str,
+        person_grants: &[String],
         now: Time,
     ) -> Admission {
         let (input, value) = read(arguments);
-        let fate = match self.judge(call, in_step, name, value.as_ref().map_err(String::as_str), now) {
+        let value = value.as_ref().map_err(String::as_str);
+        let fate = match self.judge(call, in_step, name, value, person_grants, now) {
             Ok(fate) => fate,
             Err((code, message)) => Fate::Refused { code, message },
         };
@@ -61,6 +63,7 @@ impl Run {
         in_step: u32,
         name: &str,
         value: Result<&Value, &str>,
+        person_grants: &[String],
         now: Time,
     ) -> Result<Fate, (ErrorCode, String)> {
         let tool = self
@@ -90,6 +93,14 @@ impl Run {
             return Err((
                 ErrorCode::PermissionDenied,
                 format!("{name} needs the grant {missing:?}, which this agent was not given"),
+            ));
+        }
+        // A run that no person asked for has nobody's grants.
+        let lacking = |needed: &&String| !person_grants.contains(needed);
+        if let Some(missing) = tool.person_permissions.iter().find(lacking) {
+            return Err((
+                ErrorCode::PermissionDenied,
+                format!("{name} needs the grant {missing:?}, which the person who asks was not given"),
             ));
         }
         let limits = &self.agent.limits;

@@ -197,6 +197,7 @@ pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
         execution: Execution::Client,
         visibility: Visibility::default(),
         permissions: Vec::new(),
+        person_permissions: Vec::new(),
         prerequisites: Vec::new(),
         approval: ApprovalRule::Never,
         approval_terms: ApprovalTerms::default(),

@@ -41,6 +41,9 @@ pub struct Definition {
     /// What the agent must have been granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<String>,
+    /// What the person whom the run works for must have been granted, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub person_permissions: Vec<String>,
     /// Tools that must have given an output earlier in the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prerequisites: Vec<ToolName>,

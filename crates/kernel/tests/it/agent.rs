@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use toolgate_kernel::agent::{
-    Agent, Catalog, Defaults, History, Limits, Missing, ModelName, ModelSpec, Provider, Secret, offered,
-    parse, redact,
+    Access, Agent, Catalog, Defaults, History, Limits, Missing, ModelName, ModelSpec, Provider, Secret,
+    offered, parse, redact,
 };
 use toolgate_kernel::prompt::ToolChoice;
 use toolgate_kernel::tool::{Binding, EXECUTION_TIMEOUT, Execution, Placement, Retry, ToolList};
@@ -334,4 +334,18 @@ fn a_shown_configuration_keeps_no_key() {
     expected["model"]["apiKey"] = json!("***");
     expected["runtime"]["deep"][0]["apiKey"] = json!("***");
     assert_eq!(redact(&config.into()).as_str(), expected.to_string());
+}
+
+#[test]
+fn an_agent_that_says_nothing_is_for_spaces_and_the_default_one_for_everybody() {
+    let access = |name: &str, config: Value| read_as(name, &config, &[]).unwrap().access;
+    assert_eq!(access("helper", json!({})), Access::Spaces);
+    assert_eq!(access("default", json!({})), Access::Public);
+    assert_eq!(access("default", json!({ "access": "spaces" })), Access::Spaces);
+    let groups = json!({ "access": { "groups": ["staff"] } });
+    assert_eq!(access("helper", groups), Access::Groups(vec!["staff".into()]));
+    let words = "/access expected \"public\", \"spaces\", \"backend\" or {\"groups\": [names]}, got \"all\"";
+    check(json!({ "access": "all" }), &[words]);
+    let words = "/access expected \"groups\" with the name of at least one group";
+    check(json!({ "access": { "groups": [] } }), &[words]);
 }

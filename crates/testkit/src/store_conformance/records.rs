@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolgate_engine::store::{
-    AgentRecord, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, ProjectRecord, RunRecord, SpaceRecord,
-    Store, StoreError,
+    AgentRecord, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, MemberRecord, ProjectRecord, RunRecord,
+    SpaceRecord, Store, StoreError,
 };
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{EntityId, SpaceId};
@@ -24,6 +24,7 @@ checks![
     a_space_reads_back_and_is_made_once,
     a_space_is_amended_only_as_it_was_read,
     members_stand_in_the_order_they_joined,
+    a_member_keeps_what_it_was_given_until_it_leaves,
     spaces_are_listed_newest_first_in_pages,
     a_list_of_spaces_keeps_to_its_project_and_member,
     an_entity_is_made_once_per_subject,
@@ -111,6 +112,48 @@ async fn members_stand_in_the_order_they_joined(store: Arc<dyn Store>) {
     assert_eq!(
         store.space(space(2)).await.stored().expect("the space").members,
         []
+    );
+}
+
+async fn a_member_keeps_what_it_was_given_until_it_leaves(store: Arc<dyn Store>) {
+    let member = async |n| store.member(space(1), entity(n)).await.stored();
+    let given = |role: &str| MemberRecord {
+        role: Some(role.into()),
+        grants: vec!["pay".into(), "größe".into()],
+    };
+    store
+        .put_member(space(1), entity(1), given("chief"))
+        .await
+        .stored();
+    assert_eq!(member(1).await, None, "a member makes no space");
+    store.create_space(space_record(space(1))).await.stored();
+    store.add_member(space(1), entity(1)).await.stored();
+    assert_eq!(member(1).await, Some(MemberRecord::default()));
+    store
+        .put_member(space(1), entity(1), given("chief"))
+        .await
+        .stored();
+    store
+        .put_member(space(1), entity(2), given("clerk"))
+        .await
+        .stored();
+    store.add_member(space(1), entity(1)).await.stored();
+    assert_eq!(member(1).await, Some(given("chief")));
+    assert_eq!(member(2).await, Some(given("clerk")));
+    let members = store.space(space(1)).await.stored().expect("the space").members;
+    assert_eq!(members, [1, 2].map(entity));
+    store
+        .put_member(space(1), entity(2), MemberRecord::default())
+        .await
+        .stored();
+    assert_eq!(member(2).await, Some(MemberRecord::default()));
+    store.remove_member(space(1), entity(1)).await.stored();
+    assert_eq!(member(1).await, None);
+    store.add_member(space(1), entity(1)).await.stored();
+    assert_eq!(
+        member(1).await,
+        Some(MemberRecord::default()),
+        "it comes back as a new one"
     );
 }
 

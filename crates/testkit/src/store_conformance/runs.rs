@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolgate_engine::store::{
-    Append, LANES, RunFilter, RunRecord, RunTree, RunWrite, Store, StoreError, StoredDefinition,
+    Append, AskingFilter, LANES, RunFilter, RunRecord, RunTree, RunWrite, Store, StoreError, StoredDefinition,
 };
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{CallId, RunId};
@@ -31,6 +31,7 @@ checks![
     runs_are_listed_newest_first_in_pages,
     a_list_keeps_to_its_filter,
     a_list_keeps_to_its_project,
+    runs_that_ask_are_found_until_their_step_ends,
     a_run_tree_is_counted_with_its_tokens,
     a_run_tree_has_no_more_descendants_than_its_limit,
     definitions_are_stored_with_the_run_that_begins_with_them,
@@ -285,6 +286,93 @@ async fn a_refused_append_leaves_no_trace(store: Arc<dyn Store>) {
     );
     let next = store.append(extend(&record, begun.last())).await.stored();
     assert_eq!(next.first.index(), begun.last().index() + 1);
+}
+
+async fn runs_that_ask_are_found_until_their_step_ends(store: Arc<dyn Store>) {
+    let asks = json!({"type": "tool-approval-request", "toolCallId": CallId { run: run(1), number: 0 },
+        "toolName": "pay", "placement": "server",
+        "approvalId": CallId { run: run(1), number: 0 }.approval(), "expiresAt": "2026-11-15T12:00:00.000Z"});
+    let step = json!({"type": "step-start", "step": 2});
+    let says = json!({"type": "run-status", "status": "running"});
+    for n in 1..=4 {
+        let mut home = space_record(space(n));
+        home.members = vec![entity(n % 2)];
+        store.create_space(home).await.stored();
+        let record = RunRecord {
+            project: project(if n == 4 { 2 } else { 1 }),
+            ..run_record(run(n), space(n))
+        };
+        let mut version = store.append(create(record.clone())).await.stored().last();
+        for told in [&says, &asks, &says] {
+            let append = Append {
+                events: vec![event(told.clone())],
+                ..extend(&record, version)
+            };
+            version = store.append(append).await.stored().last();
+        }
+        if n == 2 {
+            let append = Append {
+                events: vec![event(step.clone())],
+                ..extend(&record, version)
+            };
+            store.append(append).await.stored();
+        }
+    }
+    let all = AskingFilter {
+        limit: usize::MAX,
+        ..AskingFilter::default()
+    };
+    let found = async |filter: AskingFilter| -> Vec<RunId> {
+        let runs = store.asking(project(1), filter).await.stored();
+        runs.into_iter().map(|run| run.id).collect()
+    };
+    assert_eq!(found(all.clone()).await, [run(3), run(1)]);
+    for (filter, expected) in [
+        (
+            AskingFilter {
+                limit: 1,
+                ..all.clone()
+            },
+            vec![run(3)],
+        ),
+        (
+            AskingFilter {
+                before: Some(run(3)),
+                ..all.clone()
+            },
+            vec![run(1)],
+        ),
+        (
+            AskingFilter {
+                space: Some(space(1)),
+                ..all.clone()
+            },
+            vec![run(1)],
+        ),
+        (
+            AskingFilter {
+                agent: Some(run_record(run(3), space(3)).agent),
+                ..all.clone()
+            },
+            vec![run(3)],
+        ),
+        (
+            AskingFilter {
+                member: Some(entity(1)),
+                ..all.clone()
+            },
+            vec![run(3), run(1)],
+        ),
+        (
+            AskingFilter {
+                member: Some(entity(0)),
+                ..all
+            },
+            vec![],
+        ),
+    ] {
+        assert_eq!(found(filter.clone()).await, expected, "{filter:?}");
+    }
 }
 
 const ALL: RunFilter = RunFilter {
