@@ -26,6 +26,13 @@ export type Any = unknown;
 /** A question to a person: may this call run? */
 export type ApprovalId = string;
 
+/** A page of open questions, newest run first. */
+export interface ApprovalList {
+  /** The questions. */
+  approvals: OpenApproval[];
+  nextCursor?: RunId | null;
+}
+
 /** One use of a tool by the model. */
 export type CallId = string;
 
@@ -292,6 +299,8 @@ export interface Entity {
   name?: string | null;
   /** Whatever the project attached. */
   metadata?: Record<string, unknown> | null;
+  /** Permissions that it has in every space. */
+  grants: string[];
   /** When it was created. */
   createdAt: Time;
 }
@@ -480,6 +489,30 @@ export type OneResult = {
   clientId?: string | null;
 };
 
+/** A question that waits for the caller. */
+export interface OpenApproval {
+  /** Where to send the decision. */
+  approvalId: ApprovalId;
+  /** The call it is about. */
+  toolCallId: CallId;
+  /** The tool. */
+  toolName: string;
+  /** Exactly what will run, less what the tool hides from its approvers. */
+  input?: Any;
+  /** Whether the caller may send another input with a yes. */
+  editable: boolean;
+  /** The run of the call. */
+  runId: RunId;
+  /** Its space. */
+  spaceId: SpaceId;
+  /** Its agent. */
+  agent: AgentName;
+  /** When it was asked. */
+  requestedAt: Time;
+  /** When silence becomes a no. */
+  expiresAt: Time;
+}
+
 /** A message as the AI SDK keeps it. */
 export interface PastMessage {
   id: string;
@@ -623,6 +656,16 @@ export interface PutEntity {
   name?: string | null;
   /** Whatever the project attaches. */
   metadata?: Record<string, unknown> | null;
+  /** Permissions that it has in every space, for tools that need those of the person. */
+  grants?: string[] | null;
+}
+
+/** What a member is and may do in a space. What is left out is taken away, unless all of it is. */
+export interface PutMember {
+  /** The project's word for what it is there, for tools that name their approvers by role. */
+  role?: string | null;
+  /** Permissions that it has there, beside those of its entity. */
+  grants?: string[] | null;
 }
 
 /** A result is stored. The same result again gets the same receipt. */
@@ -1054,6 +1097,7 @@ export interface ToolApprovalRequestEvent {
   approvalId: ApprovalId;
   input?: unknown;
   expiresAt: Time;
+  terms?: unknown;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;

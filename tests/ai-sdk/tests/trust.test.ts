@@ -91,7 +91,8 @@ describe.each(sdks)('what a client may do in $dialect', (sdk) => {
     const agent = await scene.world.agent({
       tools: [
         serverTool('lookup', { secret: 'SESAME' }),
-        { ...serverTool('refund', 'SESAME'), approval: 'always' },
+        // Who may decide sees the input, less what the tool hides.
+        { ...serverTool('refund', 'SESAME'), approval: { hide: ['/city'] } },
       ],
     });
     scene.world.script(
