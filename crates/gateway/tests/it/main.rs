@@ -3,7 +3,9 @@
 
 mod access;
 mod agent_files;
+mod attack_access;
 mod attack_connections;
+mod attack_fairness;
 mod attack_memory;
 mod bombs;
 mod chat;
