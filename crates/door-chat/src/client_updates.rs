@@ -144,6 +144,7 @@ pub(crate) fn is_too_late(error: &IntakeError) -> bool {
         | IntakeError::Ended(_) => true,
         IntakeError::NotAnApprover
         | IntakeError::Held { .. }
+        | IntakeError::MessageIdReused
         | IntakeError::Invalid(_)
         | IntakeError::Busy(_)
         | IntakeError::Store(_) => false,

@@ -189,8 +189,9 @@ impl Turn {
 
 async fn post(door: &Shared, mut post: Post) -> Result<(Posted, Option<Subscription>), Refusal> {
     match door.engine.post_and_follow(post.clone()).await {
-        // Other words under a known id: the client edited its message, which makes it a new one.
-        Err(PostError::KeyReused) => {
+        // Other words under a known id: the client edited its message, which makes it a new one. The same id of
+        // another member is another message too: these ids are the clients' own.
+        Err(PostError::KeyReused | PostError::MessageIdReused) => {
             post.message.message_id = fresh_id();
             post.idempotency = None;
             Ok(door.engine.post_and_follow(post).await?)

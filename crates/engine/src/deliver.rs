@@ -37,7 +37,7 @@ pub(crate) enum Content {
     /// To be taken, stored and acted on.
     Arrival {
         arrival: Arrival,
-        idempotency: Option<IdempotencyRecord>,
+        idempotency: Vec<IdempotencyRecord>,
     },
     /// Something that the run waits for has happened: it looks at its delegated calls.
     Poke,
@@ -107,7 +107,7 @@ impl Inner {
         arrival: Arrival,
         read: impl Fn(&Run) -> Option<T> + Clone + Send + 'static,
     ) -> Result<T, IntakeError> {
-        self.deliver_once(run, arrival, None, read).await
+        self.deliver_once(run, arrival, Vec::new(), read).await
     }
 
     /// The same, remembering the answer to a request that may be sent again.
@@ -115,7 +115,7 @@ impl Inner {
         self: &Arc<Self>,
         run: RunId,
         arrival: Arrival,
-        idempotency: Option<IdempotencyRecord>,
+        idempotency: Vec<IdempotencyRecord>,
         read: impl Fn(&Run) -> Option<T> + Clone + Send + 'static,
     ) -> Result<T, IntakeError> {
         let subject = Subject::of(&arrival);
@@ -299,7 +299,7 @@ fn refusal(run: &Run, subject: Subject, rejected: Rejected) -> IntakeError {
                     winner: Box::new(winner),
                 })
             }
-            Subject::Run => unknown,
+            Subject::Run => IntakeError::MessageIdReused,
         },
         Rejected::Ended(status) => IntakeError::Ended(status),
         Rejected::Gone { code, message } => IntakeError::Gone { code, message },

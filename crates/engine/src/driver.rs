@@ -128,7 +128,7 @@ pub(crate) struct Begun {
 /// An arrival on its way into the log.
 pub(crate) struct Pending {
     arrival: Arrival,
-    idempotency: Option<IdempotencyRecord>,
+    idempotency: Vec<IdempotencyRecord>,
     /// Who wants to know; nobody for what the engine itself did.
     respond: Option<Responder>,
 }
@@ -137,7 +137,7 @@ impl Pending {
     fn own(arrival: Arrival) -> Self {
         Self {
             arrival,
-            idempotency: None,
+            idempotency: Vec::new(),
             respond: None,
         }
     }
@@ -299,7 +299,7 @@ impl Driver {
         while let Some(Letter { content, respond }) = next {
             match content {
                 Content::Arrival { arrival, idempotency } => {
-                    let last = idempotency.is_some();
+                    let last = !idempotency.is_empty();
                     pending.push(Pending {
                         arrival,
                         idempotency,

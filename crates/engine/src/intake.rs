@@ -26,7 +26,7 @@ pub struct Post {
     pub space: Option<SpaceId>,
     /// Make the space when it is not there.
     pub makes_space: bool,
-    /// What; the same message id again is the same message.
+    /// What. The same id again must be the same message of the same sender, and gets the same receipt.
     pub message: Message,
     /// Who answers: this agent, or the space's, or the project's `default`.
     pub answer: Answer,
@@ -36,8 +36,19 @@ pub struct Post {
     pub categories: Option<Vec<String>>,
     /// What the caller says was said before; counts for agents that take its word.
     pub history: Vec<Earlier>,
-    /// The key that makes a repeated request harmless, and the hash of the request.
+    /// The key that makes a repeated request harmless, and the hash of the request. With it the message's id is
+    /// remembered too: in this space it names this message and no other, for a day.
     pub idempotency: Option<(String, [u8; 32])>,
+}
+
+impl Post {
+    /// Whether the idempotency key is the id of the message, chosen by the sender.
+    pub fn is_known_by_message(&self) -> bool {
+        let id = self.message.message_id.to_string();
+        self.idempotency
+            .as_ref()
+            .is_some_and(|(key, _)| key.ends_with(&id))
+    }
 }
 
 /// Which agent responds to a message.
@@ -82,6 +93,9 @@ pub enum PostError {
     /// The idempotency key was used for another request.
     #[error("the idempotency key was used for another request")]
     KeyReused,
+    /// The message id was used for another message, or by another sender.
+    #[error("the message id is taken by another message of this space, choose a new one")]
+    MessageIdReused,
     /// The gateway is going down or has too much to do.
     #[error("{0}")]
     Busy(String),
@@ -206,6 +220,9 @@ pub enum IntakeError {
     /// The value does not fit: the tool's output schema for a result, its input schema for an edited input.
     #[error("the value does not fit the schema")]
     Invalid(Vec<Problem>),
+    /// The run took another message with the same id.
+    #[error("the message id is taken by another message of the run, choose a new one")]
+    MessageIdReused,
     /// The run has ended.
     #[error("the run has ended as {}", .0.as_str())]
     Ended(Status),

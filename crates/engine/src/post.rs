@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use toolgate_kernel::agent::{DEFAULT_AGENT, History, Starter};
 use toolgate_kernel::event::{Entry, Event, Said, Seq};
 use toolgate_kernel::history::newest_within;
-use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::id::{MessageId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
-use toolgate_kernel::run::Arrival;
+use toolgate_kernel::run::{Arrival, Run};
 use toolgate_kernel::tool::settle_conflicts;
 use uuid::Uuid;
 
@@ -15,7 +17,9 @@ use crate::agents::{Compiled, Kit};
 use crate::feed::Subscription;
 use crate::intake::{Answer, IntakeError, Post, PostError, Posted};
 use crate::start::NewRun;
-use crate::store::{Append, IdempotencyRecord, RunRecord, RunWrite, SpaceRecord, StoreError};
+use crate::store::{
+    Append, IdempotencyRecord, LogRange, Pages, RunRecord, RunWrite, SpaceRecord, StoreError,
+};
 use crate::{Engine, Inner};
 
 /// How often a message is tried that others to the same space, here or on other nodes, come between.
@@ -151,8 +155,7 @@ impl Inner {
     ) -> Result<Posted, PostError> {
         let id = RunId::new(Uuid::now_v7());
         let message_id = post.message.message_id;
-        let idempotency = self.remember(post, space, Some(id));
-        let fresh_space = new_space.is_some();
+        let idempotency = self.remember(post, space, Some(id), Seq(0));
         let entry = self
             .start(NewRun {
                 kit,
@@ -164,12 +167,11 @@ impl Inner {
                 ..NewRun::new(id, post.project, space, agent, post.message.clone())
             })
             .await?;
-        let seq = if fresh_space { Seq(0) } else { just_before(&entry) };
         Ok(Posted {
             message_id,
             space_id: space,
             run_id: Some(id),
-            seq,
+            seq: just_before(entry.first),
             repeated: false,
         })
     }
@@ -194,17 +196,21 @@ impl Inner {
                 Err(other) => Err(PostError::Busy(other.to_string())),
             };
         }
-        let idempotency = self.remember(post, space, Some(id));
+        let message_id = post.message.message_id;
+        let idempotency = self.remember(post, space, Some(id), version);
         let arrival = Arrival::Message(post.message.clone());
-        match self.deliver_once(id, arrival, idempotency, |_| Some(())).await {
-            Ok(()) => Ok(Some(Posted {
-                message_id: post.message.message_id,
+        let place = move |run: &Run| run.state().message(message_id).map(|message| message.seq);
+        match self.deliver_once(id, arrival, idempotency, place).await {
+            Ok(place) => Ok(Some(Posted {
+                message_id,
                 space_id: space,
                 run_id: Some(id),
-                seq: version,
-                repeated: false,
+                seq: just_before(place),
+                // It was in the log before: the run had it already.
+                repeated: place <= version,
             })),
             Err(IntakeError::Ended(_)) => Ok(None),
+            Err(IntakeError::MessageIdReused) => Err(PostError::MessageIdReused),
             Err(IntakeError::Store(error)) => Err(error.into()),
             Err(other) => Err(PostError::Busy(other.to_string())),
         }
@@ -229,7 +235,11 @@ impl Inner {
     /// A message that nobody is asked to answer.
     async fn post_unanswered(&self, space: SpaceId, post: &Post) -> Result<Posted, PostError> {
         let message_id = post.message.message_id;
-        let idempotency = self.remember(post, space, None);
+        let before = match post.idempotency {
+            Some(_) => self.store.space_tail(space).await?,
+            None => Seq(0),
+        };
+        let idempotency = self.remember(post, space, None, before);
         let events = vec![
             Said {
                 message: post.message.clone(),
@@ -246,72 +256,140 @@ impl Inner {
             idempotency,
         };
         let entry = self.store.append(append).await?;
-        let seq = just_before(&entry);
         Ok(Posted {
             message_id,
             space_id: space,
             run_id: None,
-            seq,
+            seq: just_before(entry.first),
             repeated: false,
         })
     }
 
-    fn remember(&self, post: &Post, space: SpaceId, run: Option<RunId>) -> Option<IdempotencyRecord> {
-        let (key, request) = post.idempotency.clone()?;
-        let answer = serde_json::json!({
-            "messageId": post.message.message_id, "spaceId": space, "runId": run,
-        });
+    /// What makes a repeat of the request harmless: its receipt under the client's key, and under the message's id
+    /// in the space. The receipt's place is not known before the write; it stands in the log after `before`.
+    fn remember(
+        &self,
+        post: &Post,
+        space: SpaceId,
+        run: Option<RunId>,
+        before: Seq,
+    ) -> Vec<IdempotencyRecord> {
+        let receipt = Receipt {
+            message_id: post.message.message_id,
+            space_id: space,
+            run_id: run,
+            after: Some(before),
+        };
+        let answer = Json::from(serde_json::to_value(receipt).expect("a receipt has text keys"));
         let time = self.clock.now();
-        Some(IdempotencyRecord {
+        let keys = post
+            .idempotency
+            .clone()
+            .into_iter()
+            .chain(message_key(post, Some(space)));
+        keys.map(|(key, request)| IdempotencyRecord {
             project: post.project,
             key,
             request,
-            answer: answer.into(),
+            answer: answer.clone(),
             time,
         })
+        .collect()
     }
 
+    /// The receipt of the same request, or of the same message. Anything else under the same key or id is refused.
     async fn answered_before(&self, post: &Post) -> Result<Option<Posted>, PostError> {
         let Some((key, request)) = &post.idempotency else {
             return Ok(None);
         };
-        let Some(record) = self.store.idempotency(post.project, key).await? else {
-            return Ok(None);
+        let known = self.store.idempotency(post.project, key).await?;
+        let reused = match known {
+            Some(record) if record.request == *request => return self.posted_before(&record).await,
+            known => known.is_some(),
         };
-        if record.request != *request {
-            return Err(PostError::KeyReused);
+        if let Some((key, message)) = message_key(post, post.space)
+            && let Some(record) = self.store.idempotency(post.project, &key).await?
+        {
+            return match record.request == message {
+                true => self.posted_before(&record).await,
+                false => Err(PostError::MessageIdReused),
+            };
         }
-        #[derive(serde::Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Told {
-            message_id: toolgate_kernel::id::MessageId,
-            space_id: SpaceId,
-            run_id: Option<RunId>,
+        match reused {
+            true => Err(PostError::KeyReused),
+            false => Ok(None),
         }
-        let told: Told = record
+    }
+
+    async fn posted_before(&self, record: &IdempotencyRecord) -> Result<Option<Posted>, PostError> {
+        let receipt: Receipt = record
             .answer
             .read()
             .map_err(|e| StoreError::Corrupt(e.to_string()))?;
-        let seq = match told.run_id {
-            Some(run) => {
-                let first = self.store.run_start(run).await?;
-                first.as_ref().map_or(Seq(0), just_before)
-            }
-            None => Seq(0),
-        };
-        let Told {
-            message_id,
-            space_id,
-            run_id,
-        } = told;
         Ok(Some(Posted {
-            message_id,
-            space_id,
-            run_id,
-            seq,
+            message_id: receipt.message_id,
+            space_id: receipt.space_id,
+            run_id: receipt.run_id,
+            seq: self.place_of(&receipt).await?,
             repeated: true,
         }))
     }
+
+    /// The cursor that the first request was given.
+    async fn place_of(&self, receipt: &Receipt) -> Result<Seq, StoreError> {
+        let range = LogRange::after(receipt.after.unwrap_or_default());
+        let mut pages = match (receipt.run_id, receipt.after) {
+            (Some(run), _) => Pages::of_run(run, range),
+            (None, Some(_)) => Pages::of_space(receipt.space_id, range),
+            // Written by a version that did not store the place.
+            (None, None) => return Ok(Seq(0)),
+        };
+        while let Some(page) = pages.next(&*self.store).await? {
+            let mut places = page.entries.iter();
+            if let Some(place) = places.find_map(|entry| place_in(entry, receipt.message_id)) {
+                return Ok(just_before(place));
+            }
+        }
+        Ok(range.after)
+    }
+}
+
+/// What is stored to answer a repeated request.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Receipt {
+    message_id: MessageId,
+    space_id: SpaceId,
+    run_id: Option<RunId>,
+    /// The message stands in the log after this place.
+    #[serde(default)]
+    after: Option<Seq>,
+}
+
+/// The key of the message's id in its space, and the hash of everything that makes it the same message. None without
+/// a space, and for a message that cannot come again.
+fn message_key(post: &Post, space: Option<SpaceId>) -> Option<(String, [u8; 32])> {
+    let space = space.filter(|_| post.idempotency.is_some())?;
+    let answer = match &post.answer {
+        Answer::None => "none",
+        Answer::Default => "default",
+        Answer::Agent(name) => name.as_str(),
+    };
+    let history = serde_json::to_vec(&post.history).expect("history has text keys");
+    let hash = Sha256::new()
+        .chain_update(post.message.digest())
+        .chain_update(Sha256::digest(answer))
+        .chain_update(Sha256::digest(history));
+    let key = format!("message/{space}/{}", post.message.message_id);
+    Some((key, hash.finalize().into()))
+}
+
+/// Place of the first event that a message caused; none when the entry does not hold the message.
+fn place_in(entry: &Entry, id: MessageId) -> Option<Seq> {
+    let mut events = entry.placed();
+    let said = events.find(|(_, event)| matches!(event, Event::Said(said) if said.message.message_id == id));
+    let starts = entry.events.iter().any(|event| event.run_start().is_some());
+    said.map(|(seq, _)| if starts { entry.first } else { seq })
 }
 
 /// The agent that answers where nobody named one.
@@ -319,7 +397,10 @@ pub fn default_agent() -> AgentName {
     DEFAULT_AGENT.parse().expect("the default is a name")
 }
 
-/// A cursor from which this entry is the next.
-fn just_before(entry: &Entry) -> Seq {
-    Seq(entry.first.0 - 1)
+/// A cursor from which the event at this place is the next.
+fn just_before(place: Seq) -> Seq {
+    match place.index() {
+        0 | 1 => Seq(0),
+        _ => Seq(place.0 - 1),
+    }
 }

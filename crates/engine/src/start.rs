@@ -36,7 +36,7 @@ pub(crate) struct NewRun {
     pub new_space: Option<SpaceRecord>,
     /// Its place among its kin, when another run starts it.
     pub kinship: Option<Kinship>,
-    pub idempotency: Option<IdempotencyRecord>,
+    pub idempotency: Vec<IdempotencyRecord>,
 }
 
 /// Where a run stands that another one starts.
@@ -70,7 +70,7 @@ impl NewRun {
             history: Vec::new(),
             new_space: None,
             kinship: None,
-            idempotency: None,
+            idempotency: Vec::new(),
         }
     }
 }

@@ -196,6 +196,7 @@ impl From<PostError> for Refusal {
             PostError::KeyReused => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", words)
             }
+            PostError::MessageIdReused => Self::conflict("MESSAGE_ID_REUSED", words),
             PostError::Busy(_) => Self::unavailable(words),
             PostError::Store(error) => error.into(),
         }
@@ -218,6 +219,7 @@ impl From<IntakeError> for Refusal {
                 refusal.0.body.claim = Some(serde_json::json!({ "holder": holder, "until": until }));
                 refusal
             }
+            IntakeError::MessageIdReused => Self::conflict("MESSAGE_ID_REUSED", words),
             IntakeError::Invalid(problems) => Self::invalid(problems),
             IntakeError::Ended(_) => Self::new(StatusCode::GONE, "RUN_ENDED", words),
             IntakeError::Busy(_) => Self::unavailable(words),

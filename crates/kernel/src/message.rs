@@ -1,6 +1,7 @@
 //! Messages between users and agents.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::id::{EntityId, MessageId};
 use crate::json::Json;
@@ -22,6 +23,13 @@ pub struct Message {
     /// Metadata of the sender; never sent to a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
+}
+
+impl Message {
+    /// SHA-256 of the message, its sender included: tells a repeated post from another message under the same id.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(serde_json::to_vec(self).expect("a message has text keys")).into()
+    }
 }
 
 /// One part of a message.

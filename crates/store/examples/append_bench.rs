@@ -193,7 +193,7 @@ fn begin(id: [u8; 16]) -> Append {
         usage: Vec::new(),
         wakes: Vec::new(),
         time: Time(1),
-        idempotency: None,
+        idempotency: Vec::new(),
     }
 }
 
@@ -248,7 +248,7 @@ fn finish(id: [u8; 16], version: Seq, calls: u64) -> Append {
         usage: (0..calls).map(used).collect(),
         wakes: Vec::new(),
         time: Time(2),
-        idempotency: None,
+        idempotency: Vec::new(),
     }
 }
 

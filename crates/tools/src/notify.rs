@@ -142,13 +142,13 @@ impl SendNotification {
             usage: Vec::new(),
             wakes: Vec::new(),
             time: context.now,
-            idempotency: Some(IdempotencyRecord {
+            idempotency: vec![IdempotencyRecord {
                 project: context.project,
                 key: format!("notification {}", context.call),
                 request: request.as_ref().try_into().expect("a hash has 32 bytes"),
                 answer: Json::null(),
                 time: context.now,
-            }),
+            }],
         };
         match self.store.append(append).await {
             // It was posted before a crash.

@@ -164,7 +164,12 @@ impl Planner {
                 Outcome::Missed(error.to_string())
             }
             Err(PostError::Store(error)) => return Err(error),
-            Err(error @ (PostError::Busy(_) | PostError::Tools(_) | PostError::KeyReused)) => {
+            Err(
+                error @ (PostError::Busy(_)
+                | PostError::Tools(_)
+                | PostError::KeyReused
+                | PostError::MessageIdReused),
+            ) => {
                 tracing::warn!(plan = record.id, %error, "a plan is due and could not be started; it is tried again");
                 Outcome::Later(now.after(BUSY_PAUSE), error.to_string())
             }

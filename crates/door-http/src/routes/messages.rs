@@ -7,12 +7,12 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use toolgate_access::Principal;
-use toolgate_engine::intake::{Answer as Answers, Post};
+use toolgate_engine::intake::{Answer as Answers, Post, PostError};
 use toolgate_http::answer::Answer;
 use toolgate_http::body::Body;
 use toolgate_http::caller::Caller;
 use toolgate_http::client_tools::{Categories, ClientTools};
-use toolgate_http::describe::{BadBody, Missing, Refused};
+use toolgate_http::describe::{BadBody, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
 use toolgate_http::stream::{Follow, Mark, Until, has_room};
@@ -125,7 +125,7 @@ pub(crate) struct PostedBody {
     responses(
         (status = 202, description = "Stored.", body = PostedBody),
         (status = 200, description = "Stored; what follows.", body = String, content_type = "text/event-stream"),
-        BadBody, Missing, Refused,
+        BadBody, Contended, Missing, Refused,
     ),
 )]
 pub(crate) async fn post(
@@ -179,7 +179,7 @@ pub(crate) async fn post(
     responses(
         (status = 201, description = "Started.", body = PostedBody),
         (status = 200, description = "Started; what follows.", body = String, content_type = "text/event-stream"),
-        BadBody, Missing, Refused,
+        BadBody, Contended, Missing, Refused,
     ),
 )]
 pub(crate) async fn start(
@@ -236,10 +236,16 @@ async fn say(
     if streams != Streams::No {
         has_room(door, &who)?;
     }
-    let (posted, following) = match streams {
-        Streams::No => (door.engine.post(post).await?, None),
-        Streams::UntilEnd | Streams::UntilPause => door.engine.post_and_follow(post).await?,
+    // Without a key of its own the request is known by the id of its message.
+    let names_message = post.is_known_by_message();
+    let posted = match streams {
+        Streams::No => door.engine.post(post).await.map(|posted| (posted, None)),
+        Streams::UntilEnd | Streams::UntilPause => door.engine.post_and_follow(post).await,
     };
+    let (posted, following) = posted.map_err(|error| match error {
+        PostError::KeyReused if names_message => PostError::MessageIdReused,
+        other => other,
+    })?;
     if let Some(run) = posted.run_id {
         door.access.remember(who.project, run, posted.space_id);
     }

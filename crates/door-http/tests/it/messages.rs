@@ -1,7 +1,7 @@
 //! Saying something.
 
 use serde_json::{Value, json};
-use toolgate_testkit_http::client::of;
+use toolgate_testkit_http::client::{Sent, of};
 
 use crate::world::World;
 
@@ -226,6 +226,67 @@ async fn a_message_whose_id_the_sender_chose_is_the_same_message_again() {
         assert_eq!(of(&again, "text-end", "text"), "you said hello");
         assert_eq!(again[0].data["runId"], first["runId"]);
     }
+}
+
+/// A space of two people, and the path of its messages.
+async fn shared_space(world: &World) -> String {
+    let members = json!({ "members": ["ada", "bob"] });
+    let space = world.backend().post("/v1/spaces", members).await.expect(201);
+    format!("/v1/spaces/{}/messages", space["id"].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn a_message_id_names_one_message_of_one_sender() {
+    let world = World::new().await;
+    let path = shared_space(&world).await;
+    let (ada, bob) = (world.user("ada"), world.user("bob"));
+    // The run waits at first and has ended at last: the id stays taken.
+    for (n, words) in ["call:ask", "hello"].into_iter().enumerate() {
+        let id = format!("msg_0000000000000000000000000{n}");
+        let body = json!({ "text": words, "messageId": id });
+        let first = ada.post(&path, body.clone()).await.expect(202);
+        assert_eq!(ada.post(&path, body.clone()).await.expect(202), first);
+        let keyed = ada.with("idempotency-key", &format!("k{n}"));
+        assert_eq!(keyed.post(&path, body.clone()).await.expect(202), first);
+        let run = first["runId"].as_str().unwrap();
+        if words == "hello" {
+            ada.follow(&format!("/v1/runs/{run}/events")).await.rest().await;
+        }
+        assert_eq!(bob.post(&path, body).await.code(409), "MESSAGE_ID_REUSED");
+        let other = json!({ "text": "other words", "messageId": id });
+        for who in [&ada, &bob, &keyed] {
+            assert_eq!(
+                who.post(&path, other.clone()).await.code(409),
+                "MESSAGE_ID_REUSED"
+            );
+        }
+        let agent = json!({ "text": words, "messageId": id, "respond": false });
+        assert_eq!(ada.post(&path, agent).await.code(409), "MESSAGE_ID_REUSED");
+    }
+    let quiet = json!({ "text": "psst", "messageId": "msg_00000000000000000000000009", "respond": false });
+    let first = ada.post(&path, quiet.clone()).await.expect(202);
+    assert_eq!(ada.post(&path, quiet.clone()).await.expect(202), first);
+    assert_eq!(bob.post(&path, quiet).await.code(409), "MESSAGE_ID_REUSED");
+}
+
+#[tokio::test]
+async fn a_repeated_message_is_followed_from_where_it_stands() {
+    let world = World::new().await;
+    let path = shared_space(&world).await;
+    let ada = world.user("ada");
+    let asked = ada.say(&path, json!({ "text": "call:ask" })).await.rest().await;
+    assert_eq!(asked.last().unwrap().data["status"], "waiting_tool");
+    let body = json!({ "text": "never mind", "messageId": "msg_00000000000000000000000007" });
+    let first = ada.say(&path, body.clone()).await.rest().await;
+    assert_eq!(first[0].kind, "message");
+    assert_eq!(of(&first, "text-end", "text"), "you said never mind");
+    let again = ada.say(&path, body.clone()).await.rest().await;
+    let stored = |events: &[Sent]| -> Vec<(u64, String)> {
+        let durable = events.iter().filter(|event| event.id % 1_000_000 == 0);
+        durable.map(|event| (event.id, event.kind.clone())).collect()
+    };
+    assert_eq!(stored(&again), stored(&first));
+    assert_eq!(ada.post(&path, body).await.expect(202)["seq"], first[0].id - 1);
 }
 
 #[tokio::test]

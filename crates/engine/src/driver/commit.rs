@@ -80,7 +80,7 @@ impl Driver {
                 // The same request was faster by another way: it has its answer there.
                 Err(StoreError::Exists) => {
                     failures += 1;
-                    let (known, rest) = pending.into_iter().partition(|one| one.idempotency.is_some());
+                    let (known, rest) = pending.into_iter().partition(|one| !one.idempotency.is_empty());
                     pending = rest;
                     respond_all(known, || Fate::Failed(StoreError::Exists));
                 }
@@ -99,7 +99,7 @@ impl Driver {
         let children = self.children();
         let mut events = Vec::new();
         let mut verdicts = Vec::with_capacity(pending.len());
-        let mut idempotency = None;
+        let mut idempotency = Vec::new();
         if self.run.wake_at().is_some_and(|moment| moment <= now) {
             // What is past its deadline is over before anything else is taken.
             events.extend(self.run.take(Arrival::Tick, now).unwrap_or_default());
@@ -108,7 +108,7 @@ impl Driver {
             match self.run.take(one.arrival.clone(), now) {
                 Ok(caused) => {
                     events.extend(caused);
-                    if idempotency.is_none() {
+                    if idempotency.is_empty() {
                         idempotency = one.idempotency.clone();
                     }
                     verdicts.push(None);
@@ -192,7 +192,7 @@ impl Driver {
         events: Vec<Event>,
         wakes: Vec<Wake>,
         now: Time,
-        idempotency: Option<crate::store::IdempotencyRecord>,
+        idempotency: Vec<crate::store::IdempotencyRecord>,
     ) -> Result<(), StoreError> {
         let idle = self.run.due().is_empty();
         let node = self.inner.settings.node;
@@ -245,7 +245,7 @@ impl Driver {
                 (Some(Rejected::NotYet), respond @ Some(_)) => {
                     self.early.push(Pending {
                         arrival: one.arrival,
-                        idempotency: None,
+                        idempotency: Vec::new(),
                         respond,
                     });
                 }

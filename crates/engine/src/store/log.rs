@@ -55,8 +55,9 @@ pub struct Append {
     pub wakes: Vec<Wake>,
     /// Now.
     pub time: Time,
-    /// Remembers the answer to a request that may be sent again.
-    pub idempotency: Option<IdempotencyRecord>,
+    /// Remembers the answer to a request that may be sent again, under each of its keys; refused with `Exists` when
+    /// one of them is taken.
+    pub idempotency: Vec<IdempotencyRecord>,
 }
 
 /// What an append does to a run's row.

@@ -129,7 +129,7 @@ async fn a_run_that_is_woken_for_nothing_goes_back_to_waiting() {
         usage: Vec::new(),
         wakes: vec![Wake::up(run), Wake::up(run)],
         time: world.now(),
-        idempotency: None,
+        idempotency: Vec::new(),
     };
     world.store.append(append).await.unwrap();
     while row(&world, run).await.wakes > 0 {
@@ -222,7 +222,7 @@ async fn a_task_that_no_source_here_knows_is_told_to_the_model() {
         usage: Vec::new(),
         wakes: Vec::new(),
         time: world.now(),
-        idempotency: None,
+        idempotency: Vec::new(),
     };
     world.store.append(append).await.unwrap();
     let answer = world.answer(run).await;

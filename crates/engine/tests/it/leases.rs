@@ -145,7 +145,7 @@ async fn a_worker_that_lost_its_lease_cannot_write() {
             usage: Vec::new(),
             wakes: Vec::new(),
             time: before.created,
-            idempotency: None,
+            idempotency: Vec::new(),
         })
         .await;
     assert!(matches!(refused, Err(StoreError::Conflict)), "{refused:?}");

@@ -8,11 +8,13 @@ use toolgate_engine::intake::{IntakeError, PostError, Submission};
 use toolgate_fair::Shares;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Event, Status};
+use toolgate_kernel::id::EntityId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::prompt::Turn;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, last_words, text};
+use uuid::Uuid;
 
-use crate::world::{Setup, World, by_words, calls_in};
+use crate::world::{Setup, World, by_words, calls_in, message};
 
 #[tokio::test(start_paused = true)]
 async fn a_new_message_supersedes_open_calls() {
@@ -95,6 +97,7 @@ async fn a_repeated_request_is_answered_as_before_and_another_one_refused() {
     let again = world.engine.post(post.clone()).await.unwrap();
     assert!(again.repeated);
     assert_eq!((again.run_id, again.message_id), (first.run_id, first.message_id));
+    assert_eq!(again.seq, first.seq);
     post.idempotency = Some(("key".into(), [2; 32]));
     assert!(matches!(world.engine.post(post).await, Err(PostError::KeyReused)));
 }
@@ -147,4 +150,32 @@ async fn a_run_can_be_cancelled_at_every_point() {
         assert_eq!(world.finish(run).await.status, Status::Cancelled);
         assert_eq!(world.engine.cancel(run).await.unwrap(), Status::Cancelled);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_takes_one_message_under_one_id_however_often_it_is_asked() {
+    let world = World::new().await;
+    let asked = world.say("call:ask").await;
+    world
+        .until_status(asked.run_id.unwrap(), Status::WaitingTool)
+        .await;
+    // No key: nothing is remembered beside the log. The run waits again after it, so it stays open.
+    let post = world.post_to(Some(asked.space_id), "call:show");
+    let first = world.engine.post(post.clone()).await.unwrap();
+    assert_eq!((first.run_id, first.repeated), (asked.run_id, false));
+    let again = world.engine.post(post.clone()).await.unwrap();
+    assert_eq!((again.run_id, again.seq), (first.run_id, first.seq));
+    assert!(again.repeated);
+    let mut other = post.clone();
+    other.message.parts = message("something else").parts;
+    assert!(matches!(
+        world.engine.post(other).await,
+        Err(PostError::MessageIdReused)
+    ));
+    let mut other = post;
+    other.message.from = Some(EntityId::new(Uuid::from_u128(5)));
+    assert!(matches!(
+        world.engine.post(other).await,
+        Err(PostError::MessageIdReused)
+    ));
 }

@@ -216,7 +216,7 @@ async fn written_before(from: &World, to: &World, run: RunId) {
             usage: Vec::new(),
             wakes: Vec::new(),
             time: entry.time,
-            idempotency: None,
+            idempotency: Vec::new(),
         };
         version = Some(to.store.append(append).await.unwrap().last());
     }

@@ -139,7 +139,7 @@ async fn leave_behind(world: &World, run: RunId, status: Status, events: Vec<Eve
         usage: Vec::new(),
         wakes,
         time: record.updated,
-        idempotency: None,
+        idempotency: Vec::new(),
     };
     world.store.append(append).await.unwrap();
 }

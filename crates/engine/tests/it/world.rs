@@ -334,7 +334,7 @@ impl World {
             usage: Vec::new(),
             wakes: Vec::new(),
             time: record.updated,
-            idempotency: None,
+            idempotency: Vec::new(),
         };
         self.store.append(append).await.unwrap();
     }

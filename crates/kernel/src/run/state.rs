@@ -95,6 +95,7 @@ pub struct MessageRecord {
     pub id: MessageId,
     /// Place of the event that holds it; 0 until it is stored.
     pub seq: Seq,
+    pub(super) digest: [u8; 32],
     replies_before: u32,
 }
 
@@ -187,8 +188,9 @@ impl RunState {
     pub fn messages(&self) -> &[MessageRecord] {
         &self.messages
     }
-    pub(super) fn has_message(&self, id: MessageId) -> bool {
-        self.messages.iter().any(|message| message.id == id)
+    /// The message with this id, if the run took it.
+    pub fn message(&self, id: MessageId) -> Option<&MessageRecord> {
+        self.messages.iter().find(|message| message.id == id)
     }
     /// Whether a reply ended, or was asked for again, since this message: what it streamed is folded by now.
     pub fn has_replied_since(&self, message: &MessageRecord) -> bool {
@@ -309,6 +311,7 @@ impl RunState {
         self.messages.push(MessageRecord {
             id: e.message.message_id,
             seq,
+            digest: e.message.digest(),
             replies_before: self.replies,
         });
         self.speaker = e.message.from.or(self.speaker);

@@ -101,8 +101,14 @@ impl Log<'_> {
             }
             (Arrival::Claim { call, claim }, _) => self.claim(call, claim),
             (Arrival::Release { call, holder }, _) => self.release(call, &holder),
-            (Arrival::Message(message), _) if self.run.state.has_message(message.message_id) => {
-                Err(Rejected::Repeated)
+            (Arrival::Message(message), _) if self.run.state.message(message.message_id).is_some() => {
+                let known = self.run.state.message(message.message_id);
+                let same = known.is_some_and(|known| known.digest == message.digest());
+                Err(if same {
+                    Rejected::Repeated
+                } else {
+                    Rejected::Different
+                })
             }
             (Arrival::Tick | Arrival::Recovered, Some(_)) => Ok(()),
             (_, Some(status)) => Err(Rejected::Ended(status)),

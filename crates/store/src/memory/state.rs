@@ -52,7 +52,9 @@ impl State {
             idempotency,
         } = append;
         self.check_run(space, &run)?;
-        self.check_answer(idempotency.as_ref())?;
+        idempotency
+            .iter()
+            .try_for_each(|record| self.check_answer(record))?;
 
         let before = self.tail(space);
         let mut entry = Entry {
@@ -111,7 +113,7 @@ impl State {
             }
         }
         wakes.into_iter().for_each(|wake| self.wake(wake));
-        if let Some(record) = idempotency {
+        for record in idempotency {
             let forgotten = crate::idempotency_kept_since(record.time);
             self.answers.retain(|_, old| old.time >= forgotten);
             self.answers.insert((record.project, record.key.clone()), record);
@@ -204,8 +206,7 @@ impl State {
         )
     }
 
-    fn check_answer(&self, record: Option<&IdempotencyRecord>) -> Result<(), StoreError> {
-        let Some(record) = record else { return Ok(()) };
+    fn check_answer(&self, record: &IdempotencyRecord) -> Result<(), StoreError> {
         match self.answers.get(&(record.project, record.key.clone())) {
             Some(old) if old.time >= crate::idempotency_kept_since(record.time) => Err(StoreError::Exists),
             Some(_) | None => Ok(()),

@@ -97,7 +97,7 @@ pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Re
     let first = Seq(before.0 + Seq::STRIDE);
     let last = Seq(before.0 + append.events.len() as u64 * Seq::STRIDE);
     let run = write_run(connection, append, last)?;
-    if let Some(record) = &append.idempotency {
+    for record in &append.idempotency {
         idempotency::remember(connection, record)?;
         session.answers.count(connection, record.time)?;
     }

@@ -37,7 +37,7 @@ async fn room_for(store: &SqliteStore, pages: i64) {
 fn large(n: u64) -> Append {
     let mut append = create(run_record(run(n), space(1)));
     append.events.push(text(&"x".repeat(100_000)));
-    append.idempotency = Some(answer(&n.to_string()));
+    append.idempotency = vec![answer(&n.to_string())];
     append
 }
 

@@ -20,7 +20,7 @@ async fn everything_is_there_after_opening_again() {
     let agent = "cook".parse().expect("a name");
     let record = run_record(run(1), space(1));
     let mut begin = create(record.clone());
-    begin.idempotency = Some(answer("k"));
+    begin.idempotency = vec![answer("k")];
     let begun = store.append(begin).await.expect("stored");
     store.create_space(space_record(space(1))).await.expect("stored");
     store.add_member(space(1), entity(1)).await.expect("stored");
@@ -114,7 +114,7 @@ async fn old_answers_are_forgotten_at_the_next_start() {
     let day = std::time::Duration::from_hours(24);
     for (key, time) in [("old", Time(1)), ("kept", Time(2)), ("new", Time(2).after(day))] {
         let mut append = say(space(1), key);
-        append.idempotency = Some(toolgate_engine::store::IdempotencyRecord { time, ..answer(key) });
+        append.idempotency = vec![toolgate_engine::store::IdempotencyRecord { time, ..answer(key) }];
         store.append(append).await.expect("stored");
     }
     assert!(

@@ -193,7 +193,7 @@ async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String 
         } => {
             let mut append = say(space(at), "words");
             append.events.resize(events, text("more"));
-            append.idempotency = key.map(|key| answer(&key.to_string()));
+            append.idempotency = key.map(|key| answer(&key.to_string())).into_iter().collect();
             words!(store.append(append))
         }
         Call::Create {
@@ -391,10 +391,12 @@ fn creation(
         descendants_max: None,
         definitions: Default::default(),
     };
-    append.idempotency = (id == 5).then(|| IdempotencyRecord {
-        request: [id as u8; 32],
-        ..answer("1")
-    });
+    if id == 5 {
+        append.idempotency.push(IdempotencyRecord {
+            request: [id as u8; 32],
+            ..answer("1")
+        });
+    }
     append
 }
 

@@ -55,7 +55,7 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
         .await?;
     store.heartbeat(node(1), Time(100)).await?;
     let mut begin = create(run_record(run(1), space(1)));
-    begin.idempotency = Some(answer("k"));
+    begin.idempotency = vec![answer("k")];
     let RunWrite::Create { definitions, .. } = &mut begin.run else {
         unreachable!()
     };

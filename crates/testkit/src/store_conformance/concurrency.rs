@@ -138,7 +138,7 @@ async fn of_many_writers_at_one_version_one_wins(store: Arc<dyn Store>) {
 async fn of_many_requests_with_one_key_one_wins(store: Arc<dyn Store>) {
     let outcomes = at_once(|writer| {
         let mut append = create(run_record(run(writer), space(1)));
-        append.idempotency = Some(answer("k"));
+        append.idempotency = vec![answer("k")];
         let store = store.clone();
         async move { store.append(append).await }
     })

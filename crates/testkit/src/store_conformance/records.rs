@@ -489,7 +489,7 @@ async fn a_key_opens_its_project_until_it_is_removed(store: Arc<dyn Store>) {
 
 async fn an_answer_is_remembered_with_its_append(store: Arc<dyn Store>) {
     let mut append = say(space(1), "once");
-    append.idempotency = Some(answer("k"));
+    append.idempotency = vec![answer("k")];
     store.append(append.clone()).await.stored();
     assert_eq!(
         store.idempotency(project(1), "k").await.stored(),
@@ -497,16 +497,16 @@ async fn an_answer_is_remembered_with_its_append(store: Arc<dyn Store>) {
     );
     assert_eq!(store.idempotency(project(2), "k").await.stored(), None);
     assert_eq!(store.idempotency(project(1), "K").await.stored(), None);
-    append.idempotency = Some(IdempotencyRecord {
+    append.idempotency = vec![IdempotencyRecord {
         project: project(2),
         ..answer("k")
-    });
+    }];
     store.append(append).await.stored();
 }
 
 async fn an_append_with_a_known_answer_is_refused_and_nothing_is_written(store: Arc<dyn Store>) {
     let mut first = say(space(1), "once");
-    first.idempotency = Some(answer("k"));
+    first.idempotency = vec![answer("k")];
     store.append(first.clone()).await.stored();
     let mut with_run = create(run_record(run(1), space(1)));
     with_run.idempotency = first.idempotency.clone();
@@ -514,10 +514,10 @@ async fn an_append_with_a_known_answer_is_refused_and_nothing_is_written(store: 
     assert_eq!(store.run(run(1)).await.stored(), None);
     assert_eq!(store.run_log(run(1), EVERYTHING).await.stored().entries, []);
     let mut other = first.clone();
-    other.idempotency = Some(IdempotencyRecord {
+    other.idempotency = vec![IdempotencyRecord {
         request: [8; 32],
         ..answer("k")
-    });
+    }];
     refused!(store.append(other).await, StoreError::Exists);
     assert_eq!(
         store.idempotency(project(1), "k").await.stored(),
@@ -531,7 +531,7 @@ async fn an_answer_is_forgotten_after_a_day(store: Arc<dyn Store>) {
     const DAY: Duration = Duration::from_hours(24);
     let at = async |time| {
         let mut append = say(space(1), "again");
-        append.idempotency = Some(IdempotencyRecord { time, ..answer("k") });
+        append.idempotency = vec![IdempotencyRecord { time, ..answer("k") }];
         store.append(append).await
     };
     let start = Time(1_700_000_000_000);

@@ -87,7 +87,7 @@ async fn a_run_that_exists_is_refused_and_nothing_is_written(store: Arc<dyn Stor
     let first = store.append(create(run_record(run(1), space(1)))).await.stored();
     let before = store.run(run(1)).await.stored();
     let mut again = create_with_space(run(1), 2);
-    again.idempotency = Some(answer("k"));
+    again.idempotency = vec![answer("k")];
     refused!(store.append(again).await, StoreError::Exists);
     assert_eq!(store.run(run(1)).await.stored(), before);
     assert_eq!(
@@ -276,7 +276,7 @@ async fn a_refused_append_leaves_no_trace(store: Arc<dyn Store>) {
     let begun = store.append(create(record.clone())).await.stored();
     let before = store.run(run(1)).await.stored();
     let mut stale = extend(&record, Seq(0));
-    stale.idempotency = Some(answer("k"));
+    stale.idempotency = vec![answer("k")];
     refused!(store.append(stale).await, StoreError::Conflict);
     assert_eq!(store.idempotency(project(1), "k").await.stored(), None);
     assert_eq!(store.run(run(1)).await.stored(), before);

@@ -156,7 +156,7 @@ pub fn say(space: SpaceId, words: &str) -> Append {
         usage: Vec::new(),
         wakes: Vec::new(),
         time: Time(2),
-        idempotency: None,
+        idempotency: Vec::new(),
     }
 }
 
@@ -174,7 +174,7 @@ pub fn create(record: RunRecord) -> Append {
         usage: Vec::new(),
         wakes: Vec::new(),
         time: Time(2),
-        idempotency: None,
+        idempotency: Vec::new(),
     }
 }
 
@@ -195,6 +195,6 @@ pub fn extend(record: &RunRecord, version: Seq) -> Append {
         usage: Vec::new(),
         wakes: Vec::new(),
         time: Time(3),
-        idempotency: None,
+        idempotency: Vec::new(),
     }
 }
