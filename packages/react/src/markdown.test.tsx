@@ -63,3 +63,9 @@ test.each(['[', '[a](', '[a', '](', '`a', '`a`', '**a', '**a**', '_a ', '*', 'ht
     expect(renderToStaticMarkup(<Markdown text={`.${text}`} />)).toMatch(/^<p>/);
   },
 );
+
+// A bound on each link's target is not enough: so many of them took a hundred times as long as they do now.
+test('links that are left open are rendered in linear time', () => {
+  const text = '[a]('.repeat(500_000);
+  expect(renderToStaticMarkup(<Markdown text={`.${text}`} />)).toBe(`<p>.${text}</p>`);
+});

@@ -109,10 +109,10 @@ function Block({ block }: { block: Block }) {
   }
 }
 
-// In this order: code, bold, emphasis, named links, bare URLs. Every part is bounded or cannot cross the
-// start of another of its kind, so that text full of unclosed markers still takes linear time.
+// In this order: code, bold, emphasis, named links, bare URLs. No part can cross the start of another of its
+// kind, so that text full of unclosed markers takes linear time.
 const INLINE =
-  /`([^`]+)`|\*\*([^*]+)\*\*|(?<![\w*])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_](?![\w*])|\[([^[\]]+)\]\((\S{1,2000}?)\)|(https?:\/\/[^\s<>)]*[^\s<>).,;:!?])/g;
+  /`([^`]+)`|\*\*([^*]+)\*\*|(?<![\w*])[*_]([^*_\s](?:[^*_]*[^*_\s])?)[*_](?![\w*])|\[([^[\]]+)\]\(([^\s[)]{1,2000})\)|(https?:\/\/[^\s<>)]*[^\s<>).,;:!?])/g;
 
 function Inline({ text }: { text: string }): ReactNode {
   const pieces: ReactNode[] = [];
