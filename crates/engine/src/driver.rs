@@ -25,12 +25,14 @@ use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::{Arrival, Due, Reply, ReplyPart, Run};
+use toolgate_kernel::time::Time;
 
+use self::commit::respond_all;
 use self::delegated::{Above, Look, Watch};
 pub(crate) use self::load::patient;
 use crate::Inner;
 use crate::agents::Kit;
-use crate::deliver::{Content, Letter, Responder};
+use crate::deliver::{Content, Fate, Letter, Responder};
 use crate::feed::Driving;
 use crate::model::{Ending, ModelError, ModelErrorKind};
 use crate::shares::share_of;
@@ -105,6 +107,8 @@ impl Lease {
 struct Asking {
     step: u32,
     failures: u32,
+    /// Until then it only waits.
+    not_before: Option<Time>,
     handle: AbortHandle,
 }
 
@@ -278,6 +282,8 @@ impl Driver {
                 continue;
             }
             let halt = self.inner.halt.clone();
+            let stopping = self.inner.stopping.clone();
+            let drains = stopping.is_cancelled();
             let deadline = self.next_deadline();
             tokio::select! {
                 biased;
@@ -288,6 +294,8 @@ impl Driver {
                     pending = arrivals.into_iter().map(Pending::own).collect();
                 }
                 () = deadline => pending = self.past_deadline(),
+                // What only waits must not hold the drain: it is looked at once more.
+                () = stopping.cancelled(), if !drains => {}
             }
         }
     }
@@ -363,13 +371,16 @@ impl Driver {
     }
 
     /// Stops what is under way and no longer due, and starts what is due and not under way. Nothing new once the
-    /// gateway goes down.
+    /// gateway goes down, and what only waits is given up then.
     async fn perform(&mut self) -> Result<(), Adrift> {
         let acts = !self.is_guest() && !self.inner.is_stopping();
         if acts {
             self.look();
         }
         self.stop_undue();
+        if self.inner.is_stopping() {
+            self.stop_waiting();
+        }
         let due = self.run.due();
         if !acts || due.is_empty() {
             return Ok(());
@@ -409,6 +420,7 @@ impl Driver {
             self.asking = Some(Asking {
                 step,
                 failures,
+                not_before,
                 handle,
             });
         }
@@ -459,6 +471,19 @@ impl Driver {
             }
             wanted
         });
+    }
+
+    /// Gives up what only waits: for the time at which the model is asked again, and for the end of a step that
+    /// another node drives. The run goes on from its log.
+    fn stop_waiting(&mut self) {
+        let now = self.inner.clock.now();
+        let waits = |asking: &mut Asking| asking.not_before.is_some_and(|moment| moment > now);
+        if let Some(asking) = self.asking.take_if(waits) {
+            asking.handle.abort();
+        }
+        if self.is_guest() {
+            respond_all(std::mem::take(&mut self.early), || Fate::Busy);
+        }
     }
 
     fn undertake(&mut self, work: BoxFuture<'static, Done>) -> AbortHandle {

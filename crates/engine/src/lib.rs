@@ -30,6 +30,7 @@ mod driver;
 mod overflow;
 mod post;
 mod progress;
+mod readiness;
 mod reads;
 mod reply;
 mod run_tree;
@@ -133,6 +134,7 @@ struct Inner {
     model_calls: Arc<Queue>,
     open_calls: OpenCalls,
     revocations: Revocations,
+    readiness: readiness::Readiness,
     tasks: TaskTracker,
     /// A run may have a new earliest deadline, or the last run may have left a gateway that goes down.
     look: Notify,
@@ -143,7 +145,7 @@ struct Inner {
     /// Runs that only a newer version can drive.
     beyond: timekeeper::Beyond,
     /// Nothing new is begun.
-    stopping: AtomicBool,
+    stopping: CancellationToken,
     /// What is still under way is dropped.
     halt: CancellationToken,
 }
@@ -182,12 +184,13 @@ impl Engine {
             model_calls,
             open_calls: OpenCalls::default(),
             revocations: Revocations::default(),
+            readiness: readiness::Readiness::default(),
             tasks: TaskTracker::new(),
             look: Notify::new(),
             next_wake: AtomicI64::new(i64::MAX),
             adrift: Mutex::new(Vec::new()),
             beyond: timekeeper::Beyond::default(),
-            stopping: AtomicBool::new(false),
+            stopping: CancellationToken::new(),
             halt: CancellationToken::new(),
         };
         let inner = Arc::new(inner);

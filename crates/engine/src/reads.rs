@@ -24,9 +24,9 @@ impl Engine {
     pub async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<LogPage, StoreError> {
         self.inner.store.space_log(space, range).await
     }
-    /// Whether the store would take a write now.
-    pub async fn ready(&self) -> Result<(), StoreError> {
-        self.inner.store.ready().await
+    /// Whether the store gives what runs need and takes a write; as of a second ago at most.
+    pub async fn is_ready(&self) -> bool {
+        self.inner.readiness.get(self.inner.store.ready()).await
     }
     /// Rows of a project's runs that may wait for an approval, newest first.
     pub async fn asking(

@@ -59,7 +59,7 @@ pub enum StoreError {
 /// Everything the engine needs of a store. Nothing is acknowledged before it is on disk.
 #[async_trait]
 pub trait Store: Log + Runs + Directory {
-    /// Whether a write would be taken now.
+    /// Whether what runs need can be read, and a write would be taken now.
     async fn ready(&self) -> Result<(), StoreError>;
     /// Finishes what was accepted and closes. Nothing may be asked of it afterwards.
     async fn close(&self);

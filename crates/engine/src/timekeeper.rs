@@ -37,7 +37,7 @@ impl Engine {
             }
             inner.scan().await;
         }
-        inner.stopping.store(true, Ordering::SeqCst);
+        inner.stopping.cancel();
         let drained = async {
             while inner.active.count() > 0 {
                 inner.look.notified().await;
@@ -55,7 +55,7 @@ impl Engine {
 
 impl Inner {
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::SeqCst)
+        self.stopping.is_cancelled()
     }
 
     /// A run must be looked at by this moment.

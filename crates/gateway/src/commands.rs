@@ -2,6 +2,7 @@
 
 mod agent_check;
 mod project;
+mod store_check;
 mod tool_check;
 
 use std::ffi::OsString;
@@ -41,6 +42,9 @@ enum Command {
     Agent(Agent),
     /// Manage the projects of a running gateway.
     Project(project::Project),
+    /// Check what is stored.
+    #[command(subcommand)]
+    Store(Store),
     /// Check tools.
     #[command(subcommand)]
     Tool(Tool),
@@ -54,6 +58,12 @@ enum Command {
 enum Agent {
     /// Check agent files and report every error.
     Check(agent_check::Check),
+}
+
+#[derive(Debug, Subcommand)]
+enum Store {
+    /// Read the whole database and report damage.
+    Check(store_check::Check),
 }
 
 #[derive(Debug, Subcommand)]
@@ -79,6 +89,9 @@ struct Serve {
     /// Disable authentication: every request has all rights, for trying out; on loopback only
     #[arg(long, env = "TOOLGATE_NO_AUTH", value_parser = BoolishValueParser::new())]
     no_auth: bool,
+    /// Start although the database is damaged, or missing from a data directory that had one
+    #[arg(long)]
+    force: bool,
 }
 
 /// Runs the command. A command that fails without an error, as a check does, says so by its exit code.
@@ -96,7 +109,11 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
                 true => serve::Entry::Open,
                 false => serve::Entry::Keys,
             };
-            serve::run(settings, entry)?;
+            let damage = match flags.force {
+                true => serve::Damage::Accepted,
+                false => serve::Damage::Refused,
+            };
+            serve::run(settings, entry, damage)?;
         }
         Command::Chat(flags) => chat::run(flags)?,
         Command::Settings => {
@@ -107,6 +124,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         }
         Command::Agent(Agent::Check(check)) => return check.run(),
         Command::Tool(Tool::Check(check)) => return check.run(),
+        Command::Store(Store::Check(check)) => return check.run(),
         Command::Project(project) => project.run()?,
         Command::ReadDocument => readable::work()?,
     }

@@ -1,11 +1,15 @@
 //! The data directory.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use toolgate_kernel::id::NodeId;
 use uuid::Uuid;
+
+/// Bytes written to see whether the disk takes any: as many as a long append.
+const PROBE_BYTES: usize = 64 << 10;
 
 /// The directory with the database and the files of this node.
 pub struct DataDir {
@@ -25,12 +29,62 @@ impl DataDir {
                 path.display()
             )
         })?;
-        Ok(Self { path: path.into() })
+        Ok(Self::at(path))
+    }
+
+    /// The directory at this path, as it is.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Path of the directory.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Path of the database.
     pub fn database(&self) -> PathBuf {
         self.path.join("toolgate.db")
+    }
+
+    /// Fails with the reason when nothing can be written here, before anything else fails by it. On a full disk a
+    /// gateway with a database only says so: it can still be read, and is ready when there is room again.
+    pub fn check_writable(&self) -> anyhow::Result<()> {
+        let probe = self.path.join("probe");
+        let written = write_durably(&probe, &[0; PROBE_BYTES]);
+        // A file that stays is written over by the next start.
+        let _ = std::fs::remove_file(&probe);
+        let Err(error) = written else { return Ok(()) };
+        let full = matches!(
+            error.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+        );
+        let why = match error.kind() {
+            _ if full => "the disk is full, make room on it",
+            ErrorKind::ReadOnlyFilesystem => "the file system is read-only, mount it for writing",
+            ErrorKind::PermissionDenied => "this user may not write there",
+            _ => "see that it is on a disk that works",
+        };
+        let path = self.path.display();
+        if full && !is_empty(&self.database()) {
+            tracing::error!(%error, "cannot write to the data directory {path}: {why}; nothing is accepted until then");
+            return Ok(());
+        }
+        let words =
+            format!("cannot write to the data directory {path}: {why}, or choose another with --data");
+        Err(anyhow!(error).context(words))
+    }
+
+    /// Whether a gateway has used this directory and its database is gone: its node is known, which is written when
+    /// the database is there.
+    pub fn has_lost_database(&self) -> bool {
+        self.node_file().exists() && is_empty(&self.database())
+    }
+
+    /// Whether the last process that used the database was killed, or lost power: SQLite removes its write-ahead log
+    /// when it closes a database.
+    pub fn ended_uncleanly(&self) -> bool {
+        self.signed_by().is_some() || !is_empty(&self.path.join("toolgate.db-wal"))
     }
 
     /// Writes the process id to a file, for people and scripts.
@@ -55,11 +109,15 @@ impl DataDir {
         self.path.join("pid")
     }
 
+    fn node_file(&self) -> PathBuf {
+        self.path.join("node")
+    }
+
     /// The id of the node that uses this directory: the same one after a restart, so that it resumes its own
     /// runs at once instead of waiting for their leases to expire. Called only by the process that has locked
     /// the database.
     pub fn node(&self) -> anyhow::Result<NodeId> {
-        let file = self.path.join("node");
+        let file = self.node_file();
         // A missing or unreadable file is replaced: the runs then wait until the old node's lease expires.
         if let Some(node) = std::fs::read_to_string(&file)
             .ok()
@@ -68,7 +126,7 @@ impl DataDir {
             return Ok(node);
         }
         let node = NodeId::new(Uuid::now_v7());
-        std::fs::write(&file, format!("{node}\n")).with_context(|| {
+        write_durably(&file, format!("{node}\n").as_bytes()).with_context(|| {
             format!(
                 "cannot write {}, choose a writable data directory with --data",
                 file.display()
@@ -76,4 +134,26 @@ impl DataDir {
         })?;
         Ok(node)
     }
+}
+
+/// Writes a file so that after a loss of power it is there whole, or as it was before.
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let draft = path.with_extension("tmp");
+    let write = || {
+        let mut file = File::create(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&draft, path)
+    };
+    write().inspect_err(|_| {
+        // The first error tells more than a second one.
+        let _ = std::fs::remove_file(&draft);
+    })?;
+    // The name is in the directory, which is synced by itself.
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Whether there is no such file, or nothing in it.
+fn is_empty(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(true, |about| about.len() == 0)
 }

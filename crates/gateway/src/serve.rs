@@ -20,7 +20,7 @@ use toolgate_engine::clock::SystemClock;
 use toolgate_engine::feed::BacklogLimits;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::sources::Sources;
-use toolgate_engine::store::{Directory, Store};
+use toolgate_engine::store::{Directory, Store, StoreError};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::in_flight::USER_PART;
 use toolgate_http::share::{ShareLimits, Shares};
@@ -45,6 +45,8 @@ use crate::{doors, listen, project};
 
 /// How much longer than the engine everything together may take to drain.
 const DRAIN_SLACK: Duration = Duration::from_secs(2);
+/// Longest time that a start after an unclean end looks for damage in the database.
+const START_CHECK: Duration = Duration::from_secs(5);
 /// Longest wait for the store to close once everything else has ended.
 const STORE_CLOSE: Duration = Duration::from_secs(5);
 
@@ -57,18 +59,32 @@ pub enum Entry {
     Open,
 }
 
+/// What becomes of a start on a database that is damaged or gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Damage {
+    /// It is refused.
+    Refused,
+    /// It goes on, without looking for damage.
+    Accepted,
+}
+
 /// Serves until a signal asks it to stop, then drains. An error says what to do about it.
-pub fn run(settings: Settings, entry: Entry) -> anyhow::Result<()> {
+pub fn run(settings: Settings, entry: Entry, damage: Damage) -> anyhow::Result<()> {
     let telemetry = Telemetry::start(&settings.log, &settings.telemetry)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(&settings, entry, &telemetry));
+    let served = runtime.block_on(serve(&settings, entry, damage, &telemetry));
     // Whatever still runs after the drain has had its time.
     runtime.shutdown_background();
     telemetry.flush();
     served
 }
 
-async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyhow::Result<()> {
+async fn serve(
+    settings: &Settings,
+    entry: Entry,
+    damage: Damage,
+    telemetry: &Telemetry,
+) -> anyhow::Result<()> {
     let signals = Signals::listen()?;
     // Bound before anything is made: a second start by mistake must not print keys and then fail.
     let listener = bind(&settings.listen).await?;
@@ -79,7 +95,8 @@ async fn serve(settings: &Settings, entry: Entry, telemetry: &Telemetry) -> anyh
         );
     }
     let data = DataDir::open(&settings.data)?;
-    let store = Arc::new(open_store(&data)?);
+    data.check_writable()?;
+    let store = Arc::new(open_store(&data, damage)?);
     data.sign();
     let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
     let embeddings = settings.embeddings.model()?;
@@ -256,17 +273,33 @@ fn url(address: SocketAddr) -> String {
     }
 }
 
-fn open_store(data: &DataDir) -> anyhow::Result<SqliteStore> {
+/// Opens the database. After an unclean end it is checked first, unless damage is accepted.
+fn open_store(data: &DataDir, damage: Damage) -> anyhow::Result<SqliteStore> {
     let database = data.database();
-    SqliteStore::open(&database, SqliteOptions::default()).with_context(|| {
-        let whom = match data.signed_by() {
-            Some(pid) => format!("stop process {pid} if it is still there"),
-            None => "see that this user may write to it".into(),
+    let shown = database.display();
+    if damage == Damage::Refused && data.has_lost_database() {
+        bail!(
+            "{shown} is missing or empty, but its directory was used by a gateway; put the database back, or start \
+             with --force to begin with an empty one"
+        );
+    }
+    let check = damage == Damage::Refused && data.ended_uncleanly();
+    let options = SqliteOptions {
+        check: check.then_some(START_CHECK),
+        ..SqliteOptions::default()
+    };
+    SqliteStore::open(&database, options).map_err(|error| {
+        let advice = match (&error, data.signed_by()) {
+            (StoreError::Corrupt(_), _) => format!(
+                "`toolgate store check --data {}` tells more; restore a backup, or start with --force",
+                data.path().display()
+            ),
+            (_, Some(pid)) => {
+                format!("stop process {pid} if it is still there, or choose another directory with --data")
+            }
+            (_, None) => "see that this user may write to it, or choose another directory with --data".into(),
         };
-        format!(
-            "cannot open {}; {whom}, or choose another directory with --data",
-            database.display()
-        )
+        anyhow!(error).context(format!("cannot open {shown}; {advice}"))
     })
 }
 

@@ -11,7 +11,7 @@ mod sqlite;
 mod text;
 
 pub use memory::MemoryStore;
-pub use sqlite::{SqliteOptions, SqliteStore};
+pub use sqlite::{CheckReport, DAMAGE_LINES_MAX, SqliteOptions, SqliteStore, check as check_database};
 
 use std::time::Duration;
 

@@ -41,7 +41,8 @@ pub(crate) async fn healthz() -> Answer<Health> {
     ok(Health { status: "ok" })
 }
 
-/// Whether requests should be sent here: the store takes writes and the gateway is not going down.
+/// Whether requests should be sent here: the store can be read and written, and the gateway is not going down. The
+/// store is asked at most once a second.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "get_ready", tag = "health", security(()),
     responses((status = 200, description = "They should.", body = Health), Busy),
@@ -50,7 +51,11 @@ pub(crate) async fn readyz(State(door): State<Shared>) -> Result<Answer<Health>,
     if door.settings.stop.is_cancelled() {
         return Err(Refusal::unavailable("the gateway is going down"));
     }
-    door.engine.ready().await?;
+    if !door.engine.is_ready().await {
+        return Err(Refusal::unavailable(
+            "the store cannot be read or written, see the log",
+        ));
+    }
     Ok(ok(Health { status: "ok" }))
 }
 

@@ -6,6 +6,7 @@ mod children;
 mod context;
 mod delegated;
 mod dice;
+mod draining;
 mod fairness;
 mod families;
 mod faults;

@@ -123,6 +123,30 @@ async fn a_run_beyond_the_limit_waits_its_turn() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_queued_run_takes_messages_and_a_cancel_while_there_is_no_room() {
+    let world = World::with(Setup {
+        runs_active_max: 1,
+        ..Setup::default()
+    })
+    .await;
+    let slow = world.say("call:slow").await.run_id.unwrap();
+    world
+        .until(slow, |event| matches!(event, Event::ToolExecuting(_)))
+        .await;
+    let (told, cancelled) = (world.say("hello").await, world.say("hello").await);
+    let (told_run, cancelled) = (told.run_id.unwrap(), cancelled.run_id.unwrap());
+    let joined = world.say_in(told.space_id, "and good bye").await;
+    assert_eq!(joined.run_id, told.run_id);
+    assert_eq!(world.engine.cancel(cancelled).await.unwrap(), Status::Cancelled);
+    assert_eq!(
+        world.store.run(told_run).await.unwrap().unwrap().status,
+        Status::Queued
+    );
+    world.tools.gate.add_permits(1);
+    assert_eq!(world.answer(told_run).await, "you said and good bye");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_can_be_cancelled_at_every_point() {
     let gate = Arc::new(Semaphore::new(0));
     let model = ScriptedModel::new(move |ask| match last_words(ask).as_str() {

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use toolgate_testkit::model_server::ModelServer;
 
-use crate::harness::{gateway, soon};
+use crate::harness::{Gateway, gateway, put_agent, put_worker, soon, tool, worker};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drained_gateway_ends_its_streams_and_goes_on_after_a_restart() {
@@ -72,5 +72,44 @@ async fn a_second_signal_ends_the_process_at_once_and_loses_nothing() {
     gateway.ready().await;
     models.release(2);
     let log = api.finished(run).await;
+    assert_eq!(log.last().unwrap().data["status"], "completed", "{log:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_waits_for_a_child_does_not_hold_the_drain() {
+    let models = ModelServer::start().await;
+    // Longer than this suite waits for anything: a drain that lasted would fail the test.
+    let mut gateway = Gateway::start(&[("TOOLGATE_DRAIN", "10m")]).await;
+    let api = gateway.api();
+    put_worker(&api, &models).await;
+    let mut chief = worker(&models);
+    let child = json!({"executionType": "ai-agent", "parameters": {
+        "type": "object", "properties": {"prompt": {"type": "string"}}}});
+    chief["tools"] = json!([tool("helper", json!({"agent": "worker"}), child)]);
+    put_agent(&api, "chief", &chief).await;
+    let script = r#"call:helper input:{"prompt":"call:ask"} text:1"#;
+    let started = api
+        .post("/v1/runs", &json!({"agent": "chief", "message": script}))
+        .await;
+    let root = started.text("runId");
+    let child = soon("the child run", async {
+        loop {
+            let listed = api.get(&format!("/v1/runs?parent={root}")).await;
+            let waiting = listed.body["runs"][0].clone();
+            if waiting["status"] == "waiting_tool" {
+                return waiting["id"].as_str().unwrap().to_owned();
+            }
+        }
+    })
+    .await;
+    gateway.signal(Signal::TERM);
+    let status = gateway.ended().await;
+    assert!(status.success(), "{status}");
+
+    gateway.spawn();
+    gateway.ready().await;
+    let offer = api.follow(&child, 0).await.offer().await;
+    assert_eq!(api.result(&child, offer.call(), &json!(1)).await.status, 200);
+    let log = api.finished(&root).await;
     assert_eq!(log.last().unwrap().data["status"], "completed", "{log:#?}");
 }

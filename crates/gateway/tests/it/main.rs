@@ -9,6 +9,7 @@ mod attack_fairness;
 mod attack_memory;
 mod bombs;
 mod chat;
+mod damage;
 mod deadline;
 mod documents;
 mod drain;

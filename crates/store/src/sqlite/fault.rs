@@ -23,6 +23,13 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// Whether the file itself is damaged, not only a value in it.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Self::Sql(error) if is_damaged_file(error))
+    }
+}
+
 impl From<StoreError> for Fault {
     fn from(why: StoreError) -> Self {
         Self::Refused(why)
@@ -38,16 +45,19 @@ impl From<Error> for Fault {
     }
 }
 
-fn is_corruption(error: &Error) -> bool {
-    let unreadable_file = matches!(
+fn is_damaged_file(error: &Error) -> bool {
+    matches!(
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-    );
+    )
+}
+
+fn is_corruption(error: &Error) -> bool {
     let unreadable_value = matches!(
         error,
         Error::FromSqlConversionFailure(..)
             | Error::IntegralValueOutOfRange(..)
             | Error::InvalidColumnType(..)
     );
-    unreadable_file || unreadable_value
+    is_damaged_file(error) || unreadable_value
 }

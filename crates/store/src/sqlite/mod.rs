@@ -1,6 +1,7 @@
 //! The store in one SQLite file: one writer thread, concurrent readers.
 
 mod agents;
+mod check;
 mod column;
 mod definitions;
 mod directory;
@@ -26,12 +27,15 @@ mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use toolgate_engine::store::{Store, StoreError};
+
+pub use check::{CheckReport, DAMAGE_LINES_MAX, check};
 
 use crate::listeners::Listeners;
 use fault::Fault;
@@ -51,6 +55,8 @@ pub struct SqliteOptions {
     pub batch_max: usize,
     /// How long a commit waits for more writes, if the one before held several.
     pub linger: Duration,
+    /// Look for damaged pages before anything is written, for at most this long.
+    pub check: Option<Duration>,
 }
 
 impl Default for SqliteOptions {
@@ -60,6 +66,7 @@ impl Default for SqliteOptions {
             pending_max: 4096,
             batch_max: 512,
             linger: Duration::from_micros(100),
+            check: None,
         }
     }
 }
@@ -69,12 +76,31 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     writer: Writer,
     listeners: Listeners,
+    damage: Damage,
+}
+
+/// Whether a read or a write has met damage of the file. It stays so until the file was looked after.
+#[derive(Clone, Default)]
+pub(crate) struct Damage(Arc<AtomicBool>);
+
+impl Damage {
+    /// The caller's error; damage of the file is remembered.
+    pub(crate) fn note(&self, fault: Fault) -> StoreError {
+        if fault.is_damage() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+        fault.into_store_error()
+    }
+
+    fn is_known(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl SqliteStore {
     /// Opens or creates the database at `path`, its directory included, and migrates it to this version.
     ///
-    /// `Unavailable` if another process uses it; `Corrupt` if it was made by a newer version.
+    /// `Unavailable` if another process uses it; `Corrupt` if it was made by a newer version, or if damage was found.
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
         let unavailable = |error| StoreError::Unavailable(format!("{}: {error}", path.display()));
         if let Some(directory) = path.parent() {
@@ -83,12 +109,14 @@ impl SqliteStore {
         let lock = DataLock::take(path)?;
         // It holds configurations with secrets; SQLite's own files beside it inherit the mode.
         lock::private().open(path).map_err(unavailable)?;
-        let session = open_session(path).map_err(Fault::into_store_error)?;
+        let session = open_session(path, options.check).map_err(Fault::into_store_error)?;
         let listeners = Listeners::default();
+        let damage = Damage::default();
         Ok(Self {
-            readers: Readers::new(path, options.readers),
-            writer: Writer::start(session, lock, listeners.clone(), &options)?,
+            readers: Readers::new(path, options.readers, damage.clone()),
+            writer: Writer::start(session, lock, listeners.clone(), damage.clone(), &options)?,
             listeners,
+            damage,
         })
     }
 }
@@ -105,7 +133,7 @@ const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Prepared statements cached per connection: more than there are.
 const STATEMENTS_KEPT: usize = 128;
 
-fn open_session(path: &Path) -> Result<Session, Fault> {
+fn open_session(path: &Path, check: Option<Duration>) -> Result<Session, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     prepare(&connection)?;
@@ -116,6 +144,9 @@ fn open_session(path: &Path) -> Result<Session, Fault> {
             path.display()
         );
         return Err(StoreError::Unavailable(why).into());
+    }
+    if let Some(limit) = check {
+        check::quick(&connection, limit)?;
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
@@ -136,6 +167,11 @@ fn prepare(connection: &Connection) -> Result<(), Fault> {
 #[async_trait]
 impl Store for SqliteStore {
     async fn ready(&self) -> Result<(), StoreError> {
+        if self.damage.is_known() {
+            let why = "the database file is damaged, see `toolgate store check`";
+            return Err(StoreError::Corrupt(why.into()));
+        }
+        self.readers.long(probe::read).await?;
         self.writer.write(probe::write).await
     }
     async fn close(&self) {

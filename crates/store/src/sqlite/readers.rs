@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use toolgate_engine::store::StoreError;
 
 use super::fault::Fault;
-use super::prepare;
+use super::{Damage, prepare};
 
 /// Pool of connections for reading, opened on demand and kept up to a limit.
 pub(crate) struct Readers {
@@ -17,15 +17,17 @@ pub(crate) struct Readers {
     /// Idle connections; `None` once closed.
     idle: Mutex<Option<Vec<Connection>>>,
     long: Semaphore,
+    damage: Damage,
 }
 
 impl Readers {
-    pub(crate) fn new(path: &Path, kept_max: usize) -> Arc<Self> {
+    pub(crate) fn new(path: &Path, kept_max: usize, damage: Damage) -> Arc<Self> {
         Arc::new(Self {
             path: path.to_owned(),
             kept_max,
             idle: Mutex::new(Some(Vec::new())),
             long: Semaphore::new(kept_max),
+            damage,
         })
     }
 
@@ -37,7 +39,7 @@ impl Readers {
         let connection = self.take()?;
         let value = read(&connection);
         self.keep(connection);
-        value.map_err(Fault::into_store_error)
+        value.map_err(|fault| self.damage.note(fault))
     }
 
     /// Runs a read that may be long on a thread that may block.
@@ -65,7 +67,7 @@ impl Readers {
             .as_mut()
             .ok_or_else(closed)?
             .pop();
-        idle.map_or_else(|| open(&self.path).map_err(Fault::into_store_error), Ok)
+        idle.map_or_else(|| open(&self.path).map_err(|fault| self.damage.note(fault)), Ok)
     }
 
     fn keep(&self, connection: Connection) {
@@ -76,7 +78,8 @@ impl Readers {
     }
 }
 
-fn open(path: &Path) -> Result<Connection, Fault> {
+/// Opens a connection for reading.
+pub(crate) fn open(path: &Path) -> Result<Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     prepare(&connection)?;

@@ -14,7 +14,7 @@ use toolgate_testkit::store_conformance::samples::{
     answer, create, project, run, run_record, say, space, text,
 };
 
-use super::{SqliteOptions, SqliteStore, agents, idempotency, log, projects, runs, spaces};
+use super::{SqliteOptions, SqliteStore, agents, check, idempotency, log, projects, runs, spaces};
 
 fn open(directory: &TempDir) -> Arc<SqliteStore> {
     let path = directory.path().join("toolgate.db");
@@ -249,4 +249,98 @@ fn plan_of(db: &Connection, explained: &str) -> Vec<String> {
         plan.push(row.get(3).expect("its words"));
     }
     plan
+}
+
+/// Writes over the head of the page that holds `mark`, as a failing disk does.
+fn damage_page_with(path: &std::path::Path, mark: &str) {
+    let mut bytes = std::fs::read(path).expect("the file");
+    let found = bytes.windows(mark.len()).position(|part| part == mark.as_bytes());
+    let size: usize = u16::from_be_bytes([bytes[16], bytes[17]]).into();
+    let page = found.expect("the mark is in the file") / size * size;
+    bytes[page..page + 16].fill(0xff);
+    std::fs::write(path, bytes).expect("the file");
+}
+
+/// A database with a log of several pages, closed.
+async fn closed_database(directory: &TempDir) -> std::path::PathBuf {
+    let store = open(directory);
+    for n in 0..9 {
+        let words = format!("{} mark-{n}", "x".repeat(3_000));
+        store.append(say(space(1), &words)).await.expect("stored");
+    }
+    store.close().await;
+    directory.path().join("toolgate.db")
+}
+
+#[tokio::test]
+async fn a_whole_database_passes_every_check() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = closed_database(&directory).await;
+    let report = check::check(&path).expect("it opens");
+    assert_eq!((report.damage, report.entries), (Vec::new(), 9));
+    let options = SqliteOptions {
+        check: Some(std::time::Duration::from_secs(60)),
+        ..SqliteOptions::default()
+    };
+    let store = SqliteStore::open(&path, options).expect("it opens");
+    store.ready().await.expect("ready");
+    // It may be checked while it is used.
+    assert_eq!(
+        check::check(&path).expect("it opens").damage,
+        Vec::<String>::new()
+    );
+    let missing = check::check(&directory.path().join("other.db"));
+    assert!(matches!(missing, Err(StoreError::Unavailable(_))), "{missing:?}");
+}
+
+#[tokio::test]
+async fn damage_is_found_by_a_check_and_ends_readiness_once_it_is_met() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = closed_database(&directory).await;
+    // In the middle of the log: the probe reads its ends.
+    damage_page_with(&path, "mark-4");
+    let report = check::check(&path).expect("it opens");
+    assert_ne!(report.damage, Vec::<String>::new());
+    let options = SqliteOptions {
+        check: Some(std::time::Duration::from_secs(60)),
+        ..SqliteOptions::default()
+    };
+    let told = SqliteStore::open(&path, options).map(drop);
+    assert!(matches!(told, Err(StoreError::Corrupt(_))), "{told:?}");
+
+    let store = open(&directory);
+    store.ready().await.expect("what the probe reads is whole");
+    let page = store.space_log(space(1), LogRange::default()).await;
+    assert!(matches!(page, Err(StoreError::Corrupt(_))), "{page:?}");
+    let ready = store.ready().await;
+    assert!(matches!(ready, Err(StoreError::Corrupt(_))), "{ready:?}");
+}
+
+#[tokio::test]
+async fn the_probe_reads_what_runs_need() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = closed_database(&directory).await;
+    damage_page_with(&path, "mark-8");
+    let ready = open(&directory).ready().await;
+    assert!(matches!(ready, Err(StoreError::Corrupt(_))), "{ready:?}");
+}
+
+#[tokio::test]
+async fn a_stored_event_that_cannot_be_read_is_damage() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = closed_database(&directory).await;
+    let database = Connection::open(&path).expect("it opens");
+    database
+        .execute("UPDATE log SET events = '[{}]' WHERE events LIKE '%mark-3%'", [])
+        .expect("written");
+    drop(database);
+    let report = check::check(&path).expect("it opens");
+    assert_eq!(report.entries, 9);
+    let [line] = report.damage.as_slice() else {
+        panic!("{report:?}");
+    };
+    assert!(
+        line.contains(&space(1).to_string()) && line.contains("4000000"),
+        "{line}"
+    );
 }

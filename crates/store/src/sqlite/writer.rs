@@ -11,11 +11,11 @@ use tokio::sync::{mpsc, oneshot};
 use toolgate_engine::store::{Append, StoreError};
 use toolgate_kernel::event::Entry;
 
-use super::SqliteOptions;
 use super::fault::Fault;
 use super::lock::DataLock;
 use super::session::Session;
 use super::work::{AppendWork, OtherWork, Work};
+use super::{Damage, SqliteOptions};
 use crate::listeners::Listeners;
 use crate::text;
 
@@ -36,6 +36,7 @@ impl Writer {
         session: Session,
         lock: DataLock,
         listeners: Listeners,
+        damage: Damage,
         options: &SqliteOptions,
     ) -> Result<Self, StoreError> {
         let (jobs, waiting) = mpsc::channel(options.pending_max);
@@ -47,7 +48,14 @@ impl Writer {
         };
         let thread = std::thread::Builder::new()
             .name("toolgate-writer".into())
-            .spawn(move || serve(Committer { session, listeners }, lock, queue))
+            .spawn(move || {
+                let committer = Committer {
+                    session,
+                    listeners,
+                    damage,
+                };
+                serve(committer, lock, queue)
+            })
             .map_err(|error| StoreError::Unavailable(format!("no thread for the writer: {error}")))?;
         Ok(Self {
             jobs,
@@ -149,6 +157,7 @@ impl Queue {
 struct Committer {
     session: Session,
     listeners: Listeners,
+    damage: Damage,
 }
 
 /// Why a transaction failed.
@@ -205,7 +214,7 @@ impl Committer {
             let outcome = match work.perform(&mut self.session) {
                 Ok(()) => Ok(()),
                 Err(Fault::Refused(why)) if self.session.connection.total_changes() == changes => Err(why),
-                Err(fault) => return Err(Failure::Spoiled(fault.into_store_error())),
+                Err(fault) => return Err(Failure::Spoiled(self.damage.note(fault))),
             };
             outcomes.push(outcome);
         }

@@ -26,6 +26,7 @@ async fn the_sqlite_store_keeps_every_promise_with_no_room_to_spare() {
         pending_max: 1,
         batch_max: 1,
         linger: Duration::ZERO,
+        check: Some(Duration::from_secs(60)),
     })
     .await;
 }

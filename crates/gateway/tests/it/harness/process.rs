@@ -44,7 +44,7 @@ impl Gateway {
             .map(|(name, value)| (name.to_string(), value.to_string()))
             .collect();
         let port = free_port();
-        let child = spawn(directory.path(), port, &settings);
+        let child = spawn(directory.path(), port, &settings, &[]);
         let mut gateway = Self {
             child,
             port,
@@ -83,7 +83,12 @@ impl Gateway {
 
     /// Starts it again, without waiting until it is ready.
     pub fn spawn(&mut self) {
-        self.child = spawn(self.directory.path(), self.port, &self.settings);
+        self.spawn_with(&[]);
+    }
+
+    /// The same, with more arguments.
+    pub fn spawn_with(&mut self, more: &[&str]) {
+        self.child = spawn(self.directory.path(), self.port, &self.settings, more);
     }
 
     /// Kills it and starts it again.
@@ -145,6 +150,11 @@ impl Gateway {
         prlimit(Some(self.pid()), Resource::Nofile, limit).expect("limits of a child can be set");
     }
 
+    /// The file that it stores everything in.
+    pub fn database(&self) -> PathBuf {
+        Self::data(self.directory.path()).join("toolgate.db")
+    }
+
     /// Bytes of the largest file that it keeps.
     pub fn largest_file(&self) -> u64 {
         let files = std::fs::read_dir(Self::data(self.directory.path())).expect("a directory");
@@ -191,7 +201,7 @@ fn log(directory: &Path) -> PathBuf {
     directory.join("log")
 }
 
-fn spawn(directory: &Path, port: u16, settings: &[(String, String)]) -> Child {
+fn spawn(directory: &Path, port: u16, settings: &[(String, String)], more: &[&str]) -> Child {
     let log = File::options()
         .create(true)
         .append(true)
@@ -208,6 +218,7 @@ fn spawn(directory: &Path, port: u16, settings: &[(String, String)]) -> Child {
         .arg(binary().get_program())
         .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
         .arg(Gateway::data(directory))
+        .args(more)
         .env_clear()
         .envs([
             ("TOOLGATE_SECRET_KEY", SECRET_KEY),
