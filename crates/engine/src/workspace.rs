@@ -239,6 +239,43 @@ impl Workspace {
         Ok(files)
     }
 
+    /// As [`Workspace::list`], without the outputs of calls, which are not for people.
+    pub async fn list_shown(&self, place: Place, listing: Listing) -> Result<Vec<FileInfo>, WorkspaceError> {
+        let limit = listing.limit;
+        let prefix = listing.prefix.clone();
+        let page = self.list(place, listing).await?;
+        let (read, last) = (page.len(), page.last().map(|file| file.path.clone()));
+        let mut files: Vec<FileInfo> = page.into_iter().filter(|file| !is_output(&file.path)).collect();
+        let Some(last) = last.filter(|_| read == limit && files.len() < read) else {
+            return Ok(files);
+        };
+        // Outputs are one stretch of the order, so no more of them come behind what was read and behind that stretch.
+        let rest = Listing {
+            prefix,
+            after: Some(last.max(name::AFTER_OUTPUTS.to_owned())),
+            limit: limit - files.len(),
+        };
+        files.extend(self.list(place, rest).await?);
+        Ok(files)
+    }
+
+    /// As [`Workspace::used`], without the outputs of calls.
+    pub async fn used_by_shown(&self, place: Place) -> Result<Used, WorkspaceError> {
+        let outputs = Listing {
+            prefix: name::OUTPUTS.to_owned(),
+            after: None,
+            limit: self.limits.files_max as usize,
+        };
+        let outputs = self.list(place, outputs).await?;
+        let used = self.used(place).await?;
+        Ok(Used {
+            files: used.files.saturating_sub(outputs.len() as u64),
+            bytes: outputs
+                .iter()
+                .fold(used.bytes, |bytes, file| bytes.saturating_sub(file.bytes)),
+        })
+    }
+
     /// Usage of a space.
     pub async fn used(&self, place: Place) -> Result<Used, WorkspaceError> {
         let ledger = self.records().record(record_set(place), LEDGER).await?;

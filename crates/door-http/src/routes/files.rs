@@ -117,17 +117,22 @@ pub(crate) async fn list(
         limit,
     };
     let workspace = &resources.workspace;
-    let files = workspace.list(place, listing).await?;
-    let used = workspace.used(place).await?;
+    // What is hidden counts nowhere: a cursor or a total would tell of it.
+    let (files, used) = match who.audience() {
+        Audience::Secret => (
+            workspace.list(place, listing).await?,
+            workspace.used(place).await?,
+        ),
+        Audience::Public => (
+            workspace.list_shown(place, listing).await?,
+            workspace.used_by_shown(place).await?,
+        ),
+    };
     let limits = workspace.limits();
     let next_cursor = files.last().filter(|_| files.len() == limit);
     Ok(ok(FileList {
         next_cursor: next_cursor.map(|file| file.path.clone()),
-        files: files
-            .into_iter()
-            .filter(|file| is_shown(&who, &file.path))
-            .map(FileBody::from)
-            .collect(),
+        files: files.into_iter().map(FileBody::from).collect(),
         total_files: used.files,
         total_bytes: used.bytes,
         files_max: limits.files_max,

@@ -123,7 +123,32 @@ async fn what_a_tool_gave_is_for_backends_and_nobody_writes_it() {
     let path = format!("{files}/{}", kept.unwrap().path);
     assert_eq!(backend.get(&path).await.expect(200), "private");
     assert_eq!(paths(&backend.get(&files).await.expect(200)).len(), 1);
-    assert_eq!(paths(&ada.get(&files).await.expect(200)), [""; 0]);
+    let listed = ada.get(&files).await.expect(200);
+    assert_eq!(paths(&listed), [""; 0]);
+    assert_eq!(
+        (&listed["totalFiles"], &listed["totalBytes"]),
+        (&json!(0), &json!(0))
+    );
+    for name in ["a", "out", "outputs.txt", "z"] {
+        put(&ada, &format!("{files}/{name}"), "x").await.expect(201);
+    }
+    // Neither a short page nor a cursor nor a total tells that something is hidden.
+    let mut pages = Vec::new();
+    let mut cursor = String::new();
+    for _ in 0..3 {
+        let page = ada.get(&format!("{files}?limit=2{cursor}")).await.expect(200);
+        assert_eq!((&page["totalFiles"], &page["totalBytes"]), (&json!(4), &json!(4)));
+        pages.push(paths(&page).into_iter().map(str::to_owned).collect::<Vec<_>>());
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&after={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(pages, [vec!["a", "out"], vec!["outputs.txt", "z"], vec![]]);
+    assert_eq!(
+        paths(&ada.get(&format!("{files}?prefix=outputs/")).await.expect(200)),
+        [""; 0]
+    );
     ada.get(&path).await.expect(404);
     ada.delete(&path).await.expect(404);
     put(&ada, &path, "forged").await.expect(404);

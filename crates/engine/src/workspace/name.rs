@@ -10,7 +10,9 @@ const BYTES_MAX: usize = 512;
 /// Most parts of a name: folders and the file itself.
 const PARTS_MAX: usize = 16;
 /// Folder of tool outputs that are too large for a conversation.
-const OUTPUTS: &str = "outputs/";
+pub(super) const OUTPUTS: &str = "outputs/";
+/// Stands behind every name in that folder and before every name behind it.
+pub(super) const AFTER_OUTPUTS: &str = "outputs/\u{10ffff}";
 
 /// A relative name with `/` between its parts: no `..`, nothing that is or looks like a separator elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
