@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 use toolgate_kernel::agent::Secret;
 
@@ -13,6 +15,9 @@ const OPEN: &str = "${secret.";
 const CLOSE: char = '}';
 /// A shorter one would be found by chance in every other text, and so could not be kept out of it.
 pub const SECRET_CHARS_MIN: usize = 4;
+
+/// Fewer characters of base64 would be found by chance in every other image.
+const BASE64_CHARS_MIN: usize = 6;
 
 /// Secrets by name. Cheap to clone, so that each project and each call can have its own.
 #[derive(Debug, Clone, Default)]
@@ -134,7 +139,7 @@ impl Secrets {
 }
 
 /// The ways in which servers repeat a secret: as it is, in JSON (also twice over), in an address (also twice over), in a
-/// form, in a page, in a script. One that a server rewrites in its own way is not found.
+/// form, in a page, in a script, in base64 and in hex. One that a server rewrites in its own way is not found.
 fn spellings(secret: &str) -> Vec<String> {
     let quoted = Value::from(secret).to_string();
     let quoted = &quoted[1..quoted.len() - 1];
@@ -158,10 +163,30 @@ fn spellings(secret: &str) -> Vec<String> {
         percent_encode(secret),
         percent_encode(&percent_encode(secret)),
         form,
+        secret.bytes().map(|byte| format!("{byte:02x}")).collect(),
     ];
+    spellings.extend(base64_cores(secret.as_bytes()));
     spellings.sort();
     spellings.dedup();
     spellings
+}
+
+/// What base64 of any text makes of a secret in it: for each of the three places where it may begin, and in both
+/// alphabets, the characters that depend on the secret alone. `Authorization: Basic` is the usual case.
+fn base64_cores(secret: &[u8]) -> Vec<String> {
+    const BITS: usize = 6;
+    let mut cores = Vec::new();
+    for before in 0..3 {
+        let text = [&[0; 2][..before], secret].concat();
+        let (first, end) = ((before * 8).div_ceil(BITS), text.len() * 8 / BITS);
+        if end - first < BASE64_CHARS_MIN {
+            continue;
+        }
+        for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+            cores.push(alphabet.encode(&text)[first..end].to_owned());
+        }
+    }
+    cores
 }
 
 /// Percent-encodes everything that may mean something in an address.
@@ -216,6 +241,26 @@ mod tests {
             "list": ["[secret A]"],
         });
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn base64_and_hex_of_a_secret_are_hidden_wherever_it_stands() {
+        let secret = "s3cret/+longer";
+        for text in ["", "u:", "me:", "user:", "a longer name:"] {
+            for after in ["", "!", "!!", " and more"] {
+                let bytes = format!("{text}{secret}{after}");
+                for echoed in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
+                    let hidden = secrets().hide(&format!("Basic {echoed}"));
+                    assert!(hidden.contains("[secret B]"), "{hidden}");
+                    // What is left at the edges is less than a character of the secret on each side.
+                    let left: usize = hidden.len() - "Basic [secret B]".len();
+                    let edges = echoed.len() - secret.len() * 4 / 3 + 2;
+                    assert!(left <= edges, "{hidden}");
+                }
+                let hex: String = bytes.bytes().map(|byte| format!("{byte:02X}")).collect();
+                assert!(secrets().hide(&hex).contains("[secret B]"), "{hex}");
+            }
+        }
     }
 
     #[test]

@@ -27,6 +27,8 @@ const PLANS_MAX: usize = 100;
 /// Shortest time between two runs of a plan.
 const EVERY_SECONDS_MIN: u64 = 60;
 const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
+/// Longest cron expression: more than one that lists every minute, hour, day and month.
+const CRON_BYTES_MAX: usize = 512;
 const MESSAGE_CHARS_MAX: usize = 10_000;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -157,6 +159,12 @@ impl CreateInput {
                 Schedule::EverySeconds(seconds),
                 now.after(Duration::from_secs(seconds)),
             )),
+            (None, None, Some(expression)) if expression.len() > CRON_BYTES_MAX => {
+                let seen = expression.len();
+                Err(format!(
+                    "expected a \"cron\" of at most {CRON_BYTES_MAX} bytes, got {seen}"
+                ))
+            }
             (None, None, Some(expression)) => {
                 let time_zone = self.time_zone.clone().unwrap_or_else(|| "UTC".into());
                 let zone = TimeZone::get(&time_zone).map_err(|_| {

@@ -353,6 +353,10 @@ async fn a_plan_that_can_never_come_is_refused_in_words() {
         (json!({"message": "x"}), "give one of"),
         (json!({"message": "x", "cron": "0 0 30 2 *"}), "never comes"),
         (
+            json!({"message": "x", "cron": format!("{} * * * *", vec!["0"; 500].join(","))}),
+            "at most 512 bytes",
+        ),
+        (
             json!({"message": "x", "cron": "0 0 * * *", "timeZone": "Mars/Base"}),
             "no time zone",
         ),
