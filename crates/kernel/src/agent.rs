@@ -296,6 +296,16 @@ pub struct Defaults<'a> {
     pub missing: Missing,
 }
 
+impl Defaults<'_> {
+    /// A collector by the rules for this document: one that is about to be stored obeys all of them.
+    fn problems(&self) -> Problems {
+        match self.missing {
+            Missing::Refused => Problems::of_new(),
+            Missing::LeftOut => Problems::default(),
+        }
+    }
+}
+
 /// What becomes of a tool that no source offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
@@ -308,7 +318,7 @@ pub enum Missing {
 /// Reads a configuration (the long form with `agent`, or a short one with `instructions` at the top) and reports everything
 /// that is wrong with it.
 pub fn parse(name: &AgentName, config: &Value, defaults: &Defaults<'_>) -> Result<Agent, Vec<Problem>> {
-    let problems = Problems::default();
+    let problems = defaults.problems();
     let agent = read::agent(name, config, defaults, &problems);
     problems.or(agent)
 }
@@ -320,7 +330,7 @@ pub(crate) fn read_tools(
     pointer: &str,
     defaults: &Defaults<'_>,
 ) -> Result<Vec<Arc<Tool>>, Vec<Problem>> {
-    let problems = Problems::default();
+    let problems = defaults.problems();
     let tools = read::tools_alone(list, defaults, &problems);
     problems.or(tools).map_err(|problems| {
         let place = |place: &str| format!("{pointer}{}", place.strip_prefix("/tools").unwrap_or(place));

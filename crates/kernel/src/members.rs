@@ -54,6 +54,11 @@ impl<'v> Members<'v> {
         member(&self.pointer, name)
     }
 
+    /// Reports a problem of a member, unless the document was stored before there was such a rule.
+    pub fn wrong_if_new(&self, name: &str, message: impl Into<String>) {
+        self.problems.add_if_new(self.at(name), message);
+    }
+
     /// Reports a problem of a member.
     pub fn wrong(&self, name: &str, message: impl Into<String>) {
         self.problems.add(self.at(name), message);

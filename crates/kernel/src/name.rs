@@ -81,3 +81,10 @@ name!(
     /// An agent's name, unique in its project.
     AgentName
 );
+
+impl ToolName {
+    /// The name in lower case: two tools whose names differ only in case are taken for the same by models and people.
+    pub fn folded(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}

@@ -38,12 +38,29 @@ pub const PROBLEMS_MAX: usize = 100;
 
 /// Collector of problems, so that the author learns of all of them at once.
 #[derive(Debug, Default)]
-pub struct Problems(RefCell<Vec<Problem>>);
+pub struct Problems {
+    list: RefCell<Vec<Problem>>,
+    /// The document is about to be stored.
+    is_new: bool,
+}
 
 impl Problems {
+    /// A collector for a document that is about to be stored, which must obey every rule.
+    pub fn of_new() -> Self {
+        Self {
+            is_new: true,
+            ..Self::default()
+        }
+    }
+    /// Adds a problem of a new document. What was stored before there was such a rule stays valid.
+    pub fn add_if_new(&self, pointer: impl Into<String>, message: impl Into<String>) {
+        if self.is_new {
+            self.add(pointer, message);
+        }
+    }
     /// Adds a problem; beyond [`PROBLEMS_MAX`] only a note that there are more.
     pub fn add(&self, pointer: impl Into<String>, message: impl Into<String>) {
-        let mut list = self.0.borrow_mut();
+        let mut list = self.list.borrow_mut();
         match list.len() {
             0..PROBLEMS_MAX => list.push(Problem::new(pointer, message)),
             PROBLEMS_MAX => list.push(Problem::new("", "there are more problems than are listed here")),
@@ -62,15 +79,18 @@ impl Problems {
     }
     /// Whether there is a problem at exactly this pointer.
     pub fn has(&self, pointer: &str) -> bool {
-        self.0.borrow().iter().any(|problem| problem.pointer == pointer)
+        self.list
+            .borrow()
+            .iter()
+            .any(|problem| problem.pointer == pointer)
     }
     /// Whether there are no problems.
     pub fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
+        self.list.borrow().is_empty()
     }
     /// `value` if there are no problems. A missing value must have a problem.
     pub fn or<T>(self, value: Option<T>) -> Result<T, Vec<Problem>> {
-        match (value, self.0.into_inner()) {
+        match (value, self.list.into_inner()) {
             (Some(value), problems) if problems.is_empty() => Ok(value),
             (_, problems) => {
                 debug_assert!(!problems.is_empty(), "refused without a reason");

@@ -60,15 +60,19 @@ pub(super) fn read<'v>(top: &Members<'v>, defaults: &Defaults<'_>) -> Tools<'v> 
             .collect(),
         ..Tools::default()
     };
-    let mut places = HashMap::new();
+    let (mut places, mut cases) = (HashMap::new(), HashMap::new());
     for (index, item) in items.iter().enumerate() {
         let pointer = format!("{}/{index}", top.at("tools"));
         let Some(tool) = tool(item, &pointer, &mut tools, defaults, top.problems) else {
             continue;
         };
+        let taken = cases.insert(tool.name.folded(), tool.name.clone());
         if places.insert(tool.name.clone(), pointer.clone()).is_some() {
             let words = format!("two tools are named {:?}", tool.name);
             top.problems.add(format!("{pointer}/name"), words);
+        } else if let Some(other) = taken {
+            let words = format!("{:?} differs from {other:?} only in case", tool.name);
+            top.problems.add_if_new(format!("{pointer}/name"), words);
         }
         tools.toolbox.insert(tool.name.clone(), Arc::new(tool));
     }

@@ -1,6 +1,6 @@
 //! Tools that a caller brings with its request: checked at the door, kept in the run's log, compiled for the run.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -89,15 +89,22 @@ fn read_all(
             format!("{seen} tools in one request; at most {max} are allowed"),
         );
     }
-    let mut names = HashSet::new();
+    let mut names = HashMap::new();
     let mut tools = Vec::new();
     for (index, item) in items.iter().take(limits.tools).enumerate() {
         let place = format!("{pointer}/{index}");
         let Some(tool) = read(item, &place, &limits.schema, problems) else {
             continue;
         };
-        if !names.insert(tool.name.clone()) {
-            problems.add(place, format!("two tools are named {:?}", tool.name));
+        match names.insert(tool.name.folded(), tool.name.clone()) {
+            Some(other) if other == tool.name => {
+                problems.add(place, format!("two tools are named {:?}", tool.name));
+            }
+            Some(other) => {
+                let words = format!("{:?} differs from {other:?} only in case", tool.name);
+                problems.add(place, words);
+            }
+            None => {}
         }
         tools.push(tool);
     }

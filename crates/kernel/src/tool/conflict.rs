@@ -1,6 +1,6 @@
 //! A caller's tool that has the name of a more trusted one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{ClientTool, Toolbox, definition};
 use crate::name::{NAME_CHARS_MAX, ToolName};
@@ -29,30 +29,43 @@ pub fn settle_conflicts(
     client: Vec<ClientTool>,
     conflict: Conflict,
 ) -> Result<Vec<ClientTool>, Vec<Problem>> {
-    let taken = |tool: &ClientTool| agent.contains_key(&tool.name);
-    match conflict {
-        // Told by whoever puts the two together.
-        Conflict::Error => Ok(client),
-        Conflict::KeepTrusted => Ok(client.into_iter().filter(|tool| !taken(tool)).collect()),
+    // A model and a person take names for the same that differ only in case, so they are taken for the same here.
+    let own: HashMap<String, &ToolName> = agent.keys().map(|name| (name.folded(), name)).collect();
+    let taken = |tool: &ClientTool| own.contains_key(&tool.name.folded());
+    let problems = Problems::default();
+    let tools: Vec<ClientTool> = match conflict {
+        Conflict::Error => {
+            for (index, tool) in client.iter().enumerate() {
+                // The very same name is told by whoever puts the two together.
+                if let Some(other) = own.get(&tool.name.folded()).filter(|other| ***other != tool.name) {
+                    let words = format!(
+                        "{:?} differs only in case from the agent's {other:?}; choose another name",
+                        tool.name
+                    );
+                    problems.add(format!("/clientTools/{index}"), words);
+                }
+            }
+            client
+        }
+        Conflict::KeepTrusted => client.into_iter().filter(|tool| !taken(tool)).collect(),
         Conflict::Prefix => {
-            let problems = Problems::default();
-            let mut names: HashSet<ToolName> = client.iter().map(|tool| tool.name.clone()).collect();
+            let mut names: HashSet<String> = client.iter().map(|tool| tool.name.folded()).collect();
             let tools = client.into_iter().enumerate().map(|(index, tool)| {
                 if !taken(&tool) {
                     return tool;
                 }
                 let name = prefixed(&tool.name);
-                if agent.contains_key(&name) || !names.insert(name.clone()) {
+                if own.contains_key(&name.folded()) || !names.insert(name.folded()) {
                     let words = format!("the agent has a tool named {:?} already, and {name:?} is taken as well; choose another name", tool.name);
                     problems.add(format!("/clientTools/{index}"), words);
                 }
                 let given_name = Some(tool.name);
                 ClientTool { name, given_name, ..tool }
             });
-            let tools = tools.collect();
-            problems.or(Some(tools))
+            tools.collect()
         }
-    }
+    };
+    problems.or(Some(tools))
 }
 
 /// `client_<name>`, cut to what a name may be; the hash keeps two names that begin alike apart.

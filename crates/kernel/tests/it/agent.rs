@@ -77,6 +77,16 @@ pub fn read_as(name: &str, config: &Value, actions: &[&str]) -> Result<Agent, Ve
     parse(&name.parse().unwrap(), config, &defaults(&catalog)).map_err(|problems| lines(&problems))
 }
 
+/// Reads a configuration as one that was stored before.
+pub fn read_stored(name: &str, config: &Value) -> Result<Agent, Vec<String>> {
+    let catalog = catalog(&[]);
+    let defaults = Defaults {
+        missing: Missing::LeftOut,
+        ..defaults(&catalog)
+    };
+    parse(&name.parse().unwrap(), config, &defaults).map_err(|problems| lines(&problems))
+}
+
 #[track_caller]
 pub fn read(config: Value) -> Agent {
     read_as("helper", &config, &["setGoals"]).unwrap_or_else(|problems| panic!("{config}: {problems:#?}"))

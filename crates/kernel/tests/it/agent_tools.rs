@@ -10,7 +10,7 @@ use toolgate_kernel::tool::{
     CLIENT_DEADLINE, EXECUTION_TIMEOUT, Execution, Placement, Retry, Tool, Visibility,
 };
 
-use crate::agent::{check, read, read_as, tool};
+use crate::agent::{check, read, read_as, read_stored, tool};
 use crate::schema::lines;
 
 /// The one tool of an agent.
@@ -257,6 +257,13 @@ fn names_are_unique_and_prerequisites_lead_somewhere() {
         json!({ "tools": [named("a", &[]), named("b", &[]), named("a", &[])] }),
         &["/tools/2/name two tools are named \"a\""],
     );
+    let cases = json!({ "tools": [named("getMail", &[]), named("getmail", &[])] });
+    check(
+        cases.clone(),
+        &["/tools/1/name \"getmail\" differs from \"getMail\" only in case"],
+    );
+    let stored = read_stored("helper", &cases).expect("what was stored before is read");
+    assert_eq!(stored.tools.len(), 2);
     check(
         json!({ "tools": [named("a", &["b"]), named("b", &["a"]), named("c", &["c"]), named("d", &[])] }),
         &[

@@ -137,6 +137,10 @@ fn names_are_unique_and_plain() {
         json!([tool("a"), tool("b"), tool("a")]),
         &["/clientTools/2 two tools are named \"a\""],
     );
+    check(
+        json!([tool("getMail"), tool("GetMail")]),
+        &["/clientTools/1 \"GetMail\" differs from \"getMail\" only in case"],
+    );
     assert_eq!(
         read(json!([tool("__proto__")])).unwrap()[0].name,
         name("__proto__")
@@ -237,6 +241,23 @@ fn a_conflict_of_names_is_settled_as_the_project_wants() {
             own("buy")
         ])
     );
+}
+
+#[test]
+fn a_name_that_differs_only_in_case_is_the_same_name() {
+    assert_eq!(
+        settled(&["Search"], Conflict::Error),
+        Err(vec![
+            "/clientTools/0 \"Search\" differs only in case from the agent's \"search\"; choose another name"
+                .to_owned()
+        ])
+    );
+    assert_eq!(settled(&["SEARCH"], Conflict::KeepTrusted), Ok(Vec::new()));
+    assert_eq!(
+        settled(&["Search"], Conflict::Prefix),
+        Ok(vec![("client_Search".to_owned(), Some("Search".to_owned()))])
+    );
+    settled(&["Find"], Conflict::Prefix).unwrap_err();
 }
 
 #[test]

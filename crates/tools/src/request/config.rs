@@ -45,6 +45,9 @@ const OWN_HEADERS: [&str; 7] = [
     "te",
     "trailer",
 ];
+/// Headers that carry credentials, and endings of the names of such headers.
+const CREDENTIAL_HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "apikey"];
+const CREDENTIAL_ENDINGS: [&str; 5] = ["api-key", "-token", "-secret", "-password", "subscription-key"];
 const URL_CHARS_MAX: usize = 8_192;
 const VALUE_CHARS_MAX: usize = 8_192;
 /// Most headers, and most query parameters.
@@ -76,7 +79,14 @@ pub(super) fn read(tool: &Members<'_>) -> Option<HttpCall> {
         call.wrong("result", format!("{words}, got {}", preview(pointer)));
     }
     let headers = pairs(&call, "headers");
-    for (name, _) in &headers {
+    for (name, value) in &headers {
+        if carries_credentials(name) && is_literal(value) {
+            let words = format!(
+                "{name:?} holds a credential that everybody who reads this configuration can read; store it as a \
+                 secret and write \"${{secret.NAME}}\" in its place"
+            );
+            call.wrong_if_new("headers", words);
+        }
         if !name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte))
@@ -104,6 +114,20 @@ pub(super) fn read(tool: &Members<'_>) -> Option<HttpCall> {
         attempts: call.whole("attempts", 1..=ATTEMPTS_MAX).unwrap_or(ATTEMPTS),
         bytes_max: call.whole("maxBytes", 1..=BYTES_MAX).unwrap_or(BYTES),
     })
+}
+
+/// Whether a header of this name says who is asking. A token against forged requests does not.
+fn carries_credentials(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let forgery = name.contains("csrf") || name.contains("xsrf");
+    let ending = || CREDENTIAL_ENDINGS.iter().any(|ending| name.ends_with(ending));
+    CREDENTIAL_HEADERS.contains(&name.as_str()) || (!forgery && ending())
+}
+
+/// Whether all of a value stands in the configuration: it has no secret by name and no place for the input.
+fn is_literal(value: &Template) -> bool {
+    let text = value.source();
+    !text.trim().is_empty() && !text.contains("${secret.") && value.paths().next().is_none()
 }
 
 /// A value may be one name in front of a dot in the host, so that it cannot choose whom the request goes to.
@@ -156,6 +180,41 @@ fn pairs(call: &Members<'_>, member: &str) -> Vec<(String, Template)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_literal_credential_is_told_from_a_named_one() {
+        for name in [
+            "Authorization",
+            "proxy-authorization",
+            "Cookie",
+            "X-API-Key",
+            "api-key",
+            "X-Auth-Token",
+            "Ocp-Apim-Subscription-Key",
+        ] {
+            assert!(carries_credentials(name), "{name}");
+        }
+        for name in [
+            "Accept",
+            "Idempotency-Key",
+            "X-CSRF-Token",
+            "X-Tokens",
+            "Content-Type",
+        ] {
+            assert!(!carries_credentials(name), "{name}");
+        }
+        for value in ["Bearer abc", "abc", "$secret.A", "{{"] {
+            assert!(is_literal(&Template::new(value)), "{value}");
+        }
+        for value in [
+            "Bearer ${secret.TOKEN}",
+            "Bearer {{token}}",
+            "",
+            "a=${secret.A}; b=1",
+        ] {
+            assert!(!is_literal(&Template::new(value)), "{value}");
+        }
+    }
 
     #[test]
     fn a_value_cannot_be_the_end_of_a_host() {

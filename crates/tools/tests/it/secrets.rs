@@ -1,8 +1,9 @@
 //! A secret goes where its author sends it, and nowhere else; and no value can ask for one.
 
 use serde_json::{Value, json};
+use toolgate_kernel::agent::Missing;
 
-use crate::server::{Asked, Server, TOKEN, json_answer, redirect, request, toolkit, typed};
+use crate::server::{Asked, Server, TOKEN, json_answer, read_with, redirect, request, toolkit, typed};
 
 fn call(server: &Server) -> Value {
     json!({
@@ -125,4 +126,28 @@ async fn a_secret_that_there_is_none_of_is_told_by_name() {
         .unwrap_err();
     assert!(failed.message.contains("\"MISSING\""), "{failed}");
     assert!(server.asked().is_empty());
+}
+
+#[tokio::test]
+async fn a_literal_credential_is_refused_in_a_new_configuration_and_read_in_an_old_one() {
+    let toolkit = toolkit(&[]);
+    let config = |value: &str| {
+        let headers = json!({"X-Api-Key": value, "Accept": "text/plain"});
+        json!({"tools": [{"name": "t", "description": "A tool.", "executionType": "request",
+            "execution": {"url": "https://api.example.com/", "headers": headers}}]})
+    };
+    let literal = config("abc-123");
+    let refused = read_with(&toolkit, &literal, Missing::Refused).await.unwrap_err();
+    let [problem] = refused.as_slice() else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(problem.pointer, "/tools/0/execution/headers");
+    assert!(problem.message.contains("${secret.NAME}"), "{problem:?}");
+    assert!(!problem.message.contains("abc-123"), "{problem:?}");
+    let stored = read_with(&toolkit, &literal, Missing::LeftOut).await.unwrap();
+    assert_eq!(stored.tools.len(), 1);
+    for value in ["${secret.TOKEN}", "{{key}}"] {
+        let read = read_with(&toolkit, &config(value), Missing::Refused).await;
+        assert_eq!(read.unwrap().tools.len(), 1);
+    }
 }

@@ -200,8 +200,13 @@ pub async fn parse(toolkit: &Sources, kind: &str, execution: Value) -> Arc<Sourc
     }
 }
 
-/// Reads an agent's configuration.
+/// Reads an agent's configuration that is about to be stored.
 pub async fn read(toolkit: &Sources, config: &Value) -> Result<Agent, Vec<Problem>> {
+    read_with(toolkit, config, Missing::Refused).await
+}
+
+/// Reads an agent's configuration.
+pub async fn read_with(toolkit: &Sources, config: &Value, missing: Missing) -> Result<Agent, Vec<Problem>> {
     let defaults = Defaults {
         model: ModelSpec {
             name: ModelName {
@@ -216,7 +221,7 @@ pub async fn read(toolkit: &Sources, config: &Value) -> Result<Agent, Vec<Proble
             reasoning_tokens: None,
         },
         catalog: &*toolkit.catalog(context().project).await,
-        missing: Missing::Refused,
+        missing,
     };
     let name = "worker".parse().expect("a name");
     toolgate_kernel::agent::parse(&name, config, &defaults)
