@@ -5,7 +5,7 @@ use toolgate_engine::store::RunRecord;
 use toolgate_http::schema;
 use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::{Claim, Usage};
-use toolgate_kernel::id::{ApprovalId, CallId, RunId, SpaceId};
+use toolgate_kernel::id::{ApprovalId, CallId, EntityId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::run::RunState;
@@ -155,6 +155,9 @@ pub(crate) struct ClaimBody {
     /// When the call is offered again.
     #[schema(value_type = schema::Time)]
     until: Time,
+    /// The user that it belongs to; backends alone see it.
+    #[schema(value_type = Option<schema::EntityId>)]
+    by: Option<EntityId>,
 }
 
 /// A question that nobody has answered.

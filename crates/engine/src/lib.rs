@@ -268,16 +268,18 @@ impl Engine {
             .await
     }
 
-    /// Claims an open client call, or keeps a claim alive.
+    /// Claims an open client call, or keeps a claim alive that has the same holder and principal.
     pub async fn claim_call(
         &self,
         call: CallId,
         holder: String,
+        by: By,
         lease: Duration,
     ) -> Result<Claimed, IntakeError> {
         let claim = Claim {
             holder,
             until: self.inner.clock.now().after(lease),
+            by,
         };
         self.inner
             .deliver(call.run, Arrival::Claim { call, claim }, move |run| {
@@ -287,9 +289,9 @@ impl Engine {
     }
 
     /// Gives a claim back: the call is offered again.
-    pub async fn release_call(&self, call: CallId, holder: String) -> Result<(), IntakeError> {
+    pub async fn release_call(&self, call: CallId, holder: String, by: By) -> Result<(), IntakeError> {
         self.inner
-            .deliver(call.run, Arrival::Release { call, holder }, |_| Some(()))
+            .deliver(call.run, Arrival::Release { call, holder, by }, |_| Some(()))
             .await
     }
 

@@ -122,6 +122,8 @@ pub enum Arrival {
         call: CallId,
         /// Client that held the claim.
         holder: String,
+        /// The principal that it belongs to.
+        by: Option<EntityId>,
     },
     /// A person answers a question.
     Decide {

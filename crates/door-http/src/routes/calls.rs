@@ -120,7 +120,7 @@ pub(crate) async fn claim(
     );
     Ok(ok(door
         .engine
-        .claim_call(call, body.value.holder.0, lease)
+        .claim_call(call, body.value.holder.0, who.entity(), lease)
         .await?
         .into()))
 }
@@ -139,7 +139,8 @@ pub(crate) async fn release(
     body: Body<ReleaseCall>,
 ) -> Result<StatusCode, Refusal> {
     door.access.reach_run(&who, call.run, "call").await?;
-    door.engine.release_call(call, body.value.holder.0).await?;
+    let holder = body.value.holder.0;
+    door.engine.release_call(call, holder, who.entity()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -309,3 +309,30 @@ async fn a_call_is_held_by_one_client_at_a_time() {
         "NOT_FOUND"
     );
 }
+
+#[tokio::test]
+async fn a_claim_belongs_to_whoever_made_it_and_not_to_its_name() {
+    let world = World::new().await;
+    let members = json!({ "members": ["ada", "bob"] });
+    let space = world.backend().post("/v1/spaces", members).await.expect(201);
+    let path = format!("/v1/spaces/{}/messages", space["id"].as_str().unwrap());
+    let (ada, bob) = (world.user("ada"), world.user("bob"));
+    let events = ada.say(&path, json!({ "text": "call:ask" })).await.rest().await;
+    let call = of(&events, "tool-input-available", "toolCallId");
+    let (claim, release) = (
+        format!("/v1/calls/{call}/claim"),
+        format!("/v1/calls/{call}/release"),
+    );
+    let tab = json!({ "holder": "tab" });
+    ada.post(&claim, tab.clone()).await.expect(200);
+    // The refusal names the holder: that must not be enough to take its place.
+    let held = bob.post(&claim, json!({ "holder": "mine" })).await.expect(409);
+    assert_eq!(held["claim"]["holder"], "tab");
+    for other in [&bob, &world.backend()] {
+        assert_eq!(other.post(&claim, tab.clone()).await.code(409), "HELD");
+        assert_eq!(other.post(&release, tab.clone()).await.code(409), "HELD");
+    }
+    ada.post(&claim, tab.clone()).await.expect(200);
+    ada.post(&release, tab.clone()).await.expect(204);
+    bob.post(&claim, tab).await.expect(200);
+}

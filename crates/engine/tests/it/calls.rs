@@ -162,18 +162,18 @@ async fn a_claim_keeps_others_away_until_its_holder_goes() {
     let lease = Duration::from_secs(10);
     let claimed = world
         .engine
-        .claim_call(call, "tab 1".into(), lease)
+        .claim_call(call, "tab 1".into(), None, lease)
         .await
         .unwrap();
     assert_eq!(claimed.input, Json::from(json!({})));
-    let other = world.engine.claim_call(call, "tab 2".into(), lease).await;
+    let other = world.engine.claim_call(call, "tab 2".into(), None, lease).await;
     assert!(
         matches!(other, Err(IntakeError::Held { ref holder, .. }) if holder == "tab 1"),
         "{other:?}"
     );
     world
         .engine
-        .claim_call(call, "tab 1".into(), lease)
+        .claim_call(call, "tab 1".into(), None, lease)
         .await
         .unwrap();
     world
@@ -181,13 +181,17 @@ async fn a_claim_keeps_others_away_until_its_holder_goes() {
         .await;
     world
         .engine
-        .claim_call(call, "tab 2".into(), lease)
+        .claim_call(call, "tab 2".into(), None, lease)
         .await
         .unwrap();
-    world.engine.release_call(call, "tab 2".into()).await.unwrap();
     world
         .engine
-        .claim_call(call, "tab 3".into(), lease)
+        .release_call(call, "tab 2".into(), None)
+        .await
+        .unwrap();
+    world
+        .engine
+        .claim_call(call, "tab 3".into(), None, lease)
         .await
         .unwrap();
     world.engine.submit(call, output(json!({"by": 3}))).await.unwrap();

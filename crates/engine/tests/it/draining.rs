@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use toolgate_engine::model::ModelErrorKind;
-use toolgate_engine::store::Store;
 use toolgate_kernel::event::{Event, Status};
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, last_words};
 

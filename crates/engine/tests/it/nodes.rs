@@ -316,12 +316,19 @@ async fn a_call_claimed_on_one_node_is_held_on_the_other() {
     let (a, b) = pair(by_words).await;
     let (_, _, calls) = at_work(&a, "call:ask call:slow").await;
     let lease = std::time::Duration::from_secs(10);
-    let claim =
-        async |world: &World, holder: &str| world.engine.claim_call(calls[0], holder.into(), lease).await;
+    let claim = async |world: &World, holder: &str| {
+        world
+            .engine
+            .claim_call(calls[0], holder.into(), None, lease)
+            .await
+    };
     assert_eq!(claim(&b, "tab b").await.unwrap().holder, "tab b");
     let held = claim(&a, "tab a").await;
     assert!(matches!(held, Err(IntakeError::Held { holder, .. }) if holder == "tab b"));
-    b.engine.release_call(calls[0], "tab b".into()).await.unwrap();
+    b.engine
+        .release_call(calls[0], "tab b".into(), None)
+        .await
+        .unwrap();
     assert_eq!(claim(&a, "tab a").await.unwrap().holder, "tab a");
     assert!(matches!(claim(&b, "tab b").await, Err(IntakeError::Held { .. })));
 }

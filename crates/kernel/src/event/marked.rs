@@ -92,7 +92,7 @@ members! {
     ModelName { provider, name }
     Budget { tokens, descendants }
     ApprovalTerms { approvers, not_requester, requesters, hide, editable }
-    Claim { holder, until }
+    Claim { holder, until, by }
     Pause { until, signal }
     RemoteTask { source, task, check_at }
     Usage { input_tokens, output_tokens, reasoning_tokens, cached_tokens }

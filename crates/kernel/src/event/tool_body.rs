@@ -141,6 +141,10 @@ pub struct Claim {
     pub holder: String,
     /// When the call is offered again.
     pub until: Time,
+    /// The principal that the claim belongs to; absent for a backend. A holder's name is shown to whoever claims in
+    /// vain, so it proves nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<EntityId>,
 }
 /// What a durable pause waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

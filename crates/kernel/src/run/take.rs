@@ -12,7 +12,7 @@ use crate::event::{
     Seq, Status, StepFinish, StepRetry, StepStart, TextEnd, ToolApprovalRequest, ToolExecuting,
     ToolInputAvailable, ToolOutputAvailable, ToolOutputError, ToolReleased, Usage,
 };
-use crate::id::CallId;
+use crate::id::{CallId, EntityId};
 use crate::message::Message;
 use crate::time::Time;
 use crate::tool::{Placement, Retry};
@@ -100,7 +100,7 @@ impl Log<'_> {
                 Ok(())
             }
             (Arrival::Claim { call, claim }, _) => self.claim(call, claim),
-            (Arrival::Release { call, holder }, _) => self.release(call, &holder),
+            (Arrival::Release { call, holder, by }, _) => self.release(call, &holder, by),
             (Arrival::Message(message), _) if self.run.state.message(message.message_id).is_some() => {
                 let known = self.run.state.message(message.message_id);
                 let same = known.is_some_and(|known| known.digest == message.digest());
@@ -405,11 +405,11 @@ impl Log<'_> {
             }
         };
         match held {
-            Some(other) if other.holder != claim.holder && other.until > self.now => {
+            Some(other) if !is_same(other, &claim) && other.until > self.now => {
                 return Err(Rejected::Held(other.clone()));
             }
             // A heartbeat is worth a line in the log only when it adds much to what is there.
-            Some(own) if own.holder == claim.holder && enough(own.until, claim.until, self.now) => {
+            Some(own) if is_same(own, &claim) && enough(own.until, claim.until, self.now) => {
                 return Ok(());
             }
             Some(_) | None => {}
@@ -424,12 +424,12 @@ impl Log<'_> {
         Ok(())
     }
 
-    fn release(&mut self, id: CallId, holder: &str) -> Result<(), Rejected> {
+    fn release(&mut self, id: CallId, holder: &str, by: Option<EntityId>) -> Result<(), Rejected> {
         let call = self.find_client_call(id)?;
         match &call.state {
             CallState::Open {
                 claim: Some(claim), ..
-            } if claim.holder == holder => {
+            } if (claim.holder.as_str(), claim.by) == (holder, by) => {
                 self.emit(ToolReleased::of(&call.tool.clone()));
                 Ok(())
             }
@@ -606,6 +606,11 @@ fn misfits(call: &Call, outcome: &Outcome) -> Option<Vec<crate::problem::Problem
     };
     let problems = schema.check(&output.to_value());
     (!problems.is_empty()).then_some(problems)
+}
+
+/// Whether two claims are of one client of one principal.
+fn is_same(one: &Claim, other: &Claim) -> bool {
+    (&one.holder, one.by) == (&other.holder, other.by)
 }
 
 /// Whether what is left of a lease is more than half of what is asked for.

@@ -97,8 +97,12 @@ pub(super) fn executing(e: &ToolExecuting) -> ToolExecuting {
 
 /// Other clients see who is at work.
 fn claim(claim: Claim) -> Claim {
-    let Claim { holder, until } = claim;
-    Claim { holder, until }
+    let Claim { holder, until, by: _ } = claim;
+    Claim {
+        holder,
+        until,
+        by: None,
+    }
 }
 
 fn pause(pause: Pause) -> Pause {

@@ -394,12 +394,14 @@ fn of_a_tool_on_the_gateways_side_a_client_learns_nothing() {
     let claim = Claim {
         holder: "h".into(),
         until: START,
+        by: None,
     };
     let arrivals = [
         Arrival::Claim { call, claim },
         Arrival::Release {
             call,
             holder: "h".into(),
+            by: None,
         },
         Arrival::Result { call, outcome },
     ];
@@ -649,12 +651,14 @@ impl Move {
                     claim: Claim {
                         holder: format!("h{}", holder % 2),
                         until,
+                        by: None,
                     },
                 }
             }
             Self::Release(call, holder) => Arrival::Release {
                 call: id(call),
                 holder: format!("h{}", holder % 2),
+                by: None,
             },
             Self::Decide(call, how) => {
                 let approval = ApprovalId {

@@ -81,6 +81,7 @@ fn what_a_run_waits_for_is_told_by_its_calls() {
     let claim = Claim {
         holder: "tab".into(),
         until: Time(9),
+        by: None,
     };
     let pause = Pause {
         until: Time(99),

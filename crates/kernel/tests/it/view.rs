@@ -50,6 +50,7 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
             Some(Claim {
                 holder: mark.into(),
                 until: Time(0),
+                by: None,
             }),
             None,
             None,
