@@ -103,6 +103,7 @@ export interface Claim {
   holder: string;
   /** When the call is offered again. */
   until: Time;
+  by?: EntityId | null;
 }
 
 /** A client wants to execute a call, or goes on doing so. */

@@ -25,22 +25,25 @@ async fn what_only_waits_does_not_hold_the_drain() {
     let store = setup.store.clone();
     let world = World::with(setup).await;
     for (words, waits) in [
-        (r#"call:helper={"prompt":"call:ask"}"#, Status::WaitingTool),
         ("call:ask", Status::WaitingTool),
         ("call:guarded", Status::WaitingApproval),
         ("call:wait", Status::WaitingTime),
     ] {
         let run = world.say(words).await.run_id.unwrap();
-        // A child's wait is its parent's.
-        match words.starts_with("call:helper") {
-            true => drop(
-                world
-                    .until(run, |event| matches!(event, Event::ToolExecuting(_)))
-                    .await,
-            ),
-            false => drop(world.until_status(run, waits).await),
-        }
+        world.until_status(run, waits).await;
     }
+    let parent = world.say(r#"call:helper={"prompt":"call:wait"}"#).await;
+    let events = world
+        .until(parent.run_id.unwrap(), |event| {
+            matches!(event, Event::ToolExecuting(_))
+        })
+        .await;
+    let Some(Event::ToolExecuting(started)) = events.last() else {
+        unreachable!()
+    };
+    world
+        .until_status(started.child.unwrap(), Status::WaitingTime)
+        .await;
     world.rest().await;
     let retrying = world.say("fail").await.run_id.unwrap();
     world

@@ -81,13 +81,16 @@ async fn a_run_that_waits_for_a_child_does_not_hold_the_drain() {
     // Longer than this suite waits for anything: a drain that lasted would fail the test.
     let mut gateway = Gateway::start(&[("TOOLGATE_DRAIN", "10m")]).await;
     let api = gateway.api();
-    put_worker(&api, &models).await;
+    let mut clerk = worker(&models);
+    let signal = json!({"executionType": "waiting"});
+    clerk["tools"] = json!([tool("wait", json!({"signal": true}), signal)]);
+    put_agent(&api, "clerk", &clerk).await;
     let mut chief = worker(&models);
     let child = json!({"executionType": "ai-agent", "parameters": {
         "type": "object", "properties": {"prompt": {"type": "string"}}}});
-    chief["tools"] = json!([tool("helper", json!({"agent": "worker"}), child)]);
+    chief["tools"] = json!([tool("helper", json!({"agent": "clerk"}), child)]);
     put_agent(&api, "chief", &chief).await;
-    let script = r#"call:helper input:{"prompt":"call:ask"} text:1"#;
+    let script = r#"call:helper input:{"prompt":"call:wait"} text:1"#;
     let started = api
         .post("/v1/runs", &json!({"agent": "chief", "message": script}))
         .await;
@@ -96,9 +99,12 @@ async fn a_run_that_waits_for_a_child_does_not_hold_the_drain() {
         loop {
             let listed = api.get(&format!("/v1/runs?parent={root}")).await;
             let waiting = listed.body["runs"][0].clone();
-            if waiting["status"] == "waiting_tool" {
+            if waiting["status"] == "waiting_time" {
                 return waiting["id"].as_str().unwrap().to_owned();
             }
+            let ended = api.get(&format!("/v1/runs/{root}")).await;
+            let is_open = ["queued", "running", "waiting_tool"].contains(&ended.text("status").as_str());
+            assert!(is_open, "{ended:?}");
         }
     })
     .await;
@@ -108,8 +114,48 @@ async fn a_run_that_waits_for_a_child_does_not_hold_the_drain() {
 
     gateway.spawn();
     gateway.ready().await;
-    let offer = api.follow(&child, 0).await.offer().await;
-    assert_eq!(api.result(&child, offer.call(), &json!(1)).await.status, 200);
+    let call = child.replace("run_", "call_") + "_0";
+    let rung = api
+        .post(&format!("/v1/calls/{call}/signal"), &json!({"value": 1}))
+        .await;
+    assert_eq!(rung.status, 200, "{rung:?}");
     let log = api.finished(&root).await;
     assert_eq!(log.last().unwrap().data["status"], "completed", "{log:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queued_run_takes_a_message_and_a_cancel_while_the_gateway_is_full() {
+    let models = ModelServer::start().await;
+    let gateway = Gateway::start(&[("TOOLGATE_ENGINE_RUNS_ACTIVE_MAX", "1")]).await;
+    let api = gateway.api();
+    put_worker(&api, &models).await;
+    let busy = api.start("text:3 hold:1").await;
+    models.held(1).await;
+    let (told, cancelled) = (api.start("text:1").await, api.start("text:1").await);
+    for queued in [&told, &cancelled] {
+        let run = api
+            .get(&format!("/v1/runs/{}", queued["runId"].as_str().unwrap()))
+            .await;
+        assert_eq!(run.text("status"), "queued");
+    }
+    let space = told["spaceId"].as_str().unwrap();
+    let message = json!({"agent": "worker", "message": "text:2"});
+    let joined = api.post(&format!("/v1/spaces/{space}/messages"), &message).await;
+    assert_eq!(
+        (joined.status, &joined.body["runId"]),
+        (202, &told["runId"]),
+        "{joined:?}"
+    );
+    let path = format!("/v1/runs/{}/cancel", cancelled["runId"].as_str().unwrap());
+    let answer = api.post(&path, &json!({})).await;
+    assert_eq!(
+        (answer.status, answer.text("status").as_str()),
+        (200, "cancelled"),
+        "{answer:?}"
+    );
+    models.release(1);
+    for run in [&busy, &told] {
+        let log = api.finished(run["runId"].as_str().unwrap()).await;
+        assert_eq!(log.last().unwrap().data["status"], "completed", "{log:#?}");
+    }
 }
