@@ -39,7 +39,7 @@ mod seats;
 mod start;
 mod timekeeper;
 
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ use tokio_util::task::TaskTracker;
 use toolgate_fair::{Queue, Shares};
 use toolgate_kernel::call::{CallState, Outcome};
 use toolgate_kernel::event::{Claim, Seq, Status};
-use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId};
+use toolgate_kernel::id::{ApprovalId, CallId, EntityId, NodeId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::run::{Arrival, Run, Verdict};
 use toolgate_kernel::tool::Decider;
@@ -273,7 +273,7 @@ impl Engine {
         &self,
         call: CallId,
         holder: String,
-        by: By,
+        by: Option<EntityId>,
         lease: Duration,
     ) -> Result<Claimed, IntakeError> {
         let claim = Claim {
@@ -289,7 +289,12 @@ impl Engine {
     }
 
     /// Gives a claim back: the call is offered again.
-    pub async fn release_call(&self, call: CallId, holder: String, by: By) -> Result<(), IntakeError> {
+    pub async fn release_call(
+        &self,
+        call: CallId,
+        holder: String,
+        by: Option<EntityId>,
+    ) -> Result<(), IntakeError> {
         self.inner
             .deliver(call.run, Arrival::Release { call, holder, by }, |_| Some(()))
             .await

@@ -125,7 +125,7 @@ async fn a_run_beyond_the_limit_waits_its_turn() {
 #[tokio::test(start_paused = true)]
 async fn a_queued_run_takes_messages_and_a_cancel_while_there_is_no_room() {
     let world = World::with(Setup {
-        runs_active_max: 1,
+        runs_active: Shares::same(1),
         ..Setup::default()
     })
     .await;
