@@ -13,6 +13,7 @@ mod load;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{AbortHandle, BoxFuture, abortable};
@@ -25,7 +26,6 @@ use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::{Arrival, Due, Reply, ReplyPart, Run};
-use toolgate_kernel::time::Time;
 
 use self::commit::respond_all;
 use self::delegated::{Above, Look, Watch};
@@ -107,8 +107,8 @@ impl Lease {
 struct Asking {
     step: u32,
     failures: u32,
-    /// Until then it only waits.
-    not_before: Option<Time>,
+    /// Whether the model was asked; until then it waits for its time or its turn.
+    begun: Arc<AtomicBool>,
     handle: AbortHandle,
 }
 
@@ -409,18 +409,19 @@ impl Driver {
             }
         }
         if let Some((step, failures, not_before)) = ask {
+            let begun = Arc::new(AtomicBool::new(false));
             let asking = match self.exhausted().await? {
                 Some(words) => std::future::ready(Done::Exhausted(words)).boxed(),
                 None => {
                     let history = self.history().await?;
-                    self.ask(step, failures, not_before, history)
+                    self.ask(step, failures, not_before, history, begun.clone())
                 }
             };
             let handle = self.undertake(asking);
             self.asking = Some(Asking {
                 step,
                 failures,
-                not_before,
+                begun,
                 handle,
             });
         }
@@ -473,11 +474,10 @@ impl Driver {
         });
     }
 
-    /// Gives up what only waits: for the time at which the model is asked again, and for the end of a step that
-    /// another node drives. The run goes on from its log.
+    /// Gives up what only waits: for the time or the turn to ask the model, and for the end of a step that another node
+    /// drives. The run goes on from its log.
     fn stop_waiting(&mut self) {
-        let now = self.inner.clock.now();
-        let waits = |asking: &mut Asking| asking.not_before.is_some_and(|moment| moment > now);
+        let waits = |asking: &mut Asking| !asking.begun.load(Ordering::Relaxed);
         if let Some(asking) = self.asking.take_if(waits) {
             asking.handle.abort();
         }

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -26,13 +27,14 @@ use crate::store::StoreError;
 use crate::tools::CallContext;
 
 impl Driver {
-    /// Asks the model for a step.
+    /// Asks the model for a step; sets `begun` once its time and its turn have come.
     pub(crate) fn ask(
         &self,
         step: u32,
         failures: u32,
         not_before: Option<Time>,
         history: Arc<[Arc<Turn>]>,
+        begun: Arc<AtomicBool>,
     ) -> BoxFuture<'static, Done> {
         let inner = self.inner.clone();
         let agent = self.run.agent().clone();
@@ -76,6 +78,7 @@ impl Driver {
             }
             let turn = inner.model_calls.turn(share, 0).await;
             let _turn = turn.expect("as many may wait as there are runs in memory");
+            begun.store(true, Ordering::Relaxed);
             let replying = AssertUnwindSafe(inner.model.reply(&ask, &mut gathering)).catch_unwind();
             let ending = replying.await.unwrap_or_else(|_| {
                 let message = "the model's adapter broke down".to_owned();
