@@ -1,7 +1,7 @@
 //! What a posted conversation says of calls that are open: results, and decisions on approvals. The rest of it is the
 //! client's claim, and the log is what counts.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use toolgate_access::{AccessError, Principal};
 use toolgate_engine::intake::{Decision, IntakeError, Submission};
@@ -26,6 +26,8 @@ enum Update {
 #[derive(Debug, Default)]
 pub(crate) struct ClientUpdates {
     updates: Vec<(CallId, Update)>,
+    /// The message that says so of each call, by its place in the conversation.
+    pub messages: HashMap<CallId, usize>,
     /// Every call of that step.
     pub calls: HashSet<CallId>,
 }
@@ -44,16 +46,18 @@ impl ClientUpdates {
                 continue;
             };
             updates.calls.insert(call);
+            updates.messages.insert(call, last);
             updates
                 .updates
                 .extend(update_of(part, call).map(|update| (call, update)));
         }
-        for message in &messages[last + 1..] {
+        for (index, message) in messages.iter().enumerate().skip(last + 1) {
             let result = message.result().filter(|_| message.role == ChatRole::Tool);
             if let Some((id, output)) = result
                 && let Ok(call) = id.parse()
             {
                 updates.calls.insert(call);
+                updates.messages.insert(call, index);
                 updates
                     .updates
                     .push((call, Update::Result(Submission::Output(output))));
@@ -91,6 +95,17 @@ impl ClientUpdates {
         }
     }
 
+    /// What the client is told when an update of `call` is not taken.
+    pub fn refusal(messages: &HashMap<CallId, usize>, call: CallId, error: IntakeError) -> Refusal {
+        match error {
+            IntakeError::TooLarge { .. } => {
+                let message = messages.get(&call).copied().unwrap_or_default();
+                Refusal::result_too_large(format!("/messages/{message}"), error.to_string())
+            }
+            other => other.into(),
+        }
+    }
+
     /// Gives them to the run. What is settled already stays as it is: the client learns of it by what follows.
     pub async fn submit(self, door: &Shared, who: &Principal) -> Result<(), Refusal> {
         for (call, update) in self.updates {
@@ -105,7 +120,7 @@ impl ClientUpdates {
             match submitted {
                 Ok(()) => {}
                 Err(error) if is_too_late(&error) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(Self::refusal(&self.messages, call, error)),
             }
         }
         Ok(())
@@ -116,14 +131,23 @@ impl ClientUpdates {
 /// the same for ever otherwise.
 async fn submit(door: &Shared, call: CallId, submission: Submission) -> Result<(), IntakeError> {
     let refused = match door.engine.submit(call, submission).await {
-        Err(IntakeError::Invalid(problems)) => refused(&problems),
+        Err(error) if is_misfit(&error) => refused(&error),
         other => return other.map(|_| ()),
     };
     door.engine.submit(call, refused).await.map(|_| ())
 }
 
+/// Whether a result was refused by the tool's output schema.
+pub(crate) fn is_misfit(error: &IntakeError) -> bool {
+    matches!(error, IntakeError::Invalid(_) | IntakeError::TooCostly(_))
+}
+
 /// What a result becomes that the tool's output schema refuses.
-pub(crate) fn refused(problems: &[Problem]) -> Submission {
+pub(crate) fn refused(error: &IntakeError) -> Submission {
+    let problems = match error {
+        IntakeError::Invalid(problems) => problems.clone(),
+        other => vec![Problem::new("", other.to_string())],
+    };
     let problems: Vec<String> = problems
         .iter()
         .map(|p| format!("{} {}", p.pointer, p.message))
@@ -146,6 +170,8 @@ pub(crate) fn is_too_late(error: &IntakeError) -> bool {
         | IntakeError::Held { .. }
         | IntakeError::MessageIdReused
         | IntakeError::Invalid(_)
+        | IntakeError::TooCostly(_)
+        | IntakeError::TooLarge { .. }
         | IntakeError::Busy(_)
         | IntakeError::Store(_) => false,
     }

@@ -1,11 +1,11 @@
 //! The responses that stream a run: from a message, from what became of calls, or from a cursor.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use axum::response::Response;
 use http::{HeaderName, HeaderValue, StatusCode};
 use toolgate_engine::feed::{Scope, Subscription};
-use toolgate_engine::intake::{IntakeError, Posted, Submission};
+use toolgate_engine::intake::{Posted, Submission};
 use toolgate_engine::store::RunRecord;
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
@@ -17,7 +17,7 @@ use toolgate_kernel::run::RunState;
 
 use crate::chat::Chat;
 use crate::chunk::Place;
-use crate::client_updates::{ClientUpdates, is_too_late, refused};
+use crate::client_updates::{ClientUpdates, is_misfit, is_too_late, refused};
 use crate::resume::Cursor;
 use crate::ui_stream::{StartAt, UiStream};
 
@@ -59,7 +59,8 @@ impl Chat {
         updates: ClientUpdates,
     ) -> Result<Response, Refusal> {
         if let Some((call, result)) = updates.lone_result() {
-            return self.follow_result(door, space, call, result).await;
+            let messages = updates.messages.clone();
+            return self.follow_result(door, space, call, result, &messages).await;
         }
         let calls = updates.calls.clone();
         updates.submit(door, &self.who).await?;
@@ -74,11 +75,14 @@ impl Chat {
         space: SpaceId,
         call: CallId,
         result: Submission,
+        messages: &HashMap<CallId, usize>,
     ) -> Result<Response, Refusal> {
         let calls = HashSet::from([call]);
         let mut submitted = door.engine.submit_and_follow(call, result).await;
-        if let Err(IntakeError::Invalid(problems)) = &submitted {
-            submitted = door.engine.submit_and_follow(call, refused(problems)).await;
+        if let Err(error) = submitted.as_ref()
+            && is_misfit(error)
+        {
+            submitted = door.engine.submit_and_follow(call, refused(error)).await;
         }
         match submitted {
             Ok((receipt, events)) => {
@@ -89,7 +93,7 @@ impl Chat {
                 respond(door, follow, events, stream).await
             }
             Err(error) if is_too_late(&error) => self.follow_calls(door, call.run, space, &calls).await,
-            Err(error) => Err(error.into()),
+            Err(error) => Err(ClientUpdates::refusal(messages, call, error)),
         }
     }
 

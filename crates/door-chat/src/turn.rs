@@ -78,7 +78,7 @@ impl Turn {
             None => None,
         };
         let client_tools = match &body.client_tools {
-            Some(tools) => tools.check(&door.engine, who.project, "/clientTools").await?,
+            Some(tools) => tools.check(&door.engine, &who, "/clientTools").await?,
             None => Vec::new(),
         };
         let (messages, at) = match (body.messages, body.message) {

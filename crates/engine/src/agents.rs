@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
+use toolgate_fair::Share;
 use toolgate_kernel::agent::{self, Agent, Catalog, Defaults, Missing, ModelSpec, Provider, Starter};
-use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::id::{EntityId, ProjectId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::problem::Problem;
@@ -17,6 +18,7 @@ use toolgate_kernel::schema::Profile;
 use toolgate_kernel::tool::{self, Checked, ClientTool, Placement, Rules, Tool, Toolbox};
 
 use crate::intake::IntakeError;
+use crate::shares::share_of;
 use crate::sources::Sources;
 use crate::store::{AgentRecord, StoreError, StoredDefinition};
 use crate::{Engine, Inner};
@@ -162,13 +164,13 @@ impl Inner {
         };
         let compiled = match find(record.revision) {
             Some(known) => known,
-            None => self.compile(&record, catalog, model)?,
+            None => self.compile(&record, catalog, model).await?,
         };
         self.agents.keep(project, name, &compiled, revision.is_none());
         Ok(Some(compiled))
     }
 
-    fn compile(
+    async fn compile(
         &self,
         record: &AgentRecord,
         catalog: Arc<Catalog>,
@@ -176,7 +178,15 @@ impl Inner {
     ) -> Result<Compiled, StoreError> {
         let AgentRecord { name, revision, .. } = record;
         let agent = self
-            .parse(name, &record.config, &catalog, &model, Missing::LeftOut)
+            .parse(
+                record.project,
+                name,
+                &record.config,
+                &catalog,
+                &model,
+                Missing::LeftOut,
+            )
+            .await
             .map_err(|problems| {
                 let first = problems
                     .first()
@@ -190,28 +200,35 @@ impl Inner {
         Ok(Compiled::new(*revision, agent, catalog, model))
     }
 
-    fn parse(
+    /// Reads a configuration and compiles its schemas, off the runtime's threads: patterns take their time.
+    async fn parse(
         &self,
+        project: ProjectId,
         name: &AgentName,
         config: &Json,
-        catalog: &Catalog,
+        catalog: &Arc<Catalog>,
         model: &ModelSpec,
         missing: Missing,
     ) -> Result<Agent, Vec<Problem>> {
-        let value = config.read().map_err(|e| vec![Problem::new("", e.to_string())])?;
-        let defaults = Defaults {
-            model: model.clone(),
-            catalog,
-            missing,
+        let (name, config) = (name.clone(), config.clone());
+        let (catalog, model) = (catalog.clone(), model.clone());
+        let parse = move || {
+            let value = config.read().map_err(|e| vec![Problem::new("", e.to_string())])?;
+            let defaults = Defaults {
+                model,
+                catalog: &catalog,
+                missing,
+            };
+            agent::parse(&name, &value, &defaults)
         };
-        agent::parse(name, &value, &defaults)
+        self.blocking.run(share_of(project, None), parse).await
     }
 
     /// The agent's tools with the caller's; of the agent's client tools only those of `categories`, if given,
     /// and those of none.
-    pub(crate) fn kit(
+    pub(crate) async fn kit(
         &self,
-        project: ProjectId,
+        share: Share,
         agent: &Compiled,
         client: &[ClientTool],
         categories: Option<&[String]>,
@@ -220,11 +237,14 @@ impl Inner {
             return Ok(agent.tools.clone());
         }
         let hashes: String = client.iter().map(ClientTool::hash).collect();
-        let key = format!("{project}:{}:{hashes}:{categories:?}", agent.tools.pins.as_str());
+        let (tenant, pins) = (share.tenant, agent.tools.pins.as_str());
+        let key = format!("{tenant}:{pins}:{hashes}:{categories:?}");
         if let Some(kit) = self.agents.lock().merged.get(&key) {
             return Ok(kit.clone());
         }
-        let mut toolbox = tool::merge(&agent.tools.toolbox, client)?;
+        let (own, brought) = (agent.tools.toolbox.clone(), client.to_vec());
+        let merge = move || tool::merge(&own, &brought);
+        let mut toolbox = self.blocking.run(share, merge).await?;
         if let Some(categories) = categories {
             let own = &agent.tools.toolbox;
             toolbox.retain(|name, tool| !own.contains_key(name) || is_chosen(tool, categories));
@@ -327,7 +347,8 @@ impl Engine {
         let model = self.inner.project_settings(project).await?.default_model.clone();
         let agent = self
             .inner
-            .parse(name, &config, &catalog, &model, Missing::Refused)
+            .parse(project, name, &config, &catalog, &model, Missing::Refused)
+            .await
             .map_err(AgentError::Invalid)?;
         let now = self.inner.clock.now();
         let revision = self.inner.store.put_agent(project, name, config, now).await?;
@@ -346,8 +367,10 @@ impl Engine {
         let catalog = self.inner.tools.catalog(project).await;
         let settings = self.inner.project_settings(project).await?;
         let model = &settings.default_model;
-        let read = self.inner.parse(name, config, &catalog, model, Missing::Refused);
-        Ok(read.err().unwrap_or_default())
+        let read = self
+            .inner
+            .parse(project, name, config, &catalog, model, Missing::Refused);
+        Ok(read.await.err().unwrap_or_default())
     }
 
     /// The tool sources.
@@ -368,33 +391,41 @@ impl Engine {
     pub async fn client_tools(
         &self,
         project: ProjectId,
-        tools: &Value,
+        user: Option<EntityId>,
+        tools: &Json,
         pointer: &str,
     ) -> Result<Vec<ClientTool>, AgentError> {
         let settings = self.inner.project_settings(project).await?;
-        tool::client_tools(tools, pointer, &settings.client_tools).map_err(AgentError::Invalid)
+        let (tools, pointer) = (tools.clone(), pointer.to_owned());
+        let check = move || tool::client_tools(&tools.to_value(), &pointer, &settings.client_tools);
+        let checked = self.run_blocking(share_of(project, user), check).await;
+        checked.map_err(AgentError::Invalid)
     }
 
     /// Checks a definition or a list of them, which stands at `pointer`, as they would be checked when used.
     pub async fn check_tools(
         &self,
         project: ProjectId,
+        user: Option<EntityId>,
         tools: &Value,
         pointer: &str,
         profile: Profile,
     ) -> Result<Checked, StoreError> {
         let settings = self.inner.project_settings(project).await?;
-        Ok(match profile {
-            Profile::Client => tool::check(tools, pointer, &Rules::Client(&settings.client_tools)),
+        let catalog = self.inner.tools.catalog(project).await;
+        let (tools, pointer) = (tools.clone(), pointer.to_owned());
+        let check = move || match profile {
+            Profile::Client => tool::check(&tools, &pointer, &Rules::Client(&settings.client_tools)),
             Profile::Trusted => {
                 let defaults = Defaults {
                     model: settings.default_model.clone(),
-                    catalog: &*self.inner.tools.catalog(project).await,
+                    catalog: &catalog,
                     missing: Missing::Refused,
                 };
-                tool::check(tools, pointer, &Rules::Trusted(&defaults))
+                tool::check(&tools, &pointer, &Rules::Trusted(&defaults))
             }
-        })
+        };
+        Ok(self.run_blocking(share_of(project, user), check).await)
     }
 
     /// What a model of this vendor is sent of these tools; none of a vendor that is sent nothing.

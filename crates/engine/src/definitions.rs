@@ -15,6 +15,7 @@ use toolgate_kernel::tool::{
 
 use crate::Inner;
 use crate::agents::{Compiled, Kit};
+use crate::shares::share_of;
 use crate::store::StoreError;
 
 impl Inner {
@@ -25,8 +26,10 @@ impl Inner {
         agent: &Compiled,
         start: &RunStart,
     ) -> Result<Arc<Kit>, StoreError> {
+        let share = share_of(project, None);
         let now = self
-            .kit(project, agent, &start.client_tools, start.categories.as_deref())
+            .kit(share, agent, &start.client_tools, start.categories.as_deref())
+            .await
             .map_err(|_| StoreError::Corrupt("the client tools of a run do not compile".into()))?;
         if now.pins == start.tools {
             return Ok(now);

@@ -311,5 +311,6 @@ fn refusal(run: &Run, subject: Subject, rejected: Rejected) -> IntakeError {
             until: claim.until,
         },
         Rejected::Invalid(problems) => IntakeError::Invalid(problems),
+        Rejected::TooCostly(problem) => IntakeError::TooCostly(problem),
     }
 }

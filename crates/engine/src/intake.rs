@@ -104,6 +104,9 @@ pub enum PostError {
     Store(#[from] StoreError),
 }
 
+/// A result of at most so many bytes is taken without asking for the project's limit, which is never less.
+pub const RESULT_BYTES_UNCHECKED: usize = 1024;
+
 /// What an executor says of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Submission {
@@ -111,6 +114,15 @@ pub enum Submission {
     Output(Json),
     /// It failed.
     Error(String),
+}
+
+impl Submission {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Output(output) => output.as_str().len(),
+            Self::Error(message) => message.len(),
+        }
+    }
 }
 
 /// A result is stored. The same result again gets the same receipt.
@@ -223,6 +235,17 @@ pub enum IntakeError {
     /// The run took another message with the same id.
     #[error("the message id is taken by another message of the run, choose a new one")]
     MessageIdReused,
+    /// Checking the value against its schema could take too long.
+    #[error("{}", .0.message)]
+    TooCostly(Problem),
+    /// The result has more bytes than the project's `client_tools.result_bytes_max`.
+    #[error("the result has {seen} bytes; at most {max} are allowed, see client_tools.result_bytes_max")]
+    TooLarge {
+        /// Bytes of the result as JSON.
+        seen: usize,
+        /// Bytes that are allowed.
+        max: usize,
+    },
     /// The run has ended.
     #[error("the run has ended as {}", .0.as_str())]
     Ended(Status),

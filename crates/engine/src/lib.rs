@@ -23,6 +23,7 @@ pub mod usage;
 pub mod workspace;
 
 mod agents;
+mod blocking;
 mod definitions;
 mod deliver;
 mod directory;
@@ -47,7 +48,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolgate_fair::{Queue, Shares};
+use toolgate_fair::{Queue, Share, Shares};
 use toolgate_kernel::call::{CallState, Outcome};
 use toolgate_kernel::event::{Claim, Seq, Status};
 use toolgate_kernel::id::{ApprovalId, CallId, EntityId, NodeId, RunId};
@@ -56,6 +57,7 @@ use toolgate_kernel::run::{Arrival, Run, Verdict};
 use toolgate_kernel::tool::Decider;
 
 use agents::Agents;
+use blocking::BlockingPool;
 use bus::Bus;
 use clock::Clock;
 use deliver::Active;
@@ -70,6 +72,7 @@ use sources::Sources;
 use store::{Store, StoreError};
 
 pub use agents::AgentError;
+pub use intake::RESULT_BYTES_UNCHECKED;
 pub use overflow::OUTPUT_BYTES_MAX;
 pub use post::default_agent;
 pub use scheduled_message::ScheduledMessage;
@@ -135,6 +138,7 @@ struct Inner {
     open_calls: OpenCalls,
     revocations: Revocations,
     readiness: readiness::Readiness,
+    blocking: BlockingPool,
     tasks: TaskTracker,
     /// A run may have a new earliest deadline, or the last run may have left a gateway that goes down.
     look: Notify,
@@ -185,6 +189,7 @@ impl Engine {
             open_calls: OpenCalls::default(),
             revocations: Revocations::default(),
             readiness: readiness::Readiness::default(),
+            blocking: BlockingPool::new(),
             tasks: TaskTracker::new(),
             look: Notify::new(),
             next_wake: AtomicI64::new(i64::MAX),
@@ -218,8 +223,18 @@ impl Engine {
         self.inner.model_calls.waiting()
     }
 
+    /// Does work that keeps a thread busy, off the runtime's threads, when it is the turn of `share`.
+    pub async fn run_blocking<T: Send + 'static>(
+        &self,
+        share: Share,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        self.inner.blocking.run(share, work).await
+    }
+
     /// Takes a result from whoever executes a client call.
     pub async fn submit(&self, call: CallId, submission: Submission) -> Result<Receipt, IntakeError> {
+        self.check_size(call, &submission).await?;
         let outcome = match submission {
             Submission::Output(output) => Outcome::Output(output),
             Submission::Error(message) => {
@@ -230,6 +245,25 @@ impl Engine {
         self.inner
             .deliver(call.run, arrival, move |run| receipt(run, call))
             .await
+    }
+
+    async fn check_size(&self, call: CallId, submission: &Submission) -> Result<(), IntakeError> {
+        let seen = submission.bytes();
+        if seen <= RESULT_BYTES_UNCHECKED {
+            return Ok(());
+        }
+        let record = self.inner.store.run(call.run).await?;
+        let project = record.ok_or(IntakeError::Unknown("call"))?.project;
+        let max = self
+            .inner
+            .project_settings(project)
+            .await?
+            .client_tools
+            .result_bytes;
+        match seen > max {
+            true => Err(IntakeError::TooLarge { seen, max }),
+            false => Ok(()),
+        }
     }
 
     /// As [`Engine::submit`], and follows the run from just before the result.

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use crate::agents::{Compiled, Kit};
 use crate::feed::Subscription;
 use crate::intake::{Answer, IntakeError, Post, PostError, Posted};
+use crate::shares::share_of;
 use crate::start::NewRun;
 use crate::store::{
     Append, IdempotencyRecord, LogRange, Pages, RunRecord, RunWrite, SpaceRecord, StoreError,
@@ -136,12 +137,12 @@ impl Inner {
         post.client_tools =
             settle_conflicts(&agent.tools.toolbox, brought, conflict).map_err(PostError::Tools)?;
         let kit = self.kit(
-            post.project,
+            share_of(post.project, post.message.from),
             &agent,
             &post.client_tools,
             post.categories.as_deref(),
         );
-        let kit = kit.map_err(PostError::Tools)?;
+        let kit = kit.await.map_err(PostError::Tools)?;
         Ok((agent, kit))
     }
 

@@ -13,6 +13,7 @@ use http_body_util::BodyExt;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
+use toolgate_fair::Share;
 use toolgate_kernel::problem::Problem;
 
 use crate::Shared;
@@ -25,6 +26,8 @@ use crate::wire::{At, Wire};
 pub const JSON_DEPTH_MAX: usize = 64;
 /// Slowest body, in bytes per second: one that has come more slowly when the timeout has passed is refused.
 const BODY_RATE_MIN: u64 = 8 * 1024;
+/// Largest body that is read where others may have to wait for it.
+const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// How much of a body that is too large is read and dropped, so that its sender reads the answer instead of
 /// a reset connection.
 const DRAIN_BYTES_MAX: usize = 128 << 20;
@@ -37,51 +40,54 @@ pub struct Body<T> {
     pub bytes: Bytes,
 }
 
-impl<S: Send + Sync, T: Wire> FromRequest<S> for Body<T>
+impl<S: Send + Sync, T: Wire + Send + 'static> FromRequest<S> for Body<T>
 where
     Shared: FromRef<S>,
 {
     type Rejection = Refusal;
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        let sender = sender(&request);
         let bytes = received(request, &Shared::from_ref(state)).await?;
         if bytes.is_empty() {
             return Err(Refusal::invalid(vec![Problem::new("", "a body is required")]));
         }
-        Ok(Self {
-            value: read(utf8(&bytes)?)?,
-            bytes,
-        })
+        let value = read_for(sender, &Shared::from_ref(state), &bytes).await?;
+        Ok(Self { value, bytes })
     }
 }
 
 /// A body that is JSON whatever it says of itself: for clients that say nothing, or `text/plain`.
 pub struct Untyped<T>(pub T);
 
-impl<S: Send + Sync, T: Wire> FromRequest<S> for Untyped<T>
+impl<S: Send + Sync, T: Wire + Send + 'static> FromRequest<S> for Untyped<T>
 where
     Shared: FromRef<S>,
 {
     type Rejection = Refusal;
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        let sender = sender(&request);
         let (parts, body) = request.into_parts();
         let door = Shared::from_ref(state);
         let bytes = collect(&door, &parts, body, door.settings.body_bytes_max).await?;
-        read(utf8(&bytes)?).map(Self)
+        read_for(sender, &door, &bytes).await.map(Self)
     }
 }
 
 /// A body that may be left out: that is as good as `{}`.
 pub struct MaybeBody<T>(pub T);
 
-impl<S: Send + Sync, T: Wire> FromRequest<S> for MaybeBody<T>
+impl<S: Send + Sync, T: Wire + Send + 'static> FromRequest<S> for MaybeBody<T>
 where
     Shared: FromRef<S>,
 {
     type Rejection = Refusal;
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        let bytes = received(request, &Shared::from_ref(state)).await?;
-        let text = if bytes.is_empty() { "{}" } else { utf8(&bytes)? };
-        read(text).map(Self)
+        let sender = sender(&request);
+        let bytes = match received(request, &Shared::from_ref(state)).await? {
+            none if none.is_empty() => Bytes::from_static(b"{}"),
+            bytes => bytes,
+        };
+        read_for(sender, &Shared::from_ref(state), &bytes).await.map(Self)
     }
 }
 
@@ -94,6 +100,29 @@ async fn received(request: Request, door: &Shared) -> Result<Bytes, Refusal> {
         true => Ok(bytes),
         false => Err(wrong_type("nothing")),
     }
+}
+
+/// Who is counted for the work of reading a body: its sender where that is known by now, all others together.
+fn sender(request: &Request) -> Share {
+    let known = request.extensions().get::<Share>().copied();
+    known.unwrap_or(Share {
+        tenant: 0,
+        user: None,
+    })
+}
+
+/// Reads a body; a large one off the runtime's threads, so that others do not wait for it.
+async fn read_for<T: Wire + Send + 'static>(
+    sender: Share,
+    door: &Shared,
+    bytes: &Bytes,
+) -> Result<T, Refusal> {
+    if bytes.len() <= INLINE_BYTES_MAX {
+        return read(utf8(bytes)?);
+    }
+    let bytes = bytes.clone();
+    let work = move || read(utf8(&bytes)?);
+    door.engine.run_blocking(sender, work).await
 }
 
 /// Reads a whole body, with everything that is wrong with it.

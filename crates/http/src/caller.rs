@@ -5,6 +5,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use toolgate_access::{Credentials, Principal, keys};
+use toolgate_engine::shares::share_of;
 use toolgate_engine::store::KeyKind;
 use toolgate_kernel::id::ProjectId;
 
@@ -37,9 +38,10 @@ where
     type Rejection = Refusal;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let shared = Shared::from_ref(state);
-        principal(&shared, parts, || from_headers(&parts.headers))
-            .await
-            .map(Self)
+        let who = principal(&shared, parts, || from_headers(&parts.headers)).await?;
+        // For the body, which is read on behalf of its sender.
+        parts.extensions.insert(share_of(who.project, who.entity()));
+        Ok(Self(who))
     }
 }
 impl<S: Send + Sync> FromRequestParts<S> for Backend

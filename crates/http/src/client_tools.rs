@@ -2,8 +2,9 @@
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use toolgate_access::Principal;
 use toolgate_engine::{AgentError, Engine};
-use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::tool::ClientTool;
 use utoipa::openapi::RefOr;
@@ -21,25 +22,26 @@ pub type Categories = List<Text<1, CATEGORY_CHARS_MAX>, 0, CATEGORIES_MAX>;
 
 /// Definitions that came with a request, not checked yet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClientTools(Value);
+pub struct ClientTools(Json);
 
 impl ClientTools {
     /// Checks them; `pointer` is where they stand in the body.
     pub async fn check(
         &self,
         engine: &Engine,
-        project: ProjectId,
+        who: &Principal,
         pointer: &str,
     ) -> Result<Vec<ClientTool>, AgentError> {
-        engine.client_tools(project, &self.0, pointer).await
+        engine
+            .client_tools(who.project, who.entity(), &self.0, pointer)
+            .await
     }
 }
 
 impl Wire for ClientTools {
     fn read(value: &RawValue, _: &At<'_>, _: &mut Vec<Problem>) -> Option<Self> {
-        Some(Self(
-            serde_json::from_str(value.get()).expect("the body was checked"),
-        ))
+        let tools = Json::try_from(value.to_owned());
+        Some(Self(tools.expect("the body was checked")))
     }
     fn schema() -> RefOr<Schema> {
         ArrayBuilder::new().items(component("NewClientTool")).into()

@@ -129,6 +129,11 @@ impl Refusal {
         };
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_FAILED", detail).errors(errors)
     }
+    /// 413: the result of a call, which stands at `pointer` in the body, has too many bytes.
+    pub fn result_too_large(pointer: impl Into<String>, words: String) -> Self {
+        let problem = Problem::new(pointer, words.clone());
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "CONTENT_TOO_LARGE", words).errors(vec![problem])
+    }
     /// 429: come back after `seconds`.
     pub fn rate_limited(seconds: u64) -> Self {
         Self::new(
@@ -221,6 +226,10 @@ impl From<IntakeError> for Refusal {
             }
             IntakeError::MessageIdReused => Self::conflict("MESSAGE_ID_REUSED", words),
             IntakeError::Invalid(problems) => Self::invalid(problems),
+            IntakeError::TooCostly(problem) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "TOO_COSTLY", words).errors(vec![problem])
+            }
+            IntakeError::TooLarge { .. } => Self::result_too_large("/result", words),
             IntakeError::Ended(_) => Self::new(StatusCode::GONE, "RUN_ENDED", words),
             IntakeError::Busy(_) => Self::unavailable(words),
             IntakeError::Store(error) => error.into(),

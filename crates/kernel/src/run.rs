@@ -4,6 +4,7 @@
 
 mod answer;
 mod approve;
+mod effort;
 mod pause;
 mod pipeline;
 mod replay;
@@ -219,6 +220,8 @@ pub enum Rejected {
     Held(Claim),
     /// The value does not fit the schema.
     Invalid(Vec<Problem>),
+    /// Checking the value against its schema could take too long.
+    TooCostly(Problem),
 }
 
 /// What must be under way now.

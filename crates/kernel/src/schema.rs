@@ -1,13 +1,14 @@
 //! JSON Schema: definitions and values are checked here and nowhere else.
 //!
-//! `profile` holds what a schema may be, `names` where its references lead, `expansion` what they come to, `words`
-//! the sentences.
+//! `profile` holds what a schema may be, `names` where its references lead, `expansion` what they come to, `work` what
+//! checking a value takes, `words` the sentences.
 
 mod expansion;
 mod names;
 mod profile;
 mod tidy;
 mod words;
+mod work;
 
 use std::fmt;
 
@@ -19,6 +20,7 @@ use crate::problem::{Problem, Problems};
 use expansion::Shape;
 use profile::Examined;
 use words::Subject;
+use work::{Plan, Purpose};
 
 pub use profile::{Limits, Profile};
 pub use tidy::{subschemas, tidy};
@@ -27,9 +29,15 @@ pub use tidy::{subschemas, tidy};
 pub const CHECK_PROBLEMS_MAX: usize = 20;
 /// Most validation errors that are converted to problems; several may become the same one.
 const CHECK_ERRORS_MAX: usize = 100;
-/// Most subschemas evaluated, in the worst case, to list every problem of a value.
-/// Beyond it only the first problem is reported.
-pub const CHECK_WORK_MAX: usize = 100_000;
+/// Most steps that checking one value may take: subschemas times values, and patterns times text. A value that could
+/// take more is refused unchecked. A step takes about ten nanoseconds, so this is a tenth of a second.
+pub const CHECK_STEPS_MAX: u64 = 10_000_000;
+/// Most steps of a value whose problems are all listed, and of one whose first is told. Telling takes longer than
+/// checking.
+const LIST_STEPS_MAX: u64 = 100_000;
+const TELL_STEPS_MAX: u64 = 1_000_000;
+/// Smallest size that is told of a compiled pattern.
+const PROGRAM_BYTES_MIN: usize = 512;
 /// Deepest evaluation of a recursive schema: levels of the value times levels of the schema.
 pub const CHECK_DEPTH_MAX: usize = 1_024;
 
@@ -37,7 +45,27 @@ pub const CHECK_DEPTH_MAX: usize = 1_024;
 pub struct Validator {
     compiled: jsonschema::Validator,
     shape: Shape,
+    plan: Plan,
     subject: Subject,
+}
+
+/// Why a value is refused.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Misfit {
+    /// Checking it could take more than [`CHECK_STEPS_MAX`] steps.
+    TooCostly(Problem),
+    /// It does not match the schema.
+    Invalid(Vec<Problem>),
+}
+
+impl Misfit {
+    /// What is wrong with the value; never empty.
+    pub fn problems(self) -> Vec<Problem> {
+        match self {
+            Self::TooCostly(problem) => vec![problem],
+            Self::Invalid(problems) => problems,
+        }
+    }
 }
 
 impl fmt::Debug for Validator {
@@ -70,35 +98,64 @@ impl Validator {
 
     /// Whether `value` matches the schema.
     pub fn fits(&self, value: &Value) -> bool {
-        !self.too_deep(value) && self.compiled.is_valid(value)
+        self.steps(value).is_ok() && self.compiled.is_valid(value)
     }
 
-    /// Whether `value` matches, or is nested too deeply to be checked.
+    /// Whether `value` matches, or is nested too deeply or too costly to be checked.
     pub fn may_fit(&self, value: &Value) -> bool {
-        self.too_deep(value) || self.compiled.is_valid(value)
+        self.steps(value).is_err() || self.compiled.is_valid(value)
+    }
+
+    /// Steps that checking a value of so many bytes of JSON takes at most, whatever it is: far above what most take.
+    pub fn steps_of_bytes(&self, bytes: usize) -> u64 {
+        self.plan.steps_of_bytes(bytes)
     }
 
     /// All problems of `value`, up to [`CHECK_PROBLEMS_MAX`]; empty if it matches.
     pub fn check(&self, value: &Value) -> Vec<Problem> {
-        if self.too_deep(value) {
-            let (whole, levels) = (self.subject.whole(), self.levels_max());
-            let words = format!("{whole} is nested too deeply; at most {levels} levels are allowed");
-            return vec![Problem::new("", words)];
-        }
+        self.verify(value).err().map_or(Vec::new(), Misfit::problems)
+    }
+
+    /// Checks `value`, unless that could take too long.
+    pub fn verify(&self, value: &Value) -> Result<(), Misfit> {
+        self.steps(value)?;
         if self.compiled.is_valid(value) {
-            return Vec::new();
+            return Ok(());
         }
-        let mut problems = match self.effort(value) {
-            Effort::All => self.told(self.compiled.iter_errors(value).take(CHECK_ERRORS_MAX), value),
-            Effort::First => self.told(self.compiled.validate(value).err().into_iter(), value),
-            Effort::None => Vec::new(),
+        let mut problems = match self.plan.steps(value, Purpose::Explain, TELL_STEPS_MAX) {
+            Some(..=LIST_STEPS_MAX) => {
+                self.told(self.compiled.iter_errors(value).take(CHECK_ERRORS_MAX), value)
+            }
+            Some(_) => self.told(self.compiled.validate(value).err().into_iter(), value),
+            None => Vec::new(),
         };
         // A mismatch never passes, even if it is too costly to explain.
         if problems.is_empty() {
             let words = format!("{} does not fit the schema", self.subject.whole());
             problems.push(Problem::new("", words));
         }
-        problems
+        Err(Misfit::Invalid(problems))
+    }
+
+    /// Steps that checking `value` takes at most; none when they are more than [`CHECK_STEPS_MAX`].
+    pub fn steps_of(&self, value: &Value) -> Option<u64> {
+        self.plan.steps(value, Purpose::Check, CHECK_STEPS_MAX)
+    }
+
+    fn steps(&self, value: &Value) -> Result<u64, Misfit> {
+        let whole = self.subject.whole();
+        if self.too_deep(value) {
+            let levels = self.levels_max();
+            let words = format!("{whole} is nested too deeply; at most {levels} levels are allowed");
+            return Err(Misfit::Invalid(vec![Problem::new("", words)]));
+        }
+        self.steps_of(value).ok_or_else(|| {
+            let words = format!(
+                "{whole} could take more than {CHECK_STEPS_MAX} steps to check against its schema; use a smaller value, or \
+                 fewer alternatives and shorter patterns"
+            );
+            Misfit::TooCostly(Problem::new("", words))
+        })
     }
 
     /// Parses `text` and checks it: the value if it matches.
@@ -126,37 +183,6 @@ impl Validator {
 
     fn levels_max(&self) -> usize {
         CHECK_DEPTH_MAX / self.shape.depth.max(1)
-    }
-
-    fn effort(&self, value: &Value) -> Effort {
-        let (nodes, depth) = measure(value);
-        let once = nodes.saturating_mul(self.shape.subschemas);
-        let again = self.shape.returns.max(1).saturating_pow(depth);
-        match (once > CHECK_WORK_MAX, once.saturating_mul(again) > CHECK_WORK_MAX) {
-            (false, false) => Effort::All,
-            (true, _) if again == 1 => Effort::First,
-            (true, _) | (false, true) => Effort::None,
-        }
-    }
-}
-
-/// How many problems of a mismatch are looked for.
-enum Effort {
-    All,
-    First,
-    None,
-}
-
-/// Number of values in `value`, and of its levels.
-fn measure(value: &Value) -> (usize, u32) {
-    let join = |(nodes, depth): (usize, u32), inner: &Value| {
-        let (inner_nodes, inner_depth) = measure(inner);
-        (nodes + inner_nodes, depth.max(inner_depth + 1))
-    };
-    match value {
-        Value::Array(items) => items.iter().fold((1, 0), join),
-        Value::Object(members) => members.values().fold((1, 0), join),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => (1, 0),
     }
 }
 
@@ -189,9 +215,13 @@ fn compile(schema: &Json, limits: &Limits, pointer: &str, problems: &Problems) -
     let built = problems.is_empty().then(|| options(limits).build(&schema));
     let failure = match built {
         Some(Ok(compiled)) => {
+            let program_bytes = |pattern: &str| program_bytes(pattern, limits.pattern_program_bytes);
+            let (names, shape) = (&examined.names, examined.shape);
+            let plan = Plan::new(&schema, names, limits.expansion > 0, shape, &program_bytes);
             return Some(Validator {
                 compiled,
-                shape: examined.shape,
+                shape,
+                plan,
                 subject: Subject::Input,
             });
         }
@@ -205,10 +235,22 @@ fn compile(schema: &Json, limits: &Limits, pointer: &str, problems: &Problems) -
     None
 }
 
+/// Size of a compiled pattern, up to twice what it is: the least power of two within which it compiles.
+fn program_bytes(pattern: &str, max: usize) -> u64 {
+    let schema = json!({ "pattern": pattern });
+    let sizes = std::iter::successors(Some(PROGRAM_BYTES_MIN), |bytes| bytes.checked_mul(2));
+    let fits = |bytes: &usize| *bytes >= max || pattern_options(*bytes).build(&schema).is_ok();
+    sizes.into_iter().find(fits).unwrap_or(max) as u64
+}
+
 fn options(limits: &Limits) -> jsonschema::ValidationOptions<'static> {
+    pattern_options(limits.pattern_program_bytes)
+}
+
+fn pattern_options(program_bytes_max: usize) -> jsonschema::ValidationOptions<'static> {
     jsonschema::options()
         .with_draft(Draft::Draft202012)
-        .with_pattern_options(PatternOptions::regex().size_limit(limits.pattern_program_bytes))
+        .with_pattern_options(PatternOptions::regex().size_limit(program_bytes_max))
         .should_validate_formats(true)
         .offline()
 }

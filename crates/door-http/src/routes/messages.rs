@@ -19,7 +19,7 @@ use toolgate_http::stream::{Follow, Mark, Until, has_room};
 use toolgate_http::ui_message::{Messages, earlier};
 use toolgate_http::wire::{AnyObject, TextOr, Words, wire};
 use toolgate_http::{Shared, schema};
-use toolgate_kernel::id::{MessageId, ProjectId, SpaceId};
+use toolgate_kernel::id::{MessageId, SpaceId};
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::tool::ClientTool;
@@ -157,7 +157,7 @@ pub(crate) async fn post(
         space: Some(space),
         message,
         answer,
-        client_tools: checked(&door, who.project, body.client_tools).await?,
+        client_tools: checked(&door, &who, body.client_tools).await?,
         categories: chosen(body.categories),
         makes_space: false,
         history: Vec::new(),
@@ -206,7 +206,7 @@ pub(crate) async fn start(
         space,
         message,
         answer: body.agent.map_or(Answers::Default, Answers::Agent),
-        client_tools: checked(&door, who.project, body.client_tools).await?,
+        client_tools: checked(&door, &who, body.client_tools).await?,
         categories: chosen(body.categories),
         makes_space: false,
         history: body.history.map_or(Vec::new(), |history| earlier(&history.0)),
@@ -278,11 +278,11 @@ async fn say(
 
 async fn checked(
     door: &Shared,
-    project: ProjectId,
+    who: &Principal,
     tools: Option<ClientTools>,
 ) -> Result<Vec<ClientTool>, Refusal> {
     match tools {
-        Some(tools) => Ok(tools.check(&door.engine, project, "/clientTools").await?),
+        Some(tools) => Ok(tools.check(&door.engine, who, "/clientTools").await?),
         None => Ok(Vec::new()),
     }
 }

@@ -145,7 +145,7 @@ pub(crate) async fn validate(
         warnings,
     } = door
         .engine
-        .check_tools(who.project, &tools.0, "/tools", profile)
+        .check_tools(who.project, who.entity(), &tools.0, "/tools", profile)
         .await?;
     Ok(ok(Validated {
         valid: errors.is_empty(),

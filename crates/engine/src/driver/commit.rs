@@ -7,13 +7,14 @@ use std::time::Duration;
 use toolgate_kernel::call::{CallState, ErrorCode, Handle, Outcome};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::id::{CallId, RunId};
-use toolgate_kernel::run::{Arrival, Due, Rejected};
+use toolgate_kernel::run::{Arrival, Due, Rejected, Run};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{Execution, Retry};
 use uuid::Uuid;
 
 use super::{Adrift, Driver, Lease, Pending};
 use crate::deliver::Fate;
+use crate::shares::share_of;
 use crate::store::{Append, LeaseWrite, RunWrite, StoreError, Wake};
 use crate::usage;
 
@@ -104,8 +105,8 @@ impl Driver {
             // What is past its deadline is over before anything else is taken.
             events.extend(self.run.take(Arrival::Tick, now).unwrap_or_default());
         }
-        for one in pending.iter() {
-            match self.run.take(one.arrival.clone(), now) {
+        for one in pending.iter_mut() {
+            match self.take(one.arrival.clone(), now).await {
                 Ok(caused) => {
                     events.extend(caused);
                     if idempotency.is_empty() {
@@ -122,7 +123,7 @@ impl Driver {
             .iter()
             .any(|one| matches!(one.arrival, Arrival::Recovered));
         if !self.is_guest() && !recovers {
-            self.anticipate(now, &mut events);
+            self.anticipate(now, &mut events).await;
         }
         if events.is_empty() {
             return Ok(verdicts);
@@ -137,11 +138,29 @@ impl Driver {
         Ok(verdicts)
     }
 
+    /// Has the run take an arrival. One whose schema may take long to check is taken off the runtime's threads.
+    async fn take(&mut self, arrival: Arrival, now: Time) -> Result<Vec<Event>, Rejected> {
+        if self.run.is_quick(&arrival) {
+            return self.run.take(arrival, now);
+        }
+        let share = share_of(self.project, self.run.speaker());
+        // A run without events stands in meanwhile. Nobody sees it: whatever drops this future drops the driver.
+        let empty = Run::new(self.id, self.run.agent().clone(), self.run.tools().clone());
+        let mut run = std::mem::replace(&mut self.run, empty);
+        let work = move || {
+            let taken = run.take(arrival, now);
+            (run, taken)
+        };
+        let (run, taken) = self.inner.blocking.run(share, work).await;
+        self.run = run;
+        taken
+    }
+
     /// What can be known at once goes into the same write: outputs that need no execution, and the starts of
     /// calls that must not start unrecorded.
-    fn anticipate(&mut self, now: Time, events: &mut Vec<Event>) {
+    async fn anticipate(&mut self, now: Time, events: &mut Vec<Event>) {
         while let Some(arrival) = self.obvious() {
-            match self.run.take(arrival, now) {
+            match self.take(arrival, now).await {
                 Ok(caused) => events.extend(caused),
                 Err(rejected) => unreachable!("what is due can be done: {rejected:?}"),
             }

@@ -2,6 +2,7 @@
 
 use anyhow::ensure;
 use serde::Deserialize;
+use toolgate_engine::RESULT_BYTES_UNCHECKED;
 use toolgate_kernel::schema::Limits;
 use toolgate_kernel::tool::{self, ClientToolLimits};
 
@@ -13,6 +14,8 @@ pub struct ClientTools {
     pub tools_max: usize,
     /// Most bytes of all of them together.
     pub bytes_max: usize,
+    /// Most bytes of the result of one call.
+    pub result_bytes_max: usize,
     /// What becomes of one that has the name of one of the agent's.
     pub conflict: Conflict,
     /// What their schemas may be.
@@ -21,10 +24,16 @@ pub struct ClientTools {
 
 impl Default for ClientTools {
     fn default() -> Self {
-        let ClientToolLimits { tools, bytes, .. } = ClientToolLimits::default();
+        let ClientToolLimits {
+            tools,
+            bytes,
+            result_bytes,
+            ..
+        } = ClientToolLimits::default();
         Self {
             tools_max: tools,
             bytes_max: bytes,
+            result_bytes_max: result_bytes,
             conflict: Conflict::Error,
             schema: Schema::default(),
         }
@@ -110,9 +119,15 @@ impl ClientTools {
                 "the setting `client_tools.schema.{name}` is {set}; at most {most} is possible, as for an agent's own tools"
             );
         }
+        let (set, least) = (self.result_bytes_max, RESULT_BYTES_UNCHECKED);
+        ensure!(
+            set >= least,
+            "the setting `client_tools.result_bytes_max` is {set}; at least {least} is possible"
+        );
         Ok(ClientToolLimits {
             tools: self.tools_max,
             bytes: self.bytes_max,
+            result_bytes: self.result_bytes_max,
             schema: Limits {
                 bytes: schema.bytes_max,
                 depth: schema.depth_max,

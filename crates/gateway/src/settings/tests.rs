@@ -136,6 +136,12 @@ fn tools_of_requests_are_limited_by_the_settings_but_never_trusted_more_than_an_
         told.contains("`client_tools.schema.depth_max` is 1000; at most 32"),
         "{told}"
     );
+    let settings = load("[client_tools]\nresult_bytes_max = 10\n", &[]).unwrap();
+    let told = settings.client_tools.limits().unwrap_err().to_string();
+    assert!(
+        told.contains("`client_tools.result_bytes_max` is 10; at least 1024"),
+        "{told}"
+    );
     let told = error("[client_tools]\nconflict = \"maybe\"\n", &[]);
     assert!(told.contains("`keep-trusted`"), "{told}");
 }

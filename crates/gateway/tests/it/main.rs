@@ -7,6 +7,7 @@ mod attack_access;
 mod attack_connections;
 mod attack_fairness;
 mod attack_memory;
+mod attack_validation;
 mod bombs;
 mod chat;
 mod damage;

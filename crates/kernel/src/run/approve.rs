@@ -2,10 +2,11 @@
 
 use super::pipeline::{Fate, release, sentences};
 use super::{Rejected, Run, Verdict};
-use crate::call::{Call, CallState, Settled};
+use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
 use crate::event::{Event, ToolApprovalResponse, ToolOutputDenied};
 use crate::id::{ApprovalId, EntityId};
 use crate::problem::Problem;
+use crate::schema::Misfit;
 use crate::time::Time;
 use crate::tool::{ApprovalTerms, Decider};
 use crate::view::hidden;
@@ -44,10 +45,7 @@ impl Run {
                     let value = input
                         .read()
                         .map_err(|e| Rejected::Invalid(vec![Problem::new("", e.to_string())]))?;
-                    let problems = definition.input.check(&value);
-                    if !problems.is_empty() {
-                        return Err(Rejected::Invalid(problems));
-                    }
+                    definition.input.verify(&value).map_err(Rejected::from)?;
                 }
                 let deadline = match release(definition, now) {
                     Fate::Offer { deadline } => Some(deadline),
@@ -124,10 +122,23 @@ pub(super) fn denial(
     vec![response.into(), ToolOutputDenied::of(&call.tool, reason).into()]
 }
 
-/// The problems of an output, as one sentence.
-pub(super) fn misfit(problems: &[Problem]) -> String {
-    format!(
-        "the output does not fit the tool's output schema: {}",
-        sentences(problems)
-    )
+impl From<Misfit> for Rejected {
+    fn from(misfit: Misfit) -> Self {
+        match misfit {
+            Misfit::TooCostly(problem) => Self::TooCostly(problem),
+            Misfit::Invalid(problems) => Self::Invalid(problems),
+        }
+    }
+}
+
+/// What becomes of a call whose output is refused.
+pub(super) fn refused_output(misfit: Misfit) -> Outcome {
+    match misfit {
+        Misfit::TooCostly(problem) => Outcome::error(ErrorCode::LimitExceeded, problem.message),
+        Misfit::Invalid(problems) => {
+            let problems = sentences(&problems);
+            let words = format!("the output does not fit the tool's output schema: {problems}");
+            Outcome::error(ErrorCode::InvalidOutput, words)
+        }
+    }
 }

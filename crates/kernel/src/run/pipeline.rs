@@ -9,6 +9,7 @@ use crate::call::{CallState, ErrorCode, Outcome};
 use crate::id::{ApprovalId, CallId};
 use crate::json::Json;
 use crate::problem::Problem;
+use crate::schema::Misfit;
 use crate::time::Time;
 use crate::tool::{Placement, Tool};
 
@@ -71,10 +72,10 @@ impl Run {
             .get(name)
             .ok_or_else(|| (ErrorCode::NotFound, self.unknown(name)))?;
         let value = value.map_err(|why| (ErrorCode::ValidationFailed, why.to_owned()))?;
-        let problems = tool.input.check(value);
-        if !problems.is_empty() {
-            return Err((ErrorCode::ValidationFailed, sentences(&problems)));
-        }
+        tool.input.verify(value).map_err(|misfit| match misfit {
+            Misfit::TooCostly(problem) => (ErrorCode::LimitExceeded, problem.message),
+            Misfit::Invalid(problems) => (ErrorCode::ValidationFailed, sentences(&problems)),
+        })?;
         if let Some(missing) = tool
             .prerequisites
             .iter()

@@ -1,6 +1,6 @@
 //! Arrivals into events. Every check comes before the first change, so a rejected arrival leaves no trace.
 
-use super::approve::{denial, misfit};
+use super::approve::{denial, refused_output};
 use super::pause::ended;
 use super::pipeline::{Admission, Fate};
 use super::replay::tool_ref;
@@ -14,6 +14,7 @@ use crate::event::{
 };
 use crate::id::{CallId, EntityId};
 use crate::message::Message;
+use crate::schema::Misfit;
 use crate::time::Time;
 use crate::tool::{Placement, Retry};
 use std::time::Duration;
@@ -338,7 +339,7 @@ impl Log<'_> {
             }
         }
         let outcome = match misfits(call, &outcome) {
-            Some(problems) => Outcome::error(ErrorCode::InvalidOutput, misfit(&problems)),
+            Some(misfit) => refused_output(misfit),
             None => outcome,
         };
         self.settle(id, outcome);
@@ -386,8 +387,8 @@ impl Log<'_> {
                 return Err(Rejected::OutOfTurn);
             }
         }
-        if let Some(problems) = misfits(call, &outcome) {
-            return Err(Rejected::Invalid(problems));
+        if let Some(misfit) = misfits(call, &outcome) {
+            return Err(misfit.into());
         }
         self.settle(id, outcome);
         self.go_on();
@@ -598,14 +599,13 @@ pub(super) fn gone(settled: &Settled) -> Rejected {
     }
 }
 
-/// Problems of an output that must fit a schema.
-fn misfits(call: &Call, outcome: &Outcome) -> Option<Vec<crate::problem::Problem>> {
+/// What is wrong with an output that must fit a schema.
+fn misfits(call: &Call, outcome: &Outcome) -> Option<Misfit> {
     let schema = call.definition.as_ref()?.output.as_ref()?;
     let Outcome::Output(output) = outcome else {
         return None;
     };
-    let problems = schema.check(&output.to_value());
-    (!problems.is_empty()).then_some(problems)
+    schema.verify(&output.to_value()).err()
 }
 
 /// Whether two claims are of one client of one principal.

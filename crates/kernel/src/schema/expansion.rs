@@ -129,7 +129,7 @@ impl<'s> Expansion<'s, '_> {
 
 /// How often what a schema applies to the same value is tried: what is left over is only known once the others
 /// have been tried again.
-fn trials(keywords: &Map<String, Value>) -> usize {
+pub(super) fn trials(keywords: &Map<String, Value>) -> usize {
     let left_over = ["unevaluatedProperties", "unevaluatedItems"];
     if left_over.iter().any(|keyword| keywords.contains_key(*keyword)) {
         3

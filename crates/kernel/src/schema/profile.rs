@@ -73,6 +73,8 @@ const TYPES: [&str; 7] = [
 pub(super) struct Examined<'s> {
     /// What its references come to.
     pub shape: Shape,
+    /// Where they lead.
+    pub names: Names<'s>,
     /// Every pattern, and where it stands.
     pub patterns: Vec<(String, &'s str)>,
 }
@@ -111,7 +113,11 @@ pub(super) fn examine<'s>(
         return None;
     }
     match expansion::expand(schema, &names, limits.expansion) {
-        Ok(shape) => Some(Examined { shape, patterns }),
+        Ok(shape) => Some(Examined {
+            shape,
+            names,
+            patterns,
+        }),
         Err(message) => {
             problems.add(pointer, message);
             None

@@ -22,6 +22,8 @@ pub struct ClientToolLimits {
     pub tools: usize,
     /// Most bytes of all of them together.
     pub bytes: usize,
+    /// Most bytes of the result of one call, as JSON.
+    pub result_bytes: usize,
     /// What their schemas may be; never more than a trusted author's.
     pub schema: Limits,
 }
@@ -31,6 +33,7 @@ impl Default for ClientToolLimits {
         Self {
             tools: 10,
             bytes: 64 * 1024,
+            result_bytes: 256 * 1024,
             schema: Limits::CLIENT,
         }
     }

@@ -17,3 +17,4 @@ mod run;
 mod run_state;
 mod schema;
 mod view;
+mod work;
