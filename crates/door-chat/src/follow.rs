@@ -14,6 +14,7 @@ use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::run::RunState;
+use toolgate_kernel::tool::Decider;
 
 use crate::chat::Chat;
 use crate::chunk::Place;
@@ -46,7 +47,8 @@ impl Chat {
         };
         let follow = self.follow(run, posted.space_id, posted.seq, mark);
         let from = StartAt::Message(posted.message_id);
-        let stream = UiStream::new(&follow, run, self.dialect, from, HashSet::new());
+        let reader = self.reader(door, posted.space_id).await?;
+        let stream = UiStream::new(&follow, run, reader, self.dialect, from, HashSet::new());
         respond(door, follow, events, stream).await
     }
 
@@ -89,7 +91,8 @@ impl Chat {
                 let after = Seq(receipt.seq.0 - 1);
                 let follow = self.follow(call.run, space, after, Mark::Moved);
                 let from = StartAt::Place(Place::after(after));
-                let stream = UiStream::new(&follow, call.run, self.dialect, from, calls);
+                let reader = self.reader(door, space).await?;
+                let stream = UiStream::new(&follow, call.run, reader, self.dialect, from, calls);
                 respond(door, follow, events, stream).await
             }
             Err(error) if is_too_late(&error) => self.follow_calls(door, call.run, space, &calls).await,
@@ -105,12 +108,14 @@ impl Chat {
         space: SpaceId,
         calls: &HashSet<CallId>,
     ) -> Result<Response, Refusal> {
-        let state = door.engine.run_state(run, self.who.audience()).await?;
+        let reader = self.reader(door, space).await?;
+        let state = door.engine.run_state_for(run, &reader).await?;
         let place = place_before(&state, calls).unwrap_or(state.seq());
         let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
         let follow = self.follow(run, space, Seq(0), Mark::Present);
         let from = StartAt::Place(Place::after(place));
-        let stream = UiStream::new(&follow, run, self.dialect, from, HashSet::new()).with_state(state);
+        let stream =
+            UiStream::new(&follow, run, reader, self.dialect, from, HashSet::new()).with_state(state);
         respond(door, follow, events, stream).await
     }
 
@@ -121,8 +126,8 @@ impl Chat {
         run: &RunRecord,
         cursor: Option<Cursor>,
     ) -> Result<Response, Refusal> {
-        let audience = self.who.audience();
-        let state = door.engine.run_state(run.id, audience).await?;
+        let reader = self.reader(door, run.space).await?;
+        let state = door.engine.run_state_for(run.id, &reader).await?;
         let last = state.messages().last().copied();
         let message = last.ok_or_else(|| Refusal::not_found("answer"))?;
         let after = Seq(message.seq.0 - 1);
@@ -137,15 +142,21 @@ impl Chat {
             && seen > FIXED_CHUNKS
             && door
                 .engine
-                .run_state(run.id, audience)
+                .run_state_for(run.id, &reader)
                 .await?
                 .has_replied_since(&message)
         {
             return Err(uncountable());
         }
         let follow = self.follow(run.id, run.space, after, Mark::Present);
-        let stream = UiStream::new(&follow, run.id, self.dialect, from, HashSet::new()).with_state(state);
+        let stream =
+            UiStream::new(&follow, run.id, reader, self.dialect, from, HashSet::new()).with_state(state);
         respond(door, follow, events, stream).await
+    }
+
+    /// Who the client is to the questions of the space.
+    async fn reader(&self, door: &Shared, space: SpaceId) -> Result<Decider, Refusal> {
+        Ok(door.access.decider(&self.who, space).await?)
     }
 
     fn follow(&self, run: RunId, space: SpaceId, after: Seq, mark: Mark) -> Follow {

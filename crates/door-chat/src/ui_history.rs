@@ -15,7 +15,8 @@ use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::run::{RunState, Verdict};
-use toolgate_kernel::view::{Audience, view};
+use toolgate_kernel::tool::Decider;
+use toolgate_kernel::view::view_for;
 use utoipa::ToSchema;
 
 use crate::chat::{last_run, space_of};
@@ -63,16 +64,17 @@ pub(crate) async fn read_history(
     };
     let mut log = door.engine.space_log(space, newest).await?.entries;
     log.reverse();
-    let messages = messages(&log, who.audience(), open);
+    let reader = door.access.decider(&who, space).await?;
+    let messages = messages(&log, &reader, open);
     Ok(ok(ChatPast { id: chat, messages }))
 }
 
 /// The messages that these entries hold. `open` is the run whose answer is under way.
-pub(crate) fn messages(log: &[Entry], audience: Audience, open: Option<RunId>) -> Vec<PastMessage> {
+pub(crate) fn messages(log: &[Entry], reader: &Decider, open: Option<RunId>) -> Vec<PastMessage> {
     let mut history = History::default();
     for entry in log {
         for (seq, event) in entry.placed() {
-            let Some(seen) = view(event, audience) else {
+            let Some(seen) = view_for(event, reader) else {
                 continue;
             };
             if let Some(run) = entry.run {

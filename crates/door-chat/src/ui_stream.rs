@@ -28,7 +28,8 @@ use toolgate_engine::feed::Batch;
 use toolgate_kernel::event::{EndReason, Event, RunFinish, Seq, Status, ToolApprovalResponse, Usage};
 use toolgate_kernel::id::{CallId, MessageId, RunId, SpaceId};
 use toolgate_kernel::run::RunState;
-use toolgate_kernel::view::{Audience, view};
+use toolgate_kernel::tool::Decider;
+use toolgate_kernel::view::view_for;
 
 use crate::body::Dialect;
 use crate::chunk::{Chunk, Place};
@@ -46,7 +47,7 @@ pub(crate) struct UiStream {
     watch: Watch,
     id: RunId,
     space: SpaceId,
-    audience: Audience,
+    reader: Decider,
     /// The run as far as it is known: up to the beginning of the request where that was looked up, and then up to the
     /// last event that was read.
     run: RunState,
@@ -67,12 +68,19 @@ struct OpenStep {
 
 impl UiStream {
     /// `known` are the calls that the client's message holds already.
-    pub fn new(follow: &Follow, id: RunId, dialect: Dialect, from: StartAt, known: HashSet<CallId>) -> Self {
+    pub fn new(
+        follow: &Follow,
+        id: RunId,
+        reader: Decider,
+        dialect: Dialect,
+        from: StartAt,
+        known: HashSet<CallId>,
+    ) -> Self {
         Self {
             watch: Watch::new(follow),
             id,
             space: follow.space,
-            audience: follow.who.audience(),
+            reader,
             run: RunState::default(),
             response: Response::new(from, dialect),
             step: None,
@@ -303,7 +311,7 @@ impl Page for UiStream {
             if self.response.is_over() || !self.watch.sees(seq, event) {
                 continue;
             }
-            let Some(seen) = view(event, self.audience) else {
+            let Some(seen) = view_for(event, &self.reader) else {
                 continue;
             };
             if seq > self.run.seq() {

@@ -11,7 +11,8 @@ use toolgate_http::stream::{ACCESS_ENDED, Cut, Follow, Page, Watch, has_room, on
 use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::time::Time;
-use toolgate_kernel::view::{Audience, view};
+use toolgate_kernel::tool::Decider;
+use toolgate_kernel::view::view_for;
 
 /// How soon a client that was cut comes back, in milliseconds.
 const RETRY_MS: u32 = 1000;
@@ -26,23 +27,24 @@ pub(crate) async fn open(follow: Follow, door: &Shared) -> Result<Response, Refu
 
 /// The response that streams these events.
 pub(crate) async fn stream(follow: Follow, door: &Shared, events: Subscription) -> Result<Response, Refusal> {
-    let page = Events::new(&follow);
+    let reader = door.access.decider(&follow.who, follow.space).await?;
+    let page = Events::new(&follow, reader);
     follow.respond(door, events, page).await
 }
 
 /// Every event as it is.
 struct Events {
     space: SpaceId,
-    audience: Audience,
+    reader: Decider,
     watch: Watch,
     tail: Tail,
 }
 
 impl Events {
-    fn new(follow: &Follow) -> Self {
+    fn new(follow: &Follow, reader: Decider) -> Self {
         Self {
             space: follow.space,
-            audience: follow.who.audience(),
+            reader,
             watch: Watch::new(follow),
             tail: Tail::default(),
         }
@@ -54,7 +56,7 @@ impl Page for Events {
         self.tail.set(batch.run(), self.space, batch.time());
         for (seq, event) in batch.placed() {
             if self.watch.sees(seq, event)
-                && let Some(seen) = view(event, self.audience)
+                && let Some(seen) = view_for(event, &self.reader)
             {
                 write_event(out, seq, &seen, &self.tail);
             }

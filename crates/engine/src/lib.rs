@@ -348,7 +348,7 @@ impl Engine {
         let arrival = Arrival::Decide {
             approval,
             verdict,
-            by,
+            by: Box::new(by),
         };
         self.inner
             .deliver(approval.run, arrival, move |run| decided(run, approval))

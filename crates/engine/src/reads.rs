@@ -2,6 +2,7 @@
 
 use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 use toolgate_kernel::run::RunState;
+use toolgate_kernel::tool::Decider;
 use toolgate_kernel::view::Audience;
 
 use crate::Engine;
@@ -35,6 +36,16 @@ impl Engine {
         filter: AskingFilter,
     ) -> Result<Vec<RunRecord>, StoreError> {
         self.inner.store.asking(project, filter).await
+    }
+    /// A run's log as somebody who may be asked to decide sees it, folded into the run's state. As with
+    /// [`Engine::run_state`], read the run's row before.
+    pub async fn run_state_for(&self, run: RunId, who: &Decider) -> Result<RunState, StoreError> {
+        let mut state = RunState::default();
+        let mut pages = Pages::of_run(run, LogRange::default());
+        while let Some(page) = pages.next(&*self.inner.store).await? {
+            page.entries.iter().for_each(|entry| state.extend_for(entry, who));
+        }
+        Ok(state)
     }
     /// A run's log as `audience` may see it, folded into the run's state. Read the run's row before: what the row says
     /// has happened is then in the state.

@@ -133,7 +133,7 @@ pub enum Arrival {
         /// The decision.
         verdict: Verdict,
         /// Who decides.
-        by: Decider,
+        by: Box<Decider>,
     },
     /// Time passed.
     Tick,

@@ -37,14 +37,25 @@ pub fn view(event: &Event, audience: Audience) -> Option<Cow<'_, Event>> {
     }
 }
 
+/// What somebody who may be asked to decide sees of `event`: what its audience sees, and the input of the questions that
+/// it may decide, less what their tools hide. This is the one exception to the redaction of tools on the gateway's side.
+pub fn view_for<'e>(event: &'e Event, who: &Decider) -> Option<Cow<'e, Event>> {
+    match (who, event) {
+        (Decider::Backend, _) => view(event, Audience::Secret),
+        (Decider::Member { .. }, Event::ToolApprovalRequest(e)) => {
+            owned(call::approval_request(e, Some(who)))
+        }
+        (Decider::Member { .. }, _) => view(event, Audience::Public),
+    }
+}
+
 /// Whether a public principal learns no more of a tool than its name.
 pub(crate) fn hidden(placement: Placement, shown: bool) -> bool {
     placement != Placement::Client && !shown
 }
 
 /// The input of a call that waits for approval, as `who` sees it: all of it where members see the tool or a secret key
-/// asks, and for whoever else may decide what the tool does not hide. This is the one exception to the redaction of tools
-/// on the gateway's side.
+/// asks, and for whoever else may decide what the tool does not hide.
 pub fn approval_input(call: &Call, who: &Decider) -> Option<Json> {
     let input = call.input.as_ref()?;
     if *who == Decider::Backend || call.is_seen_by_members() {
@@ -125,7 +136,7 @@ fn public(event: &Event) -> Option<Cow<'_, Event>> {
         Event::ToolInputStart(e) => owned(ToolInputStart::of(&call::of(e.tool()).tool)),
         Event::ToolInputDelta(e) => call::input_delta(e).and_then(owned),
         Event::ToolInputAvailable(e) => owned(call::input_available(e)),
-        Event::ToolApprovalRequest(e) => owned(call::approval_request(e)),
+        Event::ToolApprovalRequest(e) => owned(call::approval_request(e, None)),
         Event::ToolApprovalResponse(e) => owned(call::approval_response(e)),
         Event::ToolExecuting(e) => owned(call::executing(e)),
         Event::ToolReleased(e) => owned(ToolReleased::of(&call::of(e.tool()).tool)),

@@ -7,7 +7,7 @@ use toolgate_kernel::agent::Starter;
 use toolgate_kernel::id::{CallId, MessageId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_testkit_http::client::Client;
-use toolgate_testkit_http::world::{HIDDEN, World, agent, project};
+use toolgate_testkit_http::world::{FAR, HIDDEN, PUBLIC, World, agent, project, token};
 use uuid::Uuid;
 
 use crate::world::world;
@@ -218,6 +218,16 @@ async fn who_consents_to_a_call_is_shown_it_and_who_may_not_decide_is_neither_sh
     assert_eq!(ada.post("/api/chat", body).await.code(403), "NOT_AN_APPROVER");
     let told = say(&ada, "control", "never mind").await;
     assert_eq!(words(&told), "you said never mind", "the call was not run");
+
+    configure(&world, guarded(json!({"approvers": {"roles": ["chief"]}}))).await;
+    assert_eq!(input(&say(&ada, "role", asks).await), "");
+    let token = token(json!({"sub": "bob", "exp": FAR, "roles": ["chief"]}));
+    let chief = world
+        .nobody()
+        .with("x-public-key", PUBLIC)
+        .with("authorization", &format!("Bearer {token}"));
+    let told = say(&chief, "role", asks).await;
+    assert!(input(&told).contains("Zq7-hidden"), "{told:?}");
 }
 
 #[tokio::test]

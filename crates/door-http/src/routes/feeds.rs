@@ -14,7 +14,8 @@ use toolgate_http::stream::{Follow, Mark, Until};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{RunId, SpaceId};
-use toolgate_kernel::view::{Audience, view};
+use toolgate_kernel::tool::Decider;
+use toolgate_kernel::view::view_for;
 use utoipa::ToSchema;
 
 use crate::events::{Tail, open, write_json};
@@ -68,7 +69,8 @@ pub(crate) async fn space(
         ..LogRange::after(after)
     };
     let log = door.engine.space_log(space, range).await?;
-    Ok(page(&log, after, limit, who.audience()))
+    let reader = door.access.decider(&who, space).await?;
+    Ok(page(&log, after, limit, &reader))
 }
 
 /// A run's events: with `accept: text/event-stream` those after the cursor and all that follow until it
@@ -109,7 +111,8 @@ pub(crate) async fn run(
                 ..LogRange::after(after)
             };
             let log = door.engine.run_log(run, range).await?;
-            return Ok(page(&log, after, limit, who.audience()));
+            let reader = door.access.decider(&who, record.space).await?;
+            return Ok(page(&log, after, limit, &reader));
         }
         Streams::UntilEnd => Until::End,
         Streams::UntilPause => Until::Pause(Mark::Present),
@@ -143,8 +146,8 @@ impl<S: Sync> FromRequestParts<S> for Cursor {
     }
 }
 
-/// A page of stored events, as `audience` may see them.
-fn page(log: &LogPage, after: Seq, limit: usize, audience: Audience) -> Response {
+/// A page of stored events, as the reader may see them.
+fn page(log: &LogPage, after: Seq, limit: usize, reader: &Decider) -> Response {
     let mut body = br#"{"events":["#.to_vec();
     let placed = log
         .entries
@@ -155,7 +158,7 @@ fn page(log: &LogPage, after: Seq, limit: usize, audience: Audience) -> Response
     let mut first = true;
     for (entry, (seq, event)) in rest.by_ref().take(limit) {
         last = seq;
-        if let Some(seen) = view(event, audience) {
+        if let Some(seen) = view_for(event, reader) {
             if !first {
                 body.push(b',');
             }

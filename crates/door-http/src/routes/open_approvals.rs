@@ -1,6 +1,7 @@
 //! What waits for the caller's decision.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use axum::extract::State;
 use serde::Serialize;
@@ -146,11 +147,10 @@ struct Page {
 impl Page {
     /// Adds the open questions of a run that the caller may decide.
     async fn add(&mut self, door: &Shared, who: &Principal, run: &RunRecord) -> Result<(), Refusal> {
-        if !self.deciders.contains_key(&run.space) {
-            let decider = door.access.decider(who, run.space).await?;
-            self.deciders.insert(run.space, decider);
-        }
-        let decider = &self.deciders[&run.space];
+        let decider = match self.deciders.entry(run.space) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(door.access.decider(who, run.space).await?),
+        };
         // What the caller sees of it is decided below, by the same rules as anywhere.
         let state = door.engine.run_state(run.id, Audience::Secret).await?;
         for call in state.pending() {

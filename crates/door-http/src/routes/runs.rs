@@ -136,7 +136,8 @@ pub(crate) async fn get(
 ) -> Result<Answer<RunBody>, Refusal> {
     // The log is read after the row: what the row says has happened is in it.
     let record = door.access.run(&who, run).await?;
-    let state = door.engine.run_state(run, who.audience()).await?;
+    let reader = door.access.decider(&who, record.space).await?;
+    let state = door.engine.run_state_for(run, &reader).await?;
     Ok(ok(RunBody::of(record, &state, who.audience())))
 }
 

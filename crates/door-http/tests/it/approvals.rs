@@ -233,6 +233,18 @@ async fn a_role_or_a_group_decides_and_others_do_not_even_see_the_input() {
             );
         }
         assert_eq!(open(&chief).await[0]["input"]["iban"], "Zq7-hidden");
+        // Who may decide sees it in the events and in the run as well.
+        let run = open(&chief).await[0]["runId"].as_str().unwrap().to_owned();
+        let seen = chief.get(&format!("/v1/runs/{run}")).await.expect(200);
+        assert_eq!(seen["pending"]["approvals"][0]["input"]["iban"], "Zq7-hidden");
+        let seen = ada.get(&format!("/v1/runs/{run}")).await.expect(200);
+        assert_eq!(seen["pending"]["approvals"][0].get("input"), None);
+        let events = chief.get(&format!("/v1/runs/{run}/events")).await.expect(200);
+        let events = events["events"].as_array().unwrap().iter();
+        let asked: Vec<&Value> = events
+            .filter(|event| event["type"] == "tool-approval-request")
+            .collect();
+        assert_eq!(asked[0]["input"]["iban"], "Zq7-hidden");
         // The same role in another space is none here.
         assert_eq!(
             world.user("eve").post(&path, yes.clone()).await.code(404),

@@ -14,7 +14,8 @@ use crate::id::{ApprovalId, CallId, EntityId, MessageId};
 use crate::json::Json;
 use crate::prompt::Turn;
 use crate::time::Time;
-use crate::view::{Audience, view};
+use crate::tool::Decider;
+use crate::view::{Audience, view, view_for};
 use std::sync::Arc;
 
 /// A run as its log tells it. May be folded from the middle of a log: calls and messages of before are then missing,
@@ -134,6 +135,15 @@ impl RunState {
     pub fn extend(&mut self, entry: &Entry, audience: Audience) {
         for (seq, event) in entry.placed() {
             if let Some(seen) = view(event, audience) {
+                self.apply(&seen, seq, entry.time);
+            }
+        }
+    }
+
+    /// Folds one more entry, as somebody who may be asked to decide sees it.
+    pub fn extend_for(&mut self, entry: &Entry, who: &Decider) {
+        for (seq, event) in entry.placed() {
+            if let Some(seen) = view_for(event, who) {
                 self.apply(&seen, seq, entry.time);
             }
         }

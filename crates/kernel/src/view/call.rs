@@ -6,7 +6,7 @@ use crate::event::{
     Claim, Pause, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting, ToolInputAvailable,
     ToolInputDelta, ToolOutputAvailable, ToolOutputDenied, ToolOutputError, ToolProgress, ToolRef,
 };
-use crate::tool::ApprovalTerms;
+use crate::tool::{ApprovalTerms, Decider};
 
 /// What every event of a call shows, and whether it shows what the tool read and wrote.
 pub(super) struct Shown {
@@ -55,11 +55,12 @@ pub(super) fn input_available(e: &ToolInputAvailable) -> ToolInputAvailable {
     ToolInputAvailable::of(&shown.tool, shown.payload(&e.input), e.deadline, signature)
 }
 
-pub(super) fn approval_request(e: &ToolApprovalRequest) -> ToolApprovalRequest {
+/// As `who` sees it, or any member of the space when nobody is named.
+pub(super) fn approval_request(e: &ToolApprovalRequest, who: Option<&Decider>) -> ToolApprovalRequest {
     let shown = of(e.tool());
     let input = match &e.terms {
-        // Nobody decides blindly: a question to every member shows them what it is about, less what its author hides.
-        Some(terms) if terms.is_consent() && !shown.payload => {
+        // Nobody decides blindly: who may decide is shown what it is about, less what the tool's author hides.
+        Some(terms) if !shown.payload && who.map_or(terms.is_consent(), |who| terms.admit(who)) => {
             e.input.as_ref().map(|input| terms.shown(input))
         }
         _ => shown.payload(&e.input),

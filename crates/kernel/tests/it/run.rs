@@ -415,7 +415,7 @@ fn of_a_tool_on_the_gateways_side_a_client_learns_nothing() {
     let decide = Arrival::Decide {
         approval,
         verdict: Verdict::Deny(None),
-        by: Decider::Backend,
+        by: Box::new(Decider::Backend),
     };
     assert_eq!(story.take(decide), Err(Rejected::Unknown));
 }
@@ -674,7 +674,7 @@ impl Move {
                 Arrival::Decide {
                     approval,
                     verdict,
-                    by: Decider::Backend,
+                    by: Box::new(Decider::Backend),
                 }
             }
             Self::Signal(call) => Arrival::Signal {
