@@ -7,7 +7,7 @@ use std::time::Duration;
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
 use serde::Deserialize;
 use serde_json::Value;
-use toolgate_engine::store::ProjectRecord;
+use toolgate_engine::store::{IdentityProvider, ProjectRecord};
 use toolgate_kernel::time::Time;
 
 use crate::jwks::Jwks;
@@ -51,11 +51,21 @@ pub(crate) async fn verify(
             "the token asks for an extension that is not known here",
         ));
     }
-    let key = signer(&header, project, jwks).await?;
+    let (key, provider) = signer(&header, project, jwks).await?;
     let mut validation = Validation::new(header.alg);
-    // Time is told by the engine's clock, below. An audience is the project's business: it names none here.
+    // Time is told by the engine's clock, below.
     validation.validate_exp = false;
     validation.validate_aud = false;
+    // The library passes a token without these claims unless they are required.
+    if let Some(issuer) = provider.and_then(|provider| provider.issuer.as_ref()) {
+        validation.set_issuer(&[issuer]);
+        validation.required_spec_claims.insert("iss".into());
+    }
+    if let Some(audience) = provider.and_then(|provider| provider.audience.as_ref()) {
+        validation.validate_aud = true;
+        validation.set_audience(&[audience]);
+        validation.required_spec_claims.insert("aud".into());
+    }
 
     #[derive(Deserialize)]
     struct Said {
@@ -104,11 +114,18 @@ fn texts(claim: Option<&Value>) -> Arc<[String]> {
     }
 }
 
-async fn signer(header: &Header, project: &ProjectRecord, jwks: &Jwks) -> Result<DecodingKey, AccessError> {
-    match (header.alg, &project.jwt_secret, &project.jwks_url) {
-        (Algorithm::HS256, Some(secret), _) => Ok(DecodingKey::from_secret(secret.as_bytes())),
-        (Algorithm::RS256 | Algorithm::ES256 | Algorithm::EdDSA, _, Some(url)) => {
-            jwks.key(url, header.kid.as_deref(), header.alg).await
+/// The key that checks a token, and the identity provider that published it.
+async fn signer<'p>(
+    header: &Header,
+    project: &'p ProjectRecord,
+    jwks: &Jwks,
+) -> Result<(DecodingKey, Option<&'p IdentityProvider>), AccessError> {
+    match (header.alg, &project.jwt_secret, &project.identity_provider) {
+        (Algorithm::HS256, Some(secret), _) => Ok((DecodingKey::from_secret(secret.as_bytes()), None)),
+        (Algorithm::RS256 | Algorithm::ES256 | Algorithm::EdDSA, _, Some(provider)) => {
+            let kid = header.kid.as_deref();
+            let key = jwks.key(&provider.jwks_url, kid, header.alg).await?;
+            Ok((key, Some(provider)))
         }
         (other, ..) => Err(AccessError::Unauthenticated(format!(
             "the project accepts no tokens that are signed with {other:?}"
@@ -120,6 +137,8 @@ fn told(error: jsonwebtoken::errors::Error) -> AccessError {
     use jsonwebtoken::errors::ErrorKind;
     AccessError::Unauthenticated(match error.kind() {
         ErrorKind::MissingRequiredClaim(claim) => format!("the token has no {claim}"),
+        ErrorKind::InvalidIssuer => "the token's iss is not the project's jwtIssuer".into(),
+        ErrorKind::InvalidAudience => "the token's aud does not name the project's jwtAudience".into(),
         _ => "the token is not valid".into(),
     })
 }

@@ -10,8 +10,8 @@ mod log;
 mod runs;
 
 pub use directory::{
-    AgentRecord, Directory, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, MemberRecord, ProjectRecord,
-    SpaceRecord,
+    AgentRecord, Directory, EntityRecord, IdempotencyRecord, IdentityProvider, KeyKind, KeyRecord,
+    MemberRecord, ProjectRecord, SpaceRecord,
 };
 pub use log::{
     Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES, Pages,

@@ -68,7 +68,7 @@ async fn project(
         id: ProjectId::new(Uuid::now_v7()),
         name: PROJECT.into(),
         jwt_secret: None,
-        jwks_url: None,
+        identity_provider: None,
         settings: None,
         created: engine.clock().now(),
     });
@@ -78,6 +78,9 @@ async fn project(
         let made = keys::token_secret();
         fresh.jwt_secret = Some(Secret::new(made.clone()));
         project.jwt_secret = Some(made);
+    }
+    if let Some(given) = settings.jwt.identity_provider() {
+        project.identity_provider = Some(given);
     }
     let changed = known.as_ref() != Some(&project);
     Ok((project, changed))

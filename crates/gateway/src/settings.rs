@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
-use toolgate_engine::store::NODE_LEASE;
+use toolgate_engine::store::{IdentityProvider, NODE_LEASE};
 use toolgate_fair::Shares;
 use toolgate_kernel::agent::Secret;
 
@@ -158,6 +158,26 @@ pub struct Jwt {
     pub groups_claim: String,
     /// Claim that names the user's roles.
     pub roles_claim: String,
+    /// Address of the published keys of an identity provider that signs tokens for the project `default`.
+    #[serde(deserialize_with = "text::optional")]
+    pub jwks_url: Option<String>,
+    /// What `iss` of its tokens must be.
+    #[serde(deserialize_with = "text::optional")]
+    pub issuer: Option<String>,
+    /// What `aud` of its tokens must name.
+    #[serde(deserialize_with = "text::optional")]
+    pub audience: Option<String>,
+}
+
+impl Jwt {
+    /// The identity provider of the project `default`.
+    pub fn identity_provider(&self) -> Option<IdentityProvider> {
+        self.jwks_url.clone().map(|jwks_url| IdentityProvider {
+            jwks_url,
+            issuer: self.issuer.clone(),
+            audience: self.audience.clone(),
+        })
+    }
 }
 
 impl Default for Jwt {
@@ -165,6 +185,9 @@ impl Default for Jwt {
         Self {
             groups_claim: "groups".into(),
             roles_claim: "roles".into(),
+            jwks_url: None,
+            issuer: None,
+            audience: None,
         }
     }
 }

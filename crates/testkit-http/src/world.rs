@@ -250,7 +250,7 @@ async fn furnish(store: &MemoryStore, engine: &Engine) {
             id,
             name: name.into(),
             jwt_secret: Some(JWT_SECRET.into()),
-            jwks_url: None,
+            identity_provider: None,
             settings: None,
             created: Time(0),
         };

@@ -168,6 +168,10 @@ export interface CreateProject {
   jwtSecret?: string | null;
   /** Where the keys are published that sign the tokens of its users (RS256, ES256, EdDSA). */
   jwksUrl?: string | null;
+  /** What `iss` of a token that those keys sign must be; any when it is left out. */
+  jwtIssuer?: string | null;
+  /** What `aud` of a token that those keys sign must name; any when it is left out. Set it where the identity provider signs for other applications too. */
+  jwtAudience?: string | null;
   /** Its settings. */
   settings?: Record<string, unknown> | null;
 }
@@ -634,6 +638,10 @@ export interface Project {
   name: string;
   /** Where the keys are published that sign the tokens of its users. */
   jwksUrl?: string | null;
+  /** What `iss` of a token that those keys sign must be. */
+  jwtIssuer?: string | null;
+  /** What `aud` of a token that those keys sign must name. */
+  jwtAudience?: string | null;
   /** Its settings, secrets masked. */
   settings: Record<string, unknown>;
   /** When it was created. */

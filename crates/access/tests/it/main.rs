@@ -31,7 +31,7 @@ async fn access(operator_key: Option<&str>) -> Access {
         id: project(),
         name: "test".into(),
         jwt_secret: None,
-        jwks_url: None,
+        identity_provider: None,
         settings: None,
         created: Time(0),
     };

@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde::Serialize;
 use toolgate_access::keys;
 use toolgate_engine::default_agent;
-use toolgate_engine::store::{KeyKind, ProjectRecord, StoreError};
+use toolgate_engine::store::{IdentityProvider, KeyKind, ProjectRecord, StoreError};
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
 use toolgate_http::caller::{Backend, Operator};
@@ -48,6 +48,11 @@ wire! {
         jwt_secret "jwtSecret": Option<Text<32, SECRET_CHARS_MAX>>,
         /// Where the keys are published that sign the tokens of its users (RS256, ES256, EdDSA).
         jwks_url "jwksUrl": Option<Text<1, URL_CHARS_MAX>>,
+        /// What `iss` of a token that those keys sign must be; any when it is left out.
+        jwt_issuer "jwtIssuer": Option<Text<1, URL_CHARS_MAX>>,
+        /// What `aud` of a token that those keys sign must name; any when it is left out. Set it where the identity
+        /// provider signs for other applications too.
+        jwt_audience "jwtAudience": Option<Text<1, URL_CHARS_MAX>>,
         /// Its settings.
         settings "settings": Option<AnyObject>,
     }
@@ -65,6 +70,10 @@ pub(crate) struct ProjectBody {
     name: String,
     /// Where the keys are published that sign the tokens of its users.
     jwks_url: Option<String>,
+    /// What `iss` of a token that those keys sign must be.
+    jwt_issuer: Option<String>,
+    /// What `aud` of a token that those keys sign must name.
+    jwt_audience: Option<String>,
     /// Its settings, secrets masked.
     #[schema(value_type = Object)]
     settings: Json,
@@ -75,11 +84,14 @@ pub(crate) struct ProjectBody {
 
 impl From<ProjectRecord> for ProjectBody {
     fn from(record: ProjectRecord) -> Self {
+        let provider = record.identity_provider.unwrap_or_default();
         Self {
             id: record.id,
             settings: masked(record.settings.as_ref()),
             name: record.name,
-            jwks_url: record.jwks_url,
+            jwks_url: Some(provider.jwks_url).filter(|url| !url.is_empty()),
+            jwt_issuer: provider.issuer,
+            jwt_audience: provider.audience,
             created_at: record.created,
         }
     }
@@ -138,18 +150,31 @@ pub(crate) async fn create(
     let settings = wanted.settings.map(|settings| settings.0);
     let mut problems: Vec<Problem> = name_problem(&wanted.name.0).into_iter().collect();
     problems.extend(settings_problems(&door, "/settings", settings.as_ref()));
+    let (issuer, audience) = (wanted.jwt_issuer, wanted.jwt_audience);
+    for (given, pointer) in [(&issuer, "/jwtIssuer"), (&audience, "/jwtAudience")] {
+        if given.is_some() && wanted.jwks_url.is_none() {
+            problems.push(Problem::new(
+                pointer,
+                "is for tokens of an identity provider: give its jwksUrl",
+            ));
+        }
+    }
     if !problems.is_empty() {
         return Err(Refusal::invalid(problems));
     }
-    let jwks_url = wanted.jwks_url.map(|url| url.0);
+    let identity_provider = wanted.jwks_url.map(|url| IdentityProvider {
+        jwks_url: url.0,
+        issuer: issuer.map(|issuer| issuer.0),
+        audience: audience.map(|audience| audience.0),
+    });
     let given = wanted.jwt_secret.map(|secret| secret.0);
-    let made = (given.is_none() && jwks_url.is_none()).then(keys::token_secret);
+    let made = (given.is_none() && identity_provider.is_none()).then(keys::token_secret);
     let now = door.engine.clock().now();
     let record = ProjectRecord {
         id: ProjectId::new(Uuid::now_v7()),
         name: wanted.name.0,
         jwt_secret: given.or_else(|| made.clone()),
-        jwks_url,
+        identity_provider,
         settings,
         created: now,
     };

@@ -10,7 +10,7 @@ use axum::routing::get;
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
-use toolgate_engine::store::{Directory, ProjectRecord};
+use toolgate_engine::store::{Directory, IdentityProvider, ProjectRecord};
 use toolgate_kernel::time::Time;
 
 use crate::world::{FAR, PUBLIC, World, project};
@@ -29,11 +29,14 @@ impl Signer {
         serde_json::to_value(jwk).unwrap()
     }
     fn token(&self, subject: &str) -> String {
+        self.signed(&json!({ "sub": subject, "exp": FAR }))
+    }
+    fn signed(&self, claims: &Value) -> String {
         let header = Header {
             kid: Some(self.kid.into()),
             ..Header::new(self.algorithm)
         };
-        encode(&header, &json!({ "sub": subject, "exp": FAR }), &self.key).unwrap()
+        encode(&header, claims, &self.key).unwrap()
     }
 }
 
@@ -69,6 +72,11 @@ fn rsa(kid: &'static str) -> Signer {
 
 /// Publishes keys at a loopback address, for a project without a secret; counts how often it is asked.
 async fn publish(world: &World, answer: String) -> Arc<AtomicUsize> {
+    publish_for(world, answer, IdentityProvider::default()).await
+}
+
+/// The same for a project that expects the issuer and audience of `provider`.
+async fn publish_for(world: &World, answer: String, provider: IdentityProvider) -> Arc<AtomicUsize> {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
     let serve = move || {
@@ -83,7 +91,10 @@ async fn publish(world: &World, answer: String) -> Arc<AtomicUsize> {
         id: project(1),
         name: "test".into(),
         jwt_secret: None,
-        jwks_url: Some(format!("http://{address}/keys")),
+        identity_provider: Some(IdentityProvider {
+            jwks_url: format!("http://{address}/keys"),
+            ..provider
+        }),
         settings: None,
         created: Time(0),
     };
@@ -187,5 +198,39 @@ async fn keys_that_cannot_be_had_are_a_matter_of_time_not_of_the_token() {
         publish(&world, nonsense).await;
         let told = told(&world, &ed25519("d").token("ada")).await;
         assert!(told.contains("cannot be fetched now"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_for_another_application_or_tenant_is_refused() {
+    let world = World::new().await;
+    let signer = ed25519("shared");
+    let provider = IdentityProvider {
+        issuer: Some("https://id.example/tenant".into()),
+        audience: Some("toolgate".into()),
+        ..IdentityProvider::default()
+    };
+    publish_for(&world, keys(&[&signer]), provider).await;
+    let token = |issuer: Value, audience: Value| {
+        let mut claims = json!({ "sub": "ada", "exp": FAR, "iss": issuer, "aud": audience });
+        claims
+            .as_object_mut()
+            .unwrap()
+            .retain(|_, value| !value.is_null());
+        signer.signed(&claims)
+    };
+    let ours = json!("https://id.example/tenant");
+    for audience in [json!("toolgate"), json!(["shop", "toolgate"])] {
+        assert_eq!(told(&world, &token(ours.clone(), audience)).await, "ok");
+    }
+    for (issuer, audience, why) in [
+        (json!("https://id.example/other"), json!("toolgate"), "jwtIssuer"),
+        (Value::Null, json!("toolgate"), "no iss"),
+        (ours.clone(), json!("shop"), "jwtAudience"),
+        (ours.clone(), json!(["shop"]), "jwtAudience"),
+        (ours, Value::Null, "no aud"),
+    ] {
+        let said = told(&world, &token(issuer, audience)).await;
+        assert!(said.contains(why), "{why}: {said}");
     }
 }

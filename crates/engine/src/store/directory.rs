@@ -74,7 +74,7 @@ pub trait Directory: Send + Sync {
     /// Removes an agent, with all records that its entity owns; runs under way keep their revision. False when there is
     /// none.
     async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError>;
-    /// Creates a project, or changes the secret, JWKS address and settings of the one with its id; `Exists` when another
+    /// Creates a project, or changes the secret, identity provider and settings of the one with its id; `Exists` when another
     /// one has its name.
     async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError>;
     /// A project by id.
@@ -167,6 +167,17 @@ pub struct AgentRecord {
     pub created: Time,
 }
 
+/// A service that signs the tokens of a project's users.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct IdentityProvider {
+    /// Address of its published keys.
+    pub jwks_url: String,
+    /// What `iss` of a token must be, if that matters. Some providers sign for many tenants with the same keys.
+    pub issuer: Option<String>,
+    /// What `aud` of a token must name, if that matters: most providers sign for many applications.
+    pub audience: Option<String>,
+}
+
 /// A project's row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProjectRecord {
@@ -176,8 +187,8 @@ pub struct ProjectRecord {
     pub name: String,
     /// What signs its users' tokens (HS256).
     pub jwt_secret: Option<String>,
-    /// Where the keys are that sign its users' tokens (RS256, ES256, EdDSA).
-    pub jwks_url: Option<String>,
+    /// Who else signs its users' tokens (RS256, ES256, EdDSA).
+    pub identity_provider: Option<IdentityProvider>,
     /// Settings that were given over HTTP, secrets included: never shown as they are.
     pub settings: Option<Json>,
     /// When it was created.

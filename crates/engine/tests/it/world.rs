@@ -192,7 +192,7 @@ impl World {
             id: project(),
             name: "test".into(),
             jwt_secret: None,
-            jwks_url: None,
+            identity_provider: None,
             settings: None,
             created: Time(0),
         };

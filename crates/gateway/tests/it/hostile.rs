@@ -298,7 +298,7 @@ async fn put_other_project(directory: &TempDir) {
         id: project,
         name: "other".into(),
         jwt_secret: None,
-        jwks_url: None,
+        identity_provider: None,
         settings: None,
         created,
     };

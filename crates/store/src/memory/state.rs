@@ -240,7 +240,7 @@ impl State {
     pub(super) fn put_project(&mut self, project: ProjectRecord) -> Result<(), StoreError> {
         if let Some(old) = self.projects.get_mut(&project.id) {
             old.jwt_secret = project.jwt_secret;
-            old.jwks_url = project.jwks_url;
+            old.identity_provider = project.identity_provider;
             old.settings = project.settings;
             return Ok(());
         }

@@ -24,6 +24,10 @@ const STEPS: &[(u32, &str)] = &[
     (9, include_str!("../../migrations/sqlite/0009_given_agents.sql")),
     (10, include_str!("../../migrations/sqlite/0010_run_indices.sql")),
     (11, include_str!("../../migrations/sqlite/0011_roles.sql")),
+    (
+        12,
+        include_str!("../../migrations/sqlite/0012_identity_provider.sql"),
+    ),
 ];
 
 const TABLE: &str = "

@@ -1,7 +1,7 @@
 //! Projects and their keys.
 
 use rusqlite::{Connection, Row, params};
-use toolgate_engine::store::{KeyKind, KeyRecord, ProjectRecord, StoreError};
+use toolgate_engine::store::{IdentityProvider, KeyKind, KeyRecord, ProjectRecord, StoreError};
 use toolgate_kernel::id::{KeyId, ProjectId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
@@ -9,43 +9,63 @@ use toolgate_kernel::time::Time;
 use super::column::{change, first, insert, optional_json, rows};
 use super::fault::Fault;
 
-const UPDATE: &str = "UPDATE projects SET jwt_secret = ?2, jwks_url = ?3, settings = ?4 WHERE id = ?1";
+const UPDATE: &str = "
+    UPDATE projects SET jwt_secret = ?2, jwks_url = ?3, jwt_issuer = ?4, jwt_audience = ?5, settings = ?6
+    WHERE id = ?1";
 
 const CREATE: &str = "
-    INSERT INTO projects (id, name, jwt_secret, jwks_url, created, settings) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    INSERT INTO projects (id, jwt_secret, jwks_url, jwt_issuer, jwt_audience, settings, name, created)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
     ON CONFLICT DO NOTHING";
 
 pub(crate) fn put(connection: &Connection, project: &ProjectRecord) -> Result<(), Fault> {
     let id = project.id.to_bytes();
     let settings = project.settings.as_ref().map(Json::as_str);
-    let changed = params![id, project.jwt_secret, project.jwks_url, settings];
+    let provider = project.identity_provider.as_ref();
+    let (jwks_url, issuer, audience) = (
+        provider.map(|provider| provider.jwks_url.as_str()),
+        provider.and_then(|provider| provider.issuer.as_deref()),
+        provider.and_then(|provider| provider.audience.as_deref()),
+    );
+    let changed = params![id, project.jwt_secret, jwks_url, issuer, audience, settings];
     if change(connection, UPDATE, changed)? > 0 {
         return Ok(());
     }
     let row = params![
         id,
-        project.name,
         project.jwt_secret,
-        project.jwks_url,
-        project.created.0,
+        jwks_url,
+        issuer,
+        audience,
         settings,
+        project.name,
+        project.created.0,
     ];
     insert(connection, CREATE, row)
 }
 
-const GET: &str = "SELECT id, name, jwt_secret, jwks_url, created, settings FROM projects WHERE id = ?1";
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, name, jwt_secret, jwks_url, jwt_issuer, jwt_audience, created, settings FROM projects ",
+            $rest
+        )
+    };
+}
+
+const GET: &str = select!("WHERE id = ?1");
 
 pub(crate) fn get(connection: &Connection, id: ProjectId) -> Result<Option<ProjectRecord>, Fault> {
     first(connection, GET, [id.to_bytes()], project)
 }
 
-const NAMED: &str = "SELECT id, name, jwt_secret, jwks_url, created, settings FROM projects WHERE name = ?1";
+const NAMED: &str = select!("WHERE name = ?1");
 
 pub(crate) fn named(connection: &Connection, name: &str) -> Result<Option<ProjectRecord>, Fault> {
     first(connection, NAMED, [name], project)
 }
 
-const LIST: &str = "SELECT id, name, jwt_secret, jwks_url, created, settings FROM projects ORDER BY name";
+const LIST: &str = select!("ORDER BY name");
 
 pub(crate) fn list(connection: &Connection) -> Result<Vec<ProjectRecord>, Fault> {
     rows(connection, LIST, [], project)
@@ -80,9 +100,16 @@ fn project(row: &Row<'_>) -> Result<ProjectRecord, Fault> {
         id: ProjectId::from_bytes(row.get(0)?),
         name: row.get(1)?,
         jwt_secret: row.get(2)?,
-        jwks_url: row.get(3)?,
-        created: Time(row.get(4)?),
-        settings: optional_json(row, 5)?,
+        identity_provider: match row.get::<_, Option<String>>(3)? {
+            Some(jwks_url) => Some(IdentityProvider {
+                jwks_url,
+                issuer: row.get(4)?,
+                audience: row.get(5)?,
+            }),
+            None => None,
+        },
+        created: Time(row.get(6)?),
+        settings: optional_json(row, 7)?,
     })
 }
 

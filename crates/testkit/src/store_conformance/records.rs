@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolgate_engine::store::{
-    AgentRecord, EntityRecord, IdempotencyRecord, KeyKind, KeyRecord, MemberRecord, ProjectRecord, RunRecord,
-    SpaceRecord, Store, StoreError,
+    AgentRecord, EntityRecord, IdempotencyRecord, IdentityProvider, KeyKind, KeyRecord, MemberRecord,
+    ProjectRecord, RunRecord, SpaceRecord, Store, StoreError,
 };
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{EntityId, SpaceId};
@@ -352,7 +352,11 @@ async fn a_project_is_made_and_changed(store: Arc<dyn Store>) {
     assert_eq!(store.project(project(1)).await.stored(), Some(made));
     let changed = ProjectRecord {
         jwt_secret: Some("hush".into()),
-        jwks_url: Some("https://example.com/jwks".into()),
+        identity_provider: Some(IdentityProvider {
+            jwks_url: "https://example.com/jwks".into(),
+            issuer: Some("https://example.com".into()),
+            audience: Some("toolgate".into()),
+        }),
         ..project_record(project(1), "main")
     };
     store

@@ -117,7 +117,7 @@ pub fn project_record(id: ProjectId, name: &str) -> ProjectRecord {
         id,
         name: name.into(),
         jwt_secret: None,
-        jwks_url: None,
+        identity_provider: None,
         settings: None,
         created: Time(1),
     }

@@ -52,7 +52,7 @@ impl World {
             id: project,
             name: "test".into(),
             jwt_secret: None,
-            jwks_url: None,
+            identity_provider: None,
             settings: None,
             created: Time(0),
         };

@@ -143,7 +143,7 @@ impl World {
                 id: project,
                 name: title.into(),
                 jwt_secret: None,
-                jwks_url: None,
+                identity_provider: None,
                 settings: None,
                 created: Time(0),
             };
