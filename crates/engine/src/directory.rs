@@ -36,11 +36,12 @@ impl Engine {
     ) -> Result<(), StoreError> {
         self.inner.store.put_member(space, member, given).await
     }
-    /// Removes a member from a space; nothing when it is none. What it follows there ends.
+    /// Removes a member from a space; nothing when it is none. What it follows there ends, and what it has claimed is
+    /// offered again.
     pub async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
         self.inner.store.remove_member(space, member).await?;
         self.inner.revoke(Revoked::Member { space, member });
-        Ok(())
+        self.release_claims(space, member).await
     }
     /// Makes an entity, or changes the one with its subject; gives the stored row.
     pub async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {

@@ -4,13 +4,20 @@
 use std::collections::VecDeque;
 
 use tokio::sync::watch;
-use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
+use toolgate_kernel::call::CallState;
+use toolgate_kernel::event::Status;
+use toolgate_kernel::id::{EntityId, KeyId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::view::Audience;
 
-use crate::Inner;
 use crate::bus::Notice;
+use crate::intake::IntakeError;
+use crate::store::{RunFilter, StoreError};
+use crate::{Engine, Inner};
 
 /// Revocations that are remembered. Who has missed more than that looks in the store.
 const RECENT_MAX: usize = 256;
+/// Open runs of one space, in one status, whose claims are looked at. An agent has one in a space, and its child runs.
+const OPEN_RUNS_MAX: usize = 500;
 
 /// Access that has ended. It may have been given again since: the store knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +115,49 @@ impl Inner {
     pub(crate) fn revoke(&self, revoked: Revoked) {
         self.revocations.publish(revoked);
         self.bus.publish(self.settings.node, &Notice::Revoked(revoked));
+    }
+}
+
+impl Engine {
+    /// Gives back what a former member of a space has claimed: its calls are offered again.
+    pub(crate) async fn release_claims(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
+        let Some(record) = self.inner.store.space(space).await? else {
+            return Ok(());
+        };
+        for status in Status::OPEN {
+            let filter = RunFilter {
+                space: Some(space),
+                status: Some(status),
+                limit: OPEN_RUNS_MAX,
+                ..RunFilter::default()
+            };
+            for run in self.inner.store.runs(record.project, filter).await? {
+                self.release_claims_in(run.id, member).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn release_claims_in(&self, run: RunId, member: EntityId) -> Result<(), StoreError> {
+        let state = self.run_state(run, Audience::Secret).await?;
+        for call in state.calls() {
+            let CallState::Open {
+                claim: Some(claim), ..
+            } = &call.state
+            else {
+                continue;
+            };
+            if claim.by != Some(member) {
+                continue;
+            }
+            let released = self.release_call(call.tool.call, claim.holder.clone(), claim.by);
+            match released.await {
+                Err(IntakeError::Store(error)) => return Err(error),
+                // It was settled, or somebody else has it, since it was read; at worst the lease runs out.
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -196,3 +196,26 @@ async fn a_removed_agent_ends_its_runs() {
     let other = backend.get(&format!("/v1/runs/{}", runs[1])).await.expect(200);
     assert_eq!(other["status"], "waiting_tool");
 }
+
+#[tokio::test]
+async fn what_a_former_member_has_claimed_is_offered_again() {
+    let world = World::new().await;
+    let (ada, bob) = (world.user("ada"), world.user("bob"));
+    let events = ada.run("call:ask").await;
+    let space = of(&events, "run-start", "spaceId");
+    let path = format!(
+        "/v1/calls/{}/claim",
+        of(&events, "tool-input-available", "toolCallId")
+    );
+    let members = format!("/v1/spaces/{space}/members");
+    let backend = world.backend();
+    backend
+        .put(&format!("{members}/bob"), json!({}))
+        .await
+        .expect(204);
+    let claim = |holder: &str| json!({"holder": holder, "leaseSeconds": 60});
+    bob.post(&path, claim("bob's tab")).await.expect(200);
+    assert_eq!(ada.post(&path, claim("ada's tab")).await.code(409), "HELD");
+    backend.delete(&format!("{members}/bob")).await.expect(204);
+    ada.post(&path, claim("ada's tab")).await.expect(200);
+}

@@ -7,10 +7,11 @@ use tokio::sync::Semaphore;
 use toolgate_engine::feed::{Scope, Subscription};
 use toolgate_engine::intake::{Answer, Decision, IntakeError, Receipt, Submission};
 use toolgate_engine::model::Ask;
+use toolgate_engine::revocation::Revoked;
 use toolgate_engine::store::Store;
 use toolgate_fair::Shares;
 use toolgate_kernel::event::{Event, Seq, Status};
-use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId, SpaceId};
+use toolgate_kernel::id::{ApprovalId, CallId, EntityId, NodeId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Decider;
 use toolgate_store::MemoryStore;
@@ -387,4 +388,14 @@ async fn progress_of_a_waiting_call_does_not_read_its_log() {
     let unknown = CallId { run, number: 7 };
     let told = world.engine.progress(unknown, Json::null()).await;
     assert!(matches!(told, Err(IntakeError::Unknown("call"))));
+}
+
+#[tokio::test]
+async fn access_that_ends_on_one_node_ends_on_the_others() {
+    let (a, b) = pair(by_words).await;
+    let mut watch = a.engine.revocations().watch();
+    let space = a.say("hello").await.space_id;
+    let member = EntityId::new(Uuid::from_u128(5));
+    b.engine.remove_member(space, member).await.unwrap();
+    assert!(watch.concerns(|revoked| *revoked == Revoked::Member { space, member }));
 }
