@@ -10,7 +10,7 @@ pub fn fit_to_descriptors(connections_max: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
-        ..limit.clone()
+        ..limit
     };
     let files = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => limit.maximum,
