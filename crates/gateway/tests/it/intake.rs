@@ -146,3 +146,33 @@ async fn a_result_is_taken_before_anybody_reads_the_offer() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeated_message_gets_its_receipt_over_a_crash_and_another_one_under_its_id_is_refused() {
+    let models = ModelServer::start().await;
+    let mut gateway = gateway(&models).await;
+    let api = gateway.api();
+    let run = api.start("call:ask text:1").await;
+    api.follow(run["runId"].as_str().unwrap(), 0).await.offer().await;
+    let path = format!("/v1/spaces/{}/messages", run["spaceId"].as_str().unwrap());
+    // Joins the run, which waits again afterwards; and then begins a run of its own.
+    for (n, words) in ["call:ask text:2", "text:3", "text:4"].into_iter().enumerate() {
+        let id = format!("msg_0000000000000000000000000{n}");
+        let body = json!({"agent": "worker", "message": words, "messageId": id});
+        let first = api.post(&path, &body).await;
+        assert_eq!(first.status, 202, "{first:?}");
+        assert_eq!(api.post(&path, &body).await, first);
+        gateway.crash().await;
+        assert_eq!(api.post(&path, &body).await, first);
+        let other = json!({"agent": "worker", "message": "text:1", "messageId": id});
+        let refused = api.post(&path, &other).await;
+        assert_eq!(
+            (refused.status, refused.text("code").as_str()),
+            (409, "MESSAGE_ID_REUSED")
+        );
+        if n > 0 {
+            api.finished(&first.text("runId")).await;
+            assert_eq!(api.post(&path, &body).await, first);
+        }
+    }
+}
