@@ -86,4 +86,13 @@ mod tests {
         assert_eq!(event.body, None);
         assert_eq!(event.json.to_value()["song"], 1);
     }
+
+    #[test]
+    fn an_error_that_ends_a_stream_is_no_event_of_the_log() {
+        let last = r#"{"type":"error","code":"ACCESS_ENDED","detail":"no longer allowed"}"#;
+        assert!(!Event::is_placed(last));
+        for other in [&format!(r#"{{"type":"error",{HEAD}}}"#), "{}", "not JSON"] {
+            assert!(Event::is_placed(other), "{other}");
+        }
+    }
 }
