@@ -10,7 +10,7 @@ mod log;
 mod runs;
 
 pub use directory::{
-    AgentRecord, Directory, EntityRecord, IdempotencyRecord, IdentityProvider, KeyKind, KeyRecord,
+    AgentRecord, Directory, EntityRecord, Holdings, IdempotencyRecord, IdentityProvider, KeyKind, KeyRecord,
     MemberRecord, ProjectRecord, SpaceRecord,
 };
 pub use log::{

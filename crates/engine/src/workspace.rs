@@ -18,7 +18,8 @@ use crate::store::StoreError;
 pub use mime::Mime;
 pub use name::{BadFileName, FileName, is_output};
 
-const KIND: &str = "file";
+/// Kind of the records that are files.
+pub const FILE: &str = "file";
 /// Ids of records that are no files begin with a control character, which no file name has, so files sort after them.
 const LEDGER: &str = "\u{1}";
 /// Earlier versions of files.
@@ -555,7 +556,7 @@ fn record_set(place: Place) -> RecordSet {
     RecordSet {
         project: place.project,
         owner: Owner::Space(place.space),
-        kind: KIND,
+        kind: FILE,
     }
 }
 

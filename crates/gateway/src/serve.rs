@@ -423,6 +423,7 @@ fn shared(engine: Engine, access: Access, settings: &Settings, stop: Cancellatio
             body_bytes_max: settings.http.body_bytes_max,
             body_timeout: settings.http.body_timeout,
             content: settings.content.limits(),
+            quotas: settings.quotas.limits(),
             heartbeat: settings.http.heartbeat,
             origins: settings.http.origins.clone(),
             stop,

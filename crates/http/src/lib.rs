@@ -15,6 +15,7 @@ mod edge;
 pub mod in_flight;
 pub mod problem;
 pub mod query;
+pub mod quota;
 pub mod schema;
 pub mod share;
 pub mod stream;
@@ -30,6 +31,7 @@ use toolgate_access::Access;
 use toolgate_engine::Engine;
 
 use content::ContentLimits;
+use quota::QuotaLimits;
 use share::Shares;
 
 /// Settings of all HTTP doors.
@@ -41,6 +43,8 @@ pub struct HttpSettings {
     pub body_timeout: Duration,
     /// Limits on what a request may store.
     pub content: ContentLimits,
+    /// What one user may have.
+    pub quotas: QuotaLimits,
     /// How often a silent stream sends a comment to show that it lives.
     pub heartbeat: Duration,
     /// Origins that browsers may call from; `*` for any.

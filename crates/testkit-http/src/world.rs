@@ -17,6 +17,7 @@ use toolgate_engine::store::{Directory, KeyKind, ProjectRecord};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_http::content::ContentLimits;
+use toolgate_http::quota::QuotaLimits;
 use toolgate_http::share::{ShareLimits, Shares};
 use toolgate_http::{Http, HttpSettings, Shared, finish};
 use toolgate_kernel::agent::Secret;
@@ -53,6 +54,12 @@ pub const BODY_BYTES_MAX: usize = 64 * 1024;
 pub const IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
 /// Streams of one user.
 pub const STREAMS_MAX: usize = 32;
+/// What one user may have.
+pub const QUOTAS: QuotaLimits = QuotaLimits {
+    spaces: 20,
+    stored_bytes: 2 << 20,
+    open_runs: 8,
+};
 /// Limits on what a request may store.
 pub const CONTENT: ContentLimits = ContentLimits {
     message: 60 * 1024,
@@ -174,6 +181,7 @@ impl World {
                 body_bytes_max: BODY_BYTES_MAX,
                 body_timeout: Duration::from_secs(15),
                 content: CONTENT,
+                quotas: QUOTAS,
                 heartbeat: HEARTBEAT,
                 origins: settings.origins,
                 stop: stop.clone(),

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
-    AgentRecord, Append, AskingFilter, CommitListener, Directory, EntityRecord, IdempotencyRecord, KeyRecord,
-    Log, LogPage, LogRange, MemberRecord, ProjectRecord, RunFilter, RunRecord, RunTree, Runs, SpaceRecord,
-    Store, StoreError, StoredDefinition,
+    AgentRecord, Append, AskingFilter, CommitListener, Directory, EntityRecord, Holdings, IdempotencyRecord,
+    KeyRecord, Log, LogPage, LogRange, MemberRecord, ProjectRecord, RunFilter, RunRecord, RunTree, Runs,
+    SpaceRecord, Store, StoreError, StoredDefinition,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Entry, Seq};
@@ -246,6 +246,7 @@ pass_on! {
         before: Option<SpaceId>,
         limit: usize
     ) -> Vec<SpaceRecord>;
+    fn holdings(&self, project: ProjectId, user: EntityId) -> Holdings;
     fn amend_space(
         &self,
         before: SpaceRecord,

@@ -21,6 +21,7 @@ use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BadFile, BadQuery, Changed, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query};
+use toolgate_http::quota::{self, Adds};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::time::Time;
@@ -214,6 +215,7 @@ pub(crate) async fn write(
     request: Request,
 ) -> Result<Response, Refusal> {
     door.access.reach_space(&who, space).await?;
+    quota::check(&door, &who, Adds::Content).await?;
     let workspace = &resources.workspace;
     let (parts, body) = request.into_parts();
     let new = NewFile {

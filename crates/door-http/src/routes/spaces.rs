@@ -12,6 +12,7 @@ use toolgate_http::caller::{Backend, Caller};
 use toolgate_http::describe::{BackendOnly, BadBody, BadQuery, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query};
+use toolgate_http::quota::{self, Adds};
 use toolgate_http::wire::{AnyObject, List, Text, wire};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::GROUP_CHARS_MAX;
@@ -122,6 +123,7 @@ pub(crate) async fn create(
     door.settings
         .content
         .check_metadata(metadata.as_ref(), "/metadata")?;
+    quota::check(&door, &who, Adds::Space).await?;
     let mut members: Vec<EntityId> = who.entity().into_iter().collect();
     for named in body.members.into_iter().flat_map(|list| list.0) {
         let entity = door.access.entity(who.project, &named.0).await?;

@@ -1,7 +1,7 @@
 //! Limits in bytes and numbers, each far below that of a whole body.
 
 use serde_json::{Value, json};
-use toolgate_testkit_http::world::{CONTENT, STREAMS_MAX};
+use toolgate_testkit_http::world::{CONTENT, QUOTAS, STREAMS_MAX};
 
 use crate::world::World;
 
@@ -71,4 +71,101 @@ async fn a_user_has_so_many_streams_and_gets_room_when_one_ends() {
     drop(bob.follow(&own).await);
     streams.pop();
     drop(ada.follow(&path).await);
+}
+
+#[tokio::test]
+async fn a_user_has_so_many_spaces_and_a_backend_as_many_as_it_likes() {
+    let world = World::new().await;
+    let ada = world.user("ada");
+    let mut space = String::new();
+    for _ in 0..QUOTAS.spaces {
+        space = ada.post("/v1/spaces", json!({})).await.expect(201)["id"]
+            .as_str()
+            .unwrap()
+            .into();
+    }
+    let over = [
+        ada.post("/v1/spaces", json!({})).await,
+        ada.post("/v1/runs", json!({ "text": "a" })).await,
+    ];
+    for told in over {
+        let told = told.expect(429);
+        assert_eq!(told["code"], "QUOTA_EXCEEDED", "{told}");
+        assert!(
+            told["detail"].as_str().unwrap().contains("quotas.spaces"),
+            "{told}"
+        );
+    }
+    // What is there goes on, and others are not concerned.
+    ada.post(&format!("/v1/spaces/{space}/messages"), json!({ "text": "a" }))
+        .await
+        .expect(202);
+    world.user("bob").post("/v1/spaces", json!({})).await.expect(201);
+    for _ in 0..=QUOTAS.spaces {
+        world.backend().post("/v1/spaces", json!({})).await.expect(201);
+    }
+}
+
+#[tokio::test]
+async fn a_user_has_so_many_open_runs_and_may_go_on_with_them() {
+    let world = World::new().await;
+    let ada = world.user("ada");
+    let mut started = Vec::new();
+    for _ in 0..QUOTAS.open_runs {
+        started.push(
+            ada.post("/v1/runs", json!({ "text": "call:ask" }))
+                .await
+                .expect(201),
+        );
+    }
+    let told = ada
+        .post("/v1/runs", json!({ "text": "call:ask" }))
+        .await
+        .expect(429);
+    assert_eq!(told["code"], "QUOTA_EXCEEDED");
+    assert!(
+        told["detail"].as_str().unwrap().contains("quotas.open_runs"),
+        "{told}"
+    );
+    let text = |value: &Value, member: &str| value[member].as_str().unwrap().to_owned();
+    let (space, run) = (text(&started[0], "spaceId"), text(&started[0], "runId"));
+    ada.post(
+        &format!("/v1/spaces/{space}/messages"),
+        json!({ "text": "call:ask" }),
+    )
+    .await
+    .expect(202);
+    ada.post(&format!("/v1/runs/{run}/cancel"), json!({}))
+        .await
+        .expect(200);
+    ada.post("/v1/runs", json!({ "text": "call:ask" }))
+        .await
+        .expect(201);
+}
+
+#[tokio::test]
+async fn a_user_stores_so_many_bytes() {
+    let world = World::new().await;
+    let ada = world.user("ada");
+    let space = ada.post("/v1/spaces", json!({})).await.expect(201);
+    let path = format!("/v1/spaces/{}/messages", space["id"].as_str().unwrap());
+    let large = json!({ "text": "x".repeat(CONTENT.message), "respond": false });
+    let mut stored = 0;
+    let told = loop {
+        let told = ada.post(&path, large.clone()).await;
+        if told.status != 202 {
+            break told.expect(429);
+        }
+        stored += CONTENT.message as u64;
+        assert!(stored < QUOTAS.stored_bytes + CONTENT.message as u64);
+    };
+    assert_eq!(told["code"], "QUOTA_EXCEEDED");
+    assert!(
+        told["detail"].as_str().unwrap().contains("quotas.stored_bytes"),
+        "{told}"
+    );
+    assert!(
+        stored + 2 * CONTENT.message as u64 > QUOTAS.stored_bytes,
+        "{stored}"
+    );
 }

@@ -25,6 +25,9 @@ pub trait Directory: Send + Sync {
         before: Option<SpaceId>,
         limit: usize,
     ) -> Result<Vec<SpaceRecord>, StoreError>;
+    /// What a user has in the spaces of a project that it made itself: those that no backend made, and whose first
+    /// member it is.
+    async fn holdings(&self, project: ProjectId, user: EntityId) -> Result<Holdings, StoreError>;
     /// Gives a space another title and metadata; `Conflict` when these are no longer as in `before`. A receipt is kept
     /// with the change; `Exists` when it is there already, and then so is the change.
     async fn amend_space(
@@ -129,6 +132,17 @@ pub struct MemberRecord {
     pub role: Option<String>,
     /// Permissions that it has there, beside those of its entity.
     pub grants: Vec<String>,
+}
+
+/// What a user has in the spaces that it made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Holdings {
+    /// The spaces.
+    pub spaces: u64,
+    /// Bytes of their logs and files.
+    pub bytes: u64,
+    /// Runs in them that have not ended.
+    pub open_runs: u64,
 }
 
 /// An entity's row.

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use toolgate_http::content::ContentLimits;
+use toolgate_http::quota::QuotaLimits;
 
 /// Most bytes of each kind of content.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -40,12 +41,34 @@ impl Content {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Quotas {
+    /// Spaces that it made.
+    pub spaces: u64,
+    /// Bytes of the logs and files of these.
+    pub stored_bytes: u64,
+    /// Runs in these that have not ended.
+    pub open_runs: u64,
     /// Open event streams.
     pub streams: usize,
 }
 
 impl Default for Quotas {
     fn default() -> Self {
-        Self { streams: 64 }
+        Self {
+            spaces: 1000,
+            stored_bytes: 1 << 30,
+            open_runs: 100,
+            streams: 64,
+        }
+    }
+}
+
+impl Quotas {
+    /// What the doors check.
+    pub fn limits(&self) -> QuotaLimits {
+        QuotaLimits {
+            spaces: self.spaces,
+            stored_bytes: self.stored_bytes,
+            open_runs: self.open_runs,
+        }
     }
 }

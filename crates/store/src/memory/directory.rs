@@ -1,11 +1,12 @@
 //! Spaces, entities, agents, projects and keys.
 
 use async_trait::async_trait;
-use toolgate_engine::records::{Owner, Receipt};
+use toolgate_engine::records::{Owner, Receipt, RecordSet};
 use toolgate_engine::store::{
-    AgentRecord, Directory, EntityRecord, IdempotencyRecord, KeyRecord, MemberRecord, ProjectRecord,
-    SpaceRecord, StoreError,
+    AgentRecord, Directory, EntityRecord, Holdings, IdempotencyRecord, KeyRecord, MemberRecord,
+    ProjectRecord, SpaceRecord, StoreError,
 };
+use toolgate_engine::workspace::FILE;
 use toolgate_kernel::agent::entity_of;
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -14,6 +15,7 @@ use toolgate_kernel::time::Time;
 
 use super::MemoryStore;
 use super::state::Agent;
+use crate::text;
 
 #[async_trait]
 impl Directory for MemoryStore {
@@ -44,6 +46,28 @@ impl Directory for MemoryStore {
             .take(limit)
             .cloned()
             .collect())
+    }
+    async fn holdings(&self, project: ProjectId, user: EntityId) -> Result<Holdings, StoreError> {
+        let state = self.state();
+        let own = |space: &&SpaceRecord| {
+            space.project == project && !space.by_backend && space.members.first() == Some(&user)
+        };
+        let mut holdings = Holdings::default();
+        for space in state.spaces.values().filter(own) {
+            let files = RecordSet {
+                project,
+                owner: Owner::Space(space.id),
+                kind: FILE,
+            };
+            let log = state.log.get(&space.id).into_iter().flatten();
+            let log: usize = log.map(|entry| text::write(&entry.events).len()).sum();
+            let runs = state.runs.values();
+            let open = runs.filter(|run| run.space == space.id && !run.status.is_final());
+            holdings.spaces += 1;
+            holdings.bytes += log as u64 + state.records.size(files).1;
+            holdings.open_runs += open.count() as u64;
+        }
+        Ok(holdings)
     }
     async fn amend_space(
         &self,

@@ -3,15 +3,15 @@
 use async_trait::async_trait;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
-    AgentRecord, Directory, EntityRecord, IdempotencyRecord, KeyRecord, MemberRecord, ProjectRecord,
-    SpaceRecord, StoreError,
+    AgentRecord, Directory, EntityRecord, Holdings, IdempotencyRecord, KeyRecord, MemberRecord,
+    ProjectRecord, SpaceRecord, StoreError,
 };
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
-use super::{SqliteStore, agents, entities, idempotency, projects, spaces};
+use super::{SqliteStore, agents, entities, holdings, idempotency, projects, spaces};
 
 #[async_trait]
 impl Directory for SqliteStore {
@@ -30,6 +30,12 @@ impl Directory for SqliteStore {
     ) -> Result<Vec<SpaceRecord>, StoreError> {
         self.readers
             .long(move |db| spaces::list(db, project, member, before, limit))
+            .await
+    }
+    async fn holdings(&self, project: ProjectId, user: EntityId) -> Result<Holdings, StoreError> {
+        let sizes = self.log_sizes.clone();
+        self.readers
+            .long(move |db| holdings::of(db, &sizes, project, user))
             .await
     }
     async fn amend_space(

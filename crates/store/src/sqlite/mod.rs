@@ -7,6 +7,7 @@ mod definitions;
 mod directory;
 mod entities;
 mod fault;
+mod holdings;
 mod idempotency;
 mod lock;
 mod log;
@@ -39,6 +40,7 @@ pub use check::{CheckReport, DAMAGE_LINES_MAX, check};
 
 use crate::listeners::Listeners;
 use fault::Fault;
+use holdings::LogSizes;
 use lock::DataLock;
 use readers::Readers;
 use session::Session;
@@ -77,6 +79,7 @@ pub struct SqliteStore {
     writer: Writer,
     listeners: Listeners,
     damage: Damage,
+    log_sizes: Arc<LogSizes>,
 }
 
 /// Whether a read or a write has met damage of the file. It stays so until the file was looked after.
@@ -117,6 +120,7 @@ impl SqliteStore {
             writer: Writer::start(session, lock, listeners.clone(), damage.clone(), &options)?,
             listeners,
             damage,
+            log_sizes: Arc::default(),
         })
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolgate_engine::store::{
-    AgentRecord, EntityRecord, IdempotencyRecord, IdentityProvider, KeyKind, KeyRecord, MemberRecord,
-    ProjectRecord, RunRecord, SpaceRecord, Store, StoreError,
+    AgentRecord, EntityRecord, Holdings, IdempotencyRecord, IdentityProvider, KeyKind, KeyRecord,
+    MemberRecord, ProjectRecord, RunRecord, SpaceRecord, Store, StoreError,
 };
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{EntityId, SpaceId};
@@ -26,6 +26,7 @@ checks![
     members_stand_in_the_order_they_joined,
     a_member_keeps_what_it_was_given_until_it_leaves,
     spaces_are_listed_newest_first_in_pages,
+    a_user_has_the_spaces_that_it_made_with_what_is_in_them,
     a_list_of_spaces_keeps_to_its_project_and_member,
     an_entity_is_made_once_per_subject,
     an_entity_keeps_to_its_project,
@@ -155,6 +156,39 @@ async fn a_member_keeps_what_it_was_given_until_it_leaves(store: Arc<dyn Store>)
         Some(MemberRecord::default()),
         "it comes back as a new one"
     );
+}
+
+async fn a_user_has_the_spaces_that_it_made_with_what_is_in_them(store: Arc<dyn Store>) {
+    let has = async || store.holdings(project(1), entity(1)).await.stored();
+    assert_eq!(has().await, Holdings::default());
+    for (number, by_backend, members) in [
+        (1, false, vec![entity(1), entity(2)]),
+        (2, false, vec![entity(1)]),
+        (3, false, vec![entity(2), entity(1)]),
+        (4, true, vec![entity(1)]),
+    ] {
+        let record = SpaceRecord {
+            by_backend,
+            members,
+            ..space_record(space(number))
+        };
+        store.create_space(record).await.stored();
+        store.append(say(space(number), "hello")).await.stored();
+    }
+    let two = has().await;
+    assert_eq!((two.spaces, two.open_runs), (2, 0));
+    assert!(two.bytes > 0);
+    store.append(say(space(1), &"x".repeat(1000))).await.stored();
+    store.append(say(space(3), &"x".repeat(1000))).await.stored();
+    let more = has().await;
+    assert!(
+        (1000..1200).contains(&(more.bytes - two.bytes)),
+        "{two:?} {more:?}"
+    );
+    store.append(create(run_record(run(1), space(2)))).await.stored();
+    assert_eq!(has().await.open_runs, 1);
+    let other = store.holdings(project(2), entity(1)).await.stored();
+    assert_eq!(other, Holdings::default());
 }
 
 async fn spaces_are_listed_newest_first_in_pages(store: Arc<dyn Store>) {

@@ -1,0 +1,81 @@
+//! What a user has stored and under way, for quotas.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use rusqlite::{Connection, params};
+use toolgate_engine::records::{Owner, RecordSet};
+use toolgate_engine::store::Holdings;
+use toolgate_engine::workspace::FILE;
+use toolgate_kernel::event::Seq;
+use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
+
+use super::column::{first, rows};
+use super::fault::Fault;
+use super::records;
+
+/// Spaces whose size is remembered; beyond it all are forgotten and counted again.
+const KNOWN_MAX: usize = 100_000;
+
+/// How many bytes the logs of spaces have up to which place. Counting goes on from there, so an entry is counted once;
+/// counting in the write of each append would cost every append a page.
+#[derive(Default)]
+pub(crate) struct LogSizes(Mutex<HashMap<SpaceId, (Seq, u64)>>);
+
+impl LogSizes {
+    fn of(&self, connection: &Connection, space: SpaceId) -> Result<u64, Fault> {
+        const SINCE: &str = "
+            SELECT coalesce(sum(octet_length(events)), 0), coalesce(max(last), ?2) FROM log
+            WHERE space = ?1 AND first > ?2";
+        let known = |sizes: &Self| {
+            sizes
+                .0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get(&space)
+                .copied()
+        };
+        let (place, bytes) = known(self).unwrap_or_default();
+        let key = params![space.to_bytes(), place.0 as i64];
+        let more = first(connection, SINCE, key, |row| {
+            Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64))
+        })?;
+        let (more, last) = more.unwrap_or((0, place.0));
+        let mut sizes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sizes.len() >= KNOWN_MAX {
+            sizes.clear();
+        }
+        sizes.insert(space, (Seq(last), bytes + more));
+        Ok(bytes + more)
+    }
+}
+
+const OWN_SPACES: &str = "
+    SELECT members.space, (SELECT count(*) FROM runs WHERE runs.space = members.space AND runs.open = 1)
+    FROM members JOIN spaces ON spaces.id = members.space
+    WHERE members.entity = ?1 AND spaces.project = ?2 AND spaces.by_backend = 0 AND members.position =
+          (SELECT min(others.position) FROM members AS others WHERE others.space = members.space)";
+
+pub(crate) fn of(
+    connection: &Connection,
+    sizes: &LogSizes,
+    project: ProjectId,
+    user: EntityId,
+) -> Result<Holdings, Fault> {
+    let key = params![user.to_bytes(), project.to_bytes()];
+    let spaces = rows(connection, OWN_SPACES, key, |row| {
+        Ok((SpaceId::from_bytes(row.get(0)?), row.get::<_, i64>(1)? as u64))
+    })?;
+    let mut holdings = Holdings::default();
+    for (space, open_runs) in spaces {
+        let files = RecordSet {
+            project,
+            owner: Owner::Space(space),
+            kind: FILE,
+        };
+        holdings.spaces += 1;
+        holdings.open_runs += open_runs;
+        holdings.bytes += sizes.of(connection, space)? + records::size(connection, files)?.1;
+    }
+    Ok(holdings)
+}
