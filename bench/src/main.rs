@@ -13,6 +13,7 @@ mod relay;
 mod report;
 mod server;
 mod stub;
+mod worst;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

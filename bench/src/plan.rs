@@ -9,6 +9,7 @@ use crate::load::{Limit, Measured, drive, measure, pause};
 use crate::process;
 use crate::protocol::{Client, PAUSING, SCENARIOS};
 use crate::server::{Kind, Running, Server};
+use crate::worst;
 
 pub const CONCURRENCIES: [usize; 3] = [1, 16, 64];
 /// Earlier messages in a space.
@@ -38,6 +39,8 @@ pub struct Findings {
     /// Resident MiB of a server that has served nothing yet.
     pub idle: Vec<(Kind, f64)>,
     pub paused: Option<PausedRuns>,
+    /// Most MiB that the gateway used under the worst allowed requests.
+    pub worst: Option<f64>,
     /// Earlier messages, and the CPU per run in ms.
     pub history: Vec<(usize, f64)>,
     /// The same of the baseline.
@@ -100,6 +103,10 @@ pub async fn run(options: &Options) -> anyhow::Result<Findings> {
     drop(servers);
     if options.servers.contains(&Kind::Gateway) {
         findings.paused = Some(paused(options, &model).await.context("paused runs")?);
+        let server = Server::start(Kind::Gateway, options, &model).await?;
+        let peak = worst::peak(&server).await.context("the worst requests")?;
+        eprintln!("the worst allowed requests: {peak:.1} MiB at most");
+        findings.worst = Some(peak);
         let long = "long conversations";
         findings.history = history(Kind::Gateway, options, &model).await.context(long)?;
         if options.baseline.is_some() {

@@ -39,9 +39,18 @@ pub fn cpu(pids: &[u32]) -> f64 {
 
 /// Resident memory of the processes in MiB.
 pub fn memory(pids: &[u32]) -> f64 {
+    status(pids, "VmRSS:")
+}
+
+/// Most resident memory that each of the processes has ever had, together, in MiB.
+pub fn peak(pids: &[u32]) -> f64 {
+    status(pids, "VmHWM:")
+}
+
+fn status(pids: &[u32], name: &str) -> f64 {
     let one = |&pid: &u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+        let line = status.lines().find(|line| line.starts_with(name))?;
         line.split_whitespace().nth(1)?.parse::<f64>().ok()
     };
     pids.iter().filter_map(one).sum::<f64>() / 1024.0

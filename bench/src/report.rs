@@ -119,6 +119,12 @@ fn memory(findings: &Findings) -> String {
             paused.resumed
         );
     }
+    if let Some(worst) = findings.worst {
+        out += &format!(
+            "gateway under the worst allowed requests: {} MiB at most\n",
+            number(worst)
+        );
+    }
     out
 }
 
@@ -201,6 +207,13 @@ fn goals(findings: &Findings) -> String {
         let more = paused.with - paused.before;
         let goal = format!("{} paused runs under 10 MB more", paused.count);
         say(&goal, vec![format!("{} MiB", number(more))], mb(more) < 10.0);
+    }
+    if let Some(worst) = findings.worst {
+        say(
+            "the worst allowed requests take less than 256 MiB",
+            vec![format!("{} MiB", number(worst))],
+            worst < 256.0,
+        );
     }
     if findings.history.len() > 1 {
         // A fixed cost plus one in proportion can never grow faster than the history itself.
