@@ -143,7 +143,7 @@ fn the_ring_of_a_step_is_bounded_in_bytes_and_its_room_comes_back() {
             delta: "x".repeat(1 << 20),
         })]
     };
-    for _ in 0..2 * RING_BYTES_MAX >> 20 {
+    for _ in 0..(2 * RING_BYTES_MAX) >> 20 {
         topic.publish(0, run, Time(0), large()).unwrap();
     }
     assert!(topic.ring_bytes <= RING_BYTES_MAX);
