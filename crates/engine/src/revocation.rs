@@ -151,10 +151,9 @@ impl Engine {
                 continue;
             }
             let released = self.release_call(call.tool.call, claim.holder.clone(), claim.by);
-            match released.await {
-                Err(IntakeError::Store(error)) => return Err(error),
-                // It was settled, or somebody else has it, since it was read; at worst the lease runs out.
-                Ok(()) | Err(_) => {}
+            // Otherwise it was settled, or somebody else has it, since it was read; at worst the lease runs out.
+            if let Err(IntakeError::Store(error)) = released.await {
+                return Err(error);
             }
         }
         Ok(())
