@@ -167,7 +167,8 @@ impl Access {
             Some(entity) => entity.id,
             None => {
                 let person = self.person(project, known.1.clone());
-                self.directory.put_entity(person).await?.id
+                // Not `put_entity`: what a backend has stored of the person since the look above must stay.
+                self.directory.ensure_entity(person).await?.id
             }
         };
         self.entities.put(known, entity);

@@ -274,7 +274,7 @@ impl Run {
         };
         self.depth > 0 || self.state.calls.iter().any(child)
     }
-    /// Whom it works for: the person who spoke last, here or above.
+    /// Whom it works for: the person who wrote the last message, here or above. Nobody if a backend or a plan wrote it.
     pub fn speaker(&self) -> Option<EntityId> {
         self.state.speaker
     }

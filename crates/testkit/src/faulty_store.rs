@@ -259,6 +259,7 @@ pass_on! {
     fn member(&self, space: SpaceId, member: EntityId) -> Option<MemberRecord>;
     fn remove_member(&self, space: SpaceId, member: EntityId) -> ();
     fn put_entity(&self, entity: EntityRecord) -> EntityRecord;
+    fn ensure_entity(&self, entity: EntityRecord) -> EntityRecord;
     fn entity(&self, id: EntityId) -> Option<EntityRecord>;
     fn entity_of(&self, project: ProjectId, subject: &str) -> Option<EntityRecord>;
     fn put_agent(&self, project: ProjectId, name: &AgentName, config: Json, now: Time) -> u32;

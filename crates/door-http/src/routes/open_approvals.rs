@@ -22,8 +22,8 @@ use toolgate_kernel::tool::Decider;
 use toolgate_kernel::view::{Audience, approval_input};
 use utoipa::ToSchema;
 
-/// Most runs whose logs one page reads.
-const RUNS_READ_MAX: usize = 100;
+/// Most runs whose logs one page reads: few, because each log is read whole.
+const RUNS_READ_MAX: usize = 16;
 /// Bytes of inputs after which a page ends.
 const PAGE_BYTES: usize = 1 << 20;
 

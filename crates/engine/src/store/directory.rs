@@ -52,6 +52,8 @@ pub trait Directory: Send + Sync {
     async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError>;
     /// Makes an entity, or changes name, kind, metadata and grants of the one with its subject; gives the stored row.
     async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError>;
+    /// Creates an entity unless its subject has one, which stays as it is; gives the one that is stored.
+    async fn ensure_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError>;
     /// An entity by id.
     async fn entity(&self, id: EntityId) -> Result<Option<EntityRecord>, StoreError>;
     /// An entity by its subject.

@@ -44,7 +44,8 @@ impl Run {
         let text = format!("That does not fit: {misfit}. Answer again, with JSON alone.");
         Some(Message {
             message_id: MessageId::from_bytes(id),
-            from: None,
+            // The run goes on for whom it began.
+            from: self.state.speaker,
             parts: vec![Part::Text { text }],
             metadata: None,
         })

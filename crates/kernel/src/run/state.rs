@@ -324,7 +324,8 @@ impl RunState {
             digest: e.message.digest(),
             replies_before: self.replies,
         });
-        self.speaker = e.message.from.or(self.speaker);
+        // Not the last person who spoke: a plan or a backend that joins the run must not have that person's grants.
+        self.speaker = e.message.from;
         if let Some(from) = e.message.from.filter(|from| !self.speakers.contains(from)) {
             self.speakers.push(from);
         }

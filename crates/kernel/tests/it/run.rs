@@ -11,7 +11,7 @@ use serde_json::json;
 use toolgate_kernel::agent::{self, Agent};
 use toolgate_kernel::call::{Call, CallState, ErrorCode, Handle, Outcome};
 use toolgate_kernel::event::{Claim, Entry, Event, FinishReason, RunStart, Seq, Status, Usage};
-use toolgate_kernel::id::{ApprovalId, CallId, MessageId, RunId, SpaceId};
+use toolgate_kernel::id::{ApprovalId, CallId, EntityId, MessageId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::run::{Arrival, Due, Rejected, Reply, ReplyPart, Run, RunState, Verdict};
@@ -342,6 +342,21 @@ fn steps_end_at_the_limit_and_a_new_message_gives_new_ones() {
             .unwrap();
     }
     assert_eq!(story.run.status(), Status::Completed);
+}
+
+#[test]
+fn a_run_works_for_nobody_once_a_message_has_no_sender() {
+    let mut story = Story::begin(&test_agent());
+    let ada = EntityId::new(Uuid::from_u128(7));
+    let signed = Message {
+        from: Some(ada),
+        ..message(1)
+    };
+    story.take(Arrival::Message(signed)).unwrap();
+    assert_eq!(story.run.speaker(), Some(ada));
+    // A plan's message that joins the run must not be carried out with the grants of whoever spoke before.
+    story.take(Arrival::Message(message(2))).unwrap();
+    assert_eq!(story.run.speaker(), None);
 }
 
 #[test]

@@ -129,6 +129,14 @@ impl Directory for MemoryStore {
     async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {
         self.state().put_entity(entity)
     }
+    async fn ensure_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {
+        let mut state = self.state();
+        let same = |old: &&EntityRecord| old.project == entity.project && old.subject == entity.subject;
+        match state.entities.values().find(same).cloned() {
+            Some(known) => Ok(known),
+            None => state.put_entity(entity),
+        }
+    }
     async fn entity(&self, id: EntityId) -> Result<Option<EntityRecord>, StoreError> {
         Ok(self.state().entities.get(&id).cloned())
     }

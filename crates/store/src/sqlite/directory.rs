@@ -78,6 +78,9 @@ impl Directory for SqliteStore {
     async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {
         self.writer.write(move |db| entities::put(db, &entity)).await
     }
+    async fn ensure_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {
+        self.writer.write(move |db| entities::ensure(db, &entity)).await
+    }
     async fn entity(&self, id: EntityId) -> Result<Option<EntityRecord>, StoreError> {
         self.readers.short(|db| entities::get(db, id))
     }

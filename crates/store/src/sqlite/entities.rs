@@ -29,18 +29,31 @@ pub(crate) fn put(connection: &Connection, entity: &EntityRecord) -> Result<Enti
         grants
     ];
     if change(connection, UPDATE, changes)? == 0 {
-        let row = params![
-            entity.id.to_bytes(),
-            project,
-            entity.subject,
-            entity.kind,
-            entity.name,
-            metadata,
-            entity.created.0,
-            grants,
-        ];
-        insert(connection, CREATE, row)?;
+        return ensure(connection, entity);
     }
+    stored(connection, entity)
+}
+
+/// Creates it unless its subject has one.
+pub(crate) fn ensure(connection: &Connection, entity: &EntityRecord) -> Result<EntityRecord, Fault> {
+    if let Some(known) = of(connection, entity.project, &entity.subject)? {
+        return Ok(known);
+    }
+    let row = params![
+        entity.id.to_bytes(),
+        entity.project.to_bytes(),
+        entity.subject,
+        entity.kind,
+        entity.name,
+        entity.metadata.as_ref().map(Json::as_str),
+        entity.created.0,
+        grants_text(&entity.grants),
+    ];
+    insert(connection, CREATE, row)?;
+    stored(connection, entity)
+}
+
+fn stored(connection: &Connection, entity: &EntityRecord) -> Result<EntityRecord, Fault> {
     let stored = of(connection, entity.project, &entity.subject)?;
     stored.ok_or_else(|| StoreError::Corrupt("an entity that was just written".into()).into())
 }

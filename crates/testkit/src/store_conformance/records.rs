@@ -262,7 +262,14 @@ async fn an_entity_is_made_once_per_subject(store: Arc<dyn Store>) {
     assert_eq!(store.put_entity(again).await.stored(), changed);
     assert_eq!(store.entity(entity(1)).await.stored(), Some(changed.clone()));
     assert_eq!(store.entity(entity(2)).await.stored(), None);
+    let seen = store
+        .ensure_entity(entity_record(entity(3), "ada"))
+        .await
+        .stored();
+    assert_eq!(seen, changed, "the one that is there stays as it is");
     assert_eq!(store.entity_of(project(1), "ada").await.stored(), Some(changed));
+    let new = entity_record(entity(4), "bob");
+    assert_eq!(store.ensure_entity(new.clone()).await.stored(), new);
     refused!(
         store.put_entity(entity_record(entity(1), "eve")).await,
         StoreError::Exists
