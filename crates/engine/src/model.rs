@@ -1,5 +1,6 @@
 //! The seam to language models.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,12 +17,26 @@ pub struct Ask {
     pub model: ModelSpec,
     /// The system prompt.
     pub instructions: Arc<str>,
+    /// What is only true today: the date and the time zone. Apart from the instructions, which all conversations of
+    /// the agent share and vendors cache; empty if there is nothing to say.
+    pub today: Arc<str>,
     /// The conversation so far. Shared: history is not copied for every step.
     pub turns: Vec<Arc<Turn>>,
     /// Tools that the model may call, in a fixed order: vendors cache prompts by their prefix.
     pub tools: Arc<[OfferedTool]>,
     /// Whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
+}
+
+impl Ask {
+    /// The system prompt as one text.
+    pub fn system(&self) -> Cow<'_, str> {
+        match (&*self.instructions, &*self.today) {
+            (instructions, "") => instructions.into(),
+            ("", today) => today.into(),
+            (instructions, today) => format!("{instructions}\n\n{today}").into(),
+        }
+    }
 }
 
 /// A piece of a reply as it arrives. Slots number the calls of one reply in order of appearance, from 0,

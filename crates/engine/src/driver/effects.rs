@@ -43,6 +43,7 @@ impl Driver {
         let ask = Ask {
             model: agent.model.clone(),
             instructions: agent.instructions.as_str().into(),
+            today: "".into(),
             turns,
             tools: self.kit.offered.clone(),
             tool_choice: agent.tool_choice.clone(),

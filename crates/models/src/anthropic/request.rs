@@ -28,13 +28,16 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
         .map(|turn| &**turn)
         .filter(|turn| blocks(turn).next().is_some())
         .collect();
+    let chunks: Vec<&[&Turn]> = turns.chunk_by(|a, b| is_user(a) == is_user(b)).collect();
+    let is_marked = marked_messages(&chunks);
     let messages = Each(|| {
-        turns
-            .chunk_by(|a, b| is_user(a) == is_user(b))
-            .map(|turns| Message {
-                role: if is_user(turns[0]) { "user" } else { "assistant" },
-                content: Each(move || turns.iter().flat_map(|turn| blocks(turn))),
-            })
+        chunks.iter().enumerate().map(|(at, turns)| Message {
+            role: if is_user(turns[0]) { "user" } else { "assistant" },
+            content: Each(move || {
+                let blocks = turns.iter().flat_map(|turn| blocks(turn));
+                last_marked(blocks, is_marked.contains(&Some(at)))
+            }),
+        })
     });
     let has_tools = !ask.tools.is_empty();
     let reasoning_tokens = ask.model.reasoning_tokens.unwrap_or(0).max(REASONING_TOKENS_MIN);
@@ -43,17 +46,17 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
     let request = Request {
         model: &ask.model.name.name,
         stream: true,
-        // The vendor counts reasoning as output.
-        max_tokens: output.saturating_add(thinking.map_or(0, |_| reasoning_tokens)),
-        system: &ask.instructions,
-        messages,
-        tools: has_tools.then(|| tools(&ask.tools)),
+        tools: has_tools.then(|| marked_tools(&ask.tools, ask.instructions.is_empty())),
         tool_choice: has_tools.then_some(match &ask.tool_choice {
             ToolChoice::Auto => Choice::Auto,
             ToolChoice::Required => Choice::Any,
             ToolChoice::None => Choice::None,
             ToolChoice::Tool(name) => Choice::Tool { name: name.as_str() },
         }),
+        system: system(ask),
+        messages,
+        // The vendor counts reasoning as output.
+        max_tokens: output.saturating_add(thinking.map_or(0, |_| reasoning_tokens)),
         // The vendor rejects these together with reasoning.
         temperature: ask.model.temperature.filter(|_| thinking.is_none()),
         top_p: ask.model.top_p.filter(|_| thinking.is_none()),
@@ -67,27 +70,89 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
 
 /// The tool definitions in the vendor's format.
 pub(crate) fn tools(tools: &[OfferedTool]) -> impl Serialize {
+    marked_tools(tools, false)
+}
+
+/// The tool definitions; a cache mark at the last one where no instructions follow that could carry it.
+fn marked_tools(tools: &[OfferedTool], mark: bool) -> impl Serialize {
     Each(move || {
-        tools.iter().map(|tool| Tool {
+        let tools = tools.iter().map(|tool| Tool {
             name: tool.name.as_str(),
             description: &tool.description,
             input_schema: Schema(&tool.parameters),
-        })
+        });
+        last_marked(tools, mark)
     })
 }
 
+/// Instructions, with a cache mark: all conversations of the agent share them and the tools, which the vendor reads
+/// before them. What is only true today follows behind the mark.
+fn system(ask: &Ask) -> Vec<Marked<Block<'_>>> {
+    let instructions = text_block(&ask.instructions).map(|block| Marked {
+        block,
+        cache_control: Some(EPHEMERAL),
+    });
+    let today = text_block(&ask.today).map(|block| Marked {
+        block,
+        cache_control: None,
+    });
+    instructions.into_iter().chain(today).collect()
+}
+
+/// The messages whose last block carries a cache mark: the user's last one, so that the next step finds all of this
+/// request in the cache, and the one before it, which is where the last step's mark was. The vendor looks only 20
+/// blocks back from a mark, and one step may add more.
+fn marked_messages(chunks: &[&[&Turn]]) -> [Option<usize>; 2] {
+    let mut users = chunks
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, turns)| is_user(turns[0]));
+    let mut next = || users.next().map(|(at, _)| at);
+    [next(), next()]
+}
+
+/// The blocks, the last one with a cache mark if `mark` says so.
+fn last_marked<T: Serialize>(blocks: impl Iterator<Item = T>, mark: bool) -> impl Iterator<Item = Marked<T>> {
+    let mut blocks = blocks.peekable();
+    std::iter::from_fn(move || {
+        let block = blocks.next()?;
+        let cache_control = (mark && blocks.peek().is_none()).then_some(EPHEMERAL);
+        Some(Marked { block, cache_control })
+    })
+}
+
+/// A cache mark: the vendor stores the request up to here, for a few minutes. At most four in a request.
+const EPHEMERAL: CacheControl = CacheControl { kind: "ephemeral" };
+
+#[derive(Serialize, Clone, Copy)]
+struct CacheControl {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+#[derive(Serialize)]
+struct Marked<T> {
+    #[serde(flatten)]
+    block: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+/// In the order in which vendors read a prompt, so that the next step's request begins with the bytes of this one.
+/// Behind the messages stands what may differ from step to step.
 #[derive(Serialize)]
 struct Request<'a, M: Serialize, T: Serialize> {
     model: &'a str,
     stream: bool,
-    max_tokens: u32,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    system: &'a str,
-    messages: M,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Choice<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Marked<Block<'a>>>,
+    messages: M,
+    max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,30 +21,17 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
     let by_budget = is_before_3(&ask.model.name.name);
     let has_tools = !ask.tools.is_empty();
     let request = Request {
-        system_instruction: (!ask.instructions.is_empty()).then_some(Instruction {
-            parts: [Part {
-                text: Some(&ask.instructions),
-                ..Part::default()
-            }],
-        }),
-        contents: Each(|| {
-            let turns = ask
-                .turns
-                .iter()
-                .filter(|turn| parts(turn, by_budget).next().is_some());
-            turns.map(|turn| Content {
-                role: if matches!(**turn, Turn::Assistant(_)) {
-                    "model"
-                } else {
-                    "user"
-                },
-                parts: Each(|| parts(turn, by_budget)),
-            })
-        }),
         tools: has_tools.then(|| tools(&ask.tools)),
         tool_config: has_tools.then_some(ToolConfig {
             function_calling_config: calling(&ask.tool_choice),
         }),
+        system_instruction: Some(Instruction {
+            parts: [&*ask.instructions, &*ask.today]
+                .into_iter()
+                .filter_map(text_part)
+                .collect(),
+        })
+        .filter(|instruction| !instruction.parts.is_empty()),
         generation_config: Generation {
             temperature: ask.model.temperature,
             top_p: ask.model.top_p,
@@ -59,6 +46,20 @@ pub(super) fn body(ask: &Ask) -> Vec<u8> {
                 }),
             }),
         },
+        contents: Each(|| {
+            let turns = ask
+                .turns
+                .iter()
+                .filter(|turn| parts(turn, by_budget).next().is_some());
+            turns.map(|turn| Content {
+                role: if matches!(**turn, Turn::Assistant(_)) {
+                    "model"
+                } else {
+                    "user"
+                },
+                parts: Each(|| parts(turn, by_budget)),
+            })
+        }),
     };
     serde_json::to_vec(&request).expect("a request has only string keys")
 }
@@ -86,18 +87,19 @@ pub(crate) fn tools(tools: &[OfferedTool]) -> impl Serialize {
 #[serde(rename_all = "camelCase")]
 struct Request<'a, C: Serialize, T: Serialize> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<Instruction<'a>>,
-    contents: C,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<ToolConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Instruction<'a>>,
     generation_config: Generation,
+    /// Last: the next step's request begins with the bytes of this one.
+    contents: C,
 }
 
 #[derive(Serialize)]
 struct Instruction<'a> {
-    parts: [Part<'a>; 1],
+    parts: Vec<Part<'a>>,
 }
 
 #[derive(Serialize)]

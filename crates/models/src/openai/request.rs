@@ -20,7 +20,6 @@ pub(super) fn body(ask: &Ask, address: &str) -> Vec<u8> {
         model: &ask.model.name.name,
         stream: true,
         stream_options: StreamOptions { include_usage: true },
-        messages: Messages { ask, own },
         tools: has_tools.then(|| tools(&ask.tools)),
         tool_choice: has_tools.then_some(Choice(&ask.tool_choice)),
         temperature: ask.model.temperature,
@@ -29,6 +28,7 @@ pub(super) fn body(ask: &Ask, address: &str) -> Vec<u8> {
         max_completion_tokens: ask.model.max_output_tokens.filter(|_| own),
         max_tokens: ask.model.max_output_tokens.filter(|_| !own),
         reasoning_effort: ask.model.reasoning_tokens.map(effort),
+        messages: Messages { ask, own },
     };
     serde_json::to_vec(&request).expect("a request has only string keys")
 }
@@ -47,12 +47,12 @@ pub(crate) fn tools(tools: &[OfferedTool]) -> impl Serialize {
     })
 }
 
+/// The messages are last: the next step's request begins with the bytes of this one.
 #[derive(Serialize)]
 struct Request<'a, T: Serialize> {
     model: &'a str,
     stream: bool,
     stream_options: StreamOptions,
-    messages: Messages<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,6 +67,7 @@ struct Request<'a, T: Serialize> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
+    messages: Messages<'a>,
 }
 
 #[derive(Serialize)]
@@ -124,8 +125,10 @@ struct Messages<'a> {
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         let mut list = out.serialize_seq(None)?;
-        if !self.ask.instructions.is_empty() {
-            list.serialize_element(&Message::new("system", &*self.ask.instructions))?;
+        let system = self.ask.system();
+        if !system.is_empty() {
+            // One message: chat templates of some servers take no second one.
+            list.serialize_element(&Message::new("system", &*system))?;
         }
         for turn in &self.ask.turns {
             match &**turn {

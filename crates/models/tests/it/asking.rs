@@ -27,6 +27,7 @@ pub fn ask(provider: Provider, name: &str, base_url: &str, turns: Vec<Turn>) -> 
             reasoning_tokens: None,
         },
         instructions: "".into(),
+        today: "".into(),
         turns: turns.into_iter().map(Arc::new).collect(),
         tools: [].into(),
         tool_choice: ToolChoice::Auto,

@@ -4,6 +4,7 @@ mod asking;
 mod demo;
 mod dialects;
 mod limits;
+mod prefix;
 mod recorded;
 mod requests;
 mod sse;

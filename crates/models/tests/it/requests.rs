@@ -13,7 +13,7 @@ use crate::stand_in::{StandIn, refusal};
 use crate::trace::Trace;
 
 /// The request that `ask` makes: its first line, the headers that matter, its body.
-async fn sent(mut ask: Ask) -> (String, String) {
+pub async fn sent(mut ask: Ask) -> (String, String) {
     let server = StandIn::start([refusal(400, "", "{}")]).await;
     ask.model.base_url = Some(server.url.clone());
     let models = Models::new(ModelSettings::default());
@@ -97,6 +97,7 @@ const LOOK: &str = r#"{"type":"object","properties":{"at":{"type":"string"}},"re
 fn full(provider: Provider, name: &str, tag: &str) -> Ask {
     let mut ask = ask(provider, name, "", conversation(tag));
     ask.instructions = "Be brief.".into();
+    ask.today = "Today is Monday, 16 November 2026.".into();
     ask.tools = [
         tool("look", Json::parse(LOOK.into()).unwrap()),
         tool("echo", json!({"type": "object"})),
@@ -141,7 +142,8 @@ async fn the_least_request_says_nothing_that_was_not_asked() {
     assert_eq!(
         body(least(Provider::Anthropic)).await,
         json!({"model": "m", "stream": true, "max_tokens": 8192,
-            "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]})
+            "messages": [{"role": "user", "content": [
+                {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}]})
     );
     assert_eq!(
         body(least(Provider::Google)).await,
@@ -273,7 +275,7 @@ async fn anthropic_hears_user_and_assistant_in_turn_and_results_first() {
     assert_eq!(body["messages"][2]["content"][0]["content"], json!("cat"));
     assert_eq!(
         body["messages"][2]["content"][1],
-        json!({"type": "text", "text": "d"})
+        json!({"type": "text", "text": "d", "cache_control": {"type": "ephemeral"}})
     );
 }
 
@@ -413,6 +415,7 @@ async fn definitions_are_what_the_vendor_is_sent_in_the_form_it_documents() {
         assert_eq!(nothing.unwrap().as_str(), "[]");
         let mut ask = ask(provider, "m", "", vec![user("hi")]);
         ask.tools = tools.into();
+        ask.instructions = "Be brief.".into();
         let sent = sent(ask).await.1;
         assert!(sent.contains(&format!("\"tools\":{},", told.as_str())), "{sent}");
     }
