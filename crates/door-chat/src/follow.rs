@@ -128,12 +128,13 @@ impl Chat {
     ) -> Result<Response, Refusal> {
         let reader = self.reader(door, run.space).await?;
         let state = door.engine.run_state_for(run.id, &reader).await?;
-        let last = state.messages().last().copied();
+        let last = state.messages().last();
         let message = last.ok_or_else(|| Refusal::not_found("answer"))?;
+        let id = message.message.message_id;
         let after = Seq(message.seq.0 - 1);
         let from = match cursor {
-            None => StartAt::Message(message.id),
-            Some(Cursor::Index(seen)) => StartAt::Index(message.id, seen),
+            None => StartAt::Message(id),
+            Some(Cursor::Index(seen)) => StartAt::Index(id, seen),
             Some(Cursor::Place(place)) => StartAt::Place(place),
         };
         let events = door.engine.subscribe(Scope::Run(run.id), after).await?;
@@ -144,7 +145,7 @@ impl Chat {
                 .engine
                 .run_state_for(run.id, &reader)
                 .await?
-                .has_replied_since(&message)
+                .has_replied_since(message)
         {
             return Err(uncountable());
         }

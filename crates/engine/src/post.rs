@@ -275,6 +275,9 @@ impl Inner {
         run: Option<RunId>,
         before: Seq,
     ) -> Vec<IdempotencyRecord> {
+        let Some(by_client) = &post.idempotency else {
+            return Vec::new();
+        };
         let receipt = Receipt {
             message_id: post.message.message_id,
             space_id: space,
@@ -283,11 +286,9 @@ impl Inner {
         };
         let answer = Json::from(serde_json::to_value(receipt).expect("a receipt has text keys"));
         let time = self.clock.now();
-        let keys = post
-            .idempotency
-            .clone()
+        let keys = [Some(by_client.clone()), message_key(post, Some(space))]
             .into_iter()
-            .chain(message_key(post, Some(space)));
+            .flatten();
         keys.map(|(key, request)| IdempotencyRecord {
             project: post.project,
             key,

@@ -12,6 +12,7 @@ use crate::event::{
 use crate::history::{Transcript, denied_result, error_result, output_result};
 use crate::id::{ApprovalId, CallId, EntityId, MessageId};
 use crate::json::Json;
+use crate::message::Message;
 use crate::prompt::Turn;
 use crate::time::Time;
 use crate::tool::Decider;
@@ -90,13 +91,12 @@ pub enum Verdict {
 }
 
 /// A message that the run took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct MessageRecord {
-    /// The message's id.
-    pub id: MessageId,
+    /// The message; kept whole because most are never compared, and a hash of each would cost every run.
+    pub message: Message,
     /// Place of the event that holds it; 0 until it is stored.
     pub seq: Seq,
-    pub(super) digest: [u8; 32],
     replies_before: u32,
 }
 
@@ -200,7 +200,9 @@ impl RunState {
     }
     /// The message with this id, if the run took it.
     pub fn message(&self, id: MessageId) -> Option<&MessageRecord> {
-        self.messages.iter().find(|message| message.id == id)
+        self.messages
+            .iter()
+            .find(|record| record.message.message_id == id)
     }
     /// Whether a reply ended, or was asked for again, since this message: what it streamed is folded by now.
     pub fn has_replied_since(&self, message: &MessageRecord) -> bool {
@@ -298,8 +300,12 @@ impl RunState {
             match event {
                 Event::Said(e) => {
                     let id = e.message.message_id;
-                    if let Some(message) = self.messages.iter_mut().rfind(|message| message.id == id) {
-                        message.seq = seq;
+                    if let Some(record) = self
+                        .messages
+                        .iter_mut()
+                        .rfind(|record| record.message.message_id == id)
+                    {
+                        record.seq = seq;
                     }
                 }
                 Event::ToolApprovalResponse(e) => {
@@ -319,9 +325,8 @@ impl RunState {
     fn hear(&mut self, e: &Said, seq: Seq) {
         self.transcript.add_message(e);
         self.messages.push(MessageRecord {
-            id: e.message.message_id,
+            message: e.message.clone(),
             seq,
-            digest: e.message.digest(),
             replies_before: self.replies,
         });
         // Not the last person who spoke: a plan or a backend that joins the run must not have that person's grants.

@@ -104,7 +104,7 @@ impl Log<'_> {
             (Arrival::Release { call, holder, by }, _) => self.release(call, &holder, by),
             (Arrival::Message(message), _) if self.run.state.message(message.message_id).is_some() => {
                 let known = self.run.state.message(message.message_id);
-                let same = known.is_some_and(|known| known.digest == message.digest());
+                let same = known.is_some_and(|known| known.message == message);
                 Err(if same {
                     Rejected::Repeated
                 } else {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::store::{
-    Append, CommitListener, Log, LogOrder, LogPage, LogRange, RunWrite, StoreError, StoredDefinition,
+    Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, RunWrite, StoreError,
+    StoredDefinition,
 };
 use toolgate_engine::usage::Day;
 use toolgate_kernel::event::{Entry, Seq};
-use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
 use super::column::{bounded, change, first, seq};
@@ -97,6 +98,10 @@ pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Re
     let first = Seq(before.0 + Seq::STRIDE);
     let last = Seq(before.0 + append.events.len() as u64 * Seq::STRIDE);
     let run = write_run(connection, append, last)?;
+    if let Some(node) = takes_lease(&append.run).filter(|node| session.introduced != Some(*node)) {
+        runs::introduce(connection, node)?;
+        session.introduced = Some(node);
+    }
     for record in &append.idempotency {
         idempotency::remember(connection, record)?;
         session.answers.count(connection, record.time)?;
@@ -119,6 +124,18 @@ pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Re
     change(connection, INSERT, row)?;
     session.places.set(append.space, last);
     Ok(first)
+}
+
+/// The node that drives the run from this append on, if that is new.
+fn takes_lease(run: &RunWrite) -> Option<NodeId> {
+    match run {
+        RunWrite::Create { record, .. } => record.node,
+        RunWrite::Extend {
+            lease: LeaseWrite::Take(node),
+            ..
+        } => Some(*node),
+        RunWrite::None | RunWrite::Extend { .. } => None,
+    }
 }
 
 fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Option<RunId>, Fault> {
@@ -166,7 +183,8 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
                 tokens: crate::tokens(append),
             };
             runs::extend(connection, &extension)?;
-            if let Some(asks) = crate::asks(append) {
+            // The end of a run clears it without a statement of its own.
+            if let Some(asks) = crate::asks(append).filter(|_| !status.is_final()) {
                 runs::note_asks(connection, id, asks)?;
             }
             Ok(Some(id))

@@ -96,11 +96,7 @@ pub(crate) fn create(
         !record.status.is_final(),
         record.wakes,
     ];
-    insert(connection, CREATE, row)?;
-    match record.node {
-        Some(node) => introduce(connection, node),
-        None => Ok(()),
-    }
+    insert(connection, CREATE, row)
 }
 
 /// Changes of a run's row by an append.
@@ -134,9 +130,9 @@ macro_rules! extend {
 const EXTEND: &str = extend!("");
 const EXTEND_AND_RELEASE: &str = extend!(", node = NULL");
 const EXTEND_AND_TAKE: &str = extend!(", node = ?10, epoch = epoch + 1");
-const END: &str = extend!(", open = 0");
-const END_AND_RELEASE: &str = extend!(", open = 0, node = NULL");
-const END_AND_TAKE: &str = extend!(", open = 0, node = ?10, epoch = epoch + 1");
+const END: &str = extend!(", open = 0, asks = 0");
+const END_AND_RELEASE: &str = extend!(", open = 0, asks = 0, node = NULL");
+const END_AND_TAKE: &str = extend!(", open = 0, asks = 0, node = ?10, epoch = epoch + 1");
 
 /// Updates a run's row; `Conflict` unless the writer has read the newest version and holds the lease of its epoch.
 pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Fault> {
@@ -172,10 +168,7 @@ pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Faul
     if change(connection, sql, &row[..])? == 0 {
         return Err(StoreError::Conflict.into());
     }
-    match to.lease {
-        LeaseWrite::Take(node) => introduce(connection, node),
-        LeaseWrite::Keep | LeaseWrite::Release => Ok(()),
-    }
+    Ok(())
 }
 
 const ASKS: &str = "UPDATE runs SET asks = ?2 WHERE id = ?1 AND asks <> ?2";
@@ -430,7 +423,7 @@ const INTRODUCE: &str = "INSERT INTO nodes (id, until) VALUES (?1, 0) ON CONFLIC
 
 /// Makes sure that a node with a lease has a row, by which its runs are found when it dies. It has one from its first
 /// heartbeat on, and then this only looks.
-fn introduce(connection: &Connection, node: NodeId) -> Result<(), Fault> {
+pub(crate) fn introduce(connection: &Connection, node: NodeId) -> Result<(), Fault> {
     change(connection, INTRODUCE, [node.to_bytes()])?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The writer's connection, and its caches between transactions.
 
 use rusqlite::Connection;
+use toolgate_kernel::id::NodeId;
 
 use super::fault::Fault;
 use super::idempotency::{self, Answers};
@@ -11,6 +12,8 @@ pub(crate) struct Session {
     pub(crate) connection: Connection,
     pub(crate) places: Places,
     pub(crate) answers: Answers,
+    /// The node that surely has a row, which saves each new run a statement.
+    pub(crate) introduced: Option<NodeId>,
 }
 
 impl Session {
@@ -23,6 +26,7 @@ impl Session {
             connection,
             places: Places::default(),
             answers: Answers::default(),
+            introduced: None,
         })
     }
 
@@ -40,6 +44,7 @@ impl Session {
     /// Rolls back the transaction, if one is open, and clears the caches that it may have changed.
     pub(crate) fn roll_back(&mut self) {
         self.places.forget();
+        self.introduced = None;
         if self.connection.is_autocommit() {
             return;
         }
