@@ -10,7 +10,6 @@ use toolgate_http::Shared;
 use toolgate_http::content::ContentLimits;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
-use toolgate_http::quota::{self, Adds};
 use toolgate_http::stream::has_room;
 use toolgate_http::ui_message::{ChatMessage, ChatRole, earlier};
 use toolgate_http::wire::TextOr;
@@ -41,7 +40,6 @@ pub(crate) async fn handle_turn(
     let Some(parts) = turn.new_message(&door.settings.content)? else {
         return turn.go_on(door, updates).await;
     };
-    quota::check(door, &turn.chat.who, Adds::Run(turn.space)).await?;
     // Everything of the request is sound: only now may it change something.
     turn.submit_to_open_run(door, updates).await?;
     let history = turn.history(door).await?;
@@ -172,6 +170,7 @@ impl Turn {
         Post {
             project: who.project,
             starter: who.starter(),
+            charged: who.entity().into(),
             space: self.space,
             makes_space: true,
             message: Message {

@@ -6,7 +6,7 @@ use toolgate_kernel::name::AgentName;
 
 use crate::Engine;
 use crate::revocation::Revoked;
-use crate::store::{AgentRecord, EntityRecord, Holdings, KeyRecord, MemberRecord, SpaceRecord, StoreError};
+use crate::store::{AgentRecord, EntityRecord, KeyRecord, MemberRecord, SpaceRecord, StoreError};
 
 impl Engine {
     /// Makes a space; `Exists` when the id is taken.
@@ -26,10 +26,6 @@ impl Engine {
     /// A space's row.
     pub async fn space(&self, space: SpaceId) -> Result<Option<SpaceRecord>, StoreError> {
         self.inner.store.space(space).await
-    }
-    /// What a user has in the spaces that it made.
-    pub async fn holdings(&self, project: ProjectId, user: EntityId) -> Result<Holdings, StoreError> {
-        self.inner.store.holdings(project, user).await
     }
     /// Adds a member to a space; nothing when it is one.
     pub async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use toolgate_kernel::agent::Starter;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::history::Earlier;
-use toolgate_kernel::id::{ApprovalId, CallId, MessageId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{ApprovalId, CallId, EntityId, MessageId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
@@ -13,6 +13,7 @@ use toolgate_kernel::problem::Problem;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::ClientTool;
 
+use crate::quota::{QuotaError, QuotaExceeded};
 use crate::store::StoreError;
 
 /// A message for a space, and the run it should wake.
@@ -22,6 +23,8 @@ pub struct Post {
     pub project: ProjectId,
     /// Who posts it: an agent that they may not start does not exist for them.
     pub starter: Starter,
+    /// Whose quotas it counts against.
+    pub charged: Charged,
     /// Where; none makes a space for this run alone.
     pub space: Option<SpaceId>,
     /// Make the space when it is not there.
@@ -48,6 +51,23 @@ impl Post {
         self.idempotency
             .as_ref()
             .is_some_and(|(key, _)| key.ends_with(&id))
+    }
+}
+
+/// Whose quotas a message counts against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charged {
+    /// Nobody's: a backend posts it.
+    Nobody,
+    /// Those of the user who posts it.
+    User(EntityId),
+    /// Those of the user who made the space, if one did: the gateway posts it itself.
+    SpaceOwner,
+}
+
+impl From<Option<EntityId>> for Charged {
+    fn from(user: Option<EntityId>) -> Self {
+        user.map_or(Self::Nobody, Self::User)
     }
 }
 
@@ -96,12 +116,24 @@ pub enum PostError {
     /// The message id was used for another message, or by another sender.
     #[error("the message id is taken by another message of this space, choose a new one")]
     MessageIdReused,
+    /// Whoever the message counts against has used up a quota.
+    #[error(transparent)]
+    Quota(QuotaExceeded),
     /// The gateway is going down or has too much to do.
     #[error("{0}")]
     Busy(String),
     /// The store failed; the request may be sent again.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<QuotaError> for PostError {
+    fn from(error: QuotaError) -> Self {
+        match error {
+            QuotaError::Exceeded(exceeded) => Self::Quota(exceeded),
+            QuotaError::Store(error) => Self::Store(error),
+        }
+    }
 }
 
 /// A result of at most so many bytes is taken without asking for the project's limit, which is never less.

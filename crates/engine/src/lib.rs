@@ -12,6 +12,7 @@ pub mod knowledge;
 pub mod model;
 pub mod outbox;
 pub mod project;
+pub mod quota;
 pub mod record_updater;
 pub mod records;
 pub mod revocation;
@@ -66,6 +67,7 @@ use intake::{Claimed, Decided, Decision, IntakeError, Receipt, Submission};
 use model::Model;
 use progress::OpenCalls;
 use project::Projects;
+use quota::{QuotaLimits, Quotas};
 use revocation::Revocations;
 use seats::Seats;
 use sources::Sources;
@@ -92,6 +94,8 @@ pub struct Settings {
     pub reader_backlog: BacklogLimits,
     /// Stored bytes of a space after which a model is given no older entries.
     pub history_bytes_max: usize,
+    /// What one user with a public key may have.
+    pub quotas: QuotaLimits,
     /// How long a step under way may go on once the gateway is told to stop.
     pub drain: Duration,
     /// How long a node may be silent before others take over its runs.
@@ -139,6 +143,7 @@ struct Inner {
     revocations: Revocations,
     readiness: readiness::Readiness,
     blocking: BlockingPool,
+    quotas: Quotas,
     tasks: TaskTracker,
     /// A run may have a new earliest deadline, or the last run may have left a gateway that goes down.
     look: Notify,
@@ -180,6 +185,7 @@ impl Engine {
             tools,
             clock,
             bus: bus.clone(),
+            quotas: Quotas::new(settings.quotas),
             settings,
             agents: Agents::default(),
             feed,

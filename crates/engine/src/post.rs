@@ -6,8 +6,9 @@ use sha2::{Digest, Sha256};
 use toolgate_kernel::agent::{DEFAULT_AGENT, History, Starter};
 use toolgate_kernel::event::{Entry, Event, Said, Seq};
 use toolgate_kernel::history::newest_within;
-use toolgate_kernel::id::{MessageId, RunId, SpaceId};
+use toolgate_kernel::id::{EntityId, MessageId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::run::{Arrival, Run};
 use toolgate_kernel::tool::settle_conflicts;
@@ -15,11 +16,11 @@ use uuid::Uuid;
 
 use crate::agents::{Compiled, Kit};
 use crate::feed::Subscription;
-use crate::intake::{Answer, IntakeError, Post, PostError, Posted};
+use crate::intake::{Answer, Charged, IntakeError, Post, PostError, Posted};
 use crate::shares::share_of;
 use crate::start::NewRun;
 use crate::store::{
-    Append, IdempotencyRecord, LogRange, Pages, RunRecord, RunWrite, SpaceRecord, StoreError,
+    Append, Holdings, IdempotencyRecord, LogRange, Pages, RunRecord, RunWrite, SpaceRecord, StoreError,
 };
 use crate::{Engine, Inner};
 
@@ -78,33 +79,69 @@ impl Inner {
             Some(known) => self.store.space(known).await?,
             None => None,
         };
-        let record = match record.filter(|record| record.project == post.project) {
-            Some(record) => record,
-            None if post.space.is_none() || post.makes_space => {
-                return self.post_new_space(space, post).await;
-            }
-            None => return Err(PostError::NoSpace),
-        };
-        let own = record.agent.unwrap_or_else(default_agent);
+        let record = record.filter(|record| record.project == post.project);
+        if record.is_none() && post.space.is_some() && !post.makes_space {
+            return Err(PostError::NoSpace);
+        }
+        let own = record.as_ref().and_then(|record| record.agent.clone());
+        let own = own.unwrap_or_else(default_agent);
         let name = match &post.answer {
-            Answer::None => return self.post_unanswered(space, post).await,
-            Answer::Agent(name) => name.clone(),
-            Answer::Default => own.clone(),
+            Answer::None => None,
+            Answer::Agent(name) => Some(name.clone()),
+            Answer::Default => Some(own.clone()),
         };
-        let given = record.by_backend && name == own;
+        let open = match &name {
+            Some(name) if record.is_some() => self.store.open_run(space, name).await?,
+            _ => None,
+        };
+        let adds = Holdings {
+            spaces: record.is_none().into(),
+            bytes: bytes_of(&post.message),
+            // A message joins the agent's open run, or ends it.
+            open_runs: (name.is_some() && open.is_none()).into(),
+        };
+        let reserved = self
+            .reserve(post.project, charged(post, record.as_ref()), adds)
+            .await?;
+        let posted = match (name, record) {
+            (None, None) => Err(PostError::NoSpace),
+            (None, Some(_)) => self.post_unanswered(space, post).await,
+            (Some(name), None) => self.post_new_space(space, name, post).await,
+            (Some(name), Some(record)) => {
+                let given = record.by_backend && name == own;
+                self.post_answered(space, name, given, open, post).await
+            }
+        };
+        if posted.is_ok() {
+            reserved.keep();
+        }
+        posted
+    }
+
+    /// A message to an agent in a space that is there.
+    async fn post_answered(
+        self: &Arc<Self>,
+        space: SpaceId,
+        name: AgentName,
+        given: bool,
+        open: Option<RunRecord>,
+        post: &mut Post,
+    ) -> Result<Posted, PostError> {
         let (agent, kit) = self.equip(name, given, post).await?;
-        if let Some(posted) = self.join_run(space, &agent, &kit, post).await? {
+        if let Some(open) = open
+            && let Some(posted) = self.join_run(open, &agent, &kit, post).await?
+        {
             return Ok(posted);
         }
         self.post_new_run(space, None, agent, kit, post).await
     }
 
-    async fn post_new_space(self: &Arc<Self>, space: SpaceId, post: &mut Post) -> Result<Posted, PostError> {
-        let name = match &post.answer {
-            Answer::None => return Err(PostError::NoSpace),
-            Answer::Agent(name) => name.clone(),
-            Answer::Default => default_agent(),
-        };
+    async fn post_new_space(
+        self: &Arc<Self>,
+        space: SpaceId,
+        name: AgentName,
+        post: &mut Post,
+    ) -> Result<Posted, PostError> {
         let (agent, kit) = self.equip(name.clone(), false, post).await?;
         let record = SpaceRecord {
             id: space,
@@ -177,19 +214,17 @@ impl Inner {
         })
     }
 
-    /// Gives the message to the run that is under way in the space, if there is one that it fits. One that has
-    /// other tools than the message brings, or another past than it tells, is ended instead.
+    /// Gives the message to the run that is under way in the space, if it fits. One that has other tools than the
+    /// message brings, or another past than it tells, is ended instead.
     async fn join_run(
         self: &Arc<Self>,
-        space: SpaceId,
+        RunRecord {
+            id, space, version, ..
+        }: RunRecord,
         agent: &Compiled,
         kit: &Kit,
         post: &Post,
     ) -> Result<Option<Posted>, PostError> {
-        let open = self.store.open_run(space, &agent.agent.name).await?;
-        let Some(RunRecord { id, version, .. }) = open else {
-            return Ok(None);
-        };
         if !self.fits(id, agent, kit, post).await? {
             return match self.cancel(id).await {
                 Ok(_) => Ok(None),
@@ -354,6 +389,27 @@ impl Inner {
         }
         Ok(range.after)
     }
+}
+
+/// The user whose quotas the message counts against.
+fn charged(post: &Post, space: Option<&SpaceRecord>) -> Option<EntityId> {
+    match post.charged {
+        Charged::Nobody => None,
+        Charged::User(user) => Some(user),
+        Charged::SpaceOwner => space
+            .filter(|space| !space.by_backend)
+            .and_then(|space| space.members.first().copied()),
+    }
+}
+
+/// About what a message adds to the log. What it makes an agent say is counted when it is stored.
+fn bytes_of(message: &Message) -> u64 {
+    let parts: usize = message.parts.iter().map(Part::bytes).sum();
+    let metadata = message
+        .metadata
+        .as_ref()
+        .map_or(0, |metadata| metadata.as_str().len());
+    (parts + metadata).max(1) as u64
 }
 
 /// What is stored to answer a repeated request.

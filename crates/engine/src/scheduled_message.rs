@@ -9,7 +9,7 @@ use toolgate_kernel::time::Time;
 use uuid::Uuid;
 
 use crate::Engine;
-use crate::intake::{Answer, Post, PostError};
+use crate::intake::{Answer, Charged, Post, PostError};
 
 /// A system message that a due plan posts into a space, for an agent to answer.
 #[derive(Debug, Clone)]
@@ -53,6 +53,7 @@ impl ScheduledMessage {
         Post {
             project: self.project,
             starter: Starter::Backend,
+            charged: Charged::SpaceOwner,
             space: Some(self.space),
             makes_space: false,
             message,

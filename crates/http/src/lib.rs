@@ -15,7 +15,6 @@ mod edge;
 pub mod in_flight;
 pub mod problem;
 pub mod query;
-pub mod quota;
 pub mod schema;
 pub mod share;
 pub mod stream;
@@ -31,7 +30,6 @@ use toolgate_access::Access;
 use toolgate_engine::Engine;
 
 use content::ContentLimits;
-use quota::QuotaLimits;
 use share::Shares;
 
 /// Settings of all HTTP doors.
@@ -43,8 +41,6 @@ pub struct HttpSettings {
     pub body_timeout: Duration,
     /// Limits on what a request may store.
     pub content: ContentLimits,
-    /// What one user may have.
-    pub quotas: QuotaLimits,
     /// How often a silent stream sends a comment to show that it lives.
     pub heartbeat: Duration,
     /// Origins that browsers may call from; `*` for any.

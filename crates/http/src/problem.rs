@@ -11,6 +11,7 @@ use toolgate_access::AccessError;
 use toolgate_engine::AgentError;
 use toolgate_engine::intake::{IntakeError, PostError};
 use toolgate_engine::knowledge::KnowledgeError;
+use toolgate_engine::quota::{QuotaError, QuotaExceeded};
 use toolgate_engine::store::StoreError;
 use toolgate_engine::workspace::WorkspaceError;
 use toolgate_kernel::call::ErrorCode;
@@ -202,8 +203,28 @@ impl From<PostError> for Refusal {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", words)
             }
             PostError::MessageIdReused => Self::conflict("MESSAGE_ID_REUSED", words),
+            PostError::Quota(exceeded) => exceeded.into(),
             PostError::Busy(_) => Self::unavailable(words),
             PostError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<QuotaExceeded> for Refusal {
+    fn from(exceeded: QuotaExceeded) -> Self {
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "QUOTA_EXCEEDED",
+            exceeded.to_string(),
+        )
+    }
+}
+
+impl From<QuotaError> for Refusal {
+    fn from(error: QuotaError) -> Self {
+        match error {
+            QuotaError::Exceeded(exceeded) => exceeded.into(),
+            QuotaError::Store(error) => error.into(),
         }
     }
 }

@@ -12,12 +12,12 @@ use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, Rate, Rates, key
 use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::BacklogLimits;
+use toolgate_engine::quota::QuotaLimits;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Directory, KeyKind, ProjectRecord};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_http::content::ContentLimits;
-use toolgate_http::quota::QuotaLimits;
 use toolgate_http::share::{ShareLimits, Shares};
 use toolgate_http::{Http, HttpSettings, Shared, finish};
 use toolgate_kernel::agent::Secret;
@@ -181,7 +181,6 @@ impl World {
                 body_bytes_max: BODY_BYTES_MAX,
                 body_timeout: Duration::from_secs(15),
                 content: CONTENT,
-                quotas: QUOTAS,
                 heartbeat: HEARTBEAT,
                 origins: settings.origins,
                 stop: stop.clone(),
@@ -355,6 +354,7 @@ fn engine_settings() -> Settings {
             stall: Duration::from_secs(30),
         },
         history_bytes_max: 1 << 20,
+        quotas: QUOTAS,
         drain: Duration::from_secs(1),
         node_lease: Duration::from_secs(15),
         projects: project_settings(),

@@ -159,10 +159,12 @@ impl Planner {
                 Outcome::Started
             }
             Err(error @ PostError::NoSpace) => Outcome::Over(error.to_string()),
-            // The agent may be created again, in a readable form.
-            Err(error @ (PostError::NoAgent(_) | PostError::Store(StoreError::Corrupt(_)))) => {
-                Outcome::Missed(error.to_string())
-            }
+            // The agent may be created again, in a readable form; the space's owner may make room.
+            Err(
+                error @ (PostError::NoAgent(_)
+                | PostError::Quota(_)
+                | PostError::Store(StoreError::Corrupt(_))),
+            ) => Outcome::Missed(error.to_string()),
             Err(PostError::Store(error)) => return Err(error),
             Err(
                 error @ (PostError::Busy(_)

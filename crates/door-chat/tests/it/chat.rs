@@ -1,13 +1,13 @@
 //! The chat door, by its chunks. The real clients of the AI SDK read the same in `tests/ai-sdk`.
 
 use serde_json::{Value, json};
-use toolgate_engine::intake::{Answer, Post};
+use toolgate_engine::intake::{Answer, Charged, Post};
 use toolgate_engine::store::{RunFilter, Runs};
 use toolgate_kernel::agent::Starter;
 use toolgate_kernel::id::{CallId, MessageId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_testkit_http::client::Client;
-use toolgate_testkit_http::world::{FAR, HIDDEN, PUBLIC, World, agent, project, token};
+use toolgate_testkit_http::world::{FAR, HIDDEN, PUBLIC, QUOTAS, World, agent, project, token};
 use uuid::Uuid;
 
 use crate::world::world;
@@ -630,6 +630,7 @@ async fn a_result_is_not_dropped_because_the_store_does_not_answer() {
     let post = Post {
         project: project(1),
         starter: Starter::Backend,
+        charged: Charged::Nobody,
         space: None,
         makes_space: false,
         message: Message {
@@ -664,4 +665,25 @@ async fn a_result_is_not_dropped_because_the_store_does_not_answer() {
     world.faults.refuse(None);
     let told = go_on(&world.backend(), &chat, parts).await;
     assert_eq!(words(&told), r#"got {"n":1}"#);
+}
+
+#[tokio::test]
+async fn a_user_at_a_quota_gets_the_answer_to_a_repeated_message() {
+    let world = world().await;
+    let ada = world.user("ada");
+    let post = async |chat: u64, id: &str| {
+        let message = json!({"id": id, "role": "user", "parts": [{"type": "text", "text": "call:ask"}]});
+        let chat = format!("chat-{chat}");
+        ada.post("/api/chat", json!({"id": chat, "messages": [message]}))
+            .await
+    };
+    let run_of = |told: Value| find(&chunks(&told), "data-run")["data"]["runId"].clone();
+    let mut first = Vec::new();
+    for chat in 0..QUOTAS.open_runs {
+        first.push(run_of(post(chat, "m").await.expect(200)));
+    }
+    for chat in 0..QUOTAS.open_runs {
+        assert_eq!(run_of(post(chat, "m").await.expect(200)), first[chat as usize]);
+    }
+    assert_eq!(post(QUOTAS.open_runs, "m").await.code(429), "QUOTA_EXCEEDED");
 }

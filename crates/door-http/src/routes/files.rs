@@ -12,6 +12,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use toolgate_access::Principal;
 use toolgate_engine::records::Listing;
+use toolgate_engine::store::Holdings;
 use toolgate_engine::workspace::{
     BadFileName, FileInfo, FileName, Mime, NewFile, Only, Place, WorkspaceError, is_output,
 };
@@ -21,7 +22,6 @@ use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BadFile, BadQuery, Changed, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query};
-use toolgate_http::quota::{self, Adds};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::time::Time;
@@ -215,7 +215,6 @@ pub(crate) async fn write(
     request: Request,
 ) -> Result<Response, Refusal> {
     door.access.reach_space(&who, space).await?;
-    quota::check(&door, &who, Adds::Content).await?;
     let workspace = &resources.workspace;
     let (parts, body) = request.into_parts();
     let new = NewFile {
@@ -226,8 +225,14 @@ pub(crate) async fn write(
             .await?
             .to_vec(),
     };
+    let adds = Holdings {
+        bytes: new.data.len().max(1) as u64,
+        ..Holdings::default()
+    };
+    let reserved = door.engine.reserve(who.project, who.entity(), adds).await?;
     let now = door.engine.clock().now();
     let written = workspace.write(place(&who, space), new, now).await?;
+    reserved.keep();
     let status = match written.is_new {
         true => StatusCode::CREATED,
         false => StatusCode::OK,

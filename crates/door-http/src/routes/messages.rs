@@ -15,7 +15,6 @@ use toolgate_http::client_tools::{Categories, ClientTools};
 use toolgate_http::describe::{BadBody, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
-use toolgate_http::quota::{self, Adds};
 use toolgate_http::stream::{Follow, Mark, Until, has_room};
 use toolgate_http::ui_message::{Messages, earlier};
 use toolgate_http::wire::{AnyObject, TextOr, Words, wire};
@@ -155,6 +154,7 @@ pub(crate) async fn post(
     let post = Post {
         project: who.project,
         starter: who.starter(),
+        charged: who.entity().into(),
         space: Some(space),
         message,
         answer,
@@ -204,6 +204,7 @@ pub(crate) async fn start(
     let post = Post {
         project: who.project,
         starter: who.starter(),
+        charged: who.entity().into(),
         space,
         message,
         answer: body.agent.map_or(Answers::Default, Answers::Agent),
@@ -237,11 +238,6 @@ async fn say(
     if streams != Streams::No {
         has_room(door, &who)?;
     }
-    let adds = match post.answer {
-        Answers::None => Adds::Content,
-        Answers::Agent(_) | Answers::Default => Adds::Run(post.space),
-    };
-    quota::check(door, &who, adds).await?;
     // Without a key of its own the request is known by the id of its message.
     let names_message = post.is_known_by_message();
     let posted = match streams {

@@ -5,14 +5,13 @@ use http::StatusCode;
 use serde::Serialize;
 use toolgate_access::Principal;
 use toolgate_access::SUBJECT_CHARS_MAX;
-use toolgate_engine::store::{MemberRecord, SpaceRecord};
+use toolgate_engine::store::{Holdings, MemberRecord, SpaceRecord};
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::MaybeBody;
 use toolgate_http::caller::{Backend, Caller};
 use toolgate_http::describe::{BackendOnly, BadBody, BadQuery, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query};
-use toolgate_http::quota::{self, Adds};
 use toolgate_http::wire::{AnyObject, List, Text, wire};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::GROUP_CHARS_MAX;
@@ -123,7 +122,12 @@ pub(crate) async fn create(
     door.settings
         .content
         .check_metadata(metadata.as_ref(), "/metadata")?;
-    quota::check(&door, &who, Adds::Space).await?;
+    let adds = Holdings {
+        spaces: 1,
+        bytes: 1,
+        open_runs: 0,
+    };
+    let reserved = door.engine.reserve(who.project, who.entity(), adds).await?;
     let mut members: Vec<EntityId> = who.entity().into_iter().collect();
     for named in body.members.into_iter().flat_map(|list| list.0) {
         let entity = door.access.entity(who.project, &named.0).await?;
@@ -142,6 +146,7 @@ pub(crate) async fn create(
         created: door.engine.clock().now(),
     };
     door.engine.create_space(space.clone()).await?;
+    reserved.keep();
     Ok(Answer(StatusCode::CREATED, space.into()))
 }
 

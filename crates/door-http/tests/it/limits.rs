@@ -138,6 +138,8 @@ async fn a_user_has_so_many_open_runs_and_may_go_on_with_them() {
     ada.post(&format!("/v1/runs/{run}/cancel"), json!({}))
         .await
         .expect(200);
+    // What ends is seen when the store is read again, a second later.
+    world.clock.jump(1000);
     ada.post("/v1/runs", json!({ "text": "call:ask" }))
         .await
         .expect(201);
@@ -168,4 +170,37 @@ async fn a_user_stores_so_many_bytes() {
         stored + 2 * CONTENT.message as u64 > QUOTAS.stored_bytes,
         "{stored}"
     );
+}
+
+#[tokio::test]
+async fn a_user_at_a_quota_gets_the_receipts_of_what_was_acknowledged() {
+    let world = World::new().await;
+    let keyed = |key: &str| world.user("ada").with("idempotency-key", key);
+    let say = json!({ "text": "call:ask" });
+    let mut receipts = Vec::new();
+    for n in 0..QUOTAS.open_runs {
+        let receipt = keyed(&format!("k{n}")).post("/v1/runs", say.clone()).await;
+        receipts.push(receipt.expect(201));
+    }
+    for (n, receipt) in receipts.iter().enumerate() {
+        let again = keyed(&format!("k{n}")).post("/v1/runs", say.clone()).await;
+        assert_eq!(again.expect(201), *receipt);
+    }
+    let told = keyed("new").post("/v1/runs", say.clone()).await.expect(429);
+    assert_eq!(told["code"], "QUOTA_EXCEEDED");
+}
+
+#[tokio::test]
+async fn quotas_are_checked_without_reading_all_that_a_user_has_each_time() {
+    let world = World::new().await;
+    let ada = world.user("ada");
+    tokio::time::pause();
+    ada.post("/v1/spaces", json!({})).await.expect(201);
+    world.faults.refuse(Some("holdings"));
+    for _ in 1..QUOTAS.spaces {
+        ada.post("/v1/spaces", json!({})).await.expect(201);
+    }
+    ada.post("/v1/spaces", json!({})).await.expect(429);
+    world.clock.jump(1000);
+    ada.post("/v1/spaces", json!({})).await.expect(503);
 }

@@ -147,6 +147,22 @@ pub struct Holdings {
     pub open_runs: u64,
 }
 
+impl Holdings {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        self.each(other, u64::saturating_add)
+    }
+    pub(crate) fn minus(self, other: Self) -> Self {
+        self.each(other, u64::saturating_sub)
+    }
+    fn each(self, other: Self, with: fn(u64, u64) -> u64) -> Self {
+        Self {
+            spaces: with(self.spaces, other.spaces),
+            bytes: with(self.bytes, other.bytes),
+            open_runs: with(self.open_runs, other.open_runs),
+        }
+    }
+}
+
 /// An entity's row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EntityRecord {

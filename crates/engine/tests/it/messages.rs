@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio::sync::Semaphore;
-use toolgate_engine::intake::{IntakeError, PostError, Submission};
+use toolgate_engine::ScheduledMessage;
+use toolgate_engine::intake::{Charged, IntakeError, PostError, Submission};
+use toolgate_engine::quota::QuotaLimits;
 use toolgate_fair::Shares;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Event, Status};
@@ -202,4 +204,39 @@ async fn a_run_takes_one_message_under_one_id_however_often_it_is_asked() {
         world.engine.post(other).await,
         Err(PostError::MessageIdReused)
     ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_due_plan_counts_against_the_quotas_of_whoever_made_the_space() {
+    let quotas = QuotaLimits {
+        open_runs: 1,
+        ..QuotaLimits::UNLIMITED
+    };
+    let setup = Setup::default();
+    let world = World::with(Setup { quotas, ..setup }).await;
+    let ada = EntityId::new(Uuid::from_u128(7));
+    let mut post = world.post_to(None, "call:ask");
+    post.message.from = Some(ada);
+    post.starter = toolgate_kernel::agent::Starter::User {
+        groups: Arc::default(),
+    };
+    post.charged = Charged::User(ada);
+    let own = world.engine.post(post).await.unwrap();
+    let others = world.say("call:ask").await;
+    let due = |space, agent: &str| {
+        let scheduled = ScheduledMessage {
+            project: world.project,
+            space,
+            agent: agent.parse().unwrap(),
+            cause: format!("plan of {agent}"),
+            due: world.now(),
+            text: "call:ask".into(),
+        };
+        world.engine.post_scheduled(scheduled)
+    };
+    let refused = due(own.space_id, "helper").await;
+    assert!(matches!(refused, Err(PostError::Quota(_))), "{refused:?}");
+    let joined = due(own.space_id, "default").await.unwrap();
+    assert_eq!(Some(joined), own.run_id, "which adds no run");
+    due(others.space_id, "helper").await.unwrap();
 }

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use toolgate_bus::InProcessBus;
 use toolgate_engine::bus::Bus;
 use toolgate_engine::feed::{BacklogLimits, End, Scope};
-use toolgate_engine::intake::{Answer, Post, Posted};
+use toolgate_engine::intake::{Answer, Charged, Post, Posted};
+use toolgate_engine::quota::QuotaLimits;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Append, LeaseWrite, LogRange, ProjectRecord, RunWrite, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
@@ -55,6 +56,7 @@ pub struct Setup {
     pub always_evict: bool,
     pub runs_active: Shares,
     pub model_calls: Shares,
+    pub quotas: QuotaLimits,
 }
 
 impl Default for Setup {
@@ -70,6 +72,7 @@ impl Default for Setup {
             always_evict: false,
             runs_active: Shares::same(1_000),
             model_calls: Shares::same(1_000),
+            quotas: QuotaLimits::UNLIMITED,
         }
     }
 }
@@ -160,6 +163,7 @@ impl World {
             always_evict,
             runs_active,
             model_calls,
+            quotas,
         } = setup;
         let records = Arc::new(MemoryStore::new());
         let workspace = Workspace::new(records.clone(), WorkspaceLimits::default());
@@ -182,6 +186,7 @@ impl World {
                 stall: Duration::from_secs(30),
             },
             history_bytes_max: 1 << 20,
+            quotas,
             drain: Duration::from_secs(1),
             node_lease: Duration::from_secs(15),
             projects: project_settings(),
@@ -233,6 +238,7 @@ impl World {
     pub fn post_to(&self, space: Option<SpaceId>, words: &str) -> Post {
         Post {
             starter: Starter::Backend,
+            charged: Charged::Nobody,
             makes_space: false,
             categories: None,
             history: Vec::new(),

@@ -1,8 +1,8 @@
 //! Limits on what requests may store, and on what one user may have: `[content]` and `[quotas]`.
 
 use serde::Deserialize;
+use toolgate_engine::quota::QuotaLimits;
 use toolgate_http::content::ContentLimits;
-use toolgate_http::quota::QuotaLimits;
 
 /// Most bytes of each kind of content.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -63,7 +63,7 @@ impl Default for Quotas {
 }
 
 impl Quotas {
-    /// What the doors check.
+    /// What the engine checks.
     pub fn limits(&self) -> QuotaLimits {
         QuotaLimits {
             spaces: self.spaces,

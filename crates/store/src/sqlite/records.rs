@@ -164,7 +164,7 @@ fn range(listing: &Listing) -> (String, Value) {
 }
 
 const SIZE: &str = "
-    SELECT count(*), coalesce(sum(length(CAST(body AS BLOB)) + coalesce(length(data), 0)), 0) FROM records
+    SELECT count(*), coalesce(sum(octet_length(body) + coalesce(length(data), 0)), 0) FROM records
     WHERE project = ?1 AND owner = ?2 AND kind = ?3";
 
 pub(crate) fn size(connection: &Connection, set: RecordSet) -> Result<(u64, u64), Fault> {

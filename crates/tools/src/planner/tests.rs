@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::{BacklogLimits, Scope};
-use toolgate_engine::intake::{Answer, Post};
+use toolgate_engine::intake::{Answer, Charged, Post};
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::{Directory, ProjectRecord, RunFilter, RunRecord, Runs};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
@@ -99,6 +99,7 @@ impl World {
         };
         let posted = engine.post(Post {
             starter: Starter::Backend,
+            charged: Charged::Nobody,
             makes_space: false,
             categories: None,
             history: Vec::new(),
@@ -220,6 +221,7 @@ fn node_on(
             stall: Duration::from_secs(30),
         },
         history_bytes_max: 1 << 20,
+        quotas: toolgate_engine::quota::QuotaLimits::UNLIMITED,
         drain: Duration::from_secs(1),
         node_lease: Duration::from_secs(15),
         projects: project_settings(),

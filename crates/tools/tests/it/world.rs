@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_egress::Egress;
 use toolgate_engine::feed::{BacklogLimits, End, Scope};
-use toolgate_engine::intake::{Answer, Post};
+use toolgate_engine::intake::{Answer, Charged, Post};
 use toolgate_engine::model::Ask;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::records::Records;
@@ -231,6 +231,7 @@ impl World {
         let project = self.store.space(space).await.unwrap().expect("a space").project;
         let post = Post {
             starter: Starter::Backend,
+            charged: Charged::Nobody,
             makes_space: false,
             categories: None,
             history: Vec::new(),
@@ -355,6 +356,7 @@ fn settings() -> Settings {
             stall: Duration::from_secs(30),
         },
         history_bytes_max: 1 << 20,
+        quotas: toolgate_engine::quota::QuotaLimits::UNLIMITED,
         drain: Duration::from_secs(1),
         node_lease: Duration::from_secs(15),
         projects: project_settings(),
