@@ -9,7 +9,7 @@ mod routes;
 mod snapshot;
 mod until;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::FromRef;
@@ -31,8 +31,8 @@ pub struct Resources {
     pub outbox: Arc<Outbox>,
     /// Renders the metrics.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    /// The OpenAPI document of all doors, as JSON text.
-    pub openapi: String,
+    /// The OpenAPI document of all doors, as JSON text; made when somebody first asks for it.
+    pub openapi: LazyLock<String>,
     /// Configuration of the first agent of a new project.
     pub first_agent: Json,
 }

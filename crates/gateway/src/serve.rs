@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -144,7 +144,7 @@ async fn serve(
         knowledge,
         outbox,
         metrics: telemetry.figures(),
-        openapi: doors::openapi(),
+        openapi: LazyLock::new(doors::openapi),
         first_agent: project::first_agent(),
     };
     let door = doors::router(shared, resources);
