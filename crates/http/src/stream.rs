@@ -202,7 +202,14 @@ async fn write(
                 }
             }
             Err(End::Finished) => break,
-            Err(End::Cut) => return frames.part(page, "too slow, or going down").await,
+            Err(End::Cut) => {
+                return frames
+                    .part(
+                        page,
+                        "cut: too slow, or the gateway could not read on or is going down",
+                    )
+                    .await;
+            }
         }
         if frames.buffer.len() >= FRAME_BYTES {
             frames.flush().await;

@@ -152,15 +152,18 @@ fn wanted(query: &Query) -> tool::Query {
 }
 
 fn format(query: &Query) -> Result<Option<Provider>, Refusal> {
-    match query.text("format") {
-        None => Ok(None),
-        Some("openai") => Ok(Some(Provider::Openai)),
-        Some("anthropic") => Ok(Some(Provider::Anthropic)),
-        Some("google") => Ok(Some(Provider::Google)),
-        Some(_) => Err(Refusal::malformed(
-            "query format: must be one of openai anthropic google",
-        )),
-    }
+    let Some(name) = query.text("format") else {
+        return Ok(None);
+    };
+    // The demo has no form of its own.
+    let formats = Provider::ALL
+        .iter()
+        .filter(|(_, vendor)| *vendor != Provider::Demo);
+    let found = formats.clone().find(|(known, _)| *known == name);
+    found.map(|(_, vendor)| Some(*vendor)).ok_or_else(|| {
+        let known: Vec<_> = formats.map(|(name, _)| *name).collect();
+        Refusal::malformed(format!("query format: must be one of {}", known.join(" ")))
+    })
 }
 
 async fn agents(door: &Shared, who: &Principal, only: Option<AgentName>) -> Result<Vec<Arc<Agent>>, Refusal> {

@@ -50,7 +50,7 @@ impl Access {
         }
     }
 
-    /// Whether `who` may start the agent. `given`: in a space that a backend gave it.
+    /// Whether `who` may start the agent. `given`: a backend made the space, and this is the space's own agent.
     pub fn admits(&self, who: &Starter, given: bool) -> bool {
         let Starter::User { groups } = who else {
             return true;
