@@ -6,6 +6,7 @@ use toolgate_engine::store::{RunFilter, RunRecord};
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
+use toolgate_http::stream::OpenStream;
 use toolgate_kernel::id::{MessageId, SpaceId};
 use toolgate_kernel::name::AgentName;
 
@@ -19,6 +20,8 @@ pub(crate) struct Chat {
     pub who: Principal,
     pub agent: AgentName,
     pub dialect: Dialect,
+    /// The stream that answers the request.
+    pub stream: OpenStream,
 }
 
 impl Chat {

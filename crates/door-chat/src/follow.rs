@@ -9,7 +9,7 @@ use toolgate_engine::intake::{Posted, Submission};
 use toolgate_engine::store::RunRecord;
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
-use toolgate_http::stream::{Follow, Mark, Until};
+use toolgate_http::stream::{Follow, Mark, OpenStream, Until};
 use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{CallId, RunId, SpaceId};
@@ -49,7 +49,7 @@ impl Chat {
         let from = StartAt::Message(posted.message_id);
         let reader = self.reader(door, posted.space_id).await?;
         let stream = UiStream::new(&follow, run, reader, self.dialect, from, HashSet::new());
-        respond(door, follow, events, stream).await
+        respond(door, self.stream, follow, events, stream).await
     }
 
     /// Submits the client's updates, and streams what follows from them.
@@ -93,7 +93,7 @@ impl Chat {
                 let from = StartAt::Place(Place::after(after));
                 let reader = self.reader(door, space).await?;
                 let stream = UiStream::new(&follow, call.run, reader, self.dialect, from, calls);
-                respond(door, follow, events, stream).await
+                respond(door, self.stream, follow, events, stream).await
             }
             Err(error) if is_too_late(&error) => self.follow_calls(door, call.run, space, &calls).await,
             Err(error) => Err(ClientUpdates::refusal(messages, call, error)),
@@ -116,7 +116,7 @@ impl Chat {
         let from = StartAt::Place(Place::after(place));
         let stream =
             UiStream::new(&follow, run, reader, self.dialect, from, HashSet::new()).with_state(state);
-        respond(door, follow, events, stream).await
+        respond(door, self.stream, follow, events, stream).await
     }
 
     /// A run's last answer, from its beginning or from where the client says.
@@ -152,7 +152,7 @@ impl Chat {
         let follow = self.follow(run.id, run.space, after, Mark::Present);
         let stream =
             UiStream::new(&follow, run.id, reader, self.dialect, from, HashSet::new()).with_state(state);
-        respond(door, follow, events, stream).await
+        respond(door, self.stream, follow, events, stream).await
     }
 
     /// Who the client is to the questions of the space.
@@ -173,12 +173,13 @@ impl Chat {
 
 async fn respond(
     door: &Shared,
+    open: OpenStream,
     follow: Follow,
     events: Subscription,
     stream: UiStream,
 ) -> Result<Response, Refusal> {
     let run = follow.run.map(|run| run.to_string()).unwrap_or_default();
-    let mut response = follow.respond(door, events, stream).await?;
+    let mut response = follow.respond(door, open, events, stream).await?;
     let headers = response.headers_mut();
     headers.insert(STREAM_VERSION, HeaderValue::from_static("v1"));
     headers.insert(WORKFLOW_RUN, HeaderValue::try_from(run).expect("an id is ASCII"));

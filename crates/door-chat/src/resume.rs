@@ -7,7 +7,7 @@ use toolgate_engine::store::RunRecord;
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
-use toolgate_http::stream::has_room;
+use toolgate_http::stream::OpenStream;
 use toolgate_kernel::id::RunId;
 use toolgate_kernel::name::AgentName;
 
@@ -27,10 +27,15 @@ pub(crate) async fn resume_answer(
     headers: &HeaderMap,
     query: &Query,
 ) -> Result<Response, Refusal> {
-    has_room(door, &who)?;
+    let stream = OpenStream::reserve(door, &who)?;
     let cursor = Cursor::of(headers, query)?;
     let dialect = dialect_of(query)?;
-    let asker = Chat { who, agent, dialect };
+    let asker = Chat {
+        who,
+        agent,
+        dialect,
+        stream,
+    };
     let who = &asker.who;
     let run = match chat.parse::<RunId>() {
         Ok(run) => Some(door.access.run(who, run).await?),

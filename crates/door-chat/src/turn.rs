@@ -10,7 +10,7 @@ use toolgate_http::Shared;
 use toolgate_http::content::ContentLimits;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
-use toolgate_http::stream::has_room;
+use toolgate_http::stream::OpenStream;
 use toolgate_http::ui_message::{ChatMessage, ChatRole, earlier};
 use toolgate_http::wire::TextOr;
 use toolgate_kernel::agent::History;
@@ -34,7 +34,6 @@ pub(crate) async fn handle_turn(
     query: &Query,
     body: ChatTurn,
 ) -> Result<Response, Refusal> {
-    has_room(door, &who)?;
     let turn = Turn::read(door, who, agent, query, body).await?;
     let updates = ClientUpdates::of(&turn.messages);
     let Some(parts) = turn.new_message(&door.settings.content)? else {
@@ -69,6 +68,7 @@ impl Turn {
         query: &Query,
         body: ChatTurn,
     ) -> Result<Self, Refusal> {
+        let stream = OpenStream::reserve(door, &who)?;
         let dialect = match body.dialect {
             Some(dialect) => dialect,
             None => dialect_of(query)?,
@@ -88,7 +88,12 @@ impl Turn {
             (None, None) => (Vec::new(), ""),
         };
         Ok(Self {
-            chat: Chat { who, agent, dialect },
+            chat: Chat {
+                who,
+                agent,
+                dialect,
+                stream,
+            },
             space,
             messages,
             at,

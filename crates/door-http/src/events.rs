@@ -7,7 +7,7 @@ use toolgate_access::ENDED;
 use toolgate_engine::feed::{Batch, Scope, Subscription};
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
-use toolgate_http::stream::{ACCESS_ENDED, Cut, Follow, Page, Watch, has_room, on_one_line};
+use toolgate_http::stream::{ACCESS_ENDED, Cut, Follow, OpenStream, Page, Watch, on_one_line};
 use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::time::Time;
@@ -18,18 +18,22 @@ use toolgate_kernel::view::view_for;
 const RETRY_MS: u32 = 1000;
 
 /// Subscribes to what `follow` asks for and streams it.
-pub(crate) async fn open(follow: Follow, door: &Shared) -> Result<Response, Refusal> {
-    has_room(door, &follow.who)?;
+pub(crate) async fn open(follow: Follow, door: &Shared, open: OpenStream) -> Result<Response, Refusal> {
     let scope = follow.run.map_or(Scope::Space(follow.space), Scope::Run);
     let events = door.engine.subscribe(scope, follow.after).await?;
-    stream(follow, door, events).await
+    stream(follow, door, open, events).await
 }
 
 /// The response that streams these events.
-pub(crate) async fn stream(follow: Follow, door: &Shared, events: Subscription) -> Result<Response, Refusal> {
+pub(crate) async fn stream(
+    follow: Follow,
+    door: &Shared,
+    open: OpenStream,
+    events: Subscription,
+) -> Result<Response, Refusal> {
     let reader = door.access.decider(&follow.who, follow.space).await?;
     let page = Events::new(&follow, reader);
-    follow.respond(door, events, page).await
+    follow.respond(door, open, events, page).await
 }
 
 /// Every event as it is.

@@ -2,9 +2,12 @@
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use toolgate_access::Principal;
+use toolgate_http::Shared;
 use toolgate_http::answer::accepts_events;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
+use toolgate_http::stream::OpenStream;
 use utoipa::ToSchema;
 
 /// Whether a request is answered with a stream, and when that ends.
@@ -28,6 +31,14 @@ impl Streams {
         } else {
             Self::No
         })
+    }
+
+    /// The stream that the request is answered with, if it is.
+    pub fn reserve(self, door: &Shared, who: &Principal) -> Result<Option<OpenStream>, Refusal> {
+        match self {
+            Self::No => Ok(None),
+            Self::UntilEnd | Self::UntilPause => OpenStream::reserve(door, who).map(Some),
+        }
     }
 }
 

@@ -26,15 +26,31 @@ use crate::share::Share;
 /// connection in pieces of this size, and is counted among the bytes in flight until the last is taken.
 const FRAME_BYTES: usize = 32 * 1024;
 
-/// Refuses a request that would open one stream too many, before it changes anything.
-pub fn has_room(door: &Shared, who: &Principal) -> Result<(), Refusal> {
-    door.streams.open(Some(who)).take(1).map_err(|_| {
-        let max = door.streams.limits().user;
-        let detail = format!(
-            "{max} streams are open already, which is the most for one user; close one, or see quotas.streams"
-        );
-        Refusal::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail)
-    })
+/// The right to one open stream, counted from here until the stream has ended.
+#[derive(Debug)]
+pub struct OpenStream {
+    _share: Share,
+}
+
+impl OpenStream {
+    /// Refuses a request that would open one stream too many, before it changes anything.
+    pub fn reserve(door: &Shared, who: &Principal) -> Result<Self, Refusal> {
+        let mut share = door.streams.open(Some(who));
+        match share.take(1) {
+            Ok(()) => Ok(Self { _share: share }),
+            Err(_) => {
+                let max = door.streams.limits().user;
+                let detail = format!(
+                    "{max} streams are open already, which is the most for one user; close one, or see quotas.streams"
+                );
+                Err(Refusal::new(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "TOO_MANY_STREAMS",
+                    detail,
+                ))
+            }
+        }
+    }
 }
 
 /// What to stream, to whom.
@@ -78,13 +94,11 @@ impl Follow {
     pub async fn respond(
         self,
         door: &Shared,
+        open: OpenStream,
         events: Subscription,
         page: impl Page,
     ) -> Result<Response, Refusal> {
         let pass = door.access.admit(&self.who, self.space).await?;
-        let mut seat = door.streams.open(Some(&self.who));
-        // There was room when the request came; if others took it meanwhile, what was stored is told all the same.
-        let _ = seat.take(1);
         let slot = Arc::new(Slot::default());
         let frames = Frames::new(slot.clone(), door.in_flight.open(Some(&self.who)));
         let writer = write(door.clone(), pass, events, page, frames);
@@ -92,7 +106,7 @@ impl Follow {
             writer: Some(Box::pin(writer)),
             slot,
             rest: Bytes::new(),
-            _seat: seat,
+            _open: open,
         });
         let text = |id: String| HeaderValue::try_from(id).expect("an id is ASCII");
         let headers = [
@@ -418,7 +432,7 @@ struct EventBody {
     slot: Arc<Slot>,
     /// What is left of the frame that was taken from the slot.
     rest: Bytes,
-    _seat: Share,
+    _open: OpenStream,
 }
 
 impl http_body::Body for EventBody {

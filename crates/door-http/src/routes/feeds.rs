@@ -10,7 +10,7 @@ use toolgate_http::caller::Reader;
 use toolgate_http::describe::{BadQuery, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query, seq};
-use toolgate_http::stream::{Follow, Mark, Until};
+use toolgate_http::stream::{Follow, Mark, OpenStream, Until};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{RunId, SpaceId};
@@ -54,6 +54,7 @@ pub(crate) async fn space(
     let limit = query.limit()?;
     door.access.reach_space(&who, space).await?;
     if streams != Streams::No {
+        let stream = OpenStream::reserve(&door, &who)?;
         let follow = Follow {
             who,
             run: None,
@@ -61,7 +62,7 @@ pub(crate) async fn space(
             after,
             until: Until::End,
         };
-        return open(follow, &door).await;
+        return open(follow, &door, stream).await;
     }
     // An entry holds one event or more, so this reads enough for a page.
     let range = LogRange {
@@ -121,6 +122,7 @@ pub(crate) async fn run(
         // A browser's EventSource comes back for ever unless it is told this.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
+    let stream = OpenStream::reserve(&door, &who)?;
     let follow = Follow {
         who,
         run: Some(run),
@@ -128,7 +130,7 @@ pub(crate) async fn run(
         after,
         until,
     };
-    open(follow, &door).await
+    open(follow, &door, stream).await
 }
 
 /// From where on: what a browser sends when it comes back wins over the address it came with first.

@@ -15,7 +15,7 @@ use toolgate_http::client_tools::{Categories, ClientTools};
 use toolgate_http::describe::{BadBody, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
-use toolgate_http::stream::{Follow, Mark, Until, has_room};
+use toolgate_http::stream::{Follow, Mark, Until};
 use toolgate_http::ui_message::{Messages, earlier};
 use toolgate_http::wire::{AnyObject, TextOr, Words, wire};
 use toolgate_http::{Shared, schema};
@@ -235,14 +235,12 @@ async fn say(
     done: StatusCode,
     streams: Streams,
 ) -> Result<Response, Refusal> {
-    if streams != Streams::No {
-        has_room(door, &who)?;
-    }
+    let open = streams.reserve(door, &who)?;
     // Without a key of its own the request is known by the id of its message.
     let names_message = post.is_known_by_message();
-    let posted = match streams {
-        Streams::No => door.engine.post(post).await.map(|posted| (posted, None)),
-        Streams::UntilEnd | Streams::UntilPause => door.engine.post_and_follow(post).await,
+    let posted = match open {
+        None => door.engine.post(post).await.map(|posted| (posted, None)),
+        Some(_) => door.engine.post_and_follow(post).await,
     };
     let (posted, following) = posted.map_err(|error| match error {
         PostError::KeyReused if names_message => PostError::MessageIdReused,
@@ -251,7 +249,7 @@ async fn say(
     if let Some(run) = posted.run_id {
         door.access.remember(who.project, run, posted.space_id);
     }
-    if let Some(events) = following {
+    if let Some((open, events)) = open.zip(following) {
         let until = match streams {
             Streams::UntilPause => Until::Pause(Mark::Said(posted.message_id)),
             Streams::UntilEnd | Streams::No => Until::End,
@@ -263,7 +261,7 @@ async fn say(
             after: posted.seq,
             until,
         };
-        return stream(follow, door, events).await;
+        return stream(follow, door, open, events).await;
     }
     if posted.repeated {
         // Whoever was told then may have been taken out since.

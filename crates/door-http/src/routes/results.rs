@@ -13,7 +13,7 @@ use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BadBody, Missing, Refused, Settled};
 use toolgate_http::problem::{ProblemBody, Refusal};
 use toolgate_http::query::At;
-use toolgate_http::stream::{Follow, Mark, Until, has_room};
+use toolgate_http::stream::{Follow, Mark, OpenStream, Until};
 use toolgate_http::wire::{At as Place, List, Members, Text, TextOr, Wire, Words, wire};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::Seq;
@@ -260,21 +260,19 @@ async fn take(
     streams: Streams,
     results: ToolResults,
 ) -> Result<Response, Refusal> {
-    if streams != Streams::No {
-        has_room(door, &within.who)?;
-    }
-    match (results, streams) {
-        (ToolResults::One(one), Streams::No) => {
+    let open = streams.reserve(door, &within.who)?;
+    match (results, open) {
+        (ToolResults::One(one), None) => {
             let (call, submission) = checked(door, &within, *one).await?;
             let receipt = door.engine.submit(call, submission).await?;
             Ok(ok(Taken::One(receipt.into())).into_response())
         }
-        (ToolResults::One(one), Streams::UntilEnd | Streams::UntilPause) => {
+        (ToolResults::One(one), Some(open)) => {
             let (call, submission) = checked(door, &within, *one).await?;
             let (receipt, events) = door.engine.submit_and_follow(call, submission).await?;
-            stream(within.follow(&receipt, streams), door, events).await
+            stream(within.follow(&receipt, streams), door, open, events).await
         }
-        (ToolResults::Many(many), _) => take_many(door, within, many, streams).await,
+        (ToolResults::Many(many), open) => take_many(door, within, many, streams, open).await,
     }
 }
 
@@ -283,6 +281,7 @@ async fn take_many(
     within: Within,
     many: Vec<OneResult>,
     streams: Streams,
+    stream: Option<OpenStream>,
 ) -> Result<Response, Refusal> {
     let mut outcomes = Vec::with_capacity(many.len());
     for one in many {
@@ -299,12 +298,12 @@ async fn take_many(
         .collect();
     let all = receipts.len() == outcomes.len();
     let one_run = receipts.windows(2).all(|pair| pair[0].run_id == pair[1].run_id);
-    if streams != Streams::No
+    if let Some(stream) = stream
         && all
         && one_run
         && let Some(first) = receipts.iter().min_by_key(|receipt| receipt.seq)
     {
-        return open(within.follow(first, streams), door).await;
+        return open(within.follow(first, streams), door, stream).await;
     }
     let results = outcomes
         .into_iter()

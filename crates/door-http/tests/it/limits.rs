@@ -1,5 +1,8 @@
 //! Limits in bytes and numbers, each far below that of a whole body.
 
+use axum::body::Body;
+use futures_util::future::join_all;
+use http::Method;
 use serde_json::{Value, json};
 use toolgate_testkit_http::world::{CONTENT, QUOTAS, STREAMS_MAX};
 
@@ -203,4 +206,31 @@ async fn quotas_are_checked_without_reading_all_that_a_user_has_each_time() {
     ada.post("/v1/spaces", json!({})).await.expect(429);
     world.clock.jump(1000);
     ada.post("/v1/spaces", json!({})).await.expect(503);
+}
+
+#[tokio::test]
+async fn streams_that_are_opened_at_once_do_not_go_beyond_the_limit_together() {
+    let world = World::new().await;
+    let ada = world.user("ada");
+    let started = ada
+        .post("/v1/runs", json!({ "text": "call:ask" }))
+        .await
+        .expect(201);
+    let path = format!("/v1/spaces/{}/messages", started["spaceId"].as_str().unwrap());
+    let reader = ada
+        .with("accept", "text/event-stream")
+        .with("content-type", "application/json");
+    let open = || {
+        let body = Body::from(json!({ "text": "call:ask" }).to_string());
+        reader.raw(Method::POST, &path, body)
+    };
+    let opened = join_all((0..2 * STREAMS_MAX).map(|_| open())).await;
+    let count = |status: u16| {
+        let told = opened.iter().filter(|told| told.status() == status);
+        told.count()
+    };
+    assert_eq!((count(200), count(429)), (STREAMS_MAX, STREAMS_MAX));
+    drop(opened);
+    let again = open().await;
+    assert_eq!(again.status(), 200, "what is closed makes room");
 }
