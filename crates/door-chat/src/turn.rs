@@ -193,17 +193,31 @@ impl Turn {
     }
 }
 
-async fn post(door: &Shared, mut post: Post) -> Result<(Posted, Option<Subscription>), Refusal> {
+async fn post(door: &Shared, post: Post) -> Result<(Posted, Option<Subscription>), Refusal> {
     match door.engine.post_and_follow(post.clone()).await {
         // Other words under a known id: the client edited its message, which makes it a new one. The same id of
         // another member is another message too: these ids are the clients' own.
         Err(PostError::KeyReused | PostError::MessageIdReused) => {
-            post.message.message_id = fresh_id();
-            post.idempotency = None;
-            Ok(door.engine.post_and_follow(post).await?)
+            Ok(door.engine.post_and_follow(edited(post)).await?)
         }
         posted => Ok(posted?),
     }
+}
+
+/// The message under an id of its own, which follows from the client's id, the sender and the words: sent again, it is
+/// the same message.
+fn edited(mut post: Post) -> Post {
+    if let Some((key, request)) = &mut post.idempotency {
+        let hash = Sha256::new()
+            .chain_update(&*key)
+            .chain_update([0])
+            .chain_update(&*request);
+        let hash = <[u8; 32]>::from(hash.finalize());
+        let id = MessageId::from_bytes(hash[..16].try_into().expect("a hash has 32 bytes"));
+        post.message.message_id = id;
+        *key = format!("{key}/{id}");
+    }
+    post
 }
 
 fn fresh_id() -> MessageId {

@@ -573,6 +573,15 @@ async fn a_message_is_the_same_only_in_its_chat_and_with_its_words() {
     let (edited, said) = post(Some("a"), "m", "goodbye").await;
     assert_ne!(edited, first, "an edited message is a new one");
     assert_eq!(said, "you said goodbye");
+    let again = post(Some("a"), "m", "goodbye").await;
+    assert_eq!(again, (edited.clone(), said), "the same edited message");
+    assert_eq!(
+        post(Some("a"), "m", "hello").await.0,
+        first,
+        "the first one is known still"
+    );
+    let (third, _) = post(Some("a"), "m", "farewell").await;
+    assert!(third != first && third != edited, "edited once more");
     assert_ne!(post(Some("b"), "m", "hello").await.0, first, "another chat");
     let (one, _) = post(None, "m", "hello").await;
     let (two, _) = post(None, "m", "hello").await;
