@@ -61,7 +61,7 @@ impl World {
                 knowledge: Arc::new(knowledge),
                 outbox,
                 metrics: Arc::new(|| "toolgate_up 1\n".into()),
-                openapi: DOCUMENT.clone(),
+                openapi: LazyLock::new(|| DOCUMENT.clone()),
                 first_agent: agent().into(),
             };
             router(ground.shared.clone(), resources)
