@@ -4,6 +4,7 @@
 use toolgate_engine::revocation::{RevocationWatch, Revoked};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::SpaceId;
+use toolgate_kernel::tool::Decider;
 
 use crate::{Access, AccessError, Principal};
 
@@ -11,37 +12,59 @@ use crate::{Access, AccessError, Principal};
 pub struct Pass {
     who: Principal,
     space: SpaceId,
+    /// Who the reader is to the questions of the space, by its role when it was let in.
+    reader: Decider,
     revocations: RevocationWatch,
+}
+
+/// What has become of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It holds.
+    Holds,
+    /// The reader has another role in the space: what it may see is decided anew when it comes back.
+    RoleChanged,
+    /// It holds no longer.
+    Ended,
 }
 
 impl Access {
     /// Lets `who` follow a space, or read again what it was once told of it.
     pub async fn admit(&self, who: &Principal, space: SpaceId) -> Result<Pass, AccessError> {
         // Watched before it is checked: what is revoked in between is not missed.
+        let revocations = self.revocations.watch();
+        self.reach_space(who, space).await?;
         let pass = Pass {
             who: who.clone(),
             space,
-            revocations: self.revocations.watch(),
+            reader: self.decider(who, space).await?,
+            revocations,
         };
-        self.reach_space(who, space).await?;
-        match self.still_holds(&pass).await? {
-            true => Ok(pass),
-            false => Err(AccessError::unauthenticated(ENDED)),
+        match self.standing(&pass).await? {
+            Standing::Ended => Err(AccessError::unauthenticated(ENDED)),
+            Standing::Holds | Standing::RoleChanged => Ok(pass),
         }
     }
 
-    /// Whether the pass still holds: a key may be removed, a token expires, a member may be taken out.
-    pub async fn still_holds(&self, pass: &Pass) -> Result<bool, StoreError> {
+    /// Whether the pass still holds: a key may be removed, a token expires, a member may be taken out or be given another
+    /// role.
+    pub async fn standing(&self, pass: &Pass) -> Result<Standing, StoreError> {
         let Pass { who, space, .. } = pass;
         if let Some(key) = who.key
             && self.key_of_hash(key.hash).await?.is_none()
         {
-            return Ok(false);
+            return Ok(Standing::Ended);
         }
-        match &who.user {
-            None => Ok(true),
-            Some(user) => Ok(self.clock.now() < user.expires && self.is_member(who, *space).await?),
+        let Some(user) = &who.user else {
+            return Ok(Standing::Holds);
+        };
+        if self.clock.now() >= user.expires || !self.is_member(who, *space).await? {
+            return Ok(Standing::Ended);
         }
+        Ok(match self.decider(who, *space).await? == pass.reader {
+            true => Standing::Holds,
+            false => Standing::RoleChanged,
+        })
     }
 }
 
@@ -49,6 +72,11 @@ impl Access {
 pub const ENDED: &str = "no longer allowed: the key or the membership was removed, or the token has expired";
 
 impl Pass {
+    /// Who the reader was to the questions of the space when it was let in.
+    pub fn reader(&self) -> &Decider {
+        &self.reader
+    }
+
     /// Whether something was revoked that the pass depends on. It has to be looked up then.
     pub fn is_doubtful(&mut self) -> bool {
         self.revocations.concerns(concerns(&self.who, self.space))

@@ -25,9 +25,8 @@ use toolgate_engine::store::{Directory, Runs, StoreError};
 use toolgate_kernel::agent::{Secret, Starter};
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
-use toolgate_kernel::view::Audience;
 
-pub use follow::{ENDED, Pass};
+pub use follow::{ENDED, Pass, Standing};
 pub use jwt::SUBJECT_CHARS_MAX;
 
 /// Settings of access.
@@ -159,12 +158,9 @@ impl Principal {
             key: None,
         }
     }
-    /// What it may see of events.
-    pub fn audience(&self) -> Audience {
-        match &self.user {
-            None => Audience::Secret,
-            Some(_) => Audience::Public,
-        }
+    /// Whether it is a secret key, which sees everything of its project.
+    pub fn is_backend(&self) -> bool {
+        self.user.is_none()
     }
     /// Its entity in spaces; a backend has none.
     pub fn entity(&self) -> Option<EntityId> {

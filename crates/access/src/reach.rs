@@ -79,7 +79,7 @@ impl Access {
     }
 
     /// Who `who` is to the questions of a space that it may reach: its role there and what its token says.
-    pub async fn decider(&self, who: &Principal, space: SpaceId) -> Result<Decider, AccessError> {
+    pub async fn decider(&self, who: &Principal, space: SpaceId) -> Result<Decider, StoreError> {
         let Some(user) = &who.user else {
             return Ok(Decider::Backend);
         };

@@ -109,7 +109,7 @@ impl Chat {
         calls: &HashSet<CallId>,
     ) -> Result<Response, Refusal> {
         let reader = self.reader(door, space).await?;
-        let state = door.engine.run_state_for(run, &reader).await?;
+        let state = door.engine.run_state(run, &reader).await?;
         let place = place_before(&state, calls).unwrap_or(state.seq());
         let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
         let follow = self.follow(run, space, Seq(0), Mark::Present);
@@ -127,7 +127,7 @@ impl Chat {
         cursor: Option<Cursor>,
     ) -> Result<Response, Refusal> {
         let reader = self.reader(door, run.space).await?;
-        let state = door.engine.run_state_for(run.id, &reader).await?;
+        let state = door.engine.run_state(run.id, &reader).await?;
         let last = state.messages().last();
         let message = last.ok_or_else(|| Refusal::not_found("answer"))?;
         let id = message.message.message_id;
@@ -143,7 +143,7 @@ impl Chat {
             && seen > FIXED_CHUNKS
             && door
                 .engine
-                .run_state_for(run.id, &reader)
+                .run_state(run.id, &reader)
                 .await?
                 .has_replied_since(message)
         {

@@ -179,10 +179,8 @@ impl Turn {
             space: self.space,
             makes_space: true,
             message: Message {
-                message_id: message_id.unwrap_or_else(fresh_id),
-                from: who.entity(),
-                parts,
                 metadata: metadata.map(|metadata| metadata.0),
+                ..Message::new(message_id.unwrap_or_else(fresh_id), who.entity(), parts)
             },
             answer: Answer::Agent(self.chat.agent.clone()),
             client_tools: self.client_tools.clone(),

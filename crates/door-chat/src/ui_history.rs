@@ -16,7 +16,7 @@ use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::run::{RunState, Verdict};
 use toolgate_kernel::tool::Decider;
-use toolgate_kernel::view::view_for;
+use toolgate_kernel::view::view;
 use utoipa::ToSchema;
 
 use crate::chat::{last_run, space_of};
@@ -40,8 +40,12 @@ pub(crate) struct ChatPast {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PastMessage {
     id: String,
-    /// `user` or `assistant`.
+    /// `user`, `assistant`, or `system` for a message that no user wrote.
     role: &'static str,
+    /// `{origin}` of a message that a plan posted.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Value>,
     /// Parts of the message.
     #[schema(value_type = Vec<Object>)]
     parts: Vec<Value>,
@@ -74,7 +78,7 @@ pub(crate) fn messages(log: &[Entry], reader: &Decider, open: Option<RunId>) -> 
     let mut history = History::default();
     for entry in log {
         for (seq, event) in entry.placed() {
-            let Some(seen) = view_for(event, reader) else {
+            let Some(seen) = view(event, reader) else {
                 continue;
             };
             if let Some(run) = entry.run {
@@ -97,6 +101,7 @@ struct History {
 struct Draft {
     id: String,
     role: &'static str,
+    metadata: Option<Value>,
     run: Option<RunId>,
     pieces: Vec<Piece>,
 }
@@ -153,7 +158,12 @@ impl History {
     fn add_message(&mut self, run: Option<RunId>, message: &Message) {
         self.drafts.push(Draft {
             id: message.message_id.to_string(),
-            role: "user",
+            role: if message.origin.is_some() {
+                "system"
+            } else {
+                "user"
+            },
+            metadata: message.origin.as_ref().map(|origin| json!({ "origin": origin })),
             run: None,
             pieces: message
                 .parts
@@ -166,6 +176,7 @@ impl History {
             self.drafts.push(Draft {
                 id: answer_id(message.message_id),
                 role: "assistant",
+                metadata: None,
                 run,
                 pieces: Vec::new(),
             });
@@ -198,6 +209,7 @@ impl History {
             PastMessage {
                 id: draft.id,
                 role: draft.role,
+                metadata: draft.metadata,
                 parts: parts.collect(),
             }
         })

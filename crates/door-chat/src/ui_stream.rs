@@ -29,7 +29,7 @@ use toolgate_kernel::event::{EndReason, Event, RunFinish, Seq, Status, ToolAppro
 use toolgate_kernel::id::{CallId, MessageId, RunId, SpaceId};
 use toolgate_kernel::run::RunState;
 use toolgate_kernel::tool::Decider;
-use toolgate_kernel::view::view_for;
+use toolgate_kernel::view::view;
 
 use crate::body::Dialect;
 use crate::chunk::{Chunk, Place};
@@ -306,12 +306,15 @@ impl UiStream {
 }
 
 impl Page for UiStream {
+    fn reader(&self) -> &Decider {
+        &self.reader
+    }
     fn write(&mut self, batch: &Batch, out: &mut Vec<u8>) {
         for (seq, event) in batch.placed() {
             if self.response.is_over() || !self.watch.sees(seq, event) {
                 continue;
             }
-            let Some(seen) = view_for(event, &self.reader) else {
+            let Some(seen) = view(event, &self.reader) else {
                 continue;
             };
             if seq > self.run.seq() {

@@ -272,13 +272,27 @@ fn schema(holds: Holds) -> Value {
 
 fn message() -> Value {
     json!({
-        "description": "What a person or a backend wrote into a space.",
+        "description": "What a person, a backend or a plan wrote into a space.",
         "type": "object",
         "properties": {
             "messageId": schema(A("MessageId")),
             "from": schema(A("EntityId")),
             "parts": { "type": "array", "items": { "oneOf": [schema(A("TextPart")), schema(A("ImagePart"))] } },
             "metadata": {},
+            "origin": {
+                "description": "What posted it, where no user and no backend did: never to be shown as a user's words.",
+                "type": "object",
+                "properties": {
+                    "type": { "type": "string", "enum": ["plan"] },
+                    "planId": { "type": "string" },
+                    "dueAt": schema(A("Time")),
+                },
+                "required": ["type", "planId", "dueAt"],
+            },
+            "onBehalfOf": {
+                "description": "Who asked for the plan that posted it, or wrote to the run above.",
+                "type": "array", "items": schema(A("EntityId")),
+            },
         },
         "required": ["messageId", "parts"],
     })

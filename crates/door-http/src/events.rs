@@ -12,7 +12,7 @@ use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Decider;
-use toolgate_kernel::view::view_for;
+use toolgate_kernel::view::view;
 
 /// How soon a client that was cut comes back, in milliseconds.
 const RETRY_MS: u32 = 1000;
@@ -56,11 +56,14 @@ impl Events {
 }
 
 impl Page for Events {
+    fn reader(&self) -> &Decider {
+        &self.reader
+    }
     fn write(&mut self, batch: &Batch, out: &mut Vec<u8>) {
         self.tail.set(batch.run(), self.space, batch.time());
         for (seq, event) in batch.placed() {
             if self.watch.sees(seq, event)
-                && let Some(seen) = view_for(event, &self.reader)
+                && let Some(seen) = view(event, &self.reader)
             {
                 write_event(out, seq, &seen, &self.tail);
             }

@@ -10,7 +10,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::run::RunState;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::view::Audience;
+use toolgate_kernel::tool::Decider;
 use utoipa::ToSchema;
 
 /// A run's row.
@@ -45,7 +45,7 @@ pub(crate) struct RunSummary {
 }
 
 impl RunSummary {
-    pub fn of(record: RunRecord, audience: Audience) -> Self {
+    pub fn of(record: RunRecord, is_backend: bool) -> Self {
         Self {
             id: record.id,
             space_id: record.space,
@@ -54,7 +54,7 @@ impl RunSummary {
             status: record.status.as_str(),
             created_at: record.created,
             updated_at: record.updated,
-            parent: record.parent.filter(|_| audience == Audience::Secret),
+            parent: record.parent.filter(|_| is_backend),
             seq: record.version.0,
         }
     }
@@ -182,11 +182,11 @@ pub(crate) struct PendingApproval {
 }
 
 impl RunBody {
-    /// The run as its reader may see it: `state` is folded for that audience.
-    pub fn of(record: RunRecord, state: &RunState, audience: Audience) -> Self {
+    /// The run as `reader` may see it, for whom `state` was folded.
+    pub fn of(record: RunRecord, state: &RunState, reader: &Decider) -> Self {
         let end = state.end();
         Self {
-            summary: RunSummary::of(record, audience),
+            summary: RunSummary::of(record, *reader == Decider::Backend),
             pending: Pending::of(state),
             usage: state.usage(),
             text: state.text().map(str::to_owned),

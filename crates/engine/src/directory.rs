@@ -31,14 +31,17 @@ impl Engine {
     pub async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
         self.inner.store.add_member(space, member).await
     }
-    /// Adds a member to a space, or changes its role and grants there.
+    /// Adds a member to a space, or changes its role and grants there. What it follows there is looked at again: it may
+    /// see less than before.
     pub async fn put_member(
         &self,
         space: SpaceId,
         member: EntityId,
         given: MemberRecord,
     ) -> Result<(), StoreError> {
-        self.inner.store.put_member(space, member, given).await
+        self.inner.store.put_member(space, member, given).await?;
+        self.inner.revoke(Revoked::Member { space, member });
+        Ok(())
     }
     /// Removes a member from a space; nothing when it is none. What it follows there ends, and what it has claimed is
     /// offered again.

@@ -1,12 +1,31 @@
 //! What doors read of runs and logs. Whether the caller may is the door's question to `toolgate_access`, asked before.
 
+use std::collections::HashSet;
+
+use toolgate_kernel::event::{Event, ToolApprovalRequest};
 use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 use toolgate_kernel::run::RunState;
+use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Decider;
-use toolgate_kernel::view::Audience;
 
 use crate::Engine;
 use crate::store::{AskingFilter, LogPage, LogRange, Pages, RunFilter, RunRecord, StoreError};
+
+/// What a run asks people.
+#[derive(Debug, Default)]
+pub struct OpenQuestions {
+    /// When each was asked, in the order of their calls. As stored: what a reader may see of one is for `view` to say.
+    pub asked: Vec<(Time, ToolApprovalRequest)>,
+    /// Bytes of the log that were read for it.
+    pub bytes_read: usize,
+}
+
+impl OpenQuestions {
+    fn in_order(mut self) -> Self {
+        self.asked.reverse();
+        self
+    }
+}
 
 impl Engine {
     /// A run's row.
@@ -37,25 +56,38 @@ impl Engine {
     ) -> Result<Vec<RunRecord>, StoreError> {
         self.inner.store.asking(project, filter).await
     }
-    /// A run's log as somebody who may be asked to decide sees it, folded into the run's state. As with
-    /// [`Engine::run_state`], read the run's row before.
-    pub async fn run_state_for(&self, run: RunId, who: &Decider) -> Result<RunState, StoreError> {
-        let mut state = RunState::default();
-        let mut pages = Pages::of_run(run, LogRange::default());
+    /// The questions of a run that nobody has answered. Only the step under way can have any: its part of the log is
+    /// read backwards, with no more than a page of it in memory.
+    pub async fn open_questions(&self, run: RunId) -> Result<OpenQuestions, StoreError> {
+        let mut open = OpenQuestions::default();
+        let mut answered = HashSet::new();
+        let mut pages = Pages::of_run(run, LogRange::newest());
         while let Some(page) = pages.next(&*self.inner.store).await? {
-            page.entries.iter().for_each(|entry| state.extend_for(entry, who));
+            open.bytes_read += page.bytes;
+            for entry in page.entries {
+                for event in entry.events.into_iter().rev() {
+                    match event {
+                        Event::StepStart(_) => return Ok(open.in_order()),
+                        Event::ToolApprovalResponse(e) => {
+                            answered.insert(e.tool_call_id);
+                        }
+                        Event::ToolApprovalRequest(e) if !answered.contains(&e.tool_call_id) => {
+                            open.asked.push((entry.time, e));
+                        }
+                        event => answered.extend(event.settles()),
+                    }
+                }
+            }
         }
-        Ok(state)
+        Ok(open.in_order())
     }
-    /// A run's log as `audience` may see it, folded into the run's state. Read the run's row before: what the row says
+    /// A run's log as `reader` may see it, folded into the run's state. Read the run's row before: what the row says
     /// has happened is then in the state.
-    pub async fn run_state(&self, run: RunId, audience: Audience) -> Result<RunState, StoreError> {
+    pub async fn run_state(&self, run: RunId, reader: &Decider) -> Result<RunState, StoreError> {
         let mut state = RunState::default();
         let mut pages = Pages::of_run(run, LogRange::default());
         while let Some(page) = pages.next(&*self.inner.store).await? {
-            page.entries
-                .iter()
-                .for_each(|entry| state.extend(entry, audience));
+            page.entries.iter().for_each(|entry| state.extend(entry, reader));
         }
         Ok(state)
     }

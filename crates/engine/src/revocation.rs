@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::Status;
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::view::Audience;
+use toolgate_kernel::tool::Decider;
 
 use crate::bus::Notice;
 use crate::intake::IntakeError;
@@ -24,11 +24,11 @@ const OPEN_RUNS_MAX: usize = 500;
 pub enum Revoked {
     /// A key was removed.
     Key(KeyId),
-    /// An entity was taken out of a space.
+    /// An entity was taken out of a space, or has another role there.
     Member {
         /// The space.
         space: SpaceId,
-        /// Who was a member of it.
+        /// Who is or was a member of it.
         member: EntityId,
     },
     /// A project was removed.
@@ -139,7 +139,7 @@ impl Engine {
     }
 
     async fn release_claims_in(&self, run: RunId, member: EntityId) -> Result<(), StoreError> {
-        let state = self.run_state(run, Audience::Secret).await?;
+        let state = self.run_state(run, &Decider::Backend).await?;
         for call in state.calls() {
             let CallState::Open {
                 claim: Some(claim), ..

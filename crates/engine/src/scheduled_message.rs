@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 use toolgate_kernel::agent::Starter;
-use toolgate_kernel::id::{MessageId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::message::{Message, Part};
+use toolgate_kernel::id::{EntityId, MessageId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::message::{Message, Origin, Part};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 use uuid::Uuid;
@@ -27,6 +27,10 @@ pub struct ScheduledMessage {
     pub due: Time,
     /// Text of the message.
     pub text: String,
+    /// Plan that posts it.
+    pub plan_id: String,
+    /// The person who asked for the plan, where it is known.
+    pub asked_by: Option<EntityId>,
 }
 
 impl Engine {
@@ -44,11 +48,15 @@ impl ScheduledMessage {
         let key = format!("occasion/{}/{}", self.cause, self.due.0);
         // Only the key is hashed: the plan's text may change between two attempts.
         let request = Sha256::digest(&key).into();
+        let parts = vec![Part::Text { text: self.text }];
         let message = Message {
-            message_id: MessageId::new(Uuid::now_v7()),
-            from: None,
-            parts: vec![Part::Text { text: self.text }],
-            metadata: None,
+            origin: Some(Origin::Plan {
+                plan_id: self.plan_id,
+                due_at: self.due,
+            }),
+            on_behalf_of: self.asked_by.into_iter().collect(),
+            // Nobody's: the person's grants are not the plan's.
+            ..Message::new(MessageId::new(Uuid::now_v7()), None, parts)
         };
         Post {
             project: self.project,

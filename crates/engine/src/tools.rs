@@ -43,6 +43,9 @@ pub struct CallContext {
     pub call: CallId,
     /// Whom the run works for: the person who spoke last, in it or above it. None when that was a backend or a plan.
     pub profile: Option<EntityRecord>,
+    /// On whose behalf the run works: that person, or who asked for the plan that wrote the last message. Says whose
+    /// something is that a tool keeps; gives no rights.
+    pub works_for: Option<EntityId>,
     /// What was said in the space so far, as the model was told.
     pub turns: Vec<Arc<Turn>>,
     /// The tools that the run has.

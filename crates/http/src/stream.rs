@@ -11,11 +11,12 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_body::Frame;
 use tokio::time::Instant;
-use toolgate_access::{Pass, Principal};
+use toolgate_access::{AccessError, Pass, Principal, Standing};
 use toolgate_engine::feed::{Batch, End, Subscription};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{MessageId, RunId, SpaceId};
+use toolgate_kernel::tool::Decider;
 
 use crate::Shared;
 use crate::edge::{RUN_ID, SPACE_ID};
@@ -99,6 +100,9 @@ impl Follow {
         page: impl Page,
     ) -> Result<Response, Refusal> {
         let pass = door.access.admit(&self.who, self.space).await?;
+        if pass.reader() != page.reader() {
+            return Err(AccessError::Unavailable(ROLE_CHANGED.into()).into());
+        }
         let slot = Arc::new(Slot::default());
         let frames = Frames::new(slot.clone(), door.in_flight.open(Some(&self.who)));
         let writer = write(door.clone(), pass, events, page, frames);
@@ -127,6 +131,8 @@ impl Follow {
 
 /// Tells of events in the words of a protocol.
 pub trait Page: Send + 'static {
+    /// For whom it writes.
+    fn reader(&self) -> &Decider;
     /// Writes what the reader learns of these.
     fn write(&mut self, batch: &Batch, out: &mut Vec<u8>);
     /// Whether the run waits, as far as was told.
@@ -143,6 +149,8 @@ pub trait Page: Send + 'static {
     fn end_access(&mut self, out: &mut Vec<u8>);
 }
 
+/// What a reader is told whose role in the space has changed.
+const ROLE_CHANGED: &str = "your role in the space has changed";
 /// Code of the error that ends the stream of a reader whose access has ended.
 pub const ACCESS_ENDED: &str = "ACCESS_ENDED";
 
@@ -180,15 +188,17 @@ async fn write(
                         batch = &mut next => break batch,
                         () = &mut beat => {
                             // A store that does not answer now is no reason to cut a reader who was let in.
-                            if !door.access.still_holds(&pass).await.unwrap_or(true) {
-                                return frames.end_access(page).await;
+                            let standing = door.access.standing(&pass).await.unwrap_or(Standing::Holds);
+                            if standing != Standing::Holds {
+                                return frames.leave(page, standing).await;
                             }
                             frames.beat().await;
                             beat.as_mut().reset(Instant::now() + heartbeat);
                         }
                         () = pass.doubt() => {
-                            if !door.access.still_holds(&pass).await.unwrap_or(false) {
-                                return frames.end_access(page).await;
+                            let standing = door.access.standing(&pass).await.unwrap_or(Standing::Ended);
+                            if standing != Standing::Holds {
+                                return frames.leave(page, standing).await;
                             }
                         }
                         () = &mut stopped => return frames.part(page, "going down").await,
@@ -203,8 +213,16 @@ async fn write(
         }
         // What was revoked has ended, unless the store says otherwise.
         let is_doubtful = pass.is_doubtful();
-        if (is_doubtful || is_late) && !door.access.still_holds(&pass).await.unwrap_or(!is_doubtful) {
-            return frames.end_access(page).await;
+        if is_doubtful || is_late {
+            let unknown = if is_doubtful {
+                Standing::Ended
+            } else {
+                Standing::Holds
+            };
+            let standing = door.access.standing(&pass).await.unwrap_or(unknown);
+            if standing != Standing::Holds {
+                return frames.leave(page, standing).await;
+            }
         }
         match batch {
             Ok(batch) => {
@@ -396,8 +414,11 @@ impl Frames {
         self.flush().await;
         ending
     }
-    /// The last words of a stream whose reader may read no further.
-    async fn end_access(&mut self, mut page: impl Page) -> Result<(), Cut> {
+    /// The last words of a stream whose pass holds no longer.
+    async fn leave(&mut self, mut page: impl Page, standing: Standing) -> Result<(), Cut> {
+        if standing == Standing::RoleChanged {
+            return self.part(page, ROLE_CHANGED).await;
+        }
         page.end_access(&mut self.buffer);
         self.flush().await;
         Ok(())

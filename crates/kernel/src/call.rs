@@ -9,7 +9,6 @@ use crate::id::{ApprovalId, RunId};
 use crate::json::Json;
 use crate::time::Time;
 use crate::tool::{ApprovalTerms, Tool};
-use crate::view::hidden;
 
 /// Why a call gave no output; one per way that a model, a client or an operator would act differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -145,7 +144,7 @@ impl Call {
     }
     /// Whether every member of the space sees what it reads and writes.
     pub fn is_seen_by_members(&self) -> bool {
-        !hidden(self.tool.placement, self.tool.shown)
+        self.tool.is_seen_by_members()
     }
     /// The terms of the question whether it may run. One of before there were terms asks for consent.
     pub fn approval_terms(&self) -> ApprovalTerms {

@@ -37,7 +37,7 @@ pub struct Transcript {
 
 impl Transcript {
     pub(crate) fn add_message(&mut self, e: &event::Said) {
-        self.unread.push(e.message.parts.clone());
+        self.unread.push(e.message.told());
     }
     pub(crate) fn start_step(&mut self) {
         self.close_calls();

@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::id::{EntityId, MessageId};
 use crate::json::Json;
+use crate::time::Time;
 
 /// Most parts in one message.
 pub const PARTS_MAX: usize = 64;
@@ -23,9 +24,56 @@ pub struct Message {
     /// Metadata of the sender; never sent to a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
+    /// What posted it, where no user and no backend did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// People for whom the gateway posted it: who asked for the plan, or who wrote to the run above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_behalf_of: Vec<EntityId>,
+}
+
+/// What posted a message that nobody wrote just now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum Origin {
+    /// A plan of the agent that was due.
+    Plan {
+        /// Id of the plan.
+        plan_id: String,
+        /// When it was due, which may be long before the message was posted.
+        due_at: Time,
+    },
 }
 
 impl Message {
+    /// A message of a user, or of a backend without a sender.
+    pub fn new(message_id: MessageId, from: Option<EntityId>, parts: Vec<Part>) -> Self {
+        Self {
+            message_id,
+            from,
+            parts,
+            metadata: None,
+            origin: None,
+            on_behalf_of: Vec::new(),
+        }
+    }
+
+    /// The content as a model reads it: a message that a plan posted says so, since it stands where users speak.
+    pub fn told(&self) -> Vec<Part> {
+        let mut parts = self.parts.clone();
+        let Some(Origin::Plan { plan_id, due_at }) = &self.origin else {
+            return parts;
+        };
+        let notice =
+            format!("[This is not the user. Your plan {plan_id}, due at {due_at}, tells you to act now:]");
+        match parts.first_mut() {
+            // In one part: some vendors take nothing but a single text.
+            Some(Part::Text { text }) => *text = format!("{notice}\n{text}"),
+            Some(Part::Image { .. }) | None => parts.insert(0, Part::Text { text: notice }),
+        }
+        parts
+    }
+
     /// SHA-256 of the message, its sender included: tells a repeated post from another message under the same id.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(serde_json::to_vec(self).expect("a message has text keys")).into()

@@ -278,6 +278,23 @@ impl Run {
     pub fn speaker(&self) -> Option<EntityId> {
         self.state.speaker
     }
+    /// On whose behalf it works: the speaker, or who asked for the plan that wrote the last message. What is theirs may
+    /// be kept for them; grants go by the speaker alone.
+    pub fn works_for(&self) -> Option<EntityId> {
+        self.state.works_for
+    }
+    /// Everybody besides the speaker who wrote to the run or had a plan write to it, whom it works for first.
+    pub fn others_behind(&self) -> Vec<EntityId> {
+        let first = self.state.works_for;
+        let others = self
+            .state
+            .speakers
+            .iter()
+            .copied()
+            .filter(|one| Some(*one) != first);
+        let all = first.into_iter().chain(others);
+        all.filter(|one| Some(*one) != self.state.speaker).collect()
+    }
     /// How many runs stand above it.
     pub fn depth(&self) -> u32 {
         self.depth

@@ -11,41 +11,21 @@ mod tests;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::call::Call;
 use crate::event::{
     Event, Notification, ReasoningDelta, ReasoningEnd, ReasoningStart, RunFinish, RunStart, RunStatus, Said,
     StepFinish, StepRetry, StepStart, TextDelta, TextEnd, TextStart, ToolInputStart, ToolReleased, Usage,
 };
 use crate::json::Json;
-use crate::message::Message;
+use crate::message::{Message, Origin};
 use crate::tool::{ClientTool, Decider, Placement};
 
-/// Who reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Audience {
-    /// A secret principal: sees everything.
-    Secret,
-    /// A public principal: of tools that run on the gateway's side it learns that they ran.
-    Public,
-}
-
-/// What `audience` sees of `event`; nothing when it must not even know of it.
-pub fn view(event: &Event, audience: Audience) -> Option<Cow<'_, Event>> {
-    match audience {
-        Audience::Secret => Some(Cow::Borrowed(event)),
-        Audience::Public => public(event),
-    }
-}
-
-/// What somebody who may be asked to decide sees of `event`: what its audience sees, and the input of the questions that
-/// it may decide, less what their tools hide. This is the one exception to the redaction of tools on the gateway's side.
-pub fn view_for<'e>(event: &'e Event, who: &Decider) -> Option<Cow<'e, Event>> {
-    match (who, event) {
-        (Decider::Backend, _) => view(event, Audience::Secret),
-        (Decider::Member { .. }, Event::ToolApprovalRequest(e)) => {
-            owned(call::approval_request(e, Some(who)))
-        }
-        (Decider::Member { .. }, _) => view(event, Audience::Public),
+/// What `reader` sees of `event`; nothing when it must not even know of it. A secret key sees everything. A member of
+/// the space learns of tools on the gateway's side that they ran; the one exception is the input of a question that it
+/// may decide, less what the tool hides.
+pub fn view<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
+    match reader {
+        Decider::Backend => Some(Cow::Borrowed(event)),
+        Decider::Member { .. } => public(event, reader),
     }
 }
 
@@ -54,19 +34,7 @@ pub(crate) fn hidden(placement: Placement, shown: bool) -> bool {
     placement != Placement::Client && !shown
 }
 
-/// The input of a call that waits for approval, as `who` sees it: all of it where members see the tool or a secret key
-/// asks, and for whoever else may decide what the tool does not hide.
-pub fn approval_input(call: &Call, who: &Decider) -> Option<Json> {
-    let input = call.input.as_ref()?;
-    if *who == Decider::Backend || call.is_seen_by_members() {
-        return Some(input.clone());
-    }
-    // A question of before there were terms was asked on the promise that nobody is shown what it is about.
-    let terms = call.asked.as_ref()?.terms.as_ref()?;
-    terms.admit(who).then(|| terms.shown(input))
-}
-
-fn public(event: &Event) -> Option<Cow<'_, Event>> {
+fn public<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
     match event {
         Event::RunStart(e) => owned(run_start(e)),
         Event::Said(Said {
@@ -76,6 +44,13 @@ fn public(event: &Event) -> Option<Cow<'_, Event>> {
                     from: _,
                     parts: _,
                     metadata: _,
+                    origin:
+                        None
+                        | Some(Origin::Plan {
+                            plan_id: _,
+                            due_at: _,
+                        }),
+                    on_behalf_of: _,
                 },
         }) => Some(Cow::Borrowed(event)),
         Event::StepStart(StepStart { step: _ }) => Some(Cow::Borrowed(event)),
@@ -136,7 +111,7 @@ fn public(event: &Event) -> Option<Cow<'_, Event>> {
         Event::ToolInputStart(e) => owned(ToolInputStart::of(&call::of(e.tool()).tool)),
         Event::ToolInputDelta(e) => call::input_delta(e).and_then(owned),
         Event::ToolInputAvailable(e) => owned(call::input_available(e)),
-        Event::ToolApprovalRequest(e) => owned(call::approval_request(e, None)),
+        Event::ToolApprovalRequest(e) => owned(call::approval_request(e, reader)),
         Event::ToolApprovalResponse(e) => owned(call::approval_response(e)),
         Event::ToolExecuting(e) => owned(call::executing(e)),
         Event::ToolReleased(e) => owned(ToolReleased::of(&call::of(e.tool()).tool)),

@@ -168,12 +168,7 @@ fn begin(id: [u8; 16]) -> Append {
     let parts = vec![Part::Text {
         text: "What is the weather like in Reykjavík this week?".into(),
     }];
-    let message = Message {
-        message_id: MessageId::from_bytes(id),
-        from: None,
-        parts,
-        metadata: None,
-    };
+    let message = Message::new(MessageId::from_bytes(id), None, parts);
     let moved = |status| Event::from(RunStatus { status });
     Append {
         space,

@@ -152,6 +152,8 @@ impl Planner {
             cause: cause(&set, record),
             due,
             text: plan.message.clone(),
+            plan_id: record.id.clone(),
+            asked_by: plan.asked_by,
         };
         Ok(match self.engine.post_scheduled(message).await {
             Ok(run) => {

@@ -12,7 +12,7 @@ use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
-use toolgate_kernel::id::SpaceId;
+use toolgate_kernel::id::{EntityId, SpaceId};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
@@ -71,6 +71,10 @@ pub(crate) struct Plan {
     /// Agent that runs, and the space it runs in.
     pub agent: AgentName,
     pub space: SpaceId,
+    /// The person for whom the run that created it worked; none where nobody is known, and for plans of before this was
+    /// stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<EntityId>,
     /// Due time of a start that was postponed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<Time>,
@@ -224,6 +228,7 @@ impl ServerTool for CreatePlan {
             status: PlanStatus::Active,
             agent: context.agent.clone(),
             space: context.space,
+            asked_by: context.works_for,
             waits_since: None,
             last: None,
             runs: 0,

@@ -521,8 +521,10 @@ export interface OpenApproval {
 /** A message as the AI SDK keeps it. */
 export interface PastMessage {
   id: string;
-  /** `user` or `assistant`. */
+  /** `user`, `assistant`, or `system` for a message that no user wrote. */
   role: string;
+  /** `{origin}` of a message that a plan posted. */
+  metadata?: Record<string, unknown> | null;
   /** Parts of the message. */
   parts: Record<string, unknown>[];
 }
@@ -1257,10 +1259,18 @@ export interface NotificationEvent {
   time: Time;
 }
 
-/** What a person or a backend wrote into a space. */
+/** What a person, a backend or a plan wrote into a space. */
 export interface Message {
   messageId: MessageId;
   from?: EntityId;
   parts: Array<TextPart | ImagePart>;
   metadata?: unknown;
+  /** What posted it, where no user and no backend did: never to be shown as a user's words. */
+  origin?: {
+    type: 'plan';
+    planId: string;
+    dueAt: Time;
+  };
+  /** Who asked for the plan that posted it, or wrote to the run above. */
+  onBehalfOf?: EntityId[];
 }

@@ -642,14 +642,13 @@ async fn a_result_is_not_dropped_because_the_store_does_not_answer() {
         charged: Charged::Nobody,
         space: None,
         makes_space: false,
-        message: Message {
-            message_id: MessageId::new(Uuid::now_v7()),
-            from: None,
-            parts: vec![Part::Text {
+        message: Message::new(
+            MessageId::new(Uuid::now_v7()),
+            None,
+            vec![Part::Text {
                 text: "call:ask".into(),
             }],
-            metadata: None,
-        },
+        ),
         answer: Answer::Default,
         client_tools: Vec::new(),
         categories: None,

@@ -15,7 +15,7 @@ use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::tool::Decider;
-use toolgate_kernel::view::view_for;
+use toolgate_kernel::view::view;
 use utoipa::ToSchema;
 
 use crate::events::{Tail, open, write_json};
@@ -160,7 +160,7 @@ fn page(log: &LogPage, after: Seq, limit: usize, reader: &Decider) -> Response {
     let mut first = true;
     for (entry, (seq, event)) in rest.by_ref().take(limit) {
         last = seq;
-        if let Some(seen) = view_for(event, reader) {
+        if let Some(seen) = view(event, reader) {
             if !first {
                 body.push(b',');
             }

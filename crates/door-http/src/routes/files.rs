@@ -25,7 +25,6 @@ use toolgate_http::query::{At, Query};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::view::Audience;
 use utoipa::ToSchema;
 
 use crate::Resources;
@@ -119,12 +118,12 @@ pub(crate) async fn list(
     };
     let workspace = &resources.workspace;
     // What is hidden counts nowhere: a cursor or a total would tell of it.
-    let (files, used) = match who.audience() {
-        Audience::Secret => (
+    let (files, used) = match who.is_backend() {
+        true => (
             workspace.list(place, listing).await?,
             workspace.used(place).await?,
         ),
-        Audience::Public => (
+        false => (
             workspace.list_shown(place, listing).await?,
             workspace.used_by_shown(place).await?,
         ),
@@ -289,7 +288,7 @@ fn name(who: &Principal, path: &str) -> Result<FileName, Refusal> {
 
 /// What a tool gave may be too much for whom it ran.
 fn is_shown(who: &Principal, path: &str) -> bool {
-    who.audience() == Audience::Secret || !is_output(path)
+    who.is_backend() || !is_output(path)
 }
 
 fn media(headers: &HeaderMap) -> Result<Option<Mime>, Refusal> {

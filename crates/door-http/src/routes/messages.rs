@@ -301,11 +301,10 @@ impl Said {
         }
     }
     fn by(self, who: &Principal) -> Message {
+        let message_id = self.message_id.unwrap_or_else(|| MessageId::new(Uuid::now_v7()));
         Message {
-            message_id: self.message_id.unwrap_or_else(|| MessageId::new(Uuid::now_v7())),
-            from: who.entity(),
-            parts: self.parts,
             metadata: self.metadata,
+            ..Message::new(message_id, who.entity(), self.parts)
         }
     }
 }

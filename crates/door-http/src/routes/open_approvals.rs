@@ -13,18 +13,18 @@ use toolgate_http::describe::{BadQuery, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
 use toolgate_http::{Shared, schema};
-use toolgate_kernel::call::{Call, CallState};
+use toolgate_kernel::event::{Event, ToolApprovalRequest};
 use toolgate_kernel::id::{ApprovalId, CallId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Decider;
-use toolgate_kernel::view::{Audience, approval_input};
+use toolgate_kernel::view::view;
 use utoipa::ToSchema;
 
-/// Most runs whose logs one page reads: few, because each log is read whole.
-const RUNS_READ_MAX: usize = 16;
-/// Bytes of inputs after which a page ends.
+/// Most runs that one page looks at.
+const RUNS_READ_MAX: usize = 64;
+/// Bytes of logs, or of inputs, after which a page ends.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// A question that waits for the caller.
@@ -138,7 +138,7 @@ pub(crate) async fn list(
 #[derive(Default)]
 struct Page {
     approvals: Vec<ApprovalBody>,
-    /// Bytes of their inputs.
+    /// Bytes of logs that were read for it, inputs included.
     bytes: usize,
     /// Who the caller is in each space.
     deciders: HashMap<SpaceId, Decider>,
@@ -151,36 +151,40 @@ impl Page {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(door.access.decider(who, run.space).await?),
         };
-        // What the caller sees of it is decided below, by the same rules as anywhere.
-        let state = door.engine.run_state(run.id, Audience::Secret).await?;
-        for call in state.pending() {
-            let Some(open) = ApprovalBody::of(run, call, decider) else {
-                continue;
-            };
-            self.bytes += open.input.as_ref().map_or(0, |input| input.as_str().len());
-            self.approvals.push(open);
+        let open = door.engine.open_questions(run.id).await?;
+        self.bytes += open.bytes_read;
+        for (time, question) in open.asked {
+            self.approvals
+                .extend(ApprovalBody::of(run, time, question, decider));
         }
         Ok(())
     }
 }
 
 impl ApprovalBody {
-    fn of(run: &RunRecord, call: &Call, who: &Decider) -> Option<Self> {
-        let CallState::AwaitsApproval { approval, expires_at } = call.state else {
+    fn of(run: &RunRecord, requested_at: Time, asked: ToolApprovalRequest, who: &Decider) -> Option<Self> {
+        // By the terms as stored: their public form does not say who asked.
+        let terms = asked.terms.clone().unwrap_or_default();
+        if !terms.admit(who) {
+            return None;
+        }
+        let editable = terms.may_edit(who, asked.tool().is_seen_by_members());
+        let event = Event::from(asked);
+        let seen = view(&event, who)?;
+        let Event::ToolApprovalRequest(seen) = seen.as_ref() else {
             return None;
         };
-        let terms = call.approval_terms();
-        terms.admit(who).then(|| Self {
-            approval_id: approval,
-            tool_call_id: call.tool.call,
-            tool_name: call.tool.name.to_string(),
-            input: approval_input(call, who),
-            editable: terms.may_edit(who, call.is_seen_by_members()),
+        Some(Self {
+            approval_id: seen.approval_id,
+            tool_call_id: seen.tool_call_id,
+            tool_name: seen.tool_name.to_string(),
+            input: seen.input.clone(),
+            editable,
             run_id: run.id,
             space_id: run.space,
             agent: run.agent.clone(),
-            requested_at: call.since,
-            expires_at,
+            requested_at,
+            expires_at: seen.expires_at,
         })
     }
 }

@@ -118,7 +118,7 @@ async fn page(
     let next_cursor = runs.last().filter(|_| runs.len() == limit).map(|run| run.id);
     let runs = runs
         .into_iter()
-        .map(|run| RunSummary::of(run, who.audience()))
+        .map(|run| RunSummary::of(run, who.is_backend()))
         .collect();
     Ok(ok(RunList { runs, next_cursor }))
 }
@@ -137,8 +137,8 @@ pub(crate) async fn get(
     // The log is read after the row: what the row says has happened is in it.
     let record = door.access.run(&who, run).await?;
     let reader = door.access.decider(&who, record.space).await?;
-    let state = door.engine.run_state_for(run, &reader).await?;
-    Ok(ok(RunBody::of(record, &state, who.audience())))
+    let state = door.engine.run_state(run, &reader).await?;
+    Ok(ok(RunBody::of(record, &state, &reader)))
 }
 
 /// Cancels a run and everything below it. A run that has ended stays as it is.

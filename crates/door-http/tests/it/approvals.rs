@@ -334,3 +334,50 @@ async fn a_decision_must_be_one() {
         .await
         .expect(404);
 }
+
+#[tokio::test]
+async fn a_role_that_is_taken_away_ends_the_streams_that_went_by_it() {
+    let world = World::new().await;
+    set_approval(&world, json!({ "approvers": { "roles": ["chief"] } })).await;
+    let (ada, bob, backend) = (world.user("ada"), world.user("bob"), world.backend());
+    let space = space_of(&world, json!(["ada", "bob"])).await;
+    let member = format!("/v1/spaces/{space}/members/bob");
+    let role = |role: &str| json!({ "role": role });
+    backend.put(&member, role("chief")).await.expect(204);
+    let mut chief = bob.follow(&format!("/v1/spaces/{space}/events")).await;
+    asked_in(&ada, &space).await;
+    let seen = chief.until("tool-approval-request").await;
+    assert_eq!(seen.last().unwrap().data["input"]["iban"], "Zq7-hidden");
+    // The same role again is no reason to come back; another one is.
+    backend.put(&member, role("chief")).await.expect(204);
+    backend.put(&member, role("clerk")).await.expect(204);
+    let mut last = String::new();
+    while let Some(block) = chief.block().await {
+        last = block;
+    }
+    assert!(
+        last.contains("role in the space has changed"),
+        "it may come back: {last}"
+    );
+    let mut clerk = bob.follow(&format!("/v1/spaces/{space}/events?after=0")).await;
+    let seen = clerk.until("tool-approval-request").await;
+    assert_eq!(seen.last().unwrap().data.get("input"), None);
+    asked_in(&ada, &space).await;
+    let seen = clerk.until("tool-approval-request").await;
+    assert_eq!(seen.last().unwrap().data.get("input"), None);
+}
+
+#[tokio::test]
+async fn where_it_is_not_known_who_asked_a_second_person_cannot_be_told_apart() {
+    let world = World::new().await;
+    set_approval(&world, json!({ "notRequester": true })).await;
+    let (ada, backend) = (world.user("ada"), world.backend());
+    let space = space_of(&world, json!(["ada", "bob"])).await;
+    // The backend does not say for whom it asks.
+    let approval = asked_in(&backend, &space).await;
+    let path = format!("/v1/approvals/{approval}");
+    let yes = json!({ "approved": true });
+    assert_eq!(ada.post(&path, yes.clone()).await.code(403), "NOT_AN_APPROVER");
+    assert_eq!(open(&ada).await, [] as [Value; 0]);
+    backend.post(&path, yes).await.expect(200);
+}

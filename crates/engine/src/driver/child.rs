@@ -12,8 +12,7 @@ use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::run::{RunState, json_in};
 use toolgate_kernel::template::plain;
-use toolgate_kernel::tool::{Execution, Tool};
-use toolgate_kernel::view::Audience;
+use toolgate_kernel::tool::{Decider, Execution, Tool};
 
 use super::Driver;
 use super::load::{next, patient};
@@ -96,7 +95,10 @@ impl Driver {
                 behind,
                 budget: self.run.budget(),
             },
-            message: child_message(child, self.run.speaker(), text),
+            message: Message {
+                on_behalf_of: self.run.others_behind(),
+                ..child_message(child, self.run.speaker(), text)
+            },
         })
     }
 }
@@ -112,12 +114,7 @@ fn child_text(input: &Json, value: &serde_json::Value) -> String {
 fn child_message(child: RunId, from: Option<EntityId>, text: String) -> Message {
     // The same message however often the start is tried.
     let message_id = MessageId::from_bytes(child.to_bytes());
-    Message {
-        message_id,
-        from,
-        parts: vec![Part::Text { text }],
-        metadata: None,
-    }
+    Message::new(message_id, from, vec![Part::Text { text }])
 }
 
 impl Child {
@@ -174,7 +171,7 @@ impl Child {
         while let Some(page) = next(&mut pages, inner).await? {
             for entry in &page.entries {
                 start = start.or_else(|| entry.events.iter().find_map(Event::run_start).cloned());
-                run.extend(entry, Audience::Secret);
+                run.extend(entry, &Decider::Backend);
             }
         }
         let (Some(start), Some(end)) = (start, run.end()) else {

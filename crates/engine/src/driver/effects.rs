@@ -196,6 +196,7 @@ impl Driver {
             entity: agent.entity(self.project),
             call: call.tool.call,
             profile: None,
+            works_for: self.run.works_for(),
             turns: history.iter().chain(self.run.turns()).cloned().collect(),
             tools: self.kit.toolbox.keys().cloned().collect(),
             grants: agent.grants.clone(),

@@ -1,15 +1,18 @@
 //! Calls: who answers them, how often, and what everyone is told.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 use toolgate_engine::intake::{Decision, IntakeError, Submission};
+use toolgate_engine::store::{LogRange, Pages};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Event, Status};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Decider;
+use toolgate_testkit::scripted_model::{ScriptedModel, call};
 
-use crate::world::{World, calls_in};
+use crate::world::{Setup, World, calls_in};
 
 fn output(value: serde_json::Value) -> Submission {
     Submission::Output(Json::from(value))
@@ -345,4 +348,52 @@ async fn a_clock_that_jumps_neither_loses_nor_doubles_anything() {
             .unwrap(),
         receipt
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_questions_are_found_without_reading_the_whole_log() {
+    let step = AtomicUsize::new(0);
+    let model = ScriptedModel::new(move |_| match step.fetch_add(1, Ordering::Relaxed) {
+        0 => vec![call("guarded", r#"{"to":"earlier"}"#)],
+        1..=3 => vec![call("mirror", format!(r#"{{"long":"{}"}}"#, "x".repeat(200_000))); 4],
+        _ => ["a", "b", "c"]
+            .map(|to| call("guarded", format!(r#"{{"to":"{to}"}}"#)))
+            .to_vec(),
+    });
+    let world = World::with(Setup {
+        model,
+        ..Setup::default()
+    })
+    .await;
+    let run = world.say("go").await.run_id.unwrap();
+    for to in ["earlier", "b"] {
+        let asks = |event: &Event| match event {
+            Event::ToolApprovalRequest(e) => e.input.as_ref().unwrap().as_str().contains(to),
+            _ => false,
+        };
+        let events = world.until(run, asks).await;
+        let Some(Event::ToolApprovalRequest(asked)) = events.last() else {
+            panic!("{events:?}");
+        };
+        let decided = world
+            .engine
+            .decide(asked.approval_id, Decision::Approve(None), Decider::Backend);
+        decided.await.unwrap();
+    }
+
+    let open = world.engine.open_questions(run).await.unwrap();
+    let inputs: Vec<&str> = open
+        .asked
+        .iter()
+        .map(|(_, question)| question.input.as_ref().unwrap().as_str())
+        .collect();
+    assert_eq!(inputs, [r#"{"to":"a"}"#, r#"{"to":"c"}"#]);
+    let log = Pages::of_run(run, LogRange::default());
+    let log = log.all(&*world.store).await.unwrap();
+    let events = log.iter().flat_map(|entry| &entry.events);
+    let whole: usize = events
+        .map(|event| serde_json::to_string(event).unwrap().len())
+        .sum();
+    assert!(whole > 4_000_000, "{whole}");
+    assert!(open.bytes_read < 2_500_000, "{} of {whole}", open.bytes_read);
 }

@@ -231,6 +231,8 @@ async fn a_due_plan_counts_against_the_quotas_of_whoever_made_the_space() {
             cause: format!("plan of {agent}"),
             due: world.now(),
             text: "call:ask".into(),
+            plan_id: "plan_1".into(),
+            asked_by: None,
         };
         world.engine.post_scheduled(scheduled)
     };

@@ -1,14 +1,18 @@
 //! A run that a newer version has written to: read, passed on, and left alone.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::Scope;
 use toolgate_engine::intake::{IntakeError, Submission};
 use toolgate_engine::store::{LogRange, StoreError};
 use toolgate_kernel::event::{Seq, Status};
-use toolgate_kernel::id::{CallId, RunId};
+use toolgate_kernel::id::{CallId, EntityId, RunId};
 use toolgate_kernel::json::Json;
-use toolgate_kernel::view::{Audience, view};
+use toolgate_kernel::tool::Decider;
+use toolgate_kernel::view::view;
+use uuid::Uuid;
 
 use crate::world::{Setup, World, calls_in};
 
@@ -61,8 +65,13 @@ async fn a_run_beyond_this_version_is_read_and_passed_on_but_not_driven() {
             break event.clone();
         }
     };
-    assert_eq!(view(&forked, Audience::Public), None);
-    assert!(view(&forked, Audience::Secret).is_some());
+    let member = Decider::Member {
+        entity: EntityId::new(Uuid::nil()),
+        roles: Vec::new(),
+        groups: Arc::default(),
+    };
+    assert_eq!(view(&forked, &member), None);
+    assert!(view(&forked, &Decider::Backend).is_some());
 }
 
 #[tokio::test(start_paused = true)]

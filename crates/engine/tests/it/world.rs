@@ -374,12 +374,11 @@ where
 }
 
 pub fn message(words: &str) -> Message {
-    Message {
-        message_id: MessageId::new(Uuid::now_v7()),
-        from: None,
-        parts: vec![Part::Text { text: words.into() }],
-        metadata: None,
-    }
+    Message::new(
+        MessageId::new(Uuid::now_v7()),
+        None,
+        vec![Part::Text { text: words.into() }],
+    )
 }
 
 /// The calls that a run has asked for, in order.

@@ -13,7 +13,7 @@ use crate::call::ErrorCode;
 use crate::history::{Earlier, EarlierPart};
 use crate::id::{ApprovalId, CallId, EntityId, MessageId, RunId};
 use crate::json::Json;
-use crate::message::{Message, Part};
+use crate::message::{Message, Origin, Part};
 use crate::name::{AgentName, ToolName};
 use crate::time::Time;
 use crate::tool::{ApprovalTerms, Approvers, ClientTool, Placement};
@@ -91,12 +91,12 @@ macro_rules! members {
 members! {
     ModelName { provider, name }
     Budget { tokens, descendants }
-    ApprovalTerms { approvers, not_requester, requesters, hide, editable }
+    ApprovalTerms { approvers, not_requester, requesters, unknown_requester, hide, editable }
     Claim { holder, until, by }
     Pause { until, signal }
     RemoteTask { source, task, check_at }
     Usage { input_tokens, output_tokens, reasoning_tokens, cached_tokens }
-    Message { message_id, from, parts, metadata }
+    Message { message_id, from, parts, metadata, origin, on_behalf_of }
     ClientTool {
         name, description, parameters, output_schema, timeout_ms, version, deprecated, given_name,
     }
@@ -127,6 +127,9 @@ variants! {
     Part {
         Text { text: _ } => Text { text: text() },
         Image { url: _, media_type: _ } => Image { url: text(), media_type: Marked::marked() },
+    }
+    Origin {
+        Plan { plan_id: _, due_at: _ } => Plan { plan_id: text(), due_at: Marked::marked() },
     }
     Earlier {
         User(_) => User(Marked::marked()),

@@ -9,6 +9,7 @@ use crate::id::{ApprovalId, CallId, EntityId, RunId};
 use crate::json::Json;
 use crate::time::Time;
 use crate::tool::{ApprovalTerms, Placement};
+use crate::view::hidden;
 
 fn is_false(b: &bool) -> bool {
     !*b
@@ -25,6 +26,13 @@ pub struct ToolRef {
     pub placement: Placement,
     /// The tool opted in to being seen by public principals.
     pub shown: bool,
+}
+
+impl ToolRef {
+    /// Whether every member of the space sees what the tool reads and writes.
+    pub fn is_seen_by_members(&self) -> bool {
+        !hidden(self.placement, self.shown)
+    }
 }
 
 macro_rules! tool_body {

@@ -42,12 +42,14 @@ impl Run {
         let mut id = self.id.to_bytes();
         id[15] = id[15].wrapping_add(1 + made as u8);
         let text = format!("That does not fit: {misfit}. Answer again, with JSON alone.");
+        // The run goes on for whom it began.
         Some(Message {
-            message_id: MessageId::from_bytes(id),
-            // The run goes on for whom it began.
-            from: self.state.speaker,
-            parts: vec![Part::Text { text }],
-            metadata: None,
+            on_behalf_of: self.others_behind(),
+            ..Message::new(
+                MessageId::from_bytes(id),
+                self.state.speaker,
+                vec![Part::Text { text }],
+            )
         })
     }
 }

@@ -71,6 +71,7 @@ impl Run {
         let mut terms = self.tools.get(tool)?.approval_terms.clone();
         if terms.not_requester {
             terms.requesters = self.state.speakers.clone();
+            terms.unknown_requester = self.state.unknown_speaker;
         }
         Some(terms)
     }

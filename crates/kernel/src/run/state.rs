@@ -16,7 +16,7 @@ use crate::message::Message;
 use crate::prompt::Turn;
 use crate::time::Time;
 use crate::tool::Decider;
-use crate::view::{Audience, view, view_for};
+use crate::view::view;
 use std::sync::Arc;
 
 /// A run as its log tells it. May be folded from the middle of a log: calls and messages of before are then missing,
@@ -36,8 +36,12 @@ pub struct RunState {
     pub(super) decisions: Vec<DecisionRecord>,
     pub(super) messages: Vec<MessageRecord>,
     pub(super) speaker: Option<EntityId>,
-    /// Everybody who wrote to the run.
+    /// The person for whom the last message was: its sender, or who asked for the plan that posted it.
+    pub(super) works_for: Option<EntityId>,
+    /// Everybody who wrote to the run, or for whom the gateway did.
     pub(super) speakers: Vec<EntityId>,
+    /// Whether a message was for nobody who is known.
+    pub(super) unknown_speaker: bool,
     pub(super) transcript: Transcript,
     pub(super) usage: Usage,
     finish_reason: Option<FinishReason>,
@@ -112,7 +116,9 @@ impl Default for RunState {
             decisions: Vec::new(),
             messages: Vec::new(),
             speaker: None,
+            works_for: None,
             speakers: Vec::new(),
+            unknown_speaker: false,
             transcript: Transcript::default(),
             usage: Usage::default(),
             finish_reason: None,
@@ -122,28 +128,19 @@ impl Default for RunState {
 }
 
 impl RunState {
-    /// Folds the entries of one run, as `audience` may see them.
-    pub fn of(log: &[Entry], audience: Audience) -> Self {
+    /// Folds the entries of one run, as `reader` may see them.
+    pub fn of(log: &[Entry], reader: &Decider) -> Self {
         let mut state = Self::default();
         for entry in log {
-            state.extend(entry, audience);
+            state.extend(entry, reader);
         }
         state
     }
 
-    /// Folds one more entry, as `audience` may see it.
-    pub fn extend(&mut self, entry: &Entry, audience: Audience) {
+    /// Folds one more entry, as `reader` may see it.
+    pub fn extend(&mut self, entry: &Entry, reader: &Decider) {
         for (seq, event) in entry.placed() {
-            if let Some(seen) = view(event, audience) {
-                self.apply(&seen, seq, entry.time);
-            }
-        }
-    }
-
-    /// Folds one more entry, as somebody who may be asked to decide sees it.
-    pub fn extend_for(&mut self, entry: &Entry, who: &Decider) {
-        for (seq, event) in entry.placed() {
-            if let Some(seen) = view_for(event, who) {
+            if let Some(seen) = view(event, reader) {
                 self.apply(&seen, seq, entry.time);
             }
         }
@@ -331,8 +328,13 @@ impl RunState {
         });
         // Not the last person who spoke: a plan or a backend that joins the run must not have that person's grants.
         self.speaker = e.message.from;
-        if let Some(from) = e.message.from.filter(|from| !self.speakers.contains(from)) {
-            self.speakers.push(from);
+        let people = || e.message.from.iter().chain(&e.message.on_behalf_of).copied();
+        self.works_for = people().next();
+        self.unknown_speaker |= self.works_for.is_none();
+        for person in people() {
+            if !self.speakers.contains(&person) {
+                self.speakers.push(person);
+            }
         }
         self.steps_since_message = 0;
     }

@@ -27,6 +27,10 @@ pub struct ApprovalTerms {
     /// The people who wrote to the run; filled in when a call asks, for `not_requester`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requesters: Vec<EntityId>,
+    /// Whether somebody wrote to the run whom the gateway does not know: a backend without naming the person, or a plan
+    /// of before plans kept who asked for them.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unknown_requester: bool,
     /// JSON pointers to members of the input that users who may decide are not shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hide: Vec<String>,
@@ -93,7 +97,14 @@ impl ApprovalTerms {
             Approvers::Roles(needed) => roles.iter().any(|role| needed.contains(role)),
             Approvers::Groups(needed) => groups.iter().any(|group| needed.contains(group)),
         };
-        named && !(self.not_requester && self.requesters.contains(entity))
+        named && !(self.not_requester && self.may_have_asked(entity))
+    }
+
+    /// Whether a member who may decide otherwise may be the one who asked. Where it is not known who did, everybody may
+    /// be; only a role or a group, which the tool's author names for this, tells them apart then.
+    fn may_have_asked(&self, member: &EntityId) -> bool {
+        let unknown = self.unknown_requester || self.requesters.is_empty();
+        self.requesters.contains(member) || (unknown && self.approvers == Approvers::Members)
     }
 
     /// Whether every member may decide: it is consent then, not control.
@@ -128,6 +139,7 @@ impl ApprovalTerms {
             approvers: self.approvers.clone(),
             not_requester: self.not_requester,
             requesters: Vec::new(),
+            unknown_requester: false,
             hide: Vec::new(),
             editable: self.editable,
         }
@@ -154,6 +166,7 @@ impl ApprovalTerms {
             approvers: approvers(rule),
             not_requester: flag("notRequester").unwrap_or(false),
             requesters: Vec::new(),
+            unknown_requester: false,
             hide,
             editable,
         }
@@ -248,6 +261,31 @@ mod tests {
             let decides = |who| read.admit(who);
             assert_eq!((decides(&ada), decides(&bob)), (by_ada, by_bob), "{terms}");
             assert!(decides(&Decider::Backend), "{terms}");
+        }
+    }
+
+    #[test]
+    fn where_it_is_not_known_who_asked_only_a_role_or_a_backend_tells_them_apart() {
+        let (ada, chief) = (member(1, &[], &[]), member(2, &["chief"], &[]));
+        let second_pair_of_eyes = json!({"notRequester": true, "unknownRequester": true});
+        let by_role = json!({"notRequester": true, "approvers": {"roles": ["chief"]}});
+        for (terms, by_ada, by_chief) in [
+            (json!({"notRequester": true}), false, false),
+            (second_pair_of_eyes, false, false),
+            (by_role, false, true),
+            (json!({"unknownRequester": true}), true, true),
+        ] {
+            let mut read: ApprovalTerms = serde_json::from_value(terms.clone()).unwrap();
+            if read.unknown_requester {
+                // Somebody known spoke as well.
+                read.requesters = vec![EntityId::new(Uuid::from_u128(3))];
+            }
+            assert_eq!(
+                (read.admit(&ada), read.admit(&chief)),
+                (by_ada, by_chief),
+                "{terms}"
+            );
+            assert!(read.admit(&Decider::Backend), "{terms}");
         }
     }
 

@@ -55,12 +55,11 @@ pub(super) fn input_available(e: &ToolInputAvailable) -> ToolInputAvailable {
     ToolInputAvailable::of(&shown.tool, shown.payload(&e.input), e.deadline, signature)
 }
 
-/// As `who` sees it, or any member of the space when nobody is named.
-pub(super) fn approval_request(e: &ToolApprovalRequest, who: Option<&Decider>) -> ToolApprovalRequest {
+pub(super) fn approval_request(e: &ToolApprovalRequest, reader: &Decider) -> ToolApprovalRequest {
     let shown = of(e.tool());
     let input = match &e.terms {
         // Nobody decides blindly: who may decide is shown what it is about, less what the tool's author hides.
-        Some(terms) if !shown.payload && who.map_or(terms.is_consent(), |who| terms.admit(who)) => {
+        Some(terms) if !shown.payload && terms.admit(reader) => {
             e.input.as_ref().map(|input| terms.shown(input))
         }
         _ => shown.payload(&e.input),

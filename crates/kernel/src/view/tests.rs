@@ -2,12 +2,16 @@
 //! missing in the table is one that must stay hidden: showing it is a decision, made here and in `view.rs`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+use uuid::Uuid;
 
-use super::{Audience, view};
+use super::view;
 use crate::event::{Event, every_marked};
+use crate::id::EntityId;
+use crate::tool::Decider;
 
 /// Events that speak of no tool.
 const SEEN: [(&str, &str); 14] = [
@@ -20,7 +24,8 @@ const SEEN: [(&str, &str); 14] = [
     (
         "message",
         "message.messageId message.from message.parts[].type message.parts[].text message.parts[].url \
-         message.parts[].mediaType message.metadata",
+         message.parts[].mediaType message.metadata message.origin.type message.origin.planId message.origin.dueAt \
+         message.onBehalfOf[]",
     ),
     ("step-start", "step"),
     ("step-retry", "step attempt notBefore"),
@@ -71,6 +76,15 @@ const SEEN_OF_CALLS: [(&str, Option<&str>, &str); 11] = [
 ];
 const EVERY_CALL: &str = "toolCallId toolName placement";
 
+/// A member of the space without roles or groups.
+fn member() -> Decider {
+    Decider::Member {
+        entity: EntityId::new(Uuid::nil()),
+        roles: Vec::new(),
+        groups: Arc::default(),
+    }
+}
+
 /// `event` of a tool with this placement and visibility.
 fn placed(event: &Event, placement: &str, shown: bool) -> Event {
     let mut json = serde_json::to_value(event).unwrap();
@@ -103,10 +117,10 @@ fn leaves_of(event: &Event) -> Vec<(String, Value)> {
     found
 }
 
-/// Checks that the audience sees of `event` the members at `expected`, and no byte of any other.
-fn check(event: &Event, audience: Audience, expected: Option<&BTreeSet<String>>) {
+/// Checks that the reader sees of `event` the members at `expected`, and no byte of any other.
+fn check(event: &Event, reader: &Decider, expected: Option<&BTreeSet<String>>) {
     let kind = event.kind();
-    let seen = view(event, audience);
+    let seen = view(event, reader);
     assert_eq!(seen.is_some(), expected.is_some(), "{kind}");
     let (Some(seen), Some(expected)) = (seen, expected) else {
         return;
@@ -116,7 +130,7 @@ fn check(event: &Event, audience: Audience, expected: Option<&BTreeSet<String>>)
         .into_iter()
         .partition(|leaf| seen_leaves.contains(leaf));
     let paths: BTreeSet<String> = shown.into_iter().map(|(path, _)| path).collect();
-    assert_eq!(paths, *expected, "{kind} to {audience:?}");
+    assert_eq!(paths, *expected, "{kind} to {reader:?}");
     let text = serde_json::to_string(&*seen).unwrap();
     for (path, mark) in hidden {
         // `true` and names of variants are no marks.
@@ -140,7 +154,7 @@ fn a_public_principal_sees_the_listed_members_of_every_event_and_no_other() {
     for event in every_marked() {
         let kind = event.kind().to_owned();
         if let Some((_, seen)) = SEEN.iter().find(|(name, _)| *name == kind) {
-            check(&event, Audience::Public, Some(&paths(&[seen])));
+            check(&event, &member(), Some(&paths(&[seen])));
         } else {
             let (_, always, payload) = SEEN_OF_CALLS
                 .iter()
@@ -150,18 +164,10 @@ fn a_public_principal_sees_the_listed_members_of_every_event_and_no_other() {
             let seen = paths(&[EVERY_CALL, always.unwrap_or_default(), payload]);
             let opted_in = paths(&[EVERY_CALL, "shown", always.unwrap_or_default(), payload]);
             for placement in ["server", "plugin", "mcp"] {
-                check(
-                    &placed(&event, placement, false),
-                    Audience::Public,
-                    hidden.as_ref(),
-                );
-                check(
-                    &placed(&event, placement, true),
-                    Audience::Public,
-                    Some(&opted_in),
-                );
+                check(&placed(&event, placement, false), &member(), hidden.as_ref());
+                check(&placed(&event, placement, true), &member(), Some(&opted_in));
             }
-            check(&placed(&event, "client", false), Audience::Public, Some(&seen));
+            check(&placed(&event, "client", false), &member(), Some(&seen));
         }
         kinds.insert(kind);
     }
@@ -172,7 +178,7 @@ fn a_public_principal_sees_the_listed_members_of_every_event_and_no_other() {
 fn a_secret_principal_sees_every_member_of_every_event() {
     for event in every_marked() {
         let all = leaves_of(&event).into_iter().map(|(path, _)| path).collect();
-        check(&event, Audience::Secret, Some(&all));
+        check(&event, &Decider::Backend, Some(&all));
     }
 }
 
@@ -180,6 +186,6 @@ fn a_secret_principal_sees_every_member_of_every_event() {
 fn an_event_of_a_newer_version_is_not_shown_to_a_public_principal() {
     let raw = RawValue::from_string(r#"{"type":"newer","ignorable":true,"secret":1}"#.into()).unwrap();
     let event = Event::read(&raw).unwrap();
-    assert!(view(&event, Audience::Public).is_none());
-    assert!(view(&event, Audience::Secret).is_some());
+    assert!(view(&event, &member()).is_none());
+    assert!(view(&event, &Decider::Backend).is_some());
 }

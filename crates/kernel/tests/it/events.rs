@@ -7,7 +7,10 @@ use serde_json::value::RawValue;
 use toolgate_kernel::event::{Entry, Event, FORMAT, Seq};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::view::{Audience, view};
+use toolgate_kernel::tool::Decider;
+use toolgate_kernel::view::view;
+
+use crate::view::member;
 
 #[test]
 fn every_stored_event_of_every_version_still_loads() {
@@ -59,8 +62,8 @@ fn an_event_of_a_newer_version_is_kept_as_it_was_written() {
         assert!(event.is_durable(), "{line}");
         assert!(line.contains(event.kind()), "{line}");
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
-        assert_eq!(view(&event, Audience::Public), None, "{line}");
-        assert_eq!(view(&event, Audience::Secret).as_deref(), Some(&event));
+        assert_eq!(view(&event, &member()), None, "{line}");
+        assert_eq!(view(&event, &Decider::Backend).as_deref(), Some(&event));
         match entry(vec![event]).beyond() {
             Some(_) => beyond += 1,
             None => ignorable += 1,

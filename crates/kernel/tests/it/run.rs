@@ -17,10 +17,10 @@ use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::run::{Arrival, Due, Rejected, Reply, ReplyPart, Run, RunState, Verdict};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{Decider, Placement};
-use toolgate_kernel::view::Audience;
 use uuid::Uuid;
 
 use crate::agent::{catalog, defaults};
+use crate::view::member;
 
 const START: Time = Time(1_800_000_000_000);
 
@@ -163,8 +163,8 @@ impl Story {
 
     /// Whoever folds the log knows what the run knows, as far as it may: from the first entry or from a later one.
     fn check_readers(&self) {
-        for audience in [Audience::Secret, Audience::Public] {
-            let seen = RunState::of(&self.log, audience);
+        for reader in [&Decider::Backend, &member()] {
+            let seen = RunState::of(&self.log, reader);
             assert_eq!(
                 seen.status(),
                 self.run.status(),
@@ -173,14 +173,14 @@ impl Story {
             assert_eq!(seen.usage(), self.run.usage());
             assert_eq!(seen.calls().len(), self.run.calls().len());
             for (seen, known) in seen.calls().iter().zip(self.run.calls()) {
-                let hidden = audience == Audience::Public && known.tool.placement != Placement::Client;
+                let hidden = *reader != Decider::Backend && known.tool.placement != Placement::Client;
                 assert_eq!(seen.is_settled(), known.is_settled());
                 assert_eq!(seen.input.is_none(), hidden);
                 if !hidden {
                     assert_eq!((&seen.input, &seen.state), (&known.input, &known.state));
                 }
             }
-            let middle = RunState::of(&self.log[self.log.len() / 2..], audience);
+            let middle = RunState::of(&self.log[self.log.len() / 2..], reader);
             for call in middle.calls() {
                 let whole = seen.call(call.tool.call).unwrap();
                 assert_eq!((&call.input, &call.state), (&whole.input, &whole.state));
@@ -234,12 +234,11 @@ impl Story {
 }
 
 fn message(number: u128) -> Message {
-    Message {
-        message_id: MessageId::new(Uuid::from_u128(number)),
-        from: None,
-        parts: vec![Part::Text { text: "hello".into() }],
-        metadata: None,
-    }
+    Message::new(
+        MessageId::new(Uuid::from_u128(number)),
+        None,
+        vec![Part::Text { text: "hello".into() }],
+    )
 }
 
 fn words(text: &str) -> Reply {

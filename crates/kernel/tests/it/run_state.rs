@@ -12,9 +12,10 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::run::RunState;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::Placement;
-use toolgate_kernel::view::Audience;
+use toolgate_kernel::tool::{Decider, Placement};
 use uuid::Uuid;
+
+use crate::view::member;
 
 fn run() -> RunId {
     RunId::new(Uuid::from_u128(7))
@@ -48,12 +49,11 @@ fn approval(number: u32) -> ApprovalId {
 }
 
 fn said(number: u128) -> Event {
-    let message = Message {
-        message_id: MessageId::new(Uuid::from_u128(number)),
-        from: None,
-        parts: vec![Part::Text { text: "hello".into() }],
-        metadata: None,
-    };
+    let message = Message::new(
+        MessageId::new(Uuid::from_u128(number)),
+        None,
+        vec![Part::Text { text: "hello".into() }],
+    );
     Said { message }.into()
 }
 
@@ -109,7 +109,7 @@ fn what_a_run_waits_for_is_told_by_its_calls() {
         approval: approval(2),
         expires_at: Time(70),
     };
-    let state = RunState::of(&log, Audience::Secret);
+    let state = RunState::of(&log, &Decider::Backend);
     let pending: Vec<_> = state
         .pending()
         .map(|call| (&call.state, call.input.is_some()))
@@ -119,7 +119,7 @@ fn what_a_run_waits_for_is_told_by_its_calls() {
         [(&open, true), (&CallState::Paused(pause), true), (&asked, true)]
     );
 
-    let state = RunState::of(&log, Audience::Public);
+    let state = RunState::of(&log, &member());
     let pending: Vec<_> = state
         .pending()
         .map(|call| (&call.state, call.input.is_some()))
@@ -153,7 +153,7 @@ fn a_call_that_was_allowed_is_offered_with_the_input_that_was_allowed() {
         .into(),
         ToolReleased::of(&tool).into(),
     ];
-    let state = RunState::of(&entry(events.clone()), Audience::Public);
+    let state = RunState::of(&entry(events.clone()), &member());
     let call = state.call(tool.call).unwrap();
     assert_eq!(call.input, Some(edited));
     let open = CallState::Open {
@@ -166,7 +166,7 @@ fn a_call_that_was_allowed_is_offered_with_the_input_that_was_allowed() {
 
     let timeout = Outcome::error(ErrorCode::Timeout, "late");
     events.push(ToolOutputError::of(&tool, Some(ErrorCode::Timeout), Some("late".into())).into());
-    let state = RunState::of(&entry(events), Audience::Public);
+    let state = RunState::of(&entry(events), &member());
     assert_eq!(state.pending().count(), 0);
     let CallState::Settled(settled) = &state.call(tool.call).unwrap().state else {
         panic!("settled");
@@ -183,7 +183,7 @@ fn the_answer_is_the_text_of_the_last_step_and_the_last_text_outlives_it() {
         text("1.1", " see"),
         step_finish(1, FinishReason::ToolCalls),
     ];
-    let state = RunState::of(&entry(events.clone()), Audience::Secret);
+    let state = RunState::of(&entry(events.clone()), &Decider::Backend);
     assert_eq!(
         (state.answer().as_str(), state.text()),
         ("let me see", Some(" see"))
@@ -207,7 +207,7 @@ fn the_answer_is_the_text_of_the_last_step_and_the_last_text_outlives_it() {
         step_finish(2, FinishReason::Stop),
         end.into(),
     ]);
-    let state = RunState::of(&entry(events.clone()), Audience::Public);
+    let state = RunState::of(&entry(events.clone()), &member());
     assert_eq!((state.answer().as_str(), state.text()), ("", Some(" see")));
     assert_eq!((state.status(), state.usage()), (Status::Failed, usage));
     let end = state.end().unwrap();
@@ -216,7 +216,7 @@ fn the_answer_is_the_text_of_the_last_step_and_the_last_text_outlives_it() {
         (EndReason::Limit, &None),
         "words are for backends"
     );
-    let state = RunState::of(&entry(events), Audience::Secret);
+    let state = RunState::of(&entry(events), &Decider::Backend);
     assert_eq!(state.end().unwrap().error.as_deref(), Some("too much"));
 }
 
@@ -235,7 +235,7 @@ fn a_message_knows_its_place_and_whether_a_reply_ended_after_it() {
         said(2),
         StepStart { step: 2 }.into(),
     ];
-    let state = RunState::of(&entry(events.clone()), Audience::Public);
+    let state = RunState::of(&entry(events.clone()), &member());
     let [first, second] = state.messages() else {
         panic!("two messages");
     };
@@ -243,7 +243,7 @@ fn a_message_knows_its_place_and_whether_a_reply_ended_after_it() {
     assert!(state.has_replied_since(first) && !state.has_replied_since(second));
 
     events.push(retry.into());
-    let state = RunState::of(&entry(events), Audience::Public);
+    let state = RunState::of(&entry(events), &member());
     assert!(
         state.has_replied_since(&state.messages()[1]),
         "what was streamed is void"

@@ -1,5 +1,7 @@
 //! The one redaction: not a byte of what a tool on the gateway's side read or wrote reaches a public principal.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::json;
 use toolgate_kernel::call::ErrorCode;
@@ -8,11 +10,11 @@ use toolgate_kernel::event::{
     ToolInputDelta, ToolInputStart, ToolOutputAvailable, ToolOutputDenied, ToolOutputError, ToolProgress,
     ToolRef, ToolReleased,
 };
-use toolgate_kernel::id::{ApprovalId, CallId, RunId};
+use toolgate_kernel::id::{ApprovalId, CallId, EntityId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::Placement;
-use toolgate_kernel::view::{Audience, view};
+use toolgate_kernel::tool::{Decider, Placement};
+use toolgate_kernel::view::view;
 use uuid::Uuid;
 
 /// Stands in everything that must not be seen.
@@ -65,8 +67,17 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
     ]
 }
 
-fn seen(event: &Event, audience: Audience) -> String {
-    view(event, audience)
+/// A member of the space without roles or groups.
+pub fn member() -> Decider {
+    Decider::Member {
+        entity: EntityId::new(Uuid::nil()),
+        roles: Vec::new(),
+        groups: Arc::default(),
+    }
+}
+
+fn seen(event: &Event, reader: &Decider) -> String {
+    view(event, reader)
         .map(|event| serde_json::to_string(&*event).unwrap())
         .unwrap_or_default()
 }
@@ -75,11 +86,11 @@ fn seen(event: &Event, audience: Audience) -> String {
 fn a_public_principal_sees_the_name_and_nothing_else_of_a_tool_on_the_gateways_side() {
     for placement in [Placement::Server, Placement::Plugin, Placement::Mcp] {
         for event in events(&tool(placement, false), MARK) {
-            let public = seen(&event, Audience::Public);
+            let public = seen(&event, &member());
             assert!(!public.contains(MARK), "{public}");
             assert!(!public.contains("EXECUTION_FAILED"), "{public}");
             assert_eq!(
-                seen(&event, Audience::Secret),
+                seen(&event, &Decider::Backend),
                 serde_json::to_string(&event).unwrap()
             );
         }
@@ -92,7 +103,7 @@ fn client_tools_and_tools_that_opted_in_are_seen_by_members() {
         for event in events(&tool, MARK) {
             let full = serde_json::to_string(&event).unwrap();
             if full.contains(MARK) {
-                assert!(seen(&event, Audience::Public).contains(MARK), "{full}");
+                assert!(seen(&event, &member()).contains(MARK), "{full}");
             }
         }
     }
@@ -107,9 +118,9 @@ fn how_a_source_names_its_tasks_is_for_secret_principals_alone() {
     };
     for tool in [tool(Placement::Mcp, false), tool(Placement::Mcp, true)] {
         let event: Event = ToolExecuting::of(&tool, None, None, None, Some(task.clone())).into();
-        assert!(!seen(&event, Audience::Public).contains("search"));
-        assert!(!seen(&event, Audience::Public).contains(MARK));
-        assert!(seen(&event, Audience::Secret).contains(MARK));
+        assert!(!seen(&event, &member()).contains("search"));
+        assert!(!seen(&event, &member()).contains(MARK));
+        assert!(seen(&event, &Decider::Backend).contains(MARK));
     }
 }
 
@@ -118,7 +129,7 @@ proptest! {
     fn no_marked_byte_reaches_a_public_principal(mark in "[a-z0-9]{12}", placement in 0..3usize) {
         let placement = [Placement::Server, Placement::Plugin, Placement::Mcp][placement];
         for event in events(&tool(placement, false), &mark) {
-            prop_assert!(!seen(&event, Audience::Public).contains(&mark));
+            prop_assert!(!seen(&event, &member()).contains(&mark));
         }
     }
 }
@@ -135,7 +146,7 @@ fn who_may_decide_is_shown_the_input_less_what_the_tool_hides() {
         let terms = serde_json::from_value(terms).unwrap();
         ToolApprovalRequest::of(&tool, approval, Some(input), Time(0), terms).into()
     };
-    let consent = seen(&asked(json!({ "hide": ["/iban"] })), Audience::Public);
+    let consent = seen(&asked(json!({ "hide": ["/iban"] })), &member());
     assert!(consent.contains("shown") && !consent.contains(MARK), "{consent}");
     for others_decide in [
         json!({ "approvers": "backend" }),
@@ -144,7 +155,7 @@ fn who_may_decide_is_shown_the_input_less_what_the_tool_hides() {
         // Asked before there were terms.
         json!(null),
     ] {
-        let hidden = seen(&asked(others_decide), Audience::Public);
+        let hidden = seen(&asked(others_decide), &member());
         assert!(!hidden.contains("shown") && !hidden.contains(MARK), "{hidden}");
     }
 }

@@ -89,14 +89,13 @@ impl World {
     /// Lets an agent call a tool, and gives the output (or the error) and the space.
     async fn call(&self, agent: &str, tool: &str, input: Value) -> (Value, SpaceId) {
         let engine = &self.nodes[0].0;
-        let message = Message {
-            message_id: MessageId::new(Uuid::now_v7()),
-            from: None,
-            parts: vec![Part::Text {
+        let message = Message::new(
+            MessageId::new(Uuid::now_v7()),
+            None,
+            vec![Part::Text {
                 text: format!("{tool} {input}"),
             }],
-            metadata: None,
-        };
+        );
         let posted = engine.post(Post {
             starter: Starter::Backend,
             charged: Charged::Nobody,
@@ -200,9 +199,16 @@ fn node_on(
         egress,
         worlds: Arc::new(crate::World::default()),
     });
-    let model = ScriptedModel::new(|ask| match (last_results(ask), last_words(ask).split_once(' ')) {
-        (None, Some((tool, input))) if input.starts_with('{') => vec![call(tool, input)],
-        _ => vec![text("done")],
+    let model = ScriptedModel::new(|ask| {
+        // The line before says that a plan speaks.
+        let words = last_words(ask);
+        match (
+            last_results(ask),
+            words.lines().last().and_then(|line| line.split_once(' ')),
+        ) {
+            (None, Some((tool, input))) if input.starts_with('{') => vec![call(tool, input)],
+            _ => vec![text("done")],
+        }
     });
     let parts = Parts {
         store: store.clone(),

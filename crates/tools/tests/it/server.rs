@@ -246,6 +246,7 @@ pub fn context() -> CallContext {
         depth: 0,
         call: call(),
         profile: None,
+        works_for: None,
         turns: Vec::new(),
         tools: Vec::new(),
         grants: Vec::new(),

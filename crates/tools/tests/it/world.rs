@@ -337,12 +337,11 @@ fn prebuilt(name: &str) -> Value {
 }
 
 pub fn message(words: String) -> Message {
-    Message {
-        message_id: MessageId::new(Uuid::now_v7()),
-        from: None,
-        parts: vec![Part::Text { text: words }],
-        metadata: None,
-    }
+    Message::new(
+        MessageId::new(Uuid::now_v7()),
+        None,
+        vec![Part::Text { text: words }],
+    )
 }
 
 fn settings() -> Settings {
