@@ -11,7 +11,7 @@ use toolgate_engine::store::{Directory, StoreError};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::Problem;
-use toolgate_tools::{World, Worlds};
+use toolgate_tools::{OutboundResolver, OutboundSettings};
 
 use crate::serve::default_model;
 use crate::settings::{ProjectOverlay, Settings};
@@ -31,7 +31,7 @@ pub struct ProjectResolver {
 /// The settings of one project, for each who goes by them.
 struct Resolved {
     engine: Arc<ProjectSettings>,
-    world: Arc<World>,
+    outbound: Arc<OutboundSettings>,
 }
 
 impl ProjectResolver {
@@ -83,7 +83,7 @@ fn resolve(settings: &Settings) -> anyhow::Result<Resolved> {
             client_tools: settings.client_tools.limits()?,
             conflict: settings.client_tools.conflict.into(),
         }),
-        world: Arc::new(settings.world()?),
+        outbound: Arc::new(settings.outbound_settings()?),
     })
 }
 
@@ -109,8 +109,8 @@ impl Projects for ProjectResolver {
 }
 
 #[async_trait]
-impl Worlds for ProjectResolver {
-    async fn world(&self, project: ProjectId) -> Result<Arc<World>, StoreError> {
-        Ok(self.resolved(project).await?.world.clone())
+impl OutboundResolver for ProjectResolver {
+    async fn outbound_settings(&self, project: ProjectId) -> Result<Arc<OutboundSettings>, StoreError> {
+        Ok(self.resolved(project).await?.outbound.clone())
     }
 }

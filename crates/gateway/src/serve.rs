@@ -118,7 +118,7 @@ async fn serve(
         records: store.clone(),
         plans: settings.plans.limits(),
         egress: egress.clone(),
-        worlds: projects.clone(),
+        outbound: projects.clone(),
         workspace: workspace.clone(),
         knowledge: knowledge.clone(),
         deliveries: deliveries.clone(),

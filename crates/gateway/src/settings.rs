@@ -9,10 +9,10 @@ mod content;
 mod embeddings;
 mod environment;
 mod notifications;
+mod outbound;
 mod plans;
 mod project;
 mod text;
-mod world;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,9 +29,9 @@ pub use connections::Connections;
 pub use content::{Content, Quotas};
 pub use embeddings::Embeddings;
 pub use notifications::Notifications;
+pub use outbound::{Images, Outside, Search};
 pub use plans::Plans;
 pub use project::ProjectOverlay;
-pub use world::{Images, Outside, Search};
 
 /// Every setting with its default, written for people.
 pub const SAMPLE: &str = include_str!("../assets/toolgate.toml");

@@ -24,7 +24,7 @@ mod vfs;
 mod web;
 
 pub use image::Images;
-pub use outbound::{World, Worlds};
+pub use outbound::{OutboundResolver, OutboundSettings};
 pub use planner::Planner;
 pub use plans::PlanLimits;
 pub use search::Search;

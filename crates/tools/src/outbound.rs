@@ -14,7 +14,7 @@ use crate::web::Manners;
 
 /// What the tools of a project may reach over the network, and with which secrets.
 #[derive(Debug, Clone, Default)]
-pub struct World {
+pub struct OutboundSettings {
     /// Addresses that may be reached besides the public internet.
     pub allow: AllowList,
     /// Values that `request` tools may send by name.
@@ -29,15 +29,15 @@ pub struct World {
 
 /// Resolves what the tools of a project may reach. Asked for every call, so an implementation remembers.
 #[async_trait]
-pub trait Worlds: Send + Sync {
+pub trait OutboundResolver: Send + Sync {
     /// As the project's settings are now.
-    async fn world(&self, project: ProjectId) -> Result<Arc<World>, StoreError>;
+    async fn outbound_settings(&self, project: ProjectId) -> Result<Arc<OutboundSettings>, StoreError>;
 }
 
 /// The same for every project.
 #[async_trait]
-impl Worlds for World {
-    async fn world(&self, _: ProjectId) -> Result<Arc<World>, StoreError> {
+impl OutboundResolver for OutboundSettings {
+    async fn outbound_settings(&self, _: ProjectId) -> Result<Arc<OutboundSettings>, StoreError> {
         Ok(Arc::new(self.clone()))
     }
 }
@@ -47,17 +47,17 @@ impl Worlds for World {
 pub(crate) struct Outbound {
     /// For requests in a share only: see `within`.
     egress: Egress,
-    worlds: Arc<dyn Worlds>,
+    resolver: Arc<dyn OutboundResolver>,
 }
 
 impl Outbound {
-    pub fn new(egress: Egress, worlds: Arc<dyn Worlds>) -> Self {
-        Self { egress, worlds }
+    pub fn new(egress: Egress, resolver: Arc<dyn OutboundResolver>) -> Self {
+        Self { egress, resolver }
     }
 
     /// What a call may reach, and the client that holds it to that.
-    pub async fn of(&self, context: &CallContext) -> Result<(Arc<World>, Client), CallFailure> {
-        let world = self.worlds.world(context.project).await?;
+    pub async fn of(&self, context: &CallContext) -> Result<(Arc<OutboundSettings>, Client), CallFailure> {
+        let world = self.resolver.outbound_settings(context.project).await?;
         let client = self.within(context).client(Policy::public(world.allow.clone()));
         Ok((world, client))
     }

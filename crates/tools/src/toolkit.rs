@@ -24,7 +24,7 @@ use toolgate_kernel::tool::{Binding, SourceTool, ToolList};
 
 use crate::image::ImageSource;
 use crate::notify::{Deliveries, SendNotification};
-use crate::outbound::{Outbound, Worlds};
+use crate::outbound::{Outbound, OutboundResolver};
 use crate::plans::PlanLimits;
 use crate::readable::Reader;
 use crate::request::Requests;
@@ -110,7 +110,7 @@ pub struct Parts {
     /// Connections to servers of others.
     pub egress: Egress,
     /// What tools may reach, and with which secrets, by project.
-    pub worlds: Arc<dyn Worlds>,
+    pub outbound: Arc<dyn OutboundResolver>,
 }
 
 /// The gateway's own tools, by name: the source of `prebuilt` tools.
@@ -141,9 +141,9 @@ impl Toolkit {
             reader,
             plans: limits,
             egress,
-            worlds,
+            outbound,
         } = parts;
-        let outbound = Outbound::new(egress, worlds);
+        let outbound = Outbound::new(egress, outbound);
         let updater = RecordUpdater::new(records.clone());
         let mut toolkit = Self {
             tools: BTreeMap::new(),

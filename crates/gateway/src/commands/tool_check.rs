@@ -130,7 +130,7 @@ impl Offered {
             reader,
             plans: toolgate_tools::PlanLimits::default(),
             egress,
-            worlds: Arc::new(settings.world()?),
+            outbound: Arc::new(settings.outbound_settings()?),
         }));
         // Of no project: what only some projects have is not known here.
         let nobody = ProjectId::from_bytes([0; 16]);

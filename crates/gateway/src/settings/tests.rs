@@ -177,12 +177,12 @@ fn secrets_of_tools_come_from_the_file_and_the_environment_but_the_projects_key_
     assert_eq!(names, ["CRM", "OTHER"]);
     assert_eq!(settings.secrets["CRM"], Secret::new("from-environment"));
     assert!(!format!("{settings:?}").contains("from-environment"));
-    settings.world().unwrap();
+    settings.outbound_settings().unwrap();
 }
 
 #[test]
 fn what_tools_reach_outside_is_checked_at_the_start() {
-    let told = |file: &str| format!("{:#}", load(file, &[]).unwrap().world().unwrap_err());
+    let told = |file: &str| format!("{:#}", load(file, &[]).unwrap().outbound_settings().unwrap_err());
     let wrong = told("[outside]\nallow = [\"http://a/\"]\n");
     assert!(
         wrong.contains("`outside.allow`") && wrong.contains("127.0.0.1:9000"),

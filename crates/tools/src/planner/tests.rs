@@ -197,7 +197,7 @@ fn node_on(
         )),
         plans: LIMITS,
         egress,
-        worlds: Arc::new(crate::World::default()),
+        outbound: Arc::new(crate::OutboundSettings::default()),
     });
     let model = ScriptedModel::new(|ask| {
         // The line before says that a plan speaks.

@@ -46,7 +46,7 @@ impl Node {
             reader,
             plans: PlanLimits::default(),
             egress: toolgate_egress::Egress::new(),
-            worlds: Arc::new(toolgate_tools::World::default()),
+            outbound: Arc::new(toolgate_tools::OutboundSettings::default()),
         })
         .sources();
         Self { toolkit, space }

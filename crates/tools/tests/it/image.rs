@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::call::ErrorCode;
-use toolgate_tools::{Images, World};
+use toolgate_tools::{Images, OutboundSettings};
 
 use crate::server::{Server, TOKEN, call, context, json_answer, parse, run, toolkit_in, typed, world};
 
@@ -38,14 +38,14 @@ async fn studio() -> Server {
     .await
 }
 
-fn operators(server: &Server) -> World {
-    World {
+fn operators(server: &Server) -> OutboundSettings {
+    OutboundSettings {
         images: Images {
             base_url: Some(server.url("/v1").parse().unwrap()),
             key: Some(Secret::new("the-operators-key")),
             model: Some("painter".into()),
         },
-        ..World::default()
+        ..OutboundSettings::default()
     }
 }
 

@@ -27,7 +27,7 @@ use toolgate_store::MemoryStore;
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::{Channels, Deliveries};
 use toolgate_tools::readable::Reader;
-use toolgate_tools::{Parts, Toolkit, World};
+use toolgate_tools::{OutboundSettings, Parts, Toolkit};
 
 /// Most bytes of a request that a test sends.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -138,7 +138,7 @@ pub fn toolkit(servers: &[&Server]) -> Sources {
 }
 
 /// The sources of a gateway with this way outside.
-pub fn toolkit_in(world: World) -> Sources {
+pub fn toolkit_in(world: OutboundSettings) -> Sources {
     let store = Arc::new(MemoryStore::new());
     let reader = Arc::new(Reader::here());
     let egress = Egress::new();
@@ -155,19 +155,19 @@ pub fn toolkit_in(world: World) -> Sources {
         )),
         plans: toolgate_tools::PlanLimits::default(),
         egress,
-        worlds: Arc::new(world),
+        outbound: Arc::new(world),
     })
     .sources()
 }
 
 pub const TOKEN: &str = "tok-4f1c/+secret";
 
-pub fn world(servers: &[&Server]) -> World {
+pub fn world(servers: &[&Server]) -> OutboundSettings {
     let allow: Vec<String> = servers.iter().map(|server| server.address.clone()).collect();
-    World {
+    OutboundSettings {
         allow: AllowList::new(&allow).expect("addresses"),
         secrets: Secrets::new([("TOKEN".to_owned(), Secret::new(TOKEN))]).expect("a secret"),
-        ..World::default()
+        ..OutboundSettings::default()
     }
 }
 

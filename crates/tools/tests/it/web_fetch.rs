@@ -4,7 +4,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use toolgate_engine::tools::CallFailure;
 use toolgate_kernel::call::ErrorCode;
-use toolgate_tools::{Manners, World};
+use toolgate_tools::{Manners, OutboundSettings};
 
 use crate::server::{Asked, Server, redirect, run, toolkit, toolkit_in, typed, world};
 
@@ -126,7 +126,7 @@ async fn what_the_owner_forbids_is_left_alone_unless_the_operator_says_otherwise
     assert_eq!(failed.code, ErrorCode::PermissionDenied);
     assert!(failed.message.contains("robots.txt"));
     assert_eq!(server.asked().len(), 1);
-    let blunt = toolkit_in(World {
+    let blunt = toolkit_in(OutboundSettings {
         manners: Manners::Blunt,
         ..world(&[&server])
     });

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolgate_engine::tools::CallFailure;
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::call::ErrorCode;
-use toolgate_tools::{Search, World};
+use toolgate_tools::{OutboundSettings, Search};
 
 use crate::server::{Server, json_answer, redirect, run, toolkit_in, typed};
 
@@ -12,9 +12,9 @@ const GEMINI: &str = include_str!("../fixtures/gemini-search.json");
 const SEARXNG: &str = include_str!("../fixtures/searxng-search.json");
 
 async fn search(search: Search, input: Value) -> Result<Value, CallFailure> {
-    let toolkit = toolkit_in(World {
+    let toolkit = toolkit_in(OutboundSettings {
         search,
-        ..World::default()
+        ..OutboundSettings::default()
     });
     run(&toolkit, "prebuilt", json!({"action": "web_search"}), input).await
 }

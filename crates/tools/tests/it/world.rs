@@ -125,7 +125,7 @@ impl World {
             deliveries: Arc::new(Deliveries::new(outbox.clone(), channels, &Egress::new())),
             plans: toolgate_tools::PlanLimits::default(),
             egress: Egress::new(),
-            worlds: Arc::new(toolgate_tools::World::default()),
+            outbound: Arc::new(toolgate_tools::OutboundSettings::default()),
         });
         toolkit.register(Shout);
         more(&mut toolkit);

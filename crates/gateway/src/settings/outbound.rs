@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use toolgate_egress::{AllowList, Secrets};
 use toolgate_kernel::agent::Secret;
-use toolgate_tools::{Manners, World};
+use toolgate_tools::{Manners, OutboundSettings};
 
 use super::{Settings, text};
 
@@ -94,8 +94,8 @@ impl Settings {
     }
 
     /// As the tools take it.
-    pub fn world(&self) -> anyhow::Result<World> {
-        Ok(World {
+    pub fn outbound_settings(&self) -> anyhow::Result<OutboundSettings> {
+        Ok(OutboundSettings {
             allow: AllowList::new(&self.outside.allow).context("the setting `outside.allow`")?,
             search: self.search_engine()?,
             images: self.image_server()?,
