@@ -18,8 +18,7 @@ use crate::records::Receipt;
 use crate::shares::share_of;
 use crate::store::{EntityRecord, StoreError};
 
-/// The source of the gateway's own tools.
-pub const BUILT_IN: &str = "built-in";
+pub use toolgate_kernel::tool::BUILT_IN;
 /// The built-in tool by which a run tells the one above something before its end: the engine brings its outputs up.
 pub const SIGNAL_PARENT: &str = "signal_parent";
 

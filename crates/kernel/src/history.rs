@@ -158,14 +158,30 @@ pub(crate) fn output_result(e: &ToolOutputAvailable) -> Json {
     }
 }
 
+/// An error as the model reads it: text, since a model gives up on an object with a code. The code stays in the event,
+/// for programs.
 pub(crate) fn error_result(e: &ToolOutputError) -> Json {
-    let code = e.code.unwrap_or(ErrorCode::ExecutionFailed);
-    serde_json::json!({ "error": { "code": code, "message": e.error_text } }).into()
+    let message = e.error_text.as_deref().unwrap_or("the tool failed");
+    let mut text = error_text(message);
+    // Messages of tools name the next call themselves.
+    if e.code == Some(ErrorCode::ValidationFailed) && !message.contains("Call ") {
+        text.push_str(&format!(" Call {} again with this corrected.", e.tool_name));
+    }
+    Json::string(&text)
 }
 
 pub(crate) fn denied_result(e: &ToolOutputDenied) -> Json {
     let message = e.reason.as_deref().unwrap_or("a person did not allow this call");
-    serde_json::json!({ "error": { "code": ErrorCode::Denied, "message": message } }).into()
+    Json::string(&error_text(message))
+}
+
+fn error_text(message: &str) -> String {
+    let end = if message.ends_with(['.', '!', '?']) {
+        ""
+    } else {
+        "."
+    };
+    format!("Error: {message}{end}")
 }
 
 /// What was said in a space before `run` began, for a model that answers as `agent`. Other agents' runs, and

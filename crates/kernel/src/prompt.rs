@@ -52,8 +52,7 @@ pub struct CallResult {
     pub id: CallId,
     /// Tool name that the model used.
     pub name: Arc<str>,
-    /// The output, `{"output", "warning"}` of a deprecated tool, or
-    /// `{"error": {"code", "message"}}`.
+    /// The output, `{"output", "warning"}` of a deprecated tool, or the text of an error.
     pub output: Json,
     /// Whether it is an error.
     pub is_error: bool,

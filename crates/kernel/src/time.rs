@@ -19,6 +19,26 @@ impl Time {
                 .saturating_add(span.as_millis().min(i64::MAX as u128) as i64),
         )
     }
+    /// The day and the next one, for a model that does not know the date: `Today is Monday 2026-11-16, tomorrow is
+    /// Tuesday 2026-11-17.` In UTC.
+    pub fn today(self) -> String {
+        let today = self.timestamp().to_zoned(jiff::tz::TimeZone::UTC).date();
+        // The last day of the calendar has none after it.
+        let tomorrow = today.tomorrow().unwrap_or(today);
+        format!(
+            "Today is {}, tomorrow is {}.",
+            today.strftime("%A %Y-%m-%d"),
+            tomorrow.strftime("%A %Y-%m-%d")
+        )
+    }
+    fn timestamp(self) -> Timestamp {
+        let edge = if self.0 < 0 {
+            Timestamp::MIN
+        } else {
+            Timestamp::MAX
+        };
+        Timestamp::from_millisecond(self.0).unwrap_or(edge)
+    }
     /// Duration since `earlier`; zero if the clock went back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
@@ -28,12 +48,7 @@ impl Time {
 impl fmt::Display for Time {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
-        let moment = Timestamp::from_millisecond(self.0).unwrap_or(if self.0 < 0 {
-            Timestamp::MIN
-        } else {
-            Timestamp::MAX
-        });
-        out.write_str(&PRINTER.timestamp_to_string(&moment))
+        out.write_str(&PRINTER.timestamp_to_string(&self.timestamp()))
     }
 }
 impl fmt::Debug for Time {

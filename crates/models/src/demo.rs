@@ -172,13 +172,8 @@ fn describe_results(results: &[CallResult]) -> String {
             return format!("{} gave {}.", result.name, quote(result.output.as_str()));
         }
         let output = result.output.to_value();
-        let of = |member: &str| output["error"][member].as_str().unwrap_or("unknown").to_owned();
-        format!(
-            "{} gave no output: {} ({}).",
-            result.name,
-            quote(&of("message")),
-            of("code")
-        )
+        let words = output.as_str().unwrap_or(result.output.as_str());
+        format!("{} gave no output. {}", result.name, quote(words))
     });
     format!("{LABEL} {}", sentences.collect::<Vec<_>>().join(" "))
 }

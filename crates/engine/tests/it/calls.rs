@@ -90,7 +90,7 @@ async fn a_client_that_is_gone_for_ever_is_given_up() {
     let run = world.say("call:ask").await.run_id.unwrap();
     let call = calls_in(&world.until_status(run, Status::WaitingTool).await)[0];
     let answer = world.answer(run).await;
-    assert!(answer.contains("TIMEOUT"), "{answer}");
+    assert!(answer.contains("no client answered ask in time"), "{answer}");
     match world.engine.submit(call, output(json!({}))).await {
         Err(IntakeError::Gone { code, .. }) => assert_eq!(code, ErrorCode::Timeout),
         other => panic!("{other:?}"),
@@ -152,8 +152,8 @@ async fn a_tool_that_breaks_or_hangs_is_an_error_and_not_the_end() {
         .run_id
         .unwrap();
     let answer = world.answer(run).await;
-    for code in ["EXECUTION_FAILED", "TIMEOUT", "NOT_FOUND"] {
-        assert!(answer.contains(code), "{code} in {answer}");
+    for words in ["the tool broke down", "no answer within 5s", "no tool named"] {
+        assert!(answer.contains(words), "{words} in {answer}");
     }
 }
 
@@ -266,14 +266,14 @@ async fn a_person_approves_edits_denies_or_says_nothing() {
         .unwrap();
     let answer = world.answer(run).await;
     assert!(
-        answer.contains("DENIED") && answer.contains("too dear"),
+        answer == "got \"Error: too dear.\"",
         "{answer}"
     );
 
     let (run, approval) = ask().await;
     let answer = world.answer(run).await;
     assert!(
-        answer.contains("DENIED") && answer.contains("in time"),
+        answer.contains("Error: ") && answer.contains("in time"),
         "{answer}"
     );
     let late = world
@@ -332,7 +332,7 @@ async fn a_clock_that_jumps_neither_loses_nor_doubles_anything() {
     world.clock.jump(3 * HOUR);
     let answer = world.answer(run).await;
     assert!(
-        answer.contains(r#"{"n":1}"#) && answer.contains("TIMEOUT"),
+        answer.contains(r#"{"n":1}"#) && answer.contains("no client answered show in time"),
         "{answer}"
     );
     let places: Vec<_> = world.log(run).await.into_iter().map(|(seq, _)| seq).collect();

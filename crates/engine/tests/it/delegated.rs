@@ -227,7 +227,7 @@ async fn a_task_that_no_source_here_knows_is_told_to_the_model() {
     world.store.append(append).await.unwrap();
     let answer = world.answer(run).await;
     assert!(
-        answer.contains("UNAVAILABLE") && answer.contains("gone"),
+        answer.contains("Error: ") && answer.contains("gone"),
         "{answer}"
     );
 }

@@ -138,7 +138,7 @@ async fn an_answer_that_does_not_fit_twice_is_an_error_the_model_reads() {
     let run = ask_boss(&world, r#"call:bullets={"text":"x"}"#).await;
     let answer = world.answer(run).await;
     assert!(
-        answer.contains("INVALID_OUTPUT") && answer.contains("bullets failed"),
+        answer.contains("expected array") && answer.contains("bullets failed"),
         "{answer}"
     );
 }
@@ -205,7 +205,7 @@ async fn an_agent_that_takes_too_long_is_stopped_also_over_a_restart() {
         }
         let before = tokio::time::Instant::now();
         let answer = world.answer(run).await;
-        assert!(answer.contains("TIMEOUT") && answer.contains("hurry"), "{answer}");
+        assert!(answer.contains("hurry gave no answer within 1s"), "{answer}");
         assert!(before.elapsed() < std::time::Duration::from_secs(10));
         assert_eq!(world.finish(child).await.status, Status::Cancelled);
     }

@@ -139,8 +139,8 @@ fn waiting_parameters(wait: Wait) -> Value {
     match wait {
         Wait::For(_) | Wait::Until(_) | Wait::Signal => json!({ "type": "object" }),
         Wait::Input => json!({ "type": "object", "properties": {
-            "seconds": { "type": "number", "minimum": 0, "maximum": TIMEOUT_MAX.as_secs(), "description": "How long." },
-            "until": { "type": "string", "format": "date-time", "description": "Until when. Without either: until a signal comes." },
+            "seconds": { "type": "number", "minimum": 0, "maximum": TIMEOUT_MAX.as_secs(), "description": "How long. Give exactly one of seconds and until; leave the other out." },
+            "until": { "type": "string", "format": "date-time", "description": "Until when, a moment to come. Without either: until a signal comes." },
         }, "additionalProperties": false }),
     }
 }

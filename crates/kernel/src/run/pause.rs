@@ -59,18 +59,44 @@ fn pause(wait: Wait, tool: &Tool, input: &Value, now: Time) -> Pause {
             until: now.after(tool.timeout),
             signal: true,
         },
-        Wait::Input => {
-            let seconds = input["seconds"]
-                .as_f64()
-                .and_then(|s| Duration::try_from_secs_f64(s).ok());
-            let moment: Option<Time> = serde_json::from_value(input["until"].clone()).ok();
-            match (seconds, moment) {
-                (Some(span), _) => until(now.after(span.min(tool.timeout))),
-                (None, Some(moment)) => until(moment.min(now.after(tool.timeout))),
-                (None, None) => pause(Wait::Signal, tool, input, now),
-            }
-        }
+        Wait::Input => match moments(input) {
+            (Some(span), _) => until(now.after(span.min(tool.timeout))),
+            (None, Some(moment)) => until(moment.min(now.after(tool.timeout))),
+            (None, None) => pause(Wait::Signal, tool, input, now),
+        },
     }
+}
+
+/// Seconds by which `seconds` and `until` may differ and still mean the same moment.
+const SAME_MOMENT: Duration = Duration::from_secs(60);
+
+/// Why the input of a `waiting` tool names no moment to come. A `until` that is over beside `seconds` is ignored: models
+/// that do not know the date write one.
+pub(super) fn unclear(name: &str, input: &Value, now: Time) -> Option<String> {
+    let (seconds, until) = moments(input);
+    let until = until?;
+    match seconds {
+        None if until <= now => Some(format!(
+            "\"until\" is over: {until}. {} Call {name} again with the right day.",
+            now.today()
+        )),
+        Some(span) if until > now => {
+            let other = now.after(span);
+            let apart = other.since(until).max(until.since(other));
+            (apart > SAME_MOMENT).then(|| {
+                format!(
+                    "\"seconds\" and \"until\" name two moments. Call {name} again with seconds alone, without until."
+                )
+            })
+        }
+        None | Some(_) => None,
+    }
+}
+
+fn moments(input: &Value) -> (Option<Duration>, Option<Time>) {
+    let seconds = input["seconds"].as_f64();
+    let span = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    (span, serde_json::from_value(input["until"].clone()).ok())
 }
 
 /// How a pause ends when its time has come.

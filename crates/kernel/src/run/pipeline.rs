@@ -11,7 +11,7 @@ use crate::json::Json;
 use crate::problem::Problem;
 use crate::schema::Misfit;
 use crate::time::Time;
-use crate::tool::{Placement, Tool};
+use crate::tool::{BUILT_IN, Execution, Placement, Tool, Wait};
 
 /// What the pipeline says of a call.
 pub(super) struct Admission {
@@ -49,7 +49,12 @@ impl Run {
         person_grants: &[String],
         now: Time,
     ) -> Admission {
-        let (input, value) = read(arguments);
+        let (mut input, mut value) = read(arguments);
+        if let (Some(tool), Ok(value)) = (self.tools.get(name), &mut value)
+            && drop_blanks(tool, value)
+        {
+            input = Json::from(&*value);
+        }
         let value = value.as_ref().map_err(String::as_str);
         let fate = match self.judge(call, in_step, name, value, person_grants, now) {
             Ok(fate) => fate,
@@ -76,6 +81,11 @@ impl Run {
             Misfit::TooCostly(problem) => (ErrorCode::LimitExceeded, problem.message),
             Misfit::Invalid(problems) => (ErrorCode::ValidationFailed, sentences(&problems)),
         })?;
+        if matches!(tool.execution, Execution::Waiting(Wait::Input))
+            && let Some(words) = super::pause::unclear(name, value, now)
+        {
+            return Err((ErrorCode::ValidationFailed, words));
+        }
         if let Some(missing) = tool
             .prerequisites
             .iter()
@@ -83,7 +93,9 @@ impl Run {
         {
             return Err((
                 ErrorCode::PrerequisitesNotMet,
-                format!("{name} needs a successful call of {missing} first"),
+                format!(
+                    "{name} needs a successful call of {missing} first. Call {missing}, then call {name} again."
+                ),
             ));
         }
         if let Some(missing) = tool
@@ -169,7 +181,13 @@ impl Run {
 
     fn unknown(&self, name: &str) -> String {
         let known: Vec<&str> = self.tools.keys().map(|name| name.as_str()).collect();
-        format!("there is no tool named {name:?}; there are: {}", known.join(", "))
+        match known.as_slice() {
+            [] => format!("there is no tool named {name:?}, and no other. Answer without tools."),
+            known => format!(
+                "there is no tool named {name:?}. Call one of these: {}.",
+                known.join(", ")
+            ),
+        }
     }
 
     /// Calls of the step that are runs of their own.
@@ -203,6 +221,34 @@ pub(super) fn release(tool: &Arc<Tool>, now: Time) -> Fate {
         },
         Placement::Server | Placement::Plugin | Placement::Mcp => Fate::Run,
     }
+}
+
+/// Removes optional members that are empty text or null, which is how models write "none". True if there were any. Only
+/// for tools whose schema is the gateway's own: elsewhere an empty text may mean something.
+fn drop_blanks(tool: &Tool, input: &mut Value) -> bool {
+    let own = match &tool.execution {
+        Execution::Source(tool) => tool.source == BUILT_IN,
+        Execution::Waiting(wait) => *wait == Wait::Input,
+        Execution::Client
+        | Execution::Static(_)
+        | Execution::PassThrough
+        | Execution::Agent { .. }
+        | Execution::Spawn
+        | Execution::Prompt(_) => false,
+    };
+    let is_blank = |value: &Value| value.is_null() || value == "";
+    let Some(members) = input.as_object_mut().filter(|_| own) else {
+        return false;
+    };
+    if !members.values().any(is_blank) {
+        return false;
+    }
+    let schema = tool.parameters.to_value();
+    let required = schema["required"].as_array();
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|needed| needed == name));
+    let before = members.len();
+    members.retain(|name, value| is_required(name) || !is_blank(value));
+    members.len() < before
 }
 
 /// The problems as the model reads them.

@@ -10,6 +10,9 @@ use crate::agent::Action;
 use crate::json::Json;
 use crate::members::Members;
 
+/// Name of the source of the gateway's own tools.
+pub const BUILT_IN: &str = "built-in";
+
 /// A source's part of a definition: whom to ask for which tool, and with what configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -9,6 +9,7 @@ mod events;
 mod history;
 mod hostile;
 mod json;
+mod model_habits;
 mod odd;
 mod official_suite;
 mod profile;

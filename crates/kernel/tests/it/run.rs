@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::agent::{catalog, defaults};
 use crate::view::member;
 
-const START: Time = Time(1_800_000_000_000);
+pub const START: Time = Time(1_800_000_000_000);
 
 fn test_agent() -> Arc<Agent> {
     let config = json!({
@@ -51,15 +51,15 @@ fn test_agent() -> Arc<Agent> {
 }
 
 /// A run and the log it leaves.
-struct Story {
-    run: Run,
+pub struct Story {
+    pub run: Run,
     log: Vec<Entry>,
     now: Time,
     agent: Arc<Agent>,
 }
 
 impl Story {
-    fn begin(agent: &Arc<Agent>) -> Self {
+    pub fn begin(agent: &Arc<Agent>) -> Self {
         let id = RunId::new(Uuid::from_u128(5));
         let run = Run::new(id, agent.clone(), Arc::new(agent.tools.clone()));
         let mut story = Self {
@@ -109,7 +109,7 @@ impl Story {
         self.log.push(entry);
     }
 
-    fn take(&mut self, mut arrival: Arrival) -> Result<Vec<Event>, Rejected> {
+    pub fn take(&mut self, mut arrival: Arrival) -> Result<Vec<Event>, Rejected> {
         if let Arrival::Reply(reply) = &mut arrival {
             reply.step = self.run.step();
         }
@@ -259,7 +259,7 @@ fn words(text: &str) -> Reply {
     }
 }
 
-fn asks_for(calls: &[(&str, &str)]) -> Reply {
+pub fn asks_for(calls: &[(&str, &str)]) -> Reply {
     let part = |(name, arguments): &(&str, &str)| ReplyPart::Call {
         name: (*name).into(),
         arguments: (*arguments).into(),

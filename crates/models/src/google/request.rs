@@ -218,16 +218,14 @@ struct Response<'a> {
     response: Output<'a>,
 }
 
-/// An output wrapped in the member that the vendor requires; an error is an object already.
+/// An output or an error, in the member that the vendor reads it from.
 struct Output<'a>(&'a CallResult);
 
 impl Serialize for Output<'_> {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        if self.0.is_error {
-            return Object(&self.0.output).serialize(out);
-        }
+        let member = if self.0.is_error { "error" } else { "output" };
         let mut object = out.serialize_map(Some(1))?;
-        object.serialize_entry("output", &self.0.output)?;
+        object.serialize_entry(member, &self.0.output)?;
         object.end()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolgate_engine::model::Ask;
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider, Secret};
 use toolgate_kernel::id::{CallId, RunId};
@@ -78,9 +78,9 @@ pub fn result(number: u32, name: &str, output: Value) -> CallResult {
     }
 }
 
-pub fn error(number: u32, name: &str, code: &str, message: &str) -> CallResult {
+pub fn error(number: u32, name: &str, message: &str) -> CallResult {
     CallResult {
         is_error: true,
-        ..result(number, name, json!({"error": {"code": code, "message": message}}))
+        ..result(number, name, message.into())
     }
 }

@@ -90,12 +90,12 @@ async fn results_are_told_with_what_went_wrong() {
         ]),
         Turn::Results(vec![
             result(1, "echo", json!({"text": "hi"})),
-            error(2, "ask_user", "DENIED", "not today"),
+            error(2, "ask_user", "Error: not today."),
         ]),
     ];
     check_ask(
         &demo(turns),
-        "echo gave {\"text\":\"hi\"}. ask_user gave no output: not today (DENIED).",
+        "echo gave {\"text\":\"hi\"}. ask_user gave no output. Error: not today.",
     )
     .await;
 }

@@ -79,7 +79,7 @@ fn conversation(tag: &str) -> Vec<Turn> {
         ]),
         Turn::Results(vec![
             result(1, "look", json!({"is": ["cat"]})),
-            error(2, "odd name!", "NOT_FOUND", "There is no such tool."),
+            error(2, "odd name!", "Error: there is no such tool."),
         ]),
         Turn::Assistant(vec![
             reasoning("Foreign thought.", Some("elsewhere:x")),
