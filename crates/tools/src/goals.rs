@@ -13,8 +13,9 @@ use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
+use toolgate_kernel::words::words;
 
-use crate::records::{body, input, of_agent};
+use crate::records::{body, input, is_minted, named, of_agent};
 use crate::toolkit::ServerTool;
 
 const KIND: &str = "goal";
@@ -166,7 +167,8 @@ fn decide(
         changes.extend(done.map(|held| Change::Remove(held.id)));
     }
     for (index, input) in wanted.goals.iter().enumerate() {
-        let (place, action) = match &input.id {
+        let (place, action) = match place(input, &goals, &expected)? {
+            Some(place) => (place, "updated"),
             None => {
                 goals.push(Held {
                     id: format!("goal_{}_{index:03}", context.call),
@@ -175,14 +177,6 @@ fn decide(
                     goal: Goal::default(),
                 });
                 (goals.len() - 1, "created")
-            }
-            Some(id) => {
-                let missing = || {
-                    let words = format!("you have no goal {id:?}; nothing was changed");
-                    CallFailure::new(ErrorCode::NotFound, words)
-                };
-                let place = goals.iter().position(|held| held.id == *id).ok_or_else(missing)?;
-                (place, "updated")
             }
         };
         let held = &mut goals[place];
@@ -219,6 +213,42 @@ fn decide(
         receipt: Some(context.receipt(told.clone().into())),
     };
     Ok((amendment, told))
+}
+
+/// The goal that an input changes; none if it is a new one. One that says whether it is done means the goal of the same
+/// description, unless this call has changed that one already.
+fn place(input: &GoalInput, goals: &[Held], changed: &[Expected]) -> Result<Option<usize>, CallFailure> {
+    // An id that the model made up counts as left out.
+    if let Some(id) = input.id.as_ref().filter(|id| is_minted(id, "goal_")) {
+        let missing = || {
+            let there = goals
+                .iter()
+                .map(|held| (held.id.as_str(), held.goal.description.as_str()));
+            let words = format!(
+                "you have no goal {id:?}; nothing was changed. Your goals: {}. Call setGoals again with one of these ids, \
+                 or without id for a new goal.",
+                named(there)
+            );
+            CallFailure::new(ErrorCode::NotFound, words)
+        };
+        let place = goals.iter().position(|held| held.id == *id).ok_or_else(missing)?;
+        return Ok(Some(place));
+    }
+    if input.is_completed.is_none() {
+        return Ok(None);
+    }
+    let described: Vec<String> = words(&input.description).collect();
+    let is_same = |held: &&(usize, &Held)| {
+        let (_, held) = held;
+        held.version > 0
+            && !changed.iter().any(|expected| expected.id == held.id)
+            && words(&held.goal.description).eq(described.iter().cloned())
+    };
+    let same = goals.iter().enumerate();
+    let same = same.filter(|held| is_same(&held));
+    Ok(same
+        .min_by_key(|(_, held)| held.goal.is_completed)
+        .map(|(place, _)| place))
 }
 
 impl Goal {

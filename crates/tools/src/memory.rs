@@ -27,6 +27,12 @@ const CONTENT_CHARS_MAX: usize = 8000;
 /// Memories returned by default.
 const TOLD_DEFAULT: usize = 20;
 const TOLD_MAX: usize = 100;
+/// Most topics that a model is told of when it meant another one.
+const TOPICS_TOLD_MAX: usize = 20;
+/// Part of every id that the gateway gives to a memory.
+const MINTED: &str = ".mem_call_";
+/// Contents by which models mean that something shall be forgotten.
+const FORGET: [&str; 6] = ["forget", "forgotten", "delete", "deleted", "remove", "removed"];
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `setMemory`: stores, changes and deletes memories.
@@ -62,14 +68,15 @@ impl ServerTool for SetMemory {
     fn action(&self) -> Action {
         Action {
             description:
-                "Remember something for later runs, under a topic. It stays until you change or forget it."
+                "Remember something for later runs, under a topic. Call it with the topic alone to forget \
+                          what is under the topic; forget first what shall be replaced."
                     .into(),
             parameters: json!({
                 "type": "object",
                 "properties": {
                     "topic": {"type": "string", "minLength": 1, "maxLength": TOPIC_CHARS_MAX, "description": "What it is about, in a few words. Use the same words for the same thing."},
-                    "content": {"type": "string", "minLength": 1, "maxLength": CONTENT_CHARS_MAX, "description": "What to remember. Leave it out to forget: the memory with this id, or all under the topic."},
-                    "id": {"type": "string", "description": "Existing memory of the topic to change. Omit to add one."},
+                    "content": {"type": "string", "minLength": 1, "maxLength": CONTENT_CHARS_MAX, "description": "What to remember. Leave it out to forget."},
+                    // An `id` is read too, but not offered: models that are offered one make one up.
                 },
                 "required": ["topic"],
             }),
@@ -80,8 +87,17 @@ impl ServerTool for SetMemory {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let wanted: SetInput = input(given)?;
-        let id = wanted.id.as_deref();
+        // An id that the model made up counts as left out.
+        let id = wanted.id.as_deref().filter(|id| id.contains(MINTED));
         match wanted.content {
+            Some(content) if means_forget(&content) => Err(CallFailure::new(
+                ErrorCode::ValidationFailed,
+                format!(
+                    "the content {content:?} would be remembered as it is; nothing was changed. Call setMemory again with \
+                     topic {:?} alone, without content, to forget what is under it.",
+                    wanted.topic
+                ),
+            )),
             Some(content) => {
                 let memory = Memory {
                     topic: wanted.topic,
@@ -148,16 +164,29 @@ impl SetMemory {
         context: &CallContext,
     ) -> Result<Value, CallFailure> {
         let read = || async {
-            match id {
-                Some(id) => Ok(self.known(topic, id, context).await?.into_iter().collect()),
-                None => under(&self.0, prefix(topic), context).await,
-            }
+            let gone: Vec<Record> = match id {
+                Some(id) => self.known(topic, id, context).await?.into_iter().collect(),
+                None => under(&self.0, prefix(topic), context).await?,
+            };
+            let others = match gone.is_empty() {
+                true => topics(&under(&self.0, String::new(), context).await?),
+                false => BTreeMap::new(),
+            };
+            Ok((gone, others))
         };
-        let decide = |gone: Vec<Record>| {
+        let decide = |(gone, others): (Vec<Record>, BTreeMap<String, usize>)| {
             if let (Some(id), []) = (id, gone.as_slice()) {
                 return Err(missing(topic, id));
             }
-            let told = json!({"success": true, "action": "forgotten", "count": gone.len(), "topic": topic});
+            let mut told =
+                json!({"success": true, "action": "forgotten", "count": gone.len(), "topic": topic});
+            if !others.is_empty() {
+                let others: Vec<&String> = others.keys().take(TOPICS_TOLD_MAX).collect();
+                told["note"] = "nothing was stored under this topic. Call setMemory again with one of these topics alone, \
+                                without content, if one of them is meant."
+                    .into();
+                told["topics"] = json!(others);
+            }
             let amendment = Amendment {
                 expected: gone.iter().map(as_it_is).collect(),
                 changes: gone.into_iter().map(|record| Change::Remove(record.id)).collect(),
@@ -186,7 +215,9 @@ impl SetMemory {
 }
 
 fn missing(topic: &str, id: &str) -> CallFailure {
-    let words = format!("you have no memory {id:?} under {topic:?}; nothing was changed");
+    let words = format!(
+        "you have no memory {id:?} under {topic:?}; nothing was changed. Call setMemory again without id."
+    );
     CallFailure::new(ErrorCode::NotFound, words)
 }
 
@@ -216,14 +247,42 @@ impl ServerTool for GetMemory {
         let wanted: GetInput = input(given)?;
         let limit = wanted.limit.unwrap_or(TOLD_DEFAULT);
         let prefix = wanted.topic.as_deref().map(prefix).unwrap_or_default();
-        match &wanted.query {
-            Some(query) => self.matching(query, &prefix, limit, context).await,
-            None => self.newest(prefix, limit, context).await,
+        let told = match &wanted.query {
+            Some(query) => self.matching(query, &prefix, limit, context).await?,
+            None => self.newest(prefix, limit, context).await?,
+        };
+        match &wanted.topic {
+            Some(topic) if is_empty(&told) => {
+                self.elsewhere(topic, wanted.query.as_deref(), limit, context)
+                    .await
+            }
+            _ => Ok(told),
         }
     }
 }
 
+fn is_empty(told: &Value) -> bool {
+    told["memories"].as_array().is_none_or(Vec::is_empty)
+}
+
 impl GetMemory {
+    /// Memories of other topics that have the words: a topic is seldom named as it was stored.
+    async fn elsewhere(
+        &self,
+        topic: &str,
+        query: Option<&str>,
+        limit: usize,
+        context: &CallContext,
+    ) -> Result<Value, CallFailure> {
+        let words = format!("{topic} {}", query.unwrap_or_default());
+        let mut told = self.matching(&words, "", limit, context).await?;
+        told["note"] = format!("nothing fits under the topic {topic:?}; all topics were searched").into();
+        if is_empty(&told) {
+            told["topics"] = json!(topics(&under(&self.0, String::new(), context).await?));
+        }
+        Ok(told)
+    }
+
     async fn matching(
         &self,
         query: &str,
@@ -253,16 +312,25 @@ impl GetMemory {
     ) -> Result<Value, CallFailure> {
         let mut records = under(&self.0, prefix, context).await?;
         records.sort_by(|a, b| (b.updated, &a.id).cmp(&(a.updated, &b.id)));
-        // The newest spelling of the topic.
-        let mut counts: BTreeMap<String, (String, usize)> = BTreeMap::new();
-        for record in &records {
-            let topic = body::<Memory>(record)?.topic;
-            counts.entry(self::prefix(&topic)).or_insert((topic, 0)).1 += 1;
-        }
-        let topics: BTreeMap<String, usize> = counts.into_values().collect();
         let memories: Result<Vec<Value>, CallFailure> = records.iter().take(limit).map(told).collect();
-        Ok(json!({"memories": memories?, "totalMemories": records.len(), "topics": topics}))
+        Ok(json!({"memories": memories?, "totalMemories": records.len(), "topics": topics(&records)}))
     }
+}
+
+/// Topics with the number of their memories, each as the first record spells it.
+fn topics(records: &[Record]) -> BTreeMap<String, usize> {
+    let mut counts: BTreeMap<String, (String, usize)> = BTreeMap::new();
+    // A record that cannot be read does not hide the others.
+    for memory in records.iter().filter_map(|record| body::<Memory>(record).ok()) {
+        counts.entry(prefix(&memory.topic)).or_insert((memory.topic, 0)).1 += 1;
+    }
+    counts.into_values().collect()
+}
+
+/// Whether the content is nothing but an order to forget.
+fn means_forget(content: &str) -> bool {
+    let mut said = words(content);
+    matches!((said.next(), said.next()), (Some(word), None) if FORGET.contains(&word.as_str()))
 }
 
 async fn under(

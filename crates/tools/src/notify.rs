@@ -9,13 +9,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolgate_engine::outbox;
+use toolgate_engine::records::{Amendment, Owner, Receipt, RecordSet, Records};
 use toolgate_engine::store::{Append, IdempotencyRecord, Log, RunWrite, StoreError};
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::event::Notification;
+use toolgate_kernel::id::CallId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Retry;
 
@@ -28,11 +32,14 @@ pub use webhook::Webhook;
 
 const TITLE_CHARS_MAX: usize = 200;
 const BODY_CHARS_MAX: usize = 4000;
+/// Kind of the record set that receipts are stored through; it has no records.
+const KIND: &str = "notification";
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends a notification.
 pub(crate) struct SendNotification {
     pub store: Arc<dyn Log>,
+    pub records: Arc<dyn Records>,
     pub deliveries: Arc<Deliveries>,
 }
 
@@ -40,7 +47,7 @@ pub(crate) struct SendNotification {
 struct Input {
     title: String,
     body: Option<String>,
-    #[serde(default = "in_the_space")]
+    #[serde(default)]
     channels: Vec<Channel>,
 }
 
@@ -53,6 +60,9 @@ enum Channel {
 }
 
 impl Channel {
+    fn as_str(self) -> &'static str {
+        self.outside().map_or("space", outbox::Channel::as_str)
+    }
     /// Deliveries by webhook and mail.
     fn outside(self) -> Option<outbox::Channel> {
         match self {
@@ -63,8 +73,14 @@ impl Channel {
     }
 }
 
-fn in_the_space() -> Vec<Channel> {
-    vec![Channel::Space]
+impl Input {
+    /// Where it goes: to the space unless it says otherwise.
+    fn channels(&self) -> &[Channel] {
+        match self.channels.as_slice() {
+            [] => &[Channel::Space],
+            channels => channels,
+        }
+    }
 }
 
 #[async_trait]
@@ -73,24 +89,30 @@ impl ServerTool for SendNotification {
         "sendNotification"
     }
     fn action(&self) -> Action {
+        let mut parameters = json!({
+            "type": "object",
+            "properties": {
+                "title": {"type": "string", "minLength": 1, "maxLength": TITLE_CHARS_MAX, "description": "What it is about, in one line."},
+                "body": {"type": "string", "maxLength": BODY_CHARS_MAX, "description": "More of it."},
+            },
+            "required": ["title"],
+        });
+        // A channel that the operator has not set up is not offered: models fill in all there are.
+        let outside = [outbox::Channel::Webhook, outbox::Channel::Mail].into_iter();
+        let outside: Vec<&str> = outside
+            .filter(|channel| self.deliveries.has(*channel))
+            .map(outbox::Channel::as_str)
+            .collect();
+        if !outside.is_empty() {
+            let offered: Vec<&str> = ["space"].into_iter().chain(outside).collect();
+            parameters["properties"]["channels"] = json!({
+                "type": "array", "uniqueItems": true, "items": {"type": "string", "enum": offered},
+                "description": "Where to send it. Leave it out for the members of this conversation.",
+            });
+        }
         Action {
-            description:
-                "Notify people: the members of this conversation, or whoever the webhook or the mail of this \
-                          gateway reaches."
-                    .into(),
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "title": {"type": "string", "minLength": 1, "maxLength": TITLE_CHARS_MAX, "description": "What it is about, in one line."},
-                    "body": {"type": "string", "maxLength": BODY_CHARS_MAX, "description": "More of it."},
-                    "channels": {
-                        "type": "array", "minItems": 1, "uniqueItems": true,
-                        "items": {"type": "string", "enum": ["space", "webhook", "mail"]},
-                        "description": "Where to send it. Default: space.",
-                    },
-                },
-                "required": ["title"],
-            }),
+            description: "Notify people, by default the members of this conversation.".into(),
+            parameters,
             timeout: TIMEOUT,
             // The call's id is the idempotency key, so a repeated call sends nothing again.
             retry: Retry::Safe,
@@ -98,24 +120,25 @@ impl ServerTool for SendNotification {
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
         let wanted: Input = input(given)?;
-        for channel in wanted.channels.iter().filter_map(|channel| channel.outside()) {
+        for channel in wanted.channels().iter().filter_map(|channel| channel.outside()) {
             if !self.deliveries.has(channel) {
                 return Err(CallFailure::unavailable(format!(
-                    "this gateway has no {}; nothing was sent, use the channel space",
+                    "this gateway has no {}; nothing was sent. Call sendNotification again without channels.",
                     channel.as_str()
                 )));
             }
         }
+        let call = self.first_call(&wanted, context).await?;
         let (mut sent, mut queued) = (Vec::new(), Vec::new());
-        for channel in &wanted.channels {
+        for channel in wanted.channels() {
             match channel.outside() {
                 None => {
-                    self.tell_space(&wanted, context).await?;
+                    self.tell_space(&wanted, call, context).await?;
                     sent.push("space");
                 }
                 Some(channel) => {
                     let outbox = self.deliveries.outbox();
-                    let (id, payload) = (id(channel, context), payload(&wanted, context));
+                    let (id, payload) = (id(channel, call), payload(&wanted, call, context));
                     let kept = outbox.queue(context.project, id, channel, payload);
                     kept.await?;
                     queued.push(channel.as_str());
@@ -127,7 +150,44 @@ impl ServerTool for SendNotification {
 }
 
 impl SendNotification {
-    async fn tell_space(&self, wanted: &Input, context: &CallContext) -> Result<(), CallFailure> {
+    /// The first call of the run that sends this notification. Models repeat a call that succeeded; whatever is sent has
+    /// the first call's id as its idempotency key, so a repeat sends nothing.
+    async fn first_call(&self, wanted: &Input, context: &CallContext) -> Result<CallId, CallFailure> {
+        let channels: Vec<&str> = wanted.channels().iter().map(|channel| channel.as_str()).collect();
+        let said = json!([wanted.title, wanted.body, channels]).to_string();
+        let hash = BASE64.encode(digest(&SHA256, said.as_bytes()));
+        let receipt = Receipt {
+            key: format!("notification {} {hash}", context.run),
+            answer: json!(context.call).into(),
+            time: context.now,
+        };
+        let set = RecordSet {
+            project: context.project,
+            owner: Owner::Space(context.space),
+            kind: KIND,
+        };
+        let key = receipt.key.clone();
+        let first = Amendment {
+            receipt: Some(receipt),
+            ..Amendment::default()
+        };
+        match self.records.amend_records(set, first, context.now).await {
+            Ok(()) => Ok(context.call),
+            Err(StoreError::Exists) => {
+                let first = self.records.receipt(context.project, &key).await?;
+                // A receipt is removed after its retention.
+                Ok(first.and_then(|first| first.read().ok()).unwrap_or(context.call))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn tell_space(
+        &self,
+        wanted: &Input,
+        call: CallId,
+        context: &CallContext,
+    ) -> Result<(), CallFailure> {
         let event = Notification {
             title: wanted.title.clone(),
             body: wanted.body.clone(),
@@ -144,7 +204,7 @@ impl SendNotification {
             time: context.now,
             idempotency: vec![IdempotencyRecord {
                 project: context.project,
-                key: format!("notification {}", context.call),
+                key: format!("notification {call}"),
                 request: request.as_ref().try_into().expect("a hash has 32 bytes"),
                 answer: Json::null(),
                 time: context.now,
@@ -159,15 +219,15 @@ impl SendNotification {
 }
 
 /// Id of a delivery, made of the call's, so that a repeated call queues nothing again.
-fn id(channel: outbox::Channel, context: &CallContext) -> String {
+fn id(channel: outbox::Channel, call: CallId) -> String {
     match channel {
-        outbox::Channel::Webhook => context.call.to_string(),
-        outbox::Channel::Mail => format!("{}_mail", context.call),
+        outbox::Channel::Webhook => call.to_string(),
+        outbox::Channel::Mail => format!("{call}_mail"),
     }
 }
 
 /// Payload of the webhook, and content of the mail.
-fn payload(wanted: &Input, context: &CallContext) -> Value {
+fn payload(wanted: &Input, call: CallId, context: &CallContext) -> Value {
     json!({
         "type": "notification",
         "timestamp": context.now,
@@ -177,7 +237,7 @@ fn payload(wanted: &Input, context: &CallContext) -> Value {
             "agent": context.agent.as_str(),
             "spaceId": context.space,
             "runId": context.run,
-            "toolCallId": context.call,
+            "toolCallId": call,
         },
     })
 }

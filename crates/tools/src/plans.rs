@@ -1,5 +1,7 @@
 //! Tools for an agent's plans. Plans belong to the agent; when one is due, the agent runs in the plan's space.
 
+mod moment;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,14 +14,16 @@ use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
-use toolgate_kernel::id::{EntityId, SpaceId};
+use toolgate_kernel::id::{CallId, EntityId, SpaceId};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
+use toolgate_kernel::words::words;
 
 use crate::cron::Cron;
-use crate::records::{body, input, of_agent};
+use crate::records::{body, input, is_minted, named, of_agent};
 use crate::toolkit::ServerTool;
+use moment::CreateInput;
 
 pub(crate) const KIND: &str = "plan";
 /// Most plans of one agent, finished ones included.
@@ -27,8 +31,6 @@ const PLANS_MAX: usize = 100;
 /// Shortest time between two runs of a plan.
 const EVERY_SECONDS_MIN: u64 = 60;
 const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
-/// Longest cron expression: more than one that lists every minute, hour, day and month.
-const CRON_BYTES_MAX: usize = 512;
 const MESSAGE_CHARS_MAX: usize = 10_000;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -89,7 +91,7 @@ pub(crate) struct Plan {
     pub reason: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum Schedule {
     At(Time),
@@ -137,59 +139,6 @@ impl Schedule {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CreateInput {
-    message: String,
-    at: Option<Time>,
-    every_seconds: Option<u64>,
-    cron: Option<String>,
-    time_zone: Option<String>,
-}
-
-impl CreateInput {
-    /// The schedule and its first due time.
-    fn schedule(&self, now: Time, limits: PlanLimits) -> Result<(Schedule, Time), String> {
-        match (self.at, self.every_seconds, &self.cron) {
-            (Some(moment), None, None) if moment <= now => {
-                Err(format!("\"at\" is over: {moment}; it is {now} now"))
-            }
-            (Some(moment), None, None) if moment < now.after(limits.ahead_min) => {
-                let ahead = limits.ahead_min;
-                Err(format!("\"at\" must be {ahead:?} ahead or more; it is {now} now"))
-            }
-            (Some(moment), None, None) => Ok((Schedule::At(moment), moment)),
-            (None, Some(seconds), None) => Ok((
-                Schedule::EverySeconds(seconds),
-                now.after(Duration::from_secs(seconds)),
-            )),
-            (None, None, Some(expression)) if expression.len() > CRON_BYTES_MAX => {
-                let seen = expression.len();
-                Err(format!(
-                    "expected a \"cron\" of at most {CRON_BYTES_MAX} bytes, got {seen}"
-                ))
-            }
-            (None, None, Some(expression)) => {
-                let time_zone = self.time_zone.clone().unwrap_or_else(|| "UTC".into());
-                let zone = TimeZone::get(&time_zone).map_err(|_| {
-                    format!("there is no time zone {time_zone:?}; expected one like \"Europe/Berlin\"")
-                })?;
-                let first = Cron::parse(expression)?.next(now, &zone);
-                let first = first.ok_or_else(|| format!("{expression:?} never comes"))?;
-                let expression = expression.clone();
-                Ok((
-                    Schedule::Cron {
-                        expression,
-                        time_zone,
-                    },
-                    first,
-                ))
-            }
-            _ => Err("give one of \"at\", \"everySeconds\" and \"cron\"".into()),
-        }
-    }
-}
-
 #[async_trait]
 impl ServerTool for CreatePlan {
     fn name(&self) -> &'static str {
@@ -197,16 +146,18 @@ impl ServerTool for CreatePlan {
     }
     fn action(&self) -> Action {
         Action {
-            description: "Plan to do something later, once or again and again. When it is due you are given the message."
+            description: "Plan to do something later, once or again and again. When it is due you are given the message. \
+                          Give exactly one of inSeconds, at, everySeconds and cron; leave the others out."
                 .into(),
             parameters: json!({
                 "type": "object",
                 "properties": {
                     "message": {"type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS_MAX, "description": "What you will be told when it is due. Members of the space read it then."},
-                    "at": {"type": "string", "format": "date-time", "description": "Once, at this moment, a minute ahead or more, as in 2027-01-31T09:00:00Z."},
+                    "inSeconds": {"type": "integer", "minimum": 1, "maximum": EVERY_SECONDS_MAX, "description": "Once, so many seconds from now."},
+                    "at": {"type": "string", "format": "date-time", "description": "Once, at this moment, a minute ahead or more."},
                     "everySeconds": {"type": "integer", "minimum": EVERY_SECONDS_MIN, "maximum": EVERY_SECONDS_MAX, "description": "Again and again, with so many seconds between."},
-                    "cron": {"type": "string", "description": "Again and again, by a cron expression: minute, hour, day of the month, month, day of the week. \"0 9 * * 1-5\" is every weekday at nine."},
-                    "timeZone": {"type": "string", "description": "For cron: where, as in Europe/Berlin. Default: UTC."},
+                    "cron": {"type": "string", "description": "Again and again, by a cron expression: minute, hour, day of the month, month, day of the week."},
+                    "timeZone": {"type": "string", "description": "For cron: an IANA time zone. Default: UTC."},
                 },
                 "required": ["message"],
             }),
@@ -236,9 +187,18 @@ impl ServerTool for CreatePlan {
         };
         let read = || plans(&self.updater, context);
         let decide = |records: Vec<Record>| {
-            let mut changes = room(&records)?;
-            changes.push(Change::Put(put(id.clone(), &plan, Some(due))));
-            let told = told(&id, &plan, Some(due), context.now);
+            // A model that repeats itself in a run does not plan twice.
+            let equal = records
+                .iter()
+                .find(|record| is_equal(record, &plan, due, context));
+            let (changes, told) = match equal {
+                Some(first) => (Vec::new(), kept(first)?),
+                None => {
+                    let mut changes = room(&records)?;
+                    changes.push(Change::Put(put(id.clone(), &plan, Some(due))));
+                    (changes, told(&id, &plan, Some(due), context.now))
+                }
+            };
             let amendment = Amendment {
                 expected: Vec::new(),
                 at_most: Some(PLANS_MAX as u64),
@@ -258,20 +218,24 @@ impl ServerTool for GetPlan {
     }
     fn action(&self) -> Action {
         Action {
-            description: "Read your plans, the next one first; or one of them.".into(),
+            description: "Read your plans, the next one first.".into(),
             parameters: json!({
                 "type": "object",
-                "properties": {
-                    "id": {"type": "string", "description": "One plan. Omit to read all."},
-                },
+                // An `id` is read too, but not offered: models that are offered one make one up.
+                "properties": {},
             }),
             timeout: TIMEOUT,
             retry: Retry::Safe,
         }
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
-        if let Some(id) = given["id"].as_str() {
-            return kept(one(known(&self.0, context, id).await?.as_ref(), id)?);
+        // An id that the model made up counts as left out.
+        if let Some(id) = given["id"].as_str().filter(|id| is_minted(id, "plan_")) {
+            let missing = || {
+                let words = format!("you have no plan {id:?}. Call getPlan again without id to read all.");
+                CallFailure::new(ErrorCode::NotFound, words)
+            };
+            return kept(&known(&self.0, context, id).await?.ok_or_else(missing)?);
         }
         let mut records = plans(&self.0, context).await?;
         // Finished plans come last.
@@ -300,23 +264,23 @@ impl ServerTool for CancelPlan {
         }
     }
     async fn call(&self, given: Value, context: &CallContext) -> Result<Value, CallFailure> {
-        let id = given["id"].as_str().unwrap_or_default();
-        let read = || known(&self.0, context, id);
-        let decide = |record: Option<Record>| {
-            let mut plan: Plan = body(one(record.as_ref(), id)?)?;
+        let wanted = given["id"].as_str().unwrap_or_default();
+        let read = || plans(&self.0, context);
+        let decide = |records: Vec<Record>| {
+            let record = chosen(&records, wanted)?;
+            let mut plan: Plan = body(record)?;
             let due = match plan.status {
                 PlanStatus::Active => {
                     plan.status = PlanStatus::Cancelled;
                     None
                 }
                 // It is finished already, and stays as it is.
-                _ => record.as_ref().and_then(|record| record.due),
+                _ => record.due,
             };
-            let created = record.as_ref().map_or(context.now, |record| record.created);
-            let told = json!({ "cancelled": told(id, &plan, due, created) });
+            let told = json!({ "cancelled": told(&record.id, &plan, due, record.created) });
             let amendment = Amendment {
-                expected: record.iter().map(as_it_is).collect(),
-                changes: vec![Change::Put(put(id.into(), &plan, due))],
+                expected: vec![as_it_is(record)],
+                changes: vec![Change::Put(put(record.id.clone(), &plan, due))],
                 receipt: Some(context.receipt(told.clone().into())),
                 ..Amendment::default()
             };
@@ -369,9 +333,50 @@ async fn known(
     updater.records().record(set, id).await
 }
 
-/// The plan, or a failure that names its id.
-fn one<'r>(record: Option<&'r Record>, id: &str) -> Result<&'r Record, CallFailure> {
-    record.ok_or_else(|| CallFailure::new(ErrorCode::NotFound, format!("you have no plan {id:?}")))
+/// The plan of this id, or the only active one whose message this is; else a failure that names the active ones.
+fn chosen<'r>(records: &'r [Record], wanted: &str) -> Result<&'r Record, CallFailure> {
+    if let Some(record) = records.iter().find(|record| record.id == wanted) {
+        return Ok(record);
+    }
+    let active = records.iter().filter(|record| record.due.is_some());
+    let active: Vec<(&Record, String)> = active
+        .filter_map(|record| Some((record, body::<Plan>(record).ok()?.message)))
+        .collect();
+    let mut titled = active
+        .iter()
+        .filter(|(_, message)| words(message).eq(words(wanted)));
+    if let (Some((record, _)), None) = (titled.next(), titled.next()) {
+        return Ok(record);
+    }
+    let there = active
+        .iter()
+        .map(|(record, message)| (record.id.as_str(), message.as_str()));
+    let words = match active.is_empty() {
+        true => format!("you have no plan {wanted:?}, and no other that could be cancelled"),
+        false => format!(
+            "you have no plan {wanted:?}. Your plans: {}. Call cancelPlan again with one of these ids.",
+            named(there)
+        ),
+    };
+    Err(CallFailure::new(ErrorCode::NotFound, words))
+}
+
+/// Whether a plan that this run made means the same as a new one. `inSeconds` counts from its call, so two of them are
+/// equal by the time they leave.
+fn is_equal(record: &Record, new: &Plan, due: Time, context: &CallContext) -> bool {
+    let of_run = |call: &str| call.parse().is_ok_and(|call: CallId| call.run == context.run);
+    let own = record.id.strip_prefix("plan_").is_some_and(of_run);
+    let (true, Some(first_due), Ok(first)) = (own, record.due, body::<Plan>(record)) else {
+        return false;
+    };
+    let same_span = || {
+        let once = matches!(
+            (&first.schedule, &new.schedule),
+            (Schedule::At(_), Schedule::At(_))
+        );
+        once && first_due.since(record.created) == due.since(context.now)
+    };
+    first.message == new.message && (first.schedule == new.schedule || same_span())
 }
 
 fn as_it_is(record: &Record) -> Expected {

@@ -160,7 +160,7 @@ impl ServerTool for UpdateSpaceMetadata {
                 "type": "object",
                 "properties": {
                     "metadata": {"type": "object", "description": "What to merge into the metadata."},
-                    "title": {"type": "string", "minLength": 1, "maxLength": TITLE_CHARS_MAX, "description": "A new title for people."},
+                    // A `title` is read too, but not offered: models that are offered one change it unasked.
                 },
             }),
             timeout: TIMEOUT,
@@ -197,6 +197,12 @@ impl UpdateInput {
     /// The space before and after the change.
     fn change(&self, before: SpaceRecord) -> Result<(SpaceRecord, SpaceRecord), CallFailure> {
         let mut after = before.clone();
+        let chars = self.title.as_ref().map_or(0, |title| title.chars().count());
+        if chars > TITLE_CHARS_MAX {
+            let words =
+                format!("a title may have {TITLE_CHARS_MAX} characters, got {chars}; nothing was changed");
+            return Err(CallFailure::new(ErrorCode::ValidationFailed, words));
+        }
         after.title = self.title.clone().or(after.title);
         if !self.metadata.is_empty() {
             let old = before.metadata.as_ref().map_or(Value::Null, Json::to_value);

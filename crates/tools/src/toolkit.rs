@@ -172,7 +172,11 @@ impl Toolkit {
         toolkit.register(vfs::List(workspace.clone()));
         toolkit.register(vfs::Delete(workspace));
         toolkit.register(knowledge::SearchKnowledge(knowledge));
-        toolkit.register(SendNotification { store, deliveries });
+        toolkit.register(SendNotification {
+            store,
+            records: toolkit.records.clone(),
+            deliveries,
+        });
         toolkit.register(plans::CreatePlan {
             updater: updater.clone(),
             limits,

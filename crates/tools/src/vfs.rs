@@ -127,7 +127,7 @@ impl ServerTool for Write {
                     "path": path(),
                     "content": {"type": "string", "description": "What it shall hold."},
                     "encoding": {"type": "string", "enum": ["text", "base64"], "description": "How the content is written. Default: text."},
-                    "mimeType": {"type": "string", "maxLength": 127, "description": "Such as text/markdown. Default: by the name."},
+                    "mimeType": {"type": "string", "maxLength": 127, "description": "Its media type. Default: by the name."},
                     "expectedVersion": {"type": "integer", "minimum": 0, "description": "Write only when the file is at this version; 0 when there must be none."},
                 },
                 "required": ["path", "content"],
@@ -169,7 +169,7 @@ impl ServerTool for List {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "prefix": {"type": "string", "maxLength": 512, "description": "Only names that begin so, such as notes/."},
+                    "prefix": {"type": "string", "maxLength": 512, "description": "Only names that begin so."},
                     "after": {"type": "string", "maxLength": 512, "description": "Only names behind this one, to go on."},
                     "limit": {"type": "integer", "minimum": 1, "maximum": LISTED_MAX, "description": "Most files to give. Default: 100."},
                 },
@@ -182,7 +182,7 @@ impl ServerTool for List {
         let wanted: ListInput = input(given)?;
         let limit = wanted.limit.unwrap_or(LISTED_DEFAULT);
         let listing = Listing {
-            prefix: wanted.prefix.unwrap_or_default(),
+            prefix: relative(&wanted.prefix.unwrap_or_default()).to_owned(),
             after: wanted.after,
             limit: limit + 1,
         };
@@ -210,7 +210,7 @@ impl ServerTool for Delete {
                 "type": "object",
                 "properties": {
                     "path": path(),
-                    "expectedVersion": {"type": "integer", "minimum": 1, "description": "Delete only when the file is at this version."},
+                    // An `expectedVersion` is read too, but not offered: models that are offered one make one up.
                 },
                 "required": ["path"],
             }),
@@ -231,6 +231,9 @@ impl ServerTool for Delete {
         match deleted.await {
             Ok(()) => Ok(gone),
             Err(WorkspaceError::Missing(_)) => Ok(json!({"path": name.as_str(), "deleted": false})),
+            Err(error @ WorkspaceError::Changed(_)) => Err(CallFailure::failed(format!(
+                "{error}; nothing was deleted. Call vfs_delete again without expectedVersion."
+            ))),
             Err(error) => Err(failure(error)),
         }
     }
@@ -253,9 +256,9 @@ pub(crate) fn failure(error: WorkspaceError) -> CallFailure {
             CallFailure::new(ErrorCode::LimitExceeded, words)
         }
         WorkspaceError::Reserved => CallFailure::new(ErrorCode::PermissionDenied, words),
-        WorkspaceError::Changed(_) => {
-            CallFailure::failed(format!("{words}; nothing was changed, read it again"))
-        }
+        WorkspaceError::Changed(_) => CallFailure::failed(format!(
+            "{words}; nothing was changed. Call vfs_read to see what it holds now, then write again."
+        )),
         WorkspaceError::Store(error) => error.into(),
     }
 }
@@ -296,8 +299,14 @@ fn only(version: Option<u64>) -> Only {
     }
 }
 
+/// A path without leading slashes: models write absolute paths, and there is only one workspace.
+fn relative(path: &str) -> &str {
+    path.trim_start_matches('/')
+}
+
 fn name(path: &str) -> Result<FileName, CallFailure> {
-    path.parse()
+    relative(path)
+        .parse()
         .map_err(|error: toolgate_engine::workspace::BadFileName| invalid(error.to_string()))
 }
 

@@ -265,10 +265,7 @@ async fn a_person_approves_edits_denies_or_says_nothing() {
         .await
         .unwrap();
     let answer = world.answer(run).await;
-    assert!(
-        answer == "got \"Error: too dear.\"",
-        "{answer}"
-    );
+    assert!(answer == "got \"Error: too dear.\"", "{answer}");
 
     let (run, approval) = ask().await;
     let answer = world.answer(run).await;

@@ -226,10 +226,7 @@ async fn a_task_that_no_source_here_knows_is_told_to_the_model() {
     };
     world.store.append(append).await.unwrap();
     let answer = world.answer(run).await;
-    assert!(
-        answer.contains("Error: ") && answer.contains("gone"),
-        "{answer}"
-    );
+    assert!(answer.contains("Error: ") && answer.contains("gone"), "{answer}");
 }
 
 /// Two children at once, one of which has a child of its own, and a tool of the gateway's.

@@ -23,6 +23,9 @@ fn habits_agent() -> Arc<Agent> {
         {"name": "after", "description": "d", "executionType": "basic", "prerequisites": ["search"], "execution": {"mode": "pass-through"}},
         {"name": "strict", "description": "d", "executionType": "basic", "execution": {"mode": "pass-through"},
          "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}},
+        {"name": "create_order", "description": "d", "executionType": "basic", "approval": "always"},
+        {"name": "refund", "description": "d", "executionType": "basic", "approval": "always", "parameters": {
+            "type": "object", "properties": {"orderId": {"type": "string", "pattern": "^[A-Z]-[0-9]+$"}}}},
         {"name": "wait", "description": "d", "executionType": "waiting"},
     ]});
     let catalog = catalog(&["any"]);
@@ -64,7 +67,8 @@ fn a_model_reads_errors_as_text_that_ends_with_the_next_call() {
     ]);
     assert_eq!(
         told[0],
-        "Error: there is no tool named \"nothing\". Call one of these: after, mirror, search, strict, wait."
+        "Error: there is no tool named \"nothing\". Call one of these: after, create_order, mirror, refund, \
+         search, strict, wait."
     );
     assert_eq!(
         told[1],
@@ -138,5 +142,33 @@ fn a_wait_takes_one_moment_that_is_still_to_come() {
     assert_eq!(
         told[1],
         "Error: \"seconds\" and \"until\" name two moments. Call wait again with seconds alone, without until."
+    );
+}
+
+// 10. Invents contacts; 11. bends a value to the pattern. Both fit the schema: only a person can see that they are wrong.
+#[test]
+fn what_a_model_makes_up_within_the_schema_is_shown_to_whoever_approves() {
+    for (tool, input) in [
+        ("create_order", json!({"customer": {"email": "tom@example.com"}})),
+        ("refund", json!({"orderId": "A-7788"})),
+    ] {
+        let mut story = Story::begin(&habits_agent());
+        let asks = asks_for(&[(tool, &input.to_string())]);
+        story.take(Arrival::Reply(asks)).unwrap();
+        let call = &story.run.calls()[0];
+        assert!(
+            matches!(call.state, CallState::AwaitsApproval { .. }),
+            "{:?}",
+            call.state
+        );
+        assert_eq!(call.input().to_value(), input);
+    }
+    let told = told(&[("refund", r#"{"orderId":"7788"}"#)]);
+    assert!(
+        told[0]
+            .as_str()
+            .unwrap()
+            .ends_with("Call refund again with this corrected."),
+        "{told:?}"
     );
 }

@@ -358,7 +358,7 @@ async fn plans_are_listed_cancelled_and_nobody_elses() {
 async fn a_plan_that_can_never_come_is_refused_in_words() {
     let world = World::with(1).await;
     for (input, words) in [
-        (json!({"message": "x"}), "give one of"),
+        (json!({"message": "x"}), "exactly one of"),
         (json!({"message": "x", "cron": "0 0 30 2 *"}), "never comes"),
         (
             json!({"message": "x", "cron": format!("{} * * * *", vec!["0"; 500].join(","))}),
@@ -372,7 +372,7 @@ async fn a_plan_that_can_never_come_is_refused_in_words() {
         (json!({"message": "x", "at": "2020-01-01T00:00:00Z"}), "is over"),
         (
             json!({"message": "x", "at": world.clock_now().after(Duration::from_secs(59))}),
-            "60s ahead",
+            "60 seconds ahead",
         ),
     ] {
         let (told, _) = world.call("default", "createPlan", input).await;

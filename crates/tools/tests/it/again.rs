@@ -99,11 +99,11 @@ on_every_store! {
         let first = node.call(1, "setGoals", goals(150)).await.unwrap();
         assert_eq!(first["totalGoals"], 150);
         assert_eq!(node.call(1, "setGoals", goals(150)).await.unwrap(), first);
-        let plan = json!({"message": "water", "everySeconds": 60});
+        let plan = |number: u32| json!({"message": format!("water {number}"), "everySeconds": 60});
         for number in 2..102 {
-            node.call(number, "createPlan", plan.clone()).await.unwrap();
+            node.call(number, "createPlan", plan(number)).await.unwrap();
         }
-        let last = node.call(101, "createPlan", plan.clone()).await.unwrap();
+        let last = node.call(101, "createPlan", plan(101)).await.unwrap();
         let told = node.call(200, "getPlan", json!({})).await.unwrap();
         assert_eq!(told["totalPlans"], 100);
         assert!(told["plans"].as_array().unwrap().contains(&last), "{last}");
@@ -170,7 +170,8 @@ on_every_store! {
         let (here, there) = tokio::join!(node.call(1, "setGoals", goals(150)), others.call(2, "setGoals", goals(150)));
         assert_eq!(succeeded(&[here, there]), 1);
         assert_eq!(node.call(3, "getGoals", json!({})).await.unwrap()["totalGoals"], 150);
-        let plans = node.calls(1000, "createPlan", vec![json!({"message": "water", "everySeconds": 60}); 110]).await;
+        let plans = (0..110).map(|n| json!({"message": format!("water {n}"), "everySeconds": 60})).collect();
+        let plans = node.calls(1000, "createPlan", plans).await;
         assert_eq!(succeeded(&plans), 100);
         assert_eq!(node.call(4, "getPlan", json!({})).await.unwrap()["totalPlans"], 100);
     }

@@ -10,6 +10,7 @@ mod knowledge;
 mod mail;
 mod meaning;
 mod memory;
+mod model_habits;
 mod notify;
 mod one_file;
 mod redirects;

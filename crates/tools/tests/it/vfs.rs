@@ -71,7 +71,7 @@ on_every_store! {
 
     async fn names_that_lead_elsewhere_are_refused(world) {
         let space = world.space().await;
-        for path in ["../x", "/etc/passwd", "a/../../b", "a\\..\\b", "a\u{0}b", "..\u{2215}x", "\u{1}", "\u{2}a\u{1}000000000001"] {
+        for path in ["../x", "/../etc/passwd", "a/../../b", "a\\..\\b", "a\u{0}b", "..\u{2215}x", "\u{1}", "\u{2}a\u{1}000000000001"] {
             for tool in ["vfs_read", "vfs_write", "vfs_delete"] {
                 let refused = world.call_in(space, "ada", tool, json!({"path": path, "content": ""})).await.unwrap_err();
                 assert!(refused.contains("ValidationFailed"), "{tool} {path:?}: {refused}");
