@@ -32,7 +32,7 @@ fn steps(tag: &str) -> Vec<Vec<Turn>> {
             ]),
             Turn::Results(vec![
                 result(1, "look", json!({"is": ["cat"]})),
-                error(2, "look", "VALIDATION_FAILED", "Parameter at must be a string."),
+                error(2, "look", "Error: Parameter at must be a string."),
             ]),
         ],
         vec![
