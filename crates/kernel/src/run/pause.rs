@@ -67,7 +67,7 @@ fn pause(wait: Wait, tool: &Tool, input: &Value, now: Time) -> Pause {
     }
 }
 
-/// Seconds by which `seconds` and `until` may differ and still mean the same moment.
+/// How far `seconds` and `until`, or `until` and now, may be apart and still mean the same moment.
 const SAME_MOMENT: Duration = Duration::from_secs(60);
 
 /// Why the input of a `waiting` tool names no moment to come. A `until` that is over beside `seconds` is ignored: models
@@ -76,7 +76,8 @@ pub(super) fn unclear(name: &str, input: &Value, now: Time) -> Option<String> {
     let (seconds, until) = moments(input);
     let until = until?;
     match seconds {
-        None if until <= now => Some(format!(
+        // A moment that passed while the model wrote is no mistake: the wait ends at once.
+        None if until.after(SAME_MOMENT) <= now => Some(format!(
             "\"until\" is over: {until}. {} Call {name} again with the right day.",
             now.today()
         )),

@@ -130,6 +130,7 @@ fn a_wait_takes_one_moment_that_is_still_to_come() {
         ("2027-01-15T08:10:00.000Z", false)
     );
     taken("wait", json!({"seconds": 600, "until": "2027-01-15T08:10:00Z"}));
+    taken("wait", json!({"until": "2027-01-15T07:59:59Z"}));
     let told = told(&[
         ("wait", r#"{"until":"2023-04-02T09:00:00Z"}"#),
         ("wait", r#"{"seconds":600,"until":"2027-01-16T08:00:00Z"}"#),
