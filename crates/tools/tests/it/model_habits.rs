@@ -193,7 +193,7 @@ async fn toolkit() -> Toolkit {
         reader,
         plans: PlanLimits::default(),
         egress: toolgate_egress::Egress::new(),
-        worlds: Arc::new(toolgate_tools::World::default()),
+        outbound: Arc::new(toolgate_tools::OutboundSettings::default()),
     })
 }
 
