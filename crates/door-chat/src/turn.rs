@@ -5,7 +5,7 @@ use axum::response::Response;
 use sha2::{Digest, Sha256};
 use toolgate_access::Principal;
 use toolgate_engine::feed::Subscription;
-use toolgate_engine::intake::{Answer, Post, PostError, Posted};
+use toolgate_engine::intake::{Answer, Post, PostError, Posted, UnderWay};
 use toolgate_http::Shared;
 use toolgate_http::content::ContentLimits;
 use toolgate_http::problem::Refusal;
@@ -178,6 +178,7 @@ impl Turn {
             charged: who.entity().into(),
             space: self.space,
             makes_space: true,
+            under_way: UnderWay::Join,
             message: Message {
                 metadata: metadata.map(|metadata| metadata.0),
                 ..Message::new(message_id.unwrap_or_else(fresh_id), who.entity(), parts)

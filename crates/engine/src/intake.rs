@@ -39,6 +39,8 @@ pub struct Post {
     pub categories: Option<Vec<String>>,
     /// What the caller says was said before; counts for agents that take its word.
     pub history: Vec<Earlier>,
+    /// What it does when the agent has a run under way in the space.
+    pub under_way: UnderWay,
     /// The key that makes a repeated request harmless, and the hash of the request. With it the message's id is
     /// remembered too: in this space it names this message and no other, for a day.
     pub idempotency: Option<(String, [u8; 32])>,
@@ -52,6 +54,16 @@ impl Post {
             .as_ref()
             .is_some_and(|(key, _)| key.ends_with(&id))
     }
+}
+
+/// What a message does when the agent that answers has a run under way in its space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnderWay {
+    /// It joins the run, and settles what the run waits for.
+    #[default]
+    Join,
+    /// It is refused with [`PostError::RunUnderWay`], to be posted later.
+    Wait,
 }
 
 /// Whose quotas a message counts against.
@@ -119,6 +131,9 @@ pub enum PostError {
     /// Whoever the message counts against has used up a quota.
     #[error(transparent)]
     Quota(QuotaExceeded),
+    /// The agent has a run under way in the space, which the message waits for.
+    #[error("the agent has a run under way in the space: {0}")]
+    RunUnderWay(RunId),
     /// The gateway is going down or has too much to do.
     #[error("{0}")]
     Busy(String),

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::agents::{Compiled, Kit};
 use crate::feed::Subscription;
-use crate::intake::{Answer, Charged, IntakeError, Post, PostError, Posted};
+use crate::intake::{Answer, Charged, IntakeError, Post, PostError, Posted, UnderWay};
 use crate::shares::share_of;
 use crate::start::NewRun;
 use crate::store::{
@@ -94,6 +94,9 @@ impl Inner {
             Some(name) if record.is_some() => self.store.open_run(space, name).await?,
             _ => None,
         };
+        if let (UnderWay::Wait, Some(open)) = (post.under_way, &open) {
+            return Err(PostError::RunUnderWay(open.id));
+        }
         let adds = Holdings {
             spaces: record.is_none().into(),
             bytes: bytes_of(&post.message),

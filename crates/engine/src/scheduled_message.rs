@@ -9,7 +9,7 @@ use toolgate_kernel::time::Time;
 use uuid::Uuid;
 
 use crate::Engine;
-use crate::intake::{Answer, Charged, Post, PostError};
+use crate::intake::{Answer, Charged, Post, PostError, UnderWay};
 
 /// A system message that a due plan posts into a space, for an agent to answer.
 #[derive(Debug, Clone)]
@@ -31,11 +31,13 @@ pub struct ScheduledMessage {
     pub plan_id: String,
     /// The person who asked for the plan, where it is known.
     pub asked_by: Option<EntityId>,
+    /// What it does when the agent has a run under way in the space.
+    pub under_way: UnderWay,
 }
 
 impl Engine {
-    /// Posts the message: it starts a run, or joins the run that the agent has open in the space. Posting it again
-    /// within a day, on this node or another, has no effect and returns the same run.
+    /// Posts the message: it starts a run. If the agent has one open in the space, it joins that or is refused, as
+    /// `under_way` says. Posting it again within a day, on this node or another, has no effect and returns the same run.
     pub async fn post_scheduled(&self, scheduled: ScheduledMessage) -> Result<RunId, PostError> {
         let posted = self.inner.post(scheduled.space, scheduled.post()).await?;
         Ok(posted.run_id.expect("an agent was asked to answer"))
@@ -69,6 +71,7 @@ impl ScheduledMessage {
             client_tools: Vec::new(),
             categories: None,
             history: Vec::new(),
+            under_way: self.under_way,
             idempotency: Some((key, request)),
         }
     }

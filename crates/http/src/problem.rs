@@ -204,7 +204,7 @@ impl From<PostError> for Refusal {
             }
             PostError::MessageIdReused => Self::conflict("MESSAGE_ID_REUSED", words),
             PostError::Quota(exceeded) => exceeded.into(),
-            PostError::Busy(_) => Self::unavailable(words),
+            PostError::RunUnderWay(_) | PostError::Busy(_) => Self::unavailable(words),
             PostError::Store(error) => error.into(),
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
-use toolgate_engine::intake::PostError;
+use toolgate_engine::intake::{PostError, UnderWay};
 use toolgate_engine::records::{Change, Expected, NewRecord, Owner, Record, RecordSet, Records};
 use toolgate_engine::store::StoreError;
 use toolgate_engine::{Engine, ScheduledMessage};
@@ -24,6 +24,10 @@ mod tests;
 
 /// Pause before the next attempt of a plan whose run cannot be started now.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
+/// Shortest and longest pause between two looks whether the run is over that a plan waits for. In between it is a tenth
+/// of the time waited so far.
+const WAIT_PAUSE_MIN: Duration = Duration::from_secs(1);
+const WAIT_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Scheduler of the plans of all projects.
 pub struct Planner {
@@ -154,11 +158,19 @@ impl Planner {
             text: plan.message.clone(),
             plan_id: record.id.clone(),
             asked_by: plan.asked_by,
+            under_way: match now < due.after(self.limits.wait_max) {
+                true => UnderWay::Wait,
+                false => UnderWay::Join,
+            },
         };
         Ok(match self.engine.post_scheduled(message).await {
             Ok(run) => {
                 tracing::info!(plan = record.id, %run, %due, "a plan was due");
                 Outcome::Started
+            }
+            Err(error @ PostError::RunUnderWay(_)) => {
+                let pause = (now.since(due) / 10).clamp(WAIT_PAUSE_MIN, WAIT_PAUSE_MAX);
+                Outcome::Later(now.after(pause), error.to_string())
             }
             Err(error @ PostError::NoSpace) => Outcome::Over(error.to_string()),
             // The agent may be created again, in a readable form; the space's owner may make room.

@@ -41,11 +41,14 @@ pub struct PlanLimits {
     pub ahead_min: Duration,
     /// Most runs that the plans of one agent start in an hour; further ones wait for the next hour.
     pub starts_per_hour: u32,
+    /// Longest time that a due plan waits for the run under way in its space. Then it joins that run.
+    pub wait_max: Duration,
 }
 
 impl Default for PlanLimits {
     fn default() -> Self {
         Self {
+            wait_max: Duration::from_secs(24 * 3600),
             ahead_min: Duration::from_secs(60),
             starts_per_hour: 120,
         }

@@ -50,6 +50,14 @@ describe('a conversation', () => {
     expect(script(told(events))).toEqual(['user: Draw!', 'assistant: Good morning.']);
   });
 
+  test('does not show what a plan posted as the words of a user', () => {
+    const origin = { type: 'plan', planId: 'plan_1', dueAt: DEADLINE } as const;
+    const due = { ...ASKED, message: { ...ASKED.message, origin } };
+    const conversation = told(story(START, due));
+    expect(script(conversation)).toEqual(['notice: Draw!']);
+    expect(conversation.messages[0]?.origin).toEqual(origin);
+  });
+
   test('thinks no longer when it speaks', () => {
     const events = story(
       ...OPENING,

@@ -155,7 +155,8 @@ function said(conversation: Conversation, { message, runId, time }: Of<'message'
       ...conversation.messages,
       {
         id: message.messageId,
-        role: 'user',
+        // What a plan posted stands where users speak, and is not theirs.
+        role: message.origin ? 'notice' : 'user',
         state: 'done',
         time,
         parts: message.parts.map((part, index) =>
@@ -169,6 +170,7 @@ function said(conversation: Conversation, { message, runId, time }: Of<'message'
               },
         ),
         ...(message.from && { from: message.from }),
+        ...(message.origin && { origin: message.origin }),
         ...(runId && { runId, ...parentOf(conversation, runId) }),
       },
     ],

@@ -1,3 +1,5 @@
+import type { wire } from '@toolgate/client';
+
 /** Where a tool runs; this page can execute `client` calls only. */
 export type Placement = 'client' | 'server' | 'plugin' | 'mcp';
 
@@ -67,6 +69,8 @@ export interface Message {
   readonly runId?: string;
   /** The entity that wrote it; absent for a backend that acts for no entity. */
   readonly from?: string;
+  /** What posted it, where no person and no backend did: a plan that was due. */
+  readonly origin?: NonNullable<wire.Message['origin']>;
   /** The call whose child run this belongs to. Such messages are not part of the conversation. */
   readonly parentCallId?: string;
 }

@@ -1,7 +1,7 @@
 //! The chat door, by its chunks. The real clients of the AI SDK read the same in `tests/ai-sdk`.
 
 use serde_json::{Value, json};
-use toolgate_engine::intake::{Answer, Charged, Post};
+use toolgate_engine::intake::{Answer, Charged, Post, UnderWay};
 use toolgate_engine::store::{RunFilter, Runs};
 use toolgate_kernel::agent::Starter;
 use toolgate_kernel::id::{CallId, MessageId};
@@ -642,6 +642,7 @@ async fn a_result_is_not_dropped_because_the_store_does_not_answer() {
         charged: Charged::Nobody,
         space: None,
         makes_space: false,
+        under_way: UnderWay::Join,
         message: Message::new(
             MessageId::new(Uuid::now_v7()),
             None,

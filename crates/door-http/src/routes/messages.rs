@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use toolgate_access::Principal;
-use toolgate_engine::intake::{Answer as Answers, Post, PostError};
+use toolgate_engine::intake::{Answer as Answers, Post, PostError, UnderWay};
 use toolgate_http::answer::Answer;
 use toolgate_http::body::Body;
 use toolgate_http::caller::Caller;
@@ -161,6 +161,7 @@ pub(crate) async fn post(
         client_tools: checked(&door, &who, body.client_tools).await?,
         categories: chosen(body.categories),
         makes_space: false,
+        under_way: UnderWay::Join,
         history: Vec::new(),
         idempotency,
     };
@@ -211,6 +212,7 @@ pub(crate) async fn start(
         client_tools: checked(&door, &who, body.client_tools).await?,
         categories: chosen(body.categories),
         makes_space: false,
+        under_way: UnderWay::Join,
         history: body.history.map_or(Vec::new(), |history| earlier(&history.0)),
         idempotency,
     };

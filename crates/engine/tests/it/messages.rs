@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Semaphore;
 use toolgate_engine::ScheduledMessage;
-use toolgate_engine::intake::{Charged, IntakeError, PostError, Submission};
+use toolgate_engine::intake::{Charged, IntakeError, PostError, Submission, UnderWay};
 use toolgate_engine::quota::QuotaLimits;
 use toolgate_fair::Shares;
 use toolgate_kernel::call::ErrorCode;
@@ -233,6 +233,7 @@ async fn a_due_plan_counts_against_the_quotas_of_whoever_made_the_space() {
             text: "call:ask".into(),
             plan_id: "plan_1".into(),
             asked_by: None,
+            under_way: UnderWay::Join,
         };
         world.engine.post_scheduled(scheduled)
     };

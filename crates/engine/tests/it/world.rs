@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_bus::InProcessBus;
 use toolgate_engine::bus::Bus;
 use toolgate_engine::feed::{BacklogLimits, End, Scope};
-use toolgate_engine::intake::{Answer, Charged, Post, Posted};
+use toolgate_engine::intake::{Answer, Charged, Post, Posted, UnderWay};
 use toolgate_engine::quota::QuotaLimits;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Append, LeaseWrite, LogRange, ProjectRecord, RunWrite, Store};
@@ -240,6 +240,7 @@ impl World {
             starter: Starter::Backend,
             charged: Charged::Nobody,
             makes_space: false,
+            under_way: UnderWay::Join,
             categories: None,
             history: Vec::new(),
             project: self.project,

@@ -16,6 +16,9 @@ pub struct Plans {
     pub ahead_min: Duration,
     /// Runs that the plans of one agent may start in an hour.
     pub starts_per_hour: u32,
+    /// How long a due plan waits for the run under way in its space.
+    #[serde(deserialize_with = "text::duration")]
+    pub wait_max: Duration,
 }
 
 impl Default for Plans {
@@ -23,10 +26,12 @@ impl Default for Plans {
         let PlanLimits {
             ahead_min,
             starts_per_hour,
+            wait_max,
         } = PlanLimits::default();
         Self {
             ahead_min,
             starts_per_hour,
+            wait_max,
         }
     }
 }
@@ -37,6 +42,7 @@ impl Plans {
         PlanLimits {
             ahead_min: self.ahead_min,
             starts_per_hour: self.starts_per_hour,
+            wait_max: self.wait_max,
         }
     }
 }

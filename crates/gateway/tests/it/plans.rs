@@ -39,6 +39,87 @@ async fn plans(api: &Api, models: &ModelServer) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
+/// A run of a space besides those that are known, once there is one.
+async fn new_run(api: &Api, space: &str, known: &[&str]) -> String {
+    let of_space = format!("/v1/runs?space={space}");
+    soon("the plan's run", async {
+        loop {
+            let runs = api.get(&of_space).await.body["runs"].clone();
+            let mut ids = runs.as_array().expect("runs").iter().map(|run| &run["id"]);
+            if let Some(new) = ids.find(|id| !known.contains(&id.as_str().expect("an id"))) {
+                return new.as_str().expect("an id").to_owned();
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_due_plan_leaves_an_open_approval_alone_and_is_never_the_users_words() {
+    let models = ModelServer::start().await;
+    let gateway = Gateway::start(&[("TOOLGATE_PLANS_AHEAD_MIN", "1ms")]).await;
+    let api = gateway.api();
+    let mut config = worker(&models);
+    let action =
+        json!({"name": "createPlan", "executionType": "prebuilt", "execution": {"action": "createPlan"}});
+    config["tools"].as_array_mut().expect("tools").push(action);
+    config["access"] = "public".into();
+    put_agent(&api, "worker", &config).await;
+    // The second plan is due later, in another space: once it runs, the first was looked at.
+    let due = now().0 + 3_000;
+    let mut spaces = Vec::new();
+    for after in [0, 500] {
+        let input = json!({"message": "text:3", "at": Time(due + after).to_string()});
+        let started = api.start(&format!("call:createPlan input:{input} text:1")).await;
+        let id = |member: &str| started[member].as_str().expect("an id").to_owned();
+        api.finished(&id("runId")).await;
+        spaces.push((id("spaceId"), id("runId")));
+    }
+    let [(space, first), (other, second)] = &spaces[..] else {
+        panic!("two spaces");
+    };
+    let body = json!({"message": "call:risky text:2", "agent": "worker"});
+    let posted = api.post(&format!("/v1/spaces/{space}/messages"), &body).await;
+    let guarded = posted.text("runId");
+    let mut stream = api.follow(&guarded, 0).await;
+    let asked = stream
+        .until("a question", |event| event.kind == "tool-approval-request")
+        .await;
+    new_run(&api, other, &[second]).await;
+    let open = api.get("/v1/approvals?status=open").await;
+    assert_eq!(
+        open.body["approvals"][0]["approvalId"], asked.data["approvalId"],
+        "{open:?}"
+    );
+    let path = format!("/v1/approvals/{}", asked.text("approvalId"));
+    assert!(api.post(&path, &json!({"approved": true})).await.is_success());
+    api.finished(&guarded).await;
+
+    let planned = new_run(&api, space, &[first, &guarded]).await;
+    let events = api.finished(&planned).await;
+    let said = events
+        .iter()
+        .find(|event| event.kind == "message")
+        .expect("a message");
+    assert_eq!(said.data["message"]["origin"]["type"], "plan", "{said:?}");
+    assert_eq!(said.data["message"].get("from"), None);
+    let conversations = models.conversations();
+    let told = conversations
+        .iter()
+        .flat_map(|conversation| conversation.iter())
+        .filter(|message| message.to_string().contains("not the user"));
+    assert!(told.count() > 0, "{conversations:?}");
+    let past = api.get(&format!("/v1/agents/worker/chat/{space}")).await;
+    let messages = past.body["messages"].as_array().expect("messages");
+    let of_plans: Vec<_> = messages
+        .iter()
+        .filter(|message| message["role"] == "system")
+        .collect();
+    assert_eq!(of_plans.len(), 1, "{messages:?}");
+    assert_eq!(of_plans[0]["metadata"]["origin"]["type"], "plan");
+}
+
 #[tokio::test]
 async fn a_plan_that_was_due_while_the_gateway_was_down_runs_exactly_once() {
     let models = ModelServer::start().await;

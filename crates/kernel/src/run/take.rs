@@ -13,7 +13,7 @@ use crate::event::{
     ToolInputAvailable, ToolOutputAvailable, ToolOutputError, ToolReleased, Usage,
 };
 use crate::id::{CallId, EntityId};
-use crate::message::Message;
+use crate::message::{Message, Origin};
 use crate::schema::Misfit;
 use crate::time::Time;
 use crate::tool::{Placement, Retry};
@@ -115,8 +115,12 @@ impl Log<'_> {
             (_, Some(status)) => Err(Rejected::Ended(status)),
             (Arrival::Begin, None) => self.begin(),
             (Arrival::Message(message), None) => {
+                let why = match &message.origin {
+                    None => "the user said something new instead",
+                    Some(Origin::Plan { .. }) => "a plan was due, and has waited for this long enough",
+                };
                 self.emit(Said { message });
-                self.supersede();
+                self.supersede(why);
                 self.go_on();
                 Ok(())
             }
@@ -551,7 +555,7 @@ impl Log<'_> {
     /// Somebody spoke: settles what may be long in coming, which is whatever waits for a client, a person, a moment or
     /// a signal, and delegated calls. What a tool does on the gateway's side goes on: it ends soon, and the model
     /// should know what it did.
-    fn supersede(&mut self) {
+    fn supersede(&mut self, why: &str) {
         for index in self.open_calls() {
             let call = &self.run.state.calls[index];
             let is_run = call
@@ -560,8 +564,7 @@ impl Log<'_> {
                 .is_some_and(|tool| tool.execution.is_run());
             let goes_on = matches!(call.state, CallState::Ready | CallState::Executing) && !is_run;
             if !goes_on {
-                let message = "the user said something new instead";
-                self.settle(call.tool.call, Outcome::error(ErrorCode::Superseded, message));
+                self.settle(call.tool.call, Outcome::error(ErrorCode::Superseded, why));
             }
         }
     }

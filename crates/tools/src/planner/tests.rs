@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::{BacklogLimits, Scope};
-use toolgate_engine::intake::{Answer, Charged, Post};
+use toolgate_engine::intake::{Answer, Charged, Post, UnderWay};
 use toolgate_engine::outbox::Outbox;
-use toolgate_engine::store::{Directory, ProjectRecord, RunFilter, RunRecord, Runs};
+use toolgate_engine::store::{Directory, LogRange, ProjectRecord, RunFilter, RunRecord, Runs};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Parts, Settings};
 use toolgate_fair::Shares;
 
 use toolgate_kernel::agent::Starter;
-use toolgate_kernel::event::{Event, Seq};
+use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{MessageId, NodeId, ProjectId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::time::Time;
@@ -31,6 +31,7 @@ use crate::readable::Reader;
 const LIMITS: PlanLimits = PlanLimits {
     ahead_min: Duration::from_secs(60),
     starts_per_hour: 3,
+    wait_max: Duration::from_secs(3600),
 };
 
 /// Engines on one store, each with its planner.
@@ -100,6 +101,7 @@ impl World {
             starter: Starter::Backend,
             charged: Charged::Nobody,
             makes_space: false,
+            under_way: UnderWay::Join,
             categories: None,
             history: Vec::new(),
             project: self.project,
@@ -133,6 +135,17 @@ impl World {
         // The oldest is the one that made the plan.
         runs.pop();
         runs
+    }
+
+    /// The newest run of a space, once it waits.
+    async fn waiting(&self, space: SpaceId) -> RunRecord {
+        loop {
+            let run = self.runs(space).await.swap_remove(0);
+            if run.status == Status::WaitingTime || run.status == Status::WaitingTool {
+                return run;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     /// The runs of a space, newest first.
@@ -381,22 +394,52 @@ async fn a_plan_that_can_never_come_is_refused_in_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_in_a_run_under_way_is_told_to_it() {
+async fn a_due_plan_waits_for_the_run_under_way_up_to_a_limit() {
     let world = World::with(1).await;
     let input = json!({"message": "wait {}", "everySeconds": 60});
     let (_, space) = world.call("default", "createPlan", input).await;
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    let first = world.waiting(space).await;
     for _ in 0..3 {
         world.wait(Duration::from_secs(61));
         world.look().await;
     }
-    assert_eq!(
-        world.planned(space).await.len(),
-        1,
-        "one run waits, and hears of all"
-    );
-    let run = &world.planned(space).await[0];
-    // Named by the moment it began, like any other.
-    assert!(run.id > world.runs(space).await.last().expect("the first").id);
+    assert_eq!(world.planned(space).await, [first.clone()], "it is left alone");
+    let (told, _) = world.call("default", "getPlan", json!({})).await;
+    assert_eq!(told["plans"][0]["status"], "active", "{told}");
+    let reason = told["plans"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("a run under way"), "{reason}");
+
+    // As soon as it is over, the plan runs: once, however many times it was due.
+    let engine = &world.nodes[0].0;
+    engine.cancel(first.id).await.unwrap();
+    world.wait(Duration::from_secs(31));
+    world.look().await;
+    let second = world.waiting(space).await;
+    assert_ne!(second.id, first.id);
+    assert_eq!(world.planned(space).await.len(), 2);
+
+    // Beyond the limit it joins the run, which is told that a plan speaks.
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    world.wait(LIMITS.wait_max);
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 2);
+    let log = engine.run_log(second.id, LogRange::default()).await.unwrap();
+    let events: Vec<&Event> = log.entries.iter().flat_map(|entry| &entry.events).collect();
+    let superseded = events.iter().any(|event| match event {
+        Event::ToolOutputError(e) => e.error_text.as_ref().unwrap().contains("a plan was due"),
+        _ => false,
+    });
+    assert!(superseded, "{events:?}");
+    let said = events.iter().filter_map(|event| match event {
+        Event::Said(said) => Some(&said.message),
+        _ => None,
+    });
+    let origins: Vec<_> = said.map(|message| message.origin.clone()).collect();
+    assert_eq!(origins.len(), 2);
+    assert!(origins.iter().all(Option::is_some), "{origins:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_egress::Egress;
 use toolgate_engine::feed::{BacklogLimits, End, Scope};
-use toolgate_engine::intake::{Answer, Charged, Post};
+use toolgate_engine::intake::{Answer, Charged, Post, UnderWay};
 use toolgate_engine::model::Ask;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::records::Records;
@@ -233,6 +233,7 @@ impl World {
             starter: Starter::Backend,
             charged: Charged::Nobody,
             makes_space: false,
+            under_way: UnderWay::Join,
             categories: None,
             history: Vec::new(),
             project,
