@@ -141,12 +141,12 @@ pub(crate) fn check(url: &Url, allow: &AllowList) -> Result<Route, String> {
     };
     if !public {
         return Err(format!(
-            "{host} is not on the public internet, and the operator does not allow it"
+            "{host} is not on the public internet; \"{host}:{port}\" in the setting outside.allow would allow it"
         ));
     }
     if !is_web_port(port) {
         return Err(format!(
-            "port {port} belongs to another service, and the operator does not allow it"
+            "port {port} belongs to another service; \"{host}:{port}\" in the setting outside.allow would allow it"
         ));
     }
     Ok(Route::Public)
@@ -215,7 +215,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 
 /// A name leads to no public address.
 #[derive(Debug, thiserror::Error)]
-#[error("the name leads to no address on the public internet, and the operator does not allow it")]
+#[error(
+    "the name leads to no address on the public internet; its host in the setting outside.allow would allow it"
+)]
 pub(crate) struct NotPublic;
 
 #[cfg(test)]

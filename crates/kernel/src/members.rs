@@ -240,7 +240,7 @@ fn text<'v>(value: &'v Value, pointer: &str, chars_max: usize, problems: &Proble
 }
 
 /// The known name that `name` is most likely a typo of.
-fn guess<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(crate) fn guess<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     if name.chars().count() > GUESS_CHARS_MAX {
         return None;
     }

@@ -51,11 +51,29 @@ impl ToolSource for Requests {
         context: &CallContext,
     ) -> Result<Json, CallFailure> {
         let call = configured(tool, config::read)?;
-        let input = input.to_value();
+        let input = with_context(input.to_value(), context);
         let (world, client) = self.0.of(context).await?;
         let result = run(&call, &input, context, &client, &world.secrets);
         Ok(result.await?.into())
     }
+}
+
+/// The input with what only the gateway knows: `context.user` and `context.space`. The model cannot write them.
+fn with_context(mut input: Value, context: &CallContext) -> Value {
+    let Some(members) = input.as_object_mut() else {
+        return input;
+    };
+    let own = members.entry("context").or_insert_with(|| json!({}));
+    if !own.is_object() {
+        *own = json!({});
+    }
+    own["space"] = json!({ "id": context.space });
+    // Nobody when the run works for a backend or a plan: a place for them is an error then.
+    own["user"] = context.profile.as_ref().map_or(json!({}), |person| {
+        let metadata = person.metadata.as_ref().map_or(json!({}), Json::to_value);
+        json!({ "id": person.id, "subject": person.subject, "metadata": metadata })
+    });
+    input
 }
 
 /// Makes the call, again where that can help, and reads the answer. No secret is in what it returns.

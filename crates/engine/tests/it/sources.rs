@@ -99,7 +99,10 @@ async fn a_source_of_one_file_serves_an_agent() {
         panic!("there is no such tool")
     };
     assert_eq!(problems[0].pointer, "/tools/0/execution/tool");
-    assert_eq!(problems[0].message, r#"its source has no tool named "rol""#);
+    assert_eq!(
+        problems[0].message,
+        r#"its source has no tool named "rol"; did you mean "roll"? There are: roll"#
+    );
 }
 
 #[tokio::test(start_paused = true)]

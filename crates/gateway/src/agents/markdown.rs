@@ -143,7 +143,9 @@ fn yaml_error(error: &serde_saphyr::Error) -> String {
 /// a prompt tool, and one with an `executionType` is written as in JSON.
 fn config_tool(tool: &Value, has_action: &dyn Fn(&str) -> bool) -> Result<Value, String> {
     match tool {
-        Value::String(name) => server_tool(name, Map::new(), has_action),
+        Value::String(name) if name == SPAWN_AGENT => server_tool(name, Map::new(), has_action),
+        // The short form is the same in JSON.
+        Value::String(_) => Ok(tool.clone()),
         Value::Object(tool) if tool.contains_key("executionType") => {
             let mut tool = tool.clone();
             expand_parameters(&mut tool);

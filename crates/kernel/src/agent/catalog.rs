@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use crate::members::Members;
+use crate::problem::Problems;
 use crate::tool::{Binding, Execution, Placement, SourceTool};
 
 /// Reads the `execution` of a tool, given the whole tool; notes what is wrong with it.
@@ -40,6 +43,12 @@ impl Catalog {
     /// The execution types, in the order they were added.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|kind| kind.name)
+    }
+    /// Whether `prebuilt` has an action of this name.
+    pub(super) fn has_action(&self, name: &str) -> bool {
+        let (tool, unheard) = (json!({ "execution": { "action": name } }), Problems::default());
+        let tool = Members::open(&tool, "", &["execution"], &unheard);
+        tool.is_some_and(|tool| matches!(self.read("prebuilt", &tool), Some(Some(_))))
     }
     /// Reads a tool of this execution type. None when no source reads it.
     pub(super) fn read(&self, name: &str, tool: &Members<'_>) -> Option<Option<(Execution, Usual)>> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::execution::Read;
 use super::{Defaults, TOOLS_MAX, execution};
@@ -56,7 +56,7 @@ pub(super) fn read<'v>(top: &Members<'v>, defaults: &Defaults<'_>) -> Tools<'v> 
     let mut tools = Tools {
         names: items
             .iter()
-            .filter_map(|item| item.get("name")?.as_str())
+            .filter_map(|item| item.as_str().or_else(|| item.get("name")?.as_str()))
             .collect(),
         ..Tools::default()
     };
@@ -90,8 +90,20 @@ fn tool(
     defaults: &Defaults<'_>,
     problems: &Problems,
 ) -> Option<Tool> {
-    let tool = Members::open(item, pointer, &MEMBERS, problems)?;
+    let expanded = prebuilt(item, defaults);
+    let tool = Members::open(expanded.as_ref().unwrap_or(item), pointer, &MEMBERS, problems)?;
     let name = definition::name(&tool);
+    if let Some(name) = &name
+        && tool.get("executionType").is_none()
+        && tool.get("execution").is_none()
+        && defaults.catalog.has_action(name.as_str())
+    {
+        let words = format!(
+            "{name:?} is an action of the gateway; write \"executionType\": \"prebuilt\" for it, or \"basic\" for a tool \
+             of the client"
+        );
+        tool.wrong_if_new("executionType", words);
+    }
     let (execution, usual) = match execution::read(&tool, defaults) {
         Read::Runs(execution, usual) => (Some(execution), usual),
         Read::Wrong(usual) => (None, usual),
@@ -143,6 +155,29 @@ fn tool(
         deprecated,
     };
     Some(Tool::new(definition, input, output, approval))
+}
+
+/// The short form of a prebuilt tool, written out: its name, or an object that says neither what it does nor what runs it.
+fn prebuilt(item: &Value, defaults: &Defaults<'_>) -> Option<Value> {
+    let (name, mut tool) = match item {
+        Value::String(name) => (name.clone(), json!({ "name": name })),
+        Value::Object(tool) => {
+            let silent = [
+                "executionType",
+                "execution",
+                "description",
+                "parameters",
+                "inputSchema",
+            ];
+            let name = tool.get("name")?.as_str()?;
+            let is_silent = silent.iter().all(|member| !tool.contains_key(*member));
+            (is_silent && defaults.catalog.has_action(name)).then(|| (name.to_owned(), item.clone()))?
+        }
+        _ => return None,
+    };
+    tool["executionType"] = "prebuilt".into();
+    tool["execution"] = json!({ "action": name });
+    Some(tool)
 }
 
 fn prerequisites(tool: &Members<'_>, names: &[&str]) -> Vec<ToolName> {

@@ -98,7 +98,16 @@ impl Binding {
     pub fn named(tool: &Members<'_>, member: &str, list: &ToolList, unknown: &str) -> Option<Self> {
         let (section, name) = tool.named(member)?;
         let Some(listed) = list.get(name) else {
-            section.wrong(member, format!("{unknown} {}", crate::problem::preview(name)));
+            let there: Vec<&str> = list.keys().map(String::as_str).collect();
+            let hint = match crate::members::guess(name, &there) {
+                Some(meant) => format!("; did you mean {meant:?}? There are: {}", there.join(", ")),
+                None if there.is_empty() => String::new(),
+                None => format!("; there are: {}", there.join(", ")),
+            };
+            section.wrong(
+                member,
+                format!("{unknown} {}{hint}", crate::problem::preview(name)),
+            );
             return None;
         };
         Some(Self {

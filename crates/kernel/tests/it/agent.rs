@@ -144,7 +144,9 @@ fn the_seeds_example_is_read_when_its_actions_are_there() {
     let refused = read_as("goal-aware-assistant", &config, &["setGoals"]).unwrap_err();
     assert_eq!(
         refused,
-        ["/tools/1/execution/action the gateway has no action named \"getGoals\""]
+        [
+            "/tools/1/execution/action the gateway has no action named \"getGoals\"; did you mean \"setGoals\"? There are: setGoals"
+        ]
     );
     let refused = read_as("helper", &config, &["setGoals", "getGoals"]).unwrap_err();
     assert_eq!(

@@ -323,3 +323,47 @@ fn the_hash_of_a_tool_is_that_of_its_definition() {
         "051853578f6076c2aa1baf459a9089adbed4d05f6c54eb001120dfa20484eafb",
     );
 }
+
+#[test]
+fn a_prebuilt_tool_is_named_or_written_out_and_means_the_same() {
+    let execution = |tool: Value| {
+        let config = json!({"instructions": "x", "tools": [tool]});
+        let agent = read_as("helper", &config, &["setGoals"]).unwrap();
+        (
+            agent.tools["setGoals"].execution.clone(),
+            agent.tools["setGoals"].parameters.clone(),
+        )
+    };
+    let whole = execution(
+        json!({"name": "setGoals", "executionType": "prebuilt", "execution": {"action": "setGoals"}}),
+    );
+    assert_eq!(execution(json!("setGoals")), whole);
+    assert_eq!(
+        execution(json!({"name": "setGoals", "approval": "always"})),
+        whole
+    );
+
+    let refused = |tool: Value| {
+        read_as(
+            "helper",
+            &json!({"instructions": "x", "tools": [tool]}),
+            &["setGoals"],
+        )
+        .unwrap_err()
+    };
+    assert_eq!(
+        refused(json!("setGoal")),
+        [
+            "/tools/0/execution/action the gateway has no action named \"setGoal\"; did you mean \"setGoals\"? There are: setGoals"
+        ]
+    );
+    // What it means must be said where it could be either.
+    let either = refused(json!({"name": "setGoals", "description": "Sets goals."}));
+    assert!(
+        either[0].starts_with("/tools/0/executionType \"setGoals\" is an action of the gateway"),
+        "{either:?}"
+    );
+    execution(
+        json!({"name": "setGoals", "description": "Mine.", "executionType": "prebuilt", "execution": {"action": "setGoals"}}),
+    );
+}

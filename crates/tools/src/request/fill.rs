@@ -70,8 +70,10 @@ impl Filling<'_> {
     /// A text; none when it is one place alone and the input has nothing for it.
     pub(super) fn text(&self, template: &Template) -> Result<Option<String>, String> {
         let pieces: Vec<_> = template.pieces(self.input).collect();
-        if let [Piece::Open(_) | Piece::Value(Value::Null)] = pieces[..] {
-            return Ok(None);
+        match pieces[..] {
+            [Piece::Open(place)] if !is_context(place) => return Ok(None),
+            [Piece::Value(Value::Null)] => return Ok(None),
+            _ => {}
         }
         self.joined(&pieces, plain).map(Some)
     }
@@ -114,7 +116,7 @@ impl Filling<'_> {
                 let template = Template::new(text.as_str());
                 let pieces: Vec<_> = template.pieces(self.input).collect();
                 match pieces[..] {
-                    [Piece::Open(_)] => return Ok(None),
+                    [Piece::Open(place)] if !is_context(place) => return Ok(None),
                     [Piece::Value(value)] => value.clone(),
                     _ => self.joined(&pieces, plain)?.into(),
                 }
@@ -225,6 +227,20 @@ fn step(value: &Value) -> Result<String, String> {
     Ok(text)
 }
 
+/// Whether a place is the gateway's to fill. Without a value it is an error, never left out: a server may take a request
+/// without a user for one of its own.
+fn is_context(place: &str) -> bool {
+    let path = place.trim_start_matches('{').trim_start();
+    ["context.user.", "context.space."]
+        .iter()
+        .any(|own| path.starts_with(own))
+}
+
 fn missing(whole: &str, place: &str) -> String {
+    if is_context(place) {
+        return format!(
+            "{whole} needs {place}, and the person whom this run works for has none, or it works for nobody"
+        );
+    }
     format!("{whole} needs a value for {place}, and the input has none")
 }

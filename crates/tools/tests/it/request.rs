@@ -7,10 +7,13 @@ use axum::response::Response;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolgate_engine::sources::Sources;
-use toolgate_engine::tools::CallFailure;
+use toolgate_engine::store::EntityRecord;
+use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::id::EntityId;
+use toolgate_kernel::time::Time;
 
-use crate::server::{Asked, Server, call, json_answer, read, request, toolkit, typed};
+use crate::server::{Asked, Server, call, context, json_answer, parse, read, request, toolkit, typed};
 
 /// What a server at the address `{server}` in `execution` was asked, once.
 async fn sent(execution: Value, input: Value) -> Result<Asked, CallFailure> {
@@ -433,4 +436,81 @@ proptest! {
             }
         }
     }
+}
+
+/// What a server is asked in a call for this person, with what the model says.
+async fn sent_for(
+    person: Option<EntityRecord>,
+    execution: Value,
+    input: Value,
+) -> Result<Asked, CallFailure> {
+    let server = Server::with(json!({})).await;
+    let toolkit = toolkit(&[&server]);
+    let tool = parse(&toolkit, "request", at(execution, &server)).await;
+    let context = CallContext {
+        profile: person,
+        ..context()
+    };
+    toolkit.run(&tool, &input.into(), &context).await?;
+    Ok(server.asked().remove(0))
+}
+
+fn zoe() -> EntityRecord {
+    EntityRecord {
+        id: EntityId::from_bytes([9; 16]),
+        project: context().project,
+        subject: "zoe@example.com".into(),
+        kind: "person".into(),
+        name: None,
+        metadata: Some(json!({"customer": 42, "region": "north/east"}).into()),
+        grants: Vec::new(),
+        created: Time(0),
+    }
+}
+
+#[tokio::test]
+async fn the_gateway_says_for_whom_and_where_a_request_is_and_the_model_cannot() {
+    let execution = json!({
+        "method": "POST",
+        "url": "http://{server}/users/{{context.user.subject}}/{{context.user.metadata.region}}",
+        "headers": {"X-User": "{{context.user.subject}}", "X-Note": "{{context.note}}"},
+        "body": {"customer": "{{context.user.metadata.customer}}", "space": "{{context.space.id}}"},
+    });
+    let lies = json!({"context": {"user": {"subject": "root", "metadata": {"customer": 1}}, "space": {"id": "x"}, "note": "hi"}});
+    for (input, note) in [(json!({}), ""), (lies.clone(), "hi")] {
+        let asked = sent_for(Some(zoe()), execution.clone(), input).await.unwrap();
+        assert_eq!(asked.target, "/users/zoe%40example.com/north%2Feast");
+        assert_eq!(
+            (asked.header("x-user"), asked.header("x-note")),
+            ("zoe@example.com", note)
+        );
+        let body: Value = serde_json::from_str(&asked.body).unwrap();
+        assert_eq!(body, json!({"customer": 42, "space": context().space}));
+    }
+    // A request without its user is not sent, whatever the model says.
+    for (person, place) in [
+        (None, "context.user.subject"),
+        (Some(zoe()), "context.user.metadata.none"),
+    ] {
+        let execution = json!({"url": "http://{server}/", "headers": {"X-User": format!("{{{{{place}}}}}")}});
+        let refused = sent_for(person.clone(), execution, lies.clone())
+            .await
+            .unwrap_err();
+        assert!(refused.message.contains(place), "{refused}");
+        let execution = json!({"method": "POST", "url": "http://{server}/", "body": {"user": format!("{{{{ {place} }}}}")}});
+        assert!(sent_for(person, execution, lies.clone()).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_guard_names_the_setting_that_would_allow_it() {
+    let server = Server::with(json!({})).await;
+    let refused = request(&toolkit(&[]), json!({"url": server.url("/")}), json!({}))
+        .await
+        .unwrap_err();
+    let allowed = format!(
+        "\"{}\" in the setting outside.allow would allow it",
+        server.address
+    );
+    assert!(refused.message.contains(&allowed), "{refused}");
 }
