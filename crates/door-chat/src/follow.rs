@@ -9,6 +9,7 @@ use toolgate_engine::intake::{Posted, Submission};
 use toolgate_engine::store::RunRecord;
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
+use toolgate_http::run_state::CountedState;
 use toolgate_http::stream::{Follow, Mark, OpenStream, Until};
 use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::Seq;
@@ -109,7 +110,7 @@ impl Chat {
         calls: &HashSet<CallId>,
     ) -> Result<Response, Refusal> {
         let reader = self.reader(door, space).await?;
-        let state = door.engine.run_state(run, &reader).await?;
+        let state = CountedState::read(door, &self.who, run, &reader).await?;
         let place = place_before(&state, calls).unwrap_or(state.seq());
         let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
         let follow = self.follow(run, space, Seq(0), Mark::Present);
@@ -127,7 +128,7 @@ impl Chat {
         cursor: Option<Cursor>,
     ) -> Result<Response, Refusal> {
         let reader = self.reader(door, run.space).await?;
-        let state = door.engine.run_state(run.id, &reader).await?;
+        let state = CountedState::read(door, &self.who, run.id, &reader).await?;
         let last = state.messages().last();
         let message = last.ok_or_else(|| Refusal::not_found("answer"))?;
         let id = message.message.message_id;
@@ -141,9 +142,7 @@ impl Chat {
         // Looked up after subscribing: a reply that ends from now on is streamed delta by delta.
         if let StartAt::Index(_, seen) = from
             && seen > FIXED_CHUNKS
-            && door
-                .engine
-                .run_state(run.id, &reader)
+            && CountedState::read(door, &self.who, run.id, &reader)
                 .await?
                 .has_replied_since(message)
         {

@@ -38,6 +38,8 @@ use call_parts::CallParts;
 use reply::{Overtaken, Reply};
 use response::Response;
 use text_parts::TextParts;
+use toolgate_http::meter::Metered;
+use toolgate_http::run_state::CountedState;
 use toolgate_http::stream::{ACCESS_ENDED, Cut, Follow, Page, Watch};
 
 pub(crate) use response::StartAt;
@@ -51,6 +53,8 @@ pub(crate) struct UiStream {
     /// The run as far as it is known: up to the beginning of the request where that was looked up, and then up to the
     /// last event that was read.
     run: RunState,
+    /// Keeps the state counted.
+    _bytes: Option<Metered>,
     response: Response,
     step: Option<OpenStep>,
     reply: Reply,
@@ -82,6 +86,7 @@ impl UiStream {
             space: follow.space,
             reader,
             run: RunState::default(),
+            _bytes: None,
             response: Response::new(from, dialect),
             step: None,
             reply: Reply::Over,
@@ -91,8 +96,13 @@ impl UiStream {
     }
 
     /// Starts from what is known of the run: its calls that are settled are not to be executed any more.
-    pub fn with_state(self, run: RunState) -> Self {
-        Self { run, ..self }
+    pub fn with_state(self, state: CountedState) -> Self {
+        let (run, bytes) = state.into_parts();
+        Self {
+            run,
+            _bytes: Some(bytes),
+            ..self
+        }
     }
 
     fn write_event(&mut self, seq: Seq, event: &Event, out: &mut Vec<u8>) {

@@ -17,6 +17,7 @@ use toolgate_kernel::prompt::OfferedTool;
 use toolgate_kernel::schema::Profile;
 use toolgate_kernel::tool::{self, Checked, ClientTool, Placement, Rules, Tool, Toolbox};
 
+use crate::TooManyWait;
 use crate::intake::IntakeError;
 use crate::shares::share_of;
 use crate::sources::Sources;
@@ -38,6 +39,9 @@ pub enum AgentError {
     /// It is wrong in these ways.
     #[error("the configuration has {} problems", .0.len())]
     Invalid(Vec<Problem>),
+    /// Too many requests wait to be checked.
+    #[error(transparent)]
+    TooManyWait(#[from] TooManyWait),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -398,7 +402,7 @@ impl Engine {
         let settings = self.inner.project_settings(project).await?;
         let (tools, pointer) = (tools.clone(), pointer.to_owned());
         let check = move || tool::client_tools(&tools.to_value(), &pointer, &settings.client_tools);
-        let checked = self.run_blocking(share_of(project, user), check).await;
+        let checked = self.run_blocking(share_of(project, user), check).await?;
         checked.map_err(AgentError::Invalid)
     }
 
@@ -410,7 +414,7 @@ impl Engine {
         tools: &Value,
         pointer: &str,
         profile: Profile,
-    ) -> Result<Checked, StoreError> {
+    ) -> Result<Checked, AgentError> {
         let settings = self.inner.project_settings(project).await?;
         let catalog = self.inner.tools.catalog(project).await;
         let (tools, pointer) = (tools.clone(), pointer.to_owned());
@@ -425,7 +429,7 @@ impl Engine {
                 tool::check(&tools, &pointer, &Rules::Trusted(&defaults))
             }
         };
-        Ok(self.run_blocking(share_of(project, user), check).await)
+        Ok(self.run_blocking(share_of(project, user), check).await?)
     }
 
     /// What a model of this vendor is sent of these tools; none of a vendor that is sent nothing.

@@ -13,6 +13,7 @@ use toolgate_kernel::problem::Problem;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::ClientTool;
 
+use crate::TooManyWait;
 use crate::quota::{QuotaError, QuotaExceeded};
 use crate::store::StoreError;
 
@@ -134,6 +135,9 @@ pub enum PostError {
     /// The agent has a run under way in the space, which the message waits for.
     #[error("the agent has a run under way in the space: {0}")]
     RunUnderWay(RunId),
+    /// Too many requests wait for their tools to be checked.
+    #[error(transparent)]
+    TooManyWait(TooManyWait),
     /// The gateway is going down or has too much to do.
     #[error("{0}")]
     Busy(String),

@@ -74,6 +74,7 @@ use sources::Sources;
 use store::{Store, StoreError};
 
 pub use agents::AgentError;
+pub use blocking::TooManyWait;
 pub use intake::RESULT_BYTES_UNCHECKED;
 pub use overflow::OUTPUT_BYTES_MAX;
 pub use post::default_agent;
@@ -229,13 +230,15 @@ impl Engine {
         self.inner.model_calls.waiting()
     }
 
-    /// Does work that keeps a thread busy, off the runtime's threads, when it is the turn of `share`.
+    /// Does work of a request that keeps a thread busy, off the runtime's threads, when it is the turn of `share`.
+    /// Refused when too many requests of the share wait.
     pub async fn run_blocking<T: Send + 'static>(
         &self,
         share: Share,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> T {
-        self.inner.blocking.run(share, work).await
+    ) -> Result<T, TooManyWait> {
+        let _admitted = self.inner.blocking.admit(share)?;
+        Ok(self.inner.blocking.run(share, work).await)
     }
 
     /// Takes a result from whoever executes a client call.

@@ -176,12 +176,9 @@ impl Inner {
         let conflict = self.project_settings(post.project).await?.conflict;
         post.client_tools =
             settle_conflicts(&agent.tools.toolbox, brought, conflict).map_err(PostError::Tools)?;
-        let kit = self.kit(
-            share_of(post.project, post.message.from),
-            &agent,
-            &post.client_tools,
-            post.categories.as_deref(),
-        );
+        let share = share_of(post.project, post.message.from);
+        let _admitted = self.blocking.admit(share).map_err(PostError::TooManyWait)?;
+        let kit = self.kit(share, &agent, &post.client_tools, post.categories.as_deref());
         let kit = kit.await.map_err(PostError::Tools)?;
         Ok((agent, kit))
     }

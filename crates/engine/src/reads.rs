@@ -82,11 +82,18 @@ impl Engine {
         Ok(open.in_order())
     }
     /// A run's log as `reader` may see it, folded into the run's state. Read the run's row before: what the row says
-    /// has happened is then in the state.
-    pub async fn run_state(&self, run: RunId, reader: &Decider) -> Result<RunState, StoreError> {
+    /// has happened is then in the state. `count` is told the bytes of each page of the log before it is folded, and
+    /// may refuse it: a state has at most about as many bytes as its log.
+    pub async fn run_state<E: From<StoreError>>(
+        &self,
+        run: RunId,
+        reader: &Decider,
+        mut count: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<RunState, E> {
         let mut state = RunState::default();
         let mut pages = Pages::of_run(run, LogRange::default());
         while let Some(page) = pages.next(&*self.inner.store).await? {
+            count(page.bytes)?;
             page.entries.iter().for_each(|entry| state.extend(entry, reader));
         }
         Ok(state)

@@ -132,6 +132,7 @@ async fn agent(engine: &Engine, project: ProjectId) -> anyhow::Result<()> {
     let name: AgentName = AGENT.parse().expect("a name");
     match engine.put_agent(project, &name, first_agent()).await {
         Ok(_) => Ok(()),
+        Err(AgentError::TooManyWait(error)) => Err(error.into()),
         Err(AgentError::Store(error)) => Err(error.into()),
         Err(AgentError::Invalid(problems)) => panic!("the asset is an agent: {problems:?}"),
     }

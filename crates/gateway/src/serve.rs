@@ -23,7 +23,7 @@ use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Directory, Store, StoreError};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::in_flight::USER_PART;
-use toolgate_http::share::{ShareLimits, Shares};
+use toolgate_http::meter::{Meter, MeterLimits};
 use toolgate_http::{Http, HttpSettings, Shared};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
@@ -412,11 +412,11 @@ fn shared(engine: Engine, access: Access, settings: &Settings, stop: Cancellatio
     Arc::new(Http {
         engine,
         access,
-        in_flight: Shares::new(ShareLimits {
+        in_flight: Meter::new(MeterLimits {
             all: settings.http.in_flight_bytes_max,
             user: (settings.http.in_flight_bytes_max / USER_PART).max(settings.http.body_bytes_max),
         }),
-        streams: Shares::new(ShareLimits {
+        streams: Meter::new(MeterLimits {
             all: usize::MAX,
             user: settings.quotas.streams,
         }),

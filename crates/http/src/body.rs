@@ -122,7 +122,7 @@ async fn read_for<T: Wire + Send + 'static>(
     }
     let bytes = bytes.clone();
     let work = move || read(utf8(&bytes)?);
-    door.engine.run_blocking(sender, work).await
+    door.engine.run_blocking(sender, work).await?
 }
 
 /// Reads a whole body, with everything that is wrong with it.

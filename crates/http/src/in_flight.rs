@@ -12,8 +12,8 @@ use http_body::{Body as _, Frame, SizeHint};
 use toolgate_access::Principal;
 
 use crate::Shared;
+use crate::meter::{Metered, Over};
 use crate::problem::Refusal;
-use crate::share::{Over, Share};
 
 /// Bodies and answers up to this size are not counted.
 pub(crate) const UNCOUNTED_BYTES: usize = 16 * 1024;
@@ -28,7 +28,7 @@ pub(crate) struct InFlight(Arc<State>);
 struct State {
     who: OnceLock<Principal>,
     /// For its body, until the answer is ready.
-    body: Mutex<Option<Share>>,
+    body: Mutex<Option<Metered>>,
 }
 
 impl InFlight {
@@ -67,16 +67,16 @@ impl InFlight {
     }
 }
 
-fn too_much(door: &Shared, over: Over) -> Refusal {
+pub(crate) fn too_much(door: &Shared, over: Over) -> Refusal {
     let limits = door.in_flight.limits();
     Refusal::unavailable(match over {
         Over::All => format!(
-            "more than {} bytes of requests and answers are in memory; try again, or see http.in_flight_bytes_max",
+            "more than {} bytes of requests, answers and run states are in memory; try again, or see http.in_flight_bytes_max",
             limits.all
         ),
         Over::User => format!(
-            "more than {} bytes of your requests and answers are in memory; read the answers that are open and try \
-             again, or see http.in_flight_bytes_max",
+            "more than {} bytes of your requests, answers and run states are in memory; read the answers that are \
+             open and try again, read a long run by its events, or see http.in_flight_bytes_max",
             limits.user
         ),
     })
@@ -87,7 +87,7 @@ fn too_much(door: &Shared, over: Over) -> Refusal {
 struct Counted {
     body: Body,
     rest: Bytes,
-    _share: Share,
+    _share: Metered,
 }
 
 impl http_body::Body for Counted {

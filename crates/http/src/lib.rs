@@ -13,10 +13,11 @@ pub mod content;
 pub mod describe;
 mod edge;
 pub mod in_flight;
+pub mod meter;
 pub mod problem;
 pub mod query;
+pub mod run_state;
 pub mod schema;
-pub mod share;
 pub mod stream;
 pub mod ui_message;
 pub mod wire;
@@ -30,7 +31,7 @@ use toolgate_access::Access;
 use toolgate_engine::Engine;
 
 use content::ContentLimits;
-use share::Shares;
+use meter::Meter;
 
 /// Settings of all HTTP doors.
 #[derive(Clone)]
@@ -56,9 +57,9 @@ pub struct Http {
     /// Decides who is asking and what they may reach.
     pub access: Access,
     /// Bytes of requests and answers in memory.
-    pub in_flight: Arc<Shares>,
+    pub in_flight: Arc<Meter>,
     /// Open event streams.
-    pub streams: Arc<Shares>,
+    pub streams: Arc<Meter>,
     /// Settings.
     pub settings: HttpSettings,
 }

@@ -8,12 +8,12 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHE
 use serde::Serialize;
 use serde_json::Value;
 use toolgate_access::AccessError;
-use toolgate_engine::AgentError;
 use toolgate_engine::intake::{IntakeError, PostError};
 use toolgate_engine::knowledge::KnowledgeError;
 use toolgate_engine::quota::{QuotaError, QuotaExceeded};
 use toolgate_engine::store::StoreError;
 use toolgate_engine::workspace::WorkspaceError;
+use toolgate_engine::{AgentError, TooManyWait};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::problem::Problem;
 use utoipa::ToSchema;
@@ -204,7 +204,9 @@ impl From<PostError> for Refusal {
             }
             PostError::MessageIdReused => Self::conflict("MESSAGE_ID_REUSED", words),
             PostError::Quota(exceeded) => exceeded.into(),
-            PostError::RunUnderWay(_) | PostError::Busy(_) => Self::unavailable(words),
+            PostError::RunUnderWay(_) | PostError::TooManyWait(_) | PostError::Busy(_) => {
+                Self::unavailable(words)
+            }
             PostError::Store(error) => error.into(),
         }
     }
@@ -258,10 +260,17 @@ impl From<IntakeError> for Refusal {
     }
 }
 
+impl From<TooManyWait> for Refusal {
+    fn from(error: TooManyWait) -> Self {
+        Self::unavailable(error.to_string())
+    }
+}
+
 impl From<AgentError> for Refusal {
     fn from(error: AgentError) -> Self {
         match error {
             AgentError::Invalid(problems) => Self::invalid(problems),
+            AgentError::TooManyWait(error) => error.into(),
             AgentError::Store(error) => error.into(),
         }
     }

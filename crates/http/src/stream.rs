@@ -20,8 +20,8 @@ use toolgate_kernel::tool::Decider;
 
 use crate::Shared;
 use crate::edge::{RUN_ID, SPACE_ID};
+use crate::meter::Metered;
 use crate::problem::Refusal;
-use crate::share::Share;
 
 /// A frame is sent when it has grown to this, even when more is ready. A larger one, of a large event, is given to the
 /// connection in pieces of this size, and is counted among the bytes in flight until the last is taken.
@@ -30,7 +30,7 @@ const FRAME_BYTES: usize = 32 * 1024;
 /// The right to one open stream, counted from here until the stream has ended.
 #[derive(Debug)]
 pub struct OpenStream {
-    _share: Share,
+    _share: Metered,
 }
 
 impl OpenStream {
@@ -360,11 +360,11 @@ struct Frames {
     lively: bool,
     slot: Arc<Slot>,
     /// The part of the bytes in flight that a large frame takes.
-    share: Share,
+    share: Metered,
 }
 
 impl Frames {
-    fn new(slot: Arc<Slot>, share: Share) -> Self {
+    fn new(slot: Arc<Slot>, share: Metered) -> Self {
         Self {
             buffer: Vec::new(),
             lively: false,

@@ -18,7 +18,7 @@ use toolgate_engine::store::{Directory, KeyKind, ProjectRecord};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_http::content::ContentLimits;
-use toolgate_http::share::{ShareLimits, Shares};
+use toolgate_http::meter::{Meter, MeterLimits};
 use toolgate_http::{Http, HttpSettings, Shared, finish};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::id::{NodeId, ProjectId};
@@ -105,6 +105,8 @@ pub struct WorldSettings {
     pub rate: Rates,
     /// Origins that browsers may call from.
     pub origins: Vec<String>,
+    /// Bytes of requests and answers in memory.
+    pub in_flight_bytes_max: usize,
 }
 
 /// What doors are made of.
@@ -137,6 +139,7 @@ impl World {
                 public: RATE,
             },
             origins: vec!["https://app.example".into()],
+            in_flight_bytes_max: IN_FLIGHT_BYTES_MAX,
         };
         change(&mut settings);
         let store = Arc::new(MemoryStore::new());
@@ -169,11 +172,11 @@ impl World {
                 engine.revocations().clone(),
                 access,
             ),
-            in_flight: Shares::new(ShareLimits {
-                all: IN_FLIGHT_BYTES_MAX,
-                user: IN_FLIGHT_BYTES_MAX,
+            in_flight: Meter::new(MeterLimits {
+                all: settings.in_flight_bytes_max,
+                user: settings.in_flight_bytes_max,
             }),
-            streams: Shares::new(ShareLimits {
+            streams: Meter::new(MeterLimits {
                 all: usize::MAX,
                 user: STREAMS_MAX,
             }),

@@ -182,6 +182,7 @@ impl Planner {
             Err(PostError::Store(error)) => return Err(error),
             Err(
                 error @ (PostError::Busy(_)
+                | PostError::TooManyWait(_)
                 | PostError::Tools(_)
                 | PostError::KeyReused
                 | PostError::MessageIdReused),

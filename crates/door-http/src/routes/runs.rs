@@ -9,6 +9,7 @@ use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BackendOnly, BadQuery, Missing, Refused, Settled};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query};
+use toolgate_http::run_state::CountedState;
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::Status;
 use toolgate_kernel::id::{RunId, SpaceId};
@@ -137,7 +138,7 @@ pub(crate) async fn get(
     // The log is read after the row: what the row says has happened is in it.
     let record = door.access.run(&who, run).await?;
     let reader = door.access.decider(&who, record.space).await?;
-    let state = door.engine.run_state(run, &reader).await?;
+    let state = CountedState::read(&door, &who, run, &reader).await?;
     Ok(ok(RunBody::of(record, &state, &reader)))
 }
 

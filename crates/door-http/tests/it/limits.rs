@@ -234,3 +234,40 @@ async fn streams_that_are_opened_at_once_do_not_go_beyond_the_limit_together() {
     let again = open().await;
     assert_eq!(again.status(), 200, "what is closed makes room");
 }
+
+#[tokio::test]
+async fn the_state_of_a_long_run_counts_among_the_bytes_in_flight() {
+    let world = World::with(|settings| settings.in_flight_bytes_max = 4 * CONTENT.message).await;
+    let backend = world.backend();
+    let long = json!({ "text": format!("call:ask {}", "x".repeat(CONTENT.message - 9)) });
+    let started = backend.post("/v1/runs", long.clone()).await.expect(201);
+    let text = |member: &str| started[member].as_str().unwrap().to_owned();
+    let (run, space) = (text("runId"), text("spaceId"));
+    backend.get(&format!("/v1/runs/{run}")).await.expect(200);
+    for _ in 0..4 {
+        let posted = backend
+            .post(&format!("/v1/spaces/{space}/messages"), long.clone())
+            .await;
+        assert_eq!(posted.expect(202)["runId"], run.as_str());
+    }
+    let told = backend.get(&format!("/v1/runs/{run}")).await.expect(503);
+    assert!(
+        told["detail"]
+            .as_str()
+            .unwrap()
+            .contains("http.in_flight_bytes_max"),
+        "{told}"
+    );
+    // Nothing is left counted, and what needs no state is not concerned.
+    backend
+        .get(&format!("/v1/runs/{run}/events?limit=1"))
+        .await
+        .expect(200);
+    backend
+        .post(&format!("/v1/runs/{run}/cancel"), json!({}))
+        .await
+        .expect(200);
+    let short = backend.post("/v1/runs", json!({ "text": "a" })).await.expect(201);
+    let short = short["runId"].as_str().unwrap();
+    backend.get(&format!("/v1/runs/{short}")).await.expect(200);
+}

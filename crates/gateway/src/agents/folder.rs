@@ -187,6 +187,7 @@ impl Folder {
                 Ok(Ok(name))
             }
             Err(AgentError::Invalid(problems)) => Ok(Err(written.faults(problems))),
+            Err(AgentError::TooManyWait(error)) => Err(error.into()),
             Err(AgentError::Store(error)) => Err(error.into()),
         }
     }

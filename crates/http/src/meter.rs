@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolgate_access::Principal;
 use toolgate_kernel::id::{EntityId, ProjectId};
 
-/// A counted resource.
+/// Counts what is taken of a resource.
 #[derive(Debug)]
-pub struct Shares {
-    limits: ShareLimits,
+pub struct Meter {
+    limits: MeterLimits,
     taken: Mutex<Taken>,
 }
 
 /// How much there is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ShareLimits {
+pub struct MeterLimits {
     /// For all callers together.
     pub all: usize,
     /// For one user with a public key. A backend has no limit of its own.
@@ -40,9 +40,9 @@ pub enum Over {
     User,
 }
 
-impl Shares {
+impl Meter {
     /// Nothing is taken yet.
-    pub fn new(limits: ShareLimits) -> Arc<Self> {
+    pub fn new(limits: MeterLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
             taken: Mutex::default(),
@@ -50,14 +50,14 @@ impl Shares {
     }
 
     /// How much there is.
-    pub fn limits(&self) -> ShareLimits {
+    pub fn limits(&self) -> MeterLimits {
         self.limits
     }
 
     /// Takes nothing yet, for whoever asks.
-    pub fn open(self: &Arc<Self>, who: Option<&Principal>) -> Share {
+    pub fn open(self: &Arc<Self>, who: Option<&Principal>) -> Metered {
         let user = who.and_then(|who| Some((who.project, who.entity()?)));
-        Share {
+        Metered {
             of: self.clone(),
             user,
             amount: 0,
@@ -71,13 +71,13 @@ impl Shares {
 
 /// What one request has taken. It is given back when this is dropped.
 #[derive(Debug)]
-pub struct Share {
-    of: Arc<Shares>,
+pub struct Metered {
+    of: Arc<Meter>,
     user: Option<Whose>,
     amount: usize,
 }
 
-impl Share {
+impl Metered {
     /// Takes `more`, or nothing if that is too much.
     pub fn take(&mut self, more: usize) -> Result<(), Over> {
         let limits = self.of.limits;
@@ -103,13 +103,13 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for Metered {
     fn drop(&mut self) {
         self.give_back();
     }
 }
 
-impl Share {
+impl Metered {
     /// Gives back everything that was taken.
     pub fn give_back(&mut self) {
         if self.amount == 0 {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_user_takes_no_more_than_its_share_and_gives_it_back() {
-        let shares = Shares::new(ShareLimits { all: 10, user: 4 });
+        let shares = Meter::new(MeterLimits { all: 10, user: 4 });
         let mut mine = shares.open(Some(&user(1)));
         assert_eq!(mine.take(4), Ok(()));
         assert_eq!(shares.open(Some(&user(1))).take(1), Err(Over::User));
