@@ -60,13 +60,14 @@ impl Inner {
             ));
         }
         for _ in 1..POST_ATTEMPTS {
-            match self.try_post(space, &mut post).await {
+            // Boxed: it is large, and whoever awaits it would be copied with it, layer by layer.
+            match Box::pin(self.try_post(space, &mut post)).await {
                 // Somebody else made the space, started the run, or sent the same request: look again, and join.
                 Err(PostError::Store(StoreError::OpenRun(_) | StoreError::Exists)) => {}
                 other => return other,
             }
         }
-        self.try_post(space, &mut post).await
+        Box::pin(self.try_post(space, &mut post)).await
     }
 
     /// Reads what there is, decides, and writes. The store refuses a write that others came before: `Exists` when
