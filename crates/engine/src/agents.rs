@@ -382,13 +382,20 @@ impl Engine {
         &self.inner.tools
     }
 
-    /// Removes an agent, so that nothing new begins, and cancels its open runs. False when there is none; runs that a
-    /// failure left open are cancelled then too.
+    /// Retires an agent, so that nothing new begins, and cancels its open runs. What it has stored is there again when an
+    /// agent of its name is. False when there is none; runs that a failure left open are cancelled then too.
     pub async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, IntakeError> {
         let removed = self.inner.store.remove_agent(project, name).await?;
         self.inner.agents.forget(project, name);
         self.cancel_all(project, |run| run.agent == *name).await?;
         Ok(removed)
+    }
+
+    /// Removes an agent, also a retired one, with its goals, memories and plans. False when there is none of either.
+    pub async fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, IntakeError> {
+        // Its runs end first: what they store is deleted with the rest.
+        self.remove_agent(project, name).await?;
+        Ok(self.inner.store.purge_agent(project, name).await?)
     }
 
     /// Reads the tools that a request brings, which stand at `pointer`: every door's way in for them.

@@ -266,6 +266,7 @@ pass_on! {
     fn agent(&self, project: ProjectId, name: &AgentName, revision: Option<u32>) -> Option<AgentRecord>;
     fn agents(&self, project: ProjectId) -> Vec<AgentRecord>;
     fn remove_agent(&self, project: ProjectId, name: &AgentName) -> bool;
+    fn purge_agent(&self, project: ProjectId, name: &AgentName) -> bool;
     fn put_project(&self, project: ProjectRecord) -> ();
     fn project(&self, id: ProjectId) -> Option<ProjectRecord>;
     fn project_named(&self, name: &str) -> Option<ProjectRecord>;

@@ -24,6 +24,8 @@ mod tests;
 
 /// Pause before the next attempt of a plan whose run cannot be started now.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
+/// Pause before the next look whether the agent of a paused plan is back.
+const RETIRED_PAUSE: Duration = Duration::from_secs(60);
 /// Shortest and longest pause between two looks whether the run is over that a plan waits for. In between it is a tenth
 /// of the time waited so far.
 const WAIT_PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -99,6 +101,8 @@ enum Outcome {
     Over(String),
     /// The start is postponed to this time, for this reason.
     Later(Time, String),
+    /// The agent is retired: the start is postponed until it is back, for this reason.
+    Paused(String),
 }
 
 impl Planner {
@@ -111,22 +115,24 @@ impl Planner {
             Outcome::Started | Outcome::Missed(_) => plan.schedule.next(due, now),
             Outcome::Over(_) => None,
             Outcome::Later(moment, _) => Some(*moment),
+            Outcome::Paused(_) => Some(now.after(RETIRED_PAUSE)),
         };
+        let is_postponed = matches!(outcome, Outcome::Later(..) | Outcome::Paused(_));
         let plan = Plan {
             status: match (&outcome, next) {
                 (_, Some(_)) => PlanStatus::Active,
                 (Outcome::Started, None) => PlanStatus::Done,
                 (_, None) => PlanStatus::Failed,
             },
-            waits_since: matches!(outcome, Outcome::Later(..)).then_some(due),
-            last: match outcome {
-                Outcome::Later(..) => plan.last,
-                _ => Some(due),
-            },
+            waits_since: is_postponed.then_some(due),
+            last: if is_postponed { plan.last } else { Some(due) },
+            paused: matches!(outcome, Outcome::Paused(_)),
             runs: plan.runs + u64::from(matches!(outcome, Outcome::Started)),
             reason: match outcome {
                 Outcome::Started => None,
-                Outcome::Missed(why) | Outcome::Over(why) | Outcome::Later(_, why) => Some(why),
+                Outcome::Missed(why) | Outcome::Over(why) | Outcome::Later(_, why) | Outcome::Paused(why) => {
+                    Some(why)
+                }
             },
             ..plan
         };
@@ -173,12 +179,11 @@ impl Planner {
                 Outcome::Later(now.after(pause), error.to_string())
             }
             Err(error @ PostError::NoSpace) => Outcome::Over(error.to_string()),
-            // The agent may be created again, in a readable form; the space's owner may make room.
-            Err(
-                error @ (PostError::NoAgent(_)
-                | PostError::Quota(_)
-                | PostError::Store(StoreError::Corrupt(_))),
-            ) => Outcome::Missed(error.to_string()),
+            Err(error @ PostError::NoAgent(_)) => Outcome::Paused(error.to_string()),
+            // The agent may be stored again, in a readable form; the space's owner may make room.
+            Err(error @ (PostError::Quota(_) | PostError::Store(StoreError::Corrupt(_)))) => {
+                Outcome::Missed(error.to_string())
+            }
             Err(PostError::Store(error)) => return Err(error),
             Err(
                 error @ (PostError::Busy(_)

@@ -89,6 +89,9 @@ pub(crate) struct Plan {
     /// Number of runs started.
     #[serde(default)]
     pub runs: u64,
+    /// Whether it waits for its agent, which is retired. Not a status, so that nodes of an earlier version can read it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
     /// Why the last start failed or is postponed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -186,6 +189,7 @@ impl ServerTool for CreatePlan {
             waits_since: None,
             last: None,
             runs: 0,
+            paused: false,
             reason: None,
         };
         let read = || plans(&self.updater, context);
@@ -397,7 +401,7 @@ fn told(id: &str, plan: &Plan, due: Option<Time>, created: Time) -> Value {
     let mut told = json!({
         "id": id,
         "message": plan.message,
-        "status": plan.status,
+        "status": if plan.paused { json!("paused") } else { json!(plan.status) },
         "schedule": plan.schedule,
         "nextAt": due,
         "runs": plan.runs,

@@ -9,9 +9,9 @@ use toolgate_engine::store::AgentRecord;
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
 use toolgate_http::caller::Backend;
-use toolgate_http::describe::{BackendOnly, BadBody, Missing, Refused};
+use toolgate_http::describe::{BackendOnly, BadBody, BadQuery, Missing, Refused};
 use toolgate_http::problem::Refusal;
-use toolgate_http::query::At;
+use toolgate_http::query::{At, Query};
 use toolgate_http::wire::AnyObject;
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::redact;
@@ -140,18 +140,27 @@ pub(crate) async fn revision(
         .ok_or_else(|| Refusal::not_found("revision"))
 }
 
-/// Removes an agent and cancels its open runs.
+/// Removes an agent and cancels its open runs. It is retired: its goals, memories and plans are kept, the plans paused,
+/// until an agent of its name is stored again. With `purge` they are deleted, also those of an agent that was removed before.
 #[utoipa::path(
     delete, path = "/v1/agents/{name}", operation_id = "remove_agent", tag = "agents",
-    params(("name" = inline(schema::AgentName), Path)),
-    responses((status = 204, description = "Removed."), Missing, BackendOnly, Refused),
+    params(
+        ("name" = inline(schema::AgentName), Path),
+        ("purge" = Option<bool>, Query, description = "Delete what the agent has stored as well."),
+    ),
+    responses((status = 204, description = "Removed."), BadQuery, Missing, BackendOnly, Refused),
 )]
 pub(crate) async fn remove(
     State(door): State<Shared>,
     Backend(project): Backend,
     At(name): At<AgentName>,
+    query: Query,
 ) -> Result<StatusCode, Refusal> {
-    match door.engine.remove_agent(project, &name).await? {
+    let removed = match query.read("purge")?.unwrap_or(false) {
+        true => door.engine.purge_agent(project, &name).await?,
+        false => door.engine.remove_agent(project, &name).await?,
+    };
+    match removed {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(Refusal::not_found("agent")),
     }

@@ -76,9 +76,11 @@ pub trait Directory: Send + Sync {
     ) -> Result<Option<AgentRecord>, StoreError>;
     /// The newest revision of every agent, by name.
     async fn agents(&self, project: ProjectId) -> Result<Vec<AgentRecord>, StoreError>;
-    /// Removes an agent, with all records that its entity owns; runs under way keep their revision. False when there is
-    /// none.
+    /// Retires an agent: it is gone, and the records that its entity owns are kept for when it is stored again. Runs under
+    /// way keep their revision. False when there is none.
     async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError>;
+    /// Removes an agent, also a retired one, with all records that its entity owns. False when there is none of either.
+    async fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError>;
     /// Creates a project, or changes the secret, identity provider and settings of the one with its id; `Exists` when another
     /// one has its name.
     async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError>;

@@ -34,7 +34,7 @@ pub struct Folder {
     /// Every file as it was when it was last read; `None` before the first look.
     seen: Option<BTreeMap<String, Stamp>>,
     /// Files that were missing at the last look. Editors remove a file for a moment while they save it, and
-    /// deleting an agent also deletes its state: so an agent is deleted only when its file is missing twice
+    /// retiring an agent cancels its runs: so an agent is retired only when its file is missing twice
     /// in a row. `None` before the first look: files that are missing then were removed while the gateway was
     /// down.
     missing: Option<BTreeSet<String>>,
@@ -192,7 +192,8 @@ impl Folder {
         }
     }
 
-    /// Deletes the agent that was in `file`, unless another file has it now.
+    /// Retires the agent that was in `file`, unless another file has it now. Its goals, memories and plans are kept: the
+    /// file may be back in a moment, or have a typo in its name.
     async fn remove(
         &self,
         agent: &AgentName,
@@ -203,7 +204,7 @@ impl Folder {
             return Ok(());
         }
         self.engine.remove_agent(self.project, agent).await?;
-        tracing::info!(file, %agent, "deleted the agent of a removed file");
+        tracing::info!(file, %agent, "retired the agent of a removed file; its goals, memories and plans are kept");
         Ok(())
     }
 

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use reqwest::Method;
 use tempfile::TempDir;
+use toolgate_testkit::model_server::ModelServer;
 
-use crate::harness::{Api, Gateway, LOOK, binary, soon};
+use crate::harness::{Api, Gateway, LOOK, binary, soon, worker};
 
 const RESEARCH: &str = "---
 name: research-agent
@@ -244,6 +246,52 @@ async fn a_folder_says_what_agents_there_are() {
         agent(&api, "default").await.is_some(),
         "what came in no file stays"
     );
+}
+
+/// What the agent remembers, as it reads it itself.
+async fn remembered(api: &Api, models: &ModelServer) -> String {
+    let run = api.start("call:getMemory text:1").await["runId"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    api.finished(&run).await;
+    let asked = models.conversations();
+    let last = asked.last().expect("asked");
+    let result = last.iter().rfind(|message| message["role"] == "tool");
+    result.expect("a result").to_string()
+}
+
+#[tokio::test]
+async fn an_agent_whose_file_is_gone_keeps_its_state_until_it_is_purged() {
+    let models = ModelServer::start().await;
+    let mut config = worker(&models);
+    for action in ["setMemory", "getMemory"] {
+        let tool = json!({"name": action, "executionType": "prebuilt", "execution": {"action": action}});
+        config["tools"].as_array_mut().expect("tools").push(tool);
+    }
+    let files = folder(&[("worker.json", &config.to_string())]);
+    let path = files.path().to_str().expect("text").to_owned();
+    let mut gateway = Gateway::start(&[("TOOLGATE_AGENTS", &path)]).await;
+    let api = gateway.api();
+    let input = json!({"topic": "color", "content": "Zq7-blue"});
+    let run = api.start(&format!("call:setMemory input:{input} text:1")).await;
+    api.finished(run["runId"].as_str().expect("an id")).await;
+
+    // Gone while the gateway looks, and gone at a start.
+    std::fs::remove_file(files.path().join("worker.json")).expect("removed");
+    until(&api, "worker", |found| found.is_none()).await;
+    gateway.crash().await;
+    write(files.path(), "worker.json", &config.to_string());
+    until(&api, "worker", |found| found.is_some()).await;
+    assert!(remembered(&api, &models).await.contains("Zq7-blue"));
+
+    let purge = "/v1/agents/worker?purge=true";
+    assert_eq!(api.send(Method::DELETE, purge, &Value::Null).await.status, 204);
+    assert_eq!(api.send(Method::DELETE, purge, &Value::Null).await.status, 404);
+    config["instructions"] = "Follow the script again.".into();
+    write(files.path(), "worker.json", &config.to_string());
+    until(&api, "worker", |found| found.is_some()).await;
+    assert!(!remembered(&api, &models).await.contains("Zq7-blue"));
 }
 
 #[tokio::test]

@@ -157,10 +157,10 @@ impl Directory for MemoryStore {
     ) -> Result<u32, StoreError> {
         let mut state = self.state();
         let agent = state.agents.entry((project, name.clone())).or_default();
-        let was_removed = agent.removed;
+        let was_purged = agent.purged;
         let revision = agent.put(project, name, config, now);
-        if was_removed {
-            // A run that outlived the agent may have stored records after its removal.
+        if was_purged {
+            // A run that outlived the agent may have stored records after the purge.
             let owner = Owner::Entity(entity_of(project, name));
             state.records.remove_owned(project, owner);
         }
@@ -193,12 +193,18 @@ impl Directory for MemoryStore {
     async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
         let mut state = self.state();
         let agent = state.agents.get_mut(&(project, name.clone()));
-        let removed = agent.is_some_and(|agent| !std::mem::replace(&mut agent.removed, true));
-        if removed {
-            let owner = Owner::Entity(entity_of(project, name));
-            state.records.remove_owned(project, owner);
-        }
-        Ok(removed)
+        Ok(agent.is_some_and(|agent| !std::mem::replace(&mut agent.removed, true)))
+    }
+    async fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let agent = state.agents.get_mut(&(project, name.clone()));
+        let purged = agent.is_some_and(|agent| {
+            agent.removed = true;
+            !std::mem::replace(&mut agent.purged, true)
+        });
+        let owner = Owner::Entity(entity_of(project, name));
+        state.records.remove_owned(project, owner);
+        Ok(purged)
     }
 
     async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError> {

@@ -292,6 +292,8 @@ fn without_repeats(mut space: SpaceRecord) -> SpaceRecord {
 pub(super) struct Agent {
     pub(super) revisions: Vec<AgentRecord>,
     pub(super) removed: bool,
+    /// What it kept was deleted; only of a removed one.
+    pub(super) purged: bool,
 }
 
 impl Agent {
@@ -314,6 +316,7 @@ impl Agent {
             created,
         });
         self.removed = false;
+        self.purged = false;
         revision
     }
 }

@@ -17,12 +17,19 @@ const NEWEST: &str = "
     SELECT project, name, revision, config, created, removed FROM agents
     WHERE project = ?1 AND name = ?2 ORDER BY revision DESC LIMIT 1";
 
-/// The newest revision, and whether it is removed.
+/// Values of `removed` of the newest revision.
+const PRESENT: i64 = 0;
+/// The agent keeps its records for when it returns.
+const RETIRED: i64 = 1;
+/// The agent has no records any more.
+const PURGED: i64 = 2;
+
+/// The newest revision, and what its `removed` says.
 fn newest(
     connection: &Connection,
     project: ProjectId,
     name: &AgentName,
-) -> Result<Option<(AgentRecord, bool)>, Fault> {
+) -> Result<Option<(AgentRecord, i64)>, Fault> {
     let of = params![project.to_bytes(), name.as_str()];
     first(connection, NEWEST, of, |row| Ok((record(row)?, row.get(5)?)))
 }
@@ -38,10 +45,10 @@ pub(crate) fn put(
     now: Time,
 ) -> Result<u32, Fault> {
     let revision = match newest(connection, project, name)? {
-        Some((newest, false)) if newest.config == *config => return Ok(newest.revision),
+        Some((newest, PRESENT)) if newest.config == *config => return Ok(newest.revision),
         Some((newest, removed)) => {
-            if removed {
-                // A run that outlived the agent may have stored records after its removal.
+            if removed == PURGED {
+                // A run that outlived the agent may have stored records after the purge.
                 forget(connection, project, name)?;
             }
             newest.revision + 1
@@ -60,16 +67,20 @@ pub(crate) fn put(
 }
 
 const REMOVE: &str = "
-    UPDATE agents SET removed = 1
-    WHERE project = ?1 AND name = ?2 AND removed = 0
+    UPDATE agents SET removed = ?3
+    WHERE project = ?1 AND name = ?2 AND removed < ?3
       AND revision = (SELECT max(revision) FROM agents WHERE project = ?1 AND name = ?2)";
 
 pub(crate) fn remove(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<bool, Fault> {
-    let removed = change(connection, REMOVE, params![project.to_bytes(), name.as_str()])? > 0;
-    if removed {
-        forget(connection, project, name)?;
-    }
-    Ok(removed)
+    let of = params![project.to_bytes(), name.as_str(), RETIRED];
+    Ok(change(connection, REMOVE, of)? > 0)
+}
+
+pub(crate) fn purge(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<bool, Fault> {
+    let of = params![project.to_bytes(), name.as_str(), PURGED];
+    let purged = change(connection, REMOVE, of)? > 0;
+    forget(connection, project, name)?;
+    Ok(purged)
 }
 
 /// Deletes all records that the agent owns.
@@ -94,7 +105,7 @@ pub(crate) fn get(
         }
         None => {
             let newest = newest(connection, project, name)?;
-            Ok(newest.and_then(|(record, removed)| (!removed).then_some(record)))
+            Ok(newest.and_then(|(record, removed)| (removed == PRESENT).then_some(record)))
         }
     }
 }

@@ -117,6 +117,12 @@ impl Directory for SqliteStore {
             .write(move |db| agents::remove(db, project, &name))
             .await
     }
+    async fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
+        let name = name.clone();
+        self.writer
+            .write(move |db| agents::purge(db, project, &name))
+            .await
+    }
 
     async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError> {
         self.writer.write(move |db| projects::put(db, &project)).await

@@ -212,7 +212,7 @@ on_every_store! {
         assert_eq!(data, [("a".to_owned(), large), ("c".to_owned(), vec![])]);
     }
 
-    async fn what_an_agent_keeps_goes_with_it(records) {
+    async fn what_an_agent_keeps_outlives_it_until_it_is_purged(records) {
         let (project, cook) = (mine().project, "cook".parse().unwrap());
         let own = record_set(1, Owner::Entity(entity_of(project, &cook)));
         records.put_agent(project, &cook, json!({}).into(), Time(1)).await.unwrap();
@@ -220,6 +220,14 @@ on_every_store! {
             records.change_records(set, vec![], vec![note("a", "secret")], Time(1)).await.unwrap();
         }
         assert!(records.remove_agent(project, &cook).await.unwrap());
+        assert_eq!(ids(records, own).await, ["a"]);
+        records.put_agent(project, &cook, json!({}).into(), Time(2)).await.unwrap();
+        assert_eq!(ids(records, own).await, ["a"]);
+        // Also one that is retired already, and nothing of others.
+        assert!(records.remove_agent(project, &cook).await.unwrap());
+        assert!(records.purge_agent(project, &cook).await.unwrap());
+        assert!(!records.purge_agent(project, &cook).await.unwrap());
+        assert!(!records.remove_agent(project, &cook).await.unwrap());
         assert_eq!(ids(records, own).await, [""; 0]);
         assert_eq!(records.find_records(own, "secret", 10).await.unwrap(), []);
         assert_eq!(ids(records, RecordSet { kind: "other", ..own }).await, [""; 0]);

@@ -477,47 +477,45 @@ async fn plans_beyond_what_an_hour_may_start_wait_for_the_next_and_say_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_whose_agent_is_gone_starts_nothing_and_says_so() {
+async fn the_plans_of_a_retired_agent_are_paused_and_go_on_when_it_is_back() {
     let world = World::with(1).await;
-    let input = json!({"message": "now", "everySeconds": 60});
-    let (_, space) = world.call("other", "createPlan", input).await;
-    let (engine, name) = (&world.nodes[0].0, "other".parse().unwrap());
-    let due = world.store.due_records(KIND, Time(i64::MAX), 1).await.unwrap();
-    let (set, kept) = due.into_iter().next().expect("a plan");
-    engine.remove_agent(world.project, &name).await.unwrap();
-    // An agent that is removed takes its plans along. This one was seen by another node just before.
-    let kept = NewRecord {
-        id: kept.id,
-        body: kept.body,
-        text: None,
-        data: None,
-        due: kept.due,
-    };
-    let change = vec![Change::Put(kept)];
-    let put = world.store.change_records(set, vec![], change, Time(1));
-    put.await.unwrap();
-    world.wait(Duration::from_secs(61));
-    world.look().await;
-    assert!(world.planned(space).await.is_empty());
-    let due = world.store.due_records(KIND, Time(i64::MAX), 1).await.unwrap();
-    let plan: Plan = due[0].1.body.read().unwrap();
-    assert_eq!(plan.status, PlanStatus::Active);
-    assert!(plan.reason.unwrap().contains("no agent named other"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_plans_of_an_agent_go_with_it() {
-    let world = World::with(1).await;
-    let input = json!({"message": "now", "everySeconds": 60});
+    let input = json!({"message": "now", "everySeconds": 600});
     let (_, space) = world.call("other", "createPlan", input).await;
     let (engine, name) = (&world.nodes[0].0, "other".parse().unwrap());
     let config = world.store.agent(world.project, &name, None).await.unwrap();
-    engine.remove_agent(world.project, &name).await.unwrap();
     let config = config.expect("it was there").config;
-    engine.put_agent(world.project, &name, config).await.unwrap();
-    world.wait(Duration::from_secs(61));
-    world.look().await;
+    engine.remove_agent(world.project, &name).await.unwrap();
+    for _ in 0..3 {
+        world.wait(Duration::from_secs(601));
+        world.look().await;
+    }
     assert!(world.planned(space).await.is_empty());
+    let due = world.store.due_records(KIND, Time(i64::MAX), 1).await.unwrap();
+    let plan: Plan = due[0].1.body.read().unwrap();
+    assert_eq!((plan.status, plan.paused), (PlanStatus::Active, true));
+    assert!(plan.reason.unwrap().contains("no agent named other"));
+
+    engine
+        .put_agent(world.project, &name, config.clone())
+        .await
+        .unwrap();
+    let (seen, _) = world.call("other", "getPlan", json!({})).await;
+    assert_eq!(seen["plans"][0]["status"], "paused", "{seen}");
+    world.wait(RETIRED_PAUSE);
+    world.look().await;
+    assert_eq!(
+        world.planned(space).await.len(),
+        1,
+        "once, for all that it missed"
+    );
+    let (seen, _) = world.call("other", "getPlan", json!({})).await;
+    assert_eq!(seen["plans"][0]["status"], "active", "{seen}");
+
+    engine.purge_agent(world.project, &name).await.unwrap();
+    engine.put_agent(world.project, &name, config).await.unwrap();
+    world.wait(Duration::from_secs(601));
+    world.look().await;
+    assert_eq!(world.planned(space).await.len(), 1);
     let (seen, _) = world.call("other", "getPlan", json!({})).await;
     assert_eq!(seen["totalPlans"], 0);
 }

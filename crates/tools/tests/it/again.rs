@@ -213,7 +213,7 @@ on_every_store! {
         assert_eq!(node.call(2, "getPlan", json!({})).await.unwrap()["totalPlans"], 0);
     }
 
-    async fn the_next_agent_of_a_name_begins_with_nothing(world) {
+    async fn an_agent_that_is_back_has_its_state_and_a_purged_one_has_none(world) {
         let ada = "ada".parse().unwrap();
         world.call("ada", "setGoals", json!({"goals": [{"description": "win"}]})).await.unwrap();
         world.call("ada", "setMemory", json!({"topic": "pin", "content": "1234"})).await.unwrap();
@@ -221,6 +221,11 @@ on_every_store! {
         world.call("bob", "setMemory", json!({"topic": "pin", "content": "5678"})).await.unwrap();
         let config = world.store.agent(project(), &ada, None).await.unwrap().unwrap().config;
         assert!(world.engine.remove_agent(project(), &ada).await.unwrap());
+        world.engine.put_agent(project(), &ada, config.clone()).await.unwrap();
+        assert_eq!(world.call("ada", "getGoals", json!({})).await.unwrap()["totalGoals"], 1);
+        assert_eq!(world.call("ada", "getMemory", json!({})).await.unwrap()["totalMemories"], 1);
+        assert_eq!(world.call("ada", "getPlan", json!({})).await.unwrap()["totalPlans"], 1);
+        assert!(world.engine.purge_agent(project(), &ada).await.unwrap());
         world.engine.put_agent(project(), &ada, config).await.unwrap();
         assert_eq!(world.call("ada", "getGoals", json!({})).await.unwrap()["totalGoals"], 0);
         assert_eq!(world.call("ada", "getMemory", json!({})).await.unwrap()["totalMemories"], 0);
