@@ -141,7 +141,7 @@ async fn serve(
     let shared = shared(engine.clone(), access, settings, stop.clone());
     let resources = Resources {
         workspace,
-        knowledge,
+        knowledge: knowledge.clone(),
         outbox,
         metrics: telemetry.figures(),
         openapi: LazyLock::new(doors::openapi),
@@ -155,6 +155,11 @@ async fn serve(
     let mut parts = parts(engine, deliveries, &stop);
     parts.spawn(listen::serve(listener, door, limits, stop.clone()).map(Ok));
     parts.spawn(planner.watch(stop.clone()).map(Ok));
+    let stopped = stop.clone();
+    parts.spawn(async move {
+        knowledge.upkeep(&SystemClock, stopped).await;
+        Ok(())
+    });
     if let Some(agents) = agents {
         parts.spawn(agents.watch(stop.clone()).map(Ok));
     }

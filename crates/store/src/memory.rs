@@ -10,7 +10,7 @@ mod state;
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use toolgate_engine::records::{Amendment, Found, Listing, Record, RecordSet, Records};
+use toolgate_engine::records::{Amendment, FoundRecords, Listing, Record, RecordSet, Records, Reindexed};
 use toolgate_engine::store::{Store, StoreError};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
@@ -71,11 +71,25 @@ impl Records for MemoryStore {
     }
     async fn find_records(
         &self,
-        set: RecordSet,
-        words: &str,
+        sets: &[RecordSet],
+        question: &str,
         limit: usize,
-    ) -> Result<Vec<Found>, StoreError> {
-        Ok(self.state().records.find(set, words, limit))
+    ) -> Result<FoundRecords, StoreError> {
+        Ok(self.state().records.find(sets, question, limit))
+    }
+    async fn stale_records(
+        &self,
+        kind: &'static str,
+        limit: usize,
+    ) -> Result<Vec<(RecordSet, Record)>, StoreError> {
+        Ok(self.state().records.stale(kind, limit))
+    }
+    async fn reindex_records(&self, set: RecordSet, reindexed: Vec<Reindexed>) -> Result<(), StoreError> {
+        self.state().records.reindex(set, reindexed);
+        Ok(())
+    }
+    async fn record_sets(&self, kind: &'static str) -> Result<Vec<RecordSet>, StoreError> {
+        Ok(self.state().records.sets(kind))
     }
     async fn due_records(
         &self,

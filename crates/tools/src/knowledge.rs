@@ -2,16 +2,17 @@
 
 mod chunk;
 mod embed;
-mod passages;
+mod find;
+mod parts;
+mod upkeep;
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use toolgate_egress::Egress;
 use toolgate_engine::knowledge::{Collection, DocumentInfo, Knowledge, KnowledgeError, NewDocument, Passage};
 use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Owner, RecordSet, Records};
@@ -25,15 +26,16 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
 
 use crate::readable::{PDF_BYTES_MAX, Reader, Source, TEXT_BYTES_MAX, Unreadable, Wanted};
-use crate::records::{input, share};
+use crate::records::input;
 use crate::toolkit::ServerTool;
 use embed::{Direction, Embedder};
-use passages::Passages;
+use parts::Parts;
 
 pub use embed::EmbeddingModel;
+pub use upkeep::UpkeepError;
 
 const KIND: &str = "knowledge";
-/// Id prefix of documents. Their passages are in the same record set.
+/// Id prefix of documents. Their parts are in the same record set.
 const DOCUMENT: &str = "d/";
 /// Media types of documents.
 const KINDS: [&str; 5] = [
@@ -44,14 +46,12 @@ const KINDS: [&str; 5] = [
     "application/pdf",
 ];
 const ID_CHARS_MAX: usize = 128;
-/// Most passages of a collection.
-const PASSAGES_MAX: u64 = 50_000;
-/// Hits of each ranking that are merged.
-const CANDIDATES: usize = 50;
+/// Most records of a collection: documents, their parts of about 4,000 characters, and the embeddings of these.
+const RECORDS_MAX: u64 = 100_000;
+/// Longest first line of a plain text that may be its title.
+const TITLE_CHARS_MAX: usize = 120;
 /// Timeout of a query's embedding; after it only the full-text search counts.
 const QUERY_WAIT: Duration = Duration::from_secs(5);
-/// Constant `k` of reciprocal rank fusion, at its usual value.
-const RANK_SOFTENER: f64 = 60.0;
 const FOUND_DEFAULT: usize = 5;
 const FOUND_MAX: usize = 20;
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -61,6 +61,8 @@ pub struct Library {
     records: Arc<dyn Records>,
     reader: Arc<Reader>,
     embedder: Option<Embedder>,
+    /// Wakes upkeep: a document was stored without embeddings.
+    unfinished: Notify,
 }
 
 /// `searchKnowledge`: searches the documents.
@@ -78,20 +80,24 @@ struct SearchInput {
 struct Kept {
     #[serde(flatten)]
     info: DocumentInfo,
-    /// Edition of its current passages. Others are being written, or are left over from an earlier edition.
+    /// Edition of its current parts. Others are being written, or are left over from an earlier edition.
     edition: String,
+    /// Number of its parts, which have its text; none as long as it is in the form of an earlier version, where the text
+    /// is the record's data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parts: Option<u64>,
+    /// Model that made the embeddings of its passages; they have none otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    embedding: Option<String>,
 }
 
-/// Stored form of a passage. Its embedding is the record's data.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Stored {
-    document: String,
-    edition: String,
-    title: String,
-    source: Option<String>,
-    number: u64,
-    text: String,
+impl Kept {
+    fn info(self, mark: Option<&String>) -> DocumentInfo {
+        DocumentInfo {
+            embedded: mark.is_some() && self.embedding.as_ref() == mark,
+            ..self.info
+        }
+    }
 }
 
 #[async_trait]
@@ -139,6 +145,7 @@ impl Library {
             records,
             reader,
             embedder: None,
+            unfinished: Notify::new(),
         }
     }
 
@@ -196,71 +203,75 @@ impl Library {
         told.ok()??.pop()
     }
 
-    fn passages(&self, set: RecordSet) -> Passages<'_> {
-        Passages {
+    /// Name of the embedding model in stored documents.
+    fn mark(&self) -> Option<String> {
+        self.embedder.as_ref().map(Embedder::mark)
+    }
+
+    fn parts(&self, set: RecordSet) -> Parts<'_> {
+        Parts {
             records: &*self.records,
             set,
         }
     }
 
-    /// A document without its text, and the version of its record.
-    async fn document(&self, set: RecordSet, id: &str) -> Result<Option<(Kept, u64)>, StoreError> {
-        let id = format!("{DOCUMENT}{id}");
-        let listing = Listing {
-            prefix: id.clone(),
-            after: None,
-            // Of all ids with this prefix it is the first.
-            limit: 1,
-        };
-        let listed = self.records.list_records(set, listing).await?;
-        let Some(record) = listed.into_iter().find(|record| record.id == id) else {
-            return Ok(None);
-        };
-        Ok(Some((record.body.read().map_err(corrupt)?, record.version)))
-    }
-
-    /// Hits of full-text search and of embeddings in a set, one ranking each.
-    async fn found(
+    /// Stores an edition of a document, whose record must have the version `before`, and gives it back.
+    ///
+    /// Searches skip its parts until the document names their edition; from then on they skip the old ones.
+    async fn store(
         &self,
         set: RecordSet,
-        query: &str,
-        direction: Option<&Direction>,
-    ) -> Result<[Vec<Hit>; 2], StoreError> {
-        let (mut by_words, mut by_meaning) = (Vec::new(), Vec::new());
-        for found in self.records.find_records(set, query, CANDIDATES).await? {
-            by_words.push(Hit {
-                score: found.score,
-                snippet: Some(found.snippet),
-                owner: set.owner,
-                passage: found.record.body.read().map_err(corrupt)?,
-            });
-        }
-        if let Some(direction) = direction {
-            let alike = self.passages(set).alike(direction, CANDIDATES).await?;
-            for (score, id) in alike {
-                // A passage that was deleted meanwhile is skipped.
-                let Some(record) = self.records.record(set, &id).await? else {
-                    continue;
+        mut info: DocumentInfo,
+        text: String,
+        before: Option<u64>,
+        old: &[String],
+        now: Time,
+    ) -> Result<Kept, StoreError> {
+        let edition = parts::edition();
+        let (prepared, passages) = prepare(info.clone(), edition.clone(), text).await?;
+        let counts: Vec<usize> = passages.iter().map(Vec::len).collect();
+        info.passages = counts.iter().sum::<usize>() as u64;
+        // A long document gets its embeddings by upkeep: whoever sent it does not wait for hundreds of requests.
+        let directions = match info.passages as usize <= embed::BATCH {
+            true => self.directions(&passages.concat()).await,
+            false => None,
+        };
+        let kept = Kept {
+            embedding: directions.as_ref().and(self.mark()),
+            parts: Some(counts.len() as u64),
+            edition: edition.clone(),
+            info,
+        };
+        let id = kept.info.id.clone();
+        let mut new = prepared;
+        new.extend(
+            directions
+                .into_iter()
+                .flat_map(|directions| parts::vector_records(&id, &edition, &counts, directions)),
+        );
+        let added: Vec<String> = new.iter().map(|record| record.id.clone()).collect();
+        let most = RECORDS_MAX + old.len() as u64;
+        let switched = match self.parts(set).add(new, most, now).await {
+            Ok(mut changes) => {
+                changes.push(put(&kept));
+                let amendment = Amendment {
+                    expected: vec![as_it_is(&id, before)],
+                    at_most: Some(most),
+                    changes,
+                    ..Amendment::default()
                 };
-                by_meaning.push(Hit {
-                    score,
-                    snippet: None,
-                    owner: set.owner,
-                    passage: record.body.read().map_err(corrupt)?,
-                });
+                self.records.amend_records(set, amendment, now).await
             }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = switched {
+            self.parts(set).forget(added, now).await;
+            return Err(error);
         }
-        let mut editions: HashMap<String, Option<String>> = HashMap::new();
-        for hit in by_words.iter().chain(&by_meaning) {
-            if let Entry::Vacant(place) = editions.entry(hit.passage.document.clone()) {
-                let document = self.document(set, &hit.passage.document).await?;
-                place.insert(document.map(|(kept, _)| kept.edition));
-            }
+        if kept.embedding != self.mark() {
+            self.unfinished.notify_one();
         }
-        let is_own = |hit: &Hit| editions[&hit.passage.document].as_ref() == Some(&hit.passage.edition);
-        by_words.retain(is_own);
-        by_meaning.retain(is_own);
-        Ok([by_words, by_meaning])
+        Ok(kept)
     }
 }
 
@@ -274,54 +285,39 @@ impl Knowledge for Library {
     ) -> Result<DocumentInfo, KnowledgeError> {
         let set = record_set(of);
         check_id(&document.id)?;
+        let plain = document.mime.as_str() == "text/plain";
         let (title, text) = self.read(of, document.data, &document.mime).await?;
-        let title = document.title.or(title).unwrap_or_else(|| document.id.clone());
-        let chunks = chunk::chunks(&text);
-        if chunks.is_empty() {
+        let own = || if plain { first_line(&text) } else { None };
+        let title = document.title.or(title).or_else(own);
+        if text.trim().is_empty() {
             return Err(KnowledgeError::Unfit("the document has no text".into()));
         }
-        let directions = self.directions(&chunks).await;
-        let before = self.document(set, &document.id).await?;
-        let passages = self.passages(set);
-        let old = passages.of(&document.id).await?;
+        let before = self::document(&*self.records, set, &document.id).await?;
+        let old = self.parts(set).of(&document.id).await?;
         let (kept, _) = self.records.records_size(set).await?;
-        if kept.saturating_sub(old.len() as u64) + chunks.len() as u64 > PASSAGES_MAX {
+        if kept.saturating_sub(old.len() as u64) + chunk::parts(&text).len() as u64 >= RECORDS_MAX {
             return Err(full());
         }
         let info = DocumentInfo {
-            id: document.id.clone(),
-            title,
+            title: title.unwrap_or_else(|| document.id.clone()),
+            id: document.id,
             source: document.source,
             mime_type: document.mime,
             characters: text.chars().count() as u64,
-            passages: chunks.len() as u64,
-            embedded: directions.is_some(),
+            passages: 0,
+            embedded: false,
             created_at: before.as_ref().map_or(now, |(before, _)| before.info.created_at),
             updated_at: now,
         };
-        let edition = passages::edition();
-        let changes = passages::changes(&info, &edition, chunks, directions);
-        let added: Vec<String> = changes.iter().map(|record| record.id.clone()).collect();
-        // Searches skip passages until the document names their edition; from then on they skip the old ones.
-        let most = PASSAGES_MAX + old.len() as u64;
-        let document = Amendment {
-            expected: vec![as_it_is(&info.id, before.as_ref().map(|(_, version)| *version))],
-            changes: vec![put(&info, edition, text)],
-            ..Amendment::default()
-        };
-        let switched = match passages.add(changes, most, now).await {
-            Ok(()) => self.records.amend_records(set, document, now).await,
-            Err(error) => Err(error),
-        };
-        match switched {
-            Ok(()) => {
-                passages.forget(old, now).await;
-                Ok(info)
+        let version = before.map(|(_, version)| version);
+        match self.store(set, info, text, version, &old, now).await {
+            Ok(stored) => {
+                self.parts(set).forget(old, now).await;
+                Ok(stored.info(self.mark().as_ref()))
             }
             Err(error) => {
-                passages.forget(added, now).await;
                 let (kept, _) = self.records.records_size(set).await?;
-                match kept >= PASSAGES_MAX {
+                match kept >= RECORDS_MAX {
                     true => Err(full()),
                     false => Err(error.into()),
                 }
@@ -341,9 +337,10 @@ impl Knowledge for Library {
             limit,
         };
         let records = self.records.list_records(record_set(of), listing).await?;
-        let mut infos = Vec::with_capacity(records.len());
+        let (mark, mut infos) = (self.mark(), Vec::with_capacity(records.len()));
         for record in records {
-            infos.push(record.body.read::<Kept>().map_err(corrupt)?.info);
+            let kept: Kept = record.body.read().map_err(corrupt)?;
+            infos.push(kept.info(mark.as_ref()));
         }
         Ok(infos)
     }
@@ -355,24 +352,30 @@ impl Knowledge for Library {
             .await?;
         let Some(record) = record else { return Ok(None) };
         let kept: Kept = record.body.read().map_err(corrupt)?;
-        let text = String::from_utf8_lossy(&record.data.unwrap_or_default()).into_owned();
-        Ok(Some((kept.info, text)))
+        let text = match kept.parts {
+            None => parts::as_text(record.data.unwrap_or_default()),
+            Some(_) => self
+                .parts(record_set(of))
+                .texts(id, &kept.edition)
+                .await?
+                .concat(),
+        };
+        Ok(Some((kept.info(self.mark().as_ref()), text)))
     }
 
     async fn remove(&self, of: &Collection, id: &str, now: Time) -> Result<bool, KnowledgeError> {
         let set = record_set(of);
-        let Some((_, version)) = self.document(set, id).await? else {
+        let Some((_, version)) = document(&*self.records, set, id).await? else {
             return Ok(false);
         };
-        let passages = self.passages(set);
-        let old = passages.of(id).await?;
+        let old = self.parts(set).of(id).await?;
         let gone = Amendment {
             expected: vec![as_it_is(id, Some(version))],
             changes: vec![Change::Remove(format!("{DOCUMENT}{id}"))],
             ..Amendment::default()
         };
         self.records.amend_records(set, gone, now).await?;
-        passages.forget(old, now).await;
+        self.parts(set).forget(old, now).await;
         Ok(true)
     }
 
@@ -389,60 +392,45 @@ impl Knowledge for Library {
         let mut sets = vec![record_set(&everybodys)];
         sets.extend(of.agent.is_some().then(|| record_set(of)));
         let direction = self.direction(query).await;
-        let [mut by_words, mut by_meaning] = [Vec::new(), Vec::new()];
-        for set in sets {
-            let [words, meaning] = self.found(set, query, direction.as_ref()).await?;
-            by_words.extend(words);
-            by_meaning.extend(meaning);
-        }
-        let mut found = match direction {
-            Some(_) => joined([by_words, by_meaning]),
-            None => by_words,
-        };
-        found.sort_by(|a, b| {
-            let by_score = b.score.total_cmp(&a.score);
-            by_score.then_with(|| a.place().cmp(&b.place()))
-        });
-        found.truncate(limit);
-        let best = found.first().map_or(1.0, |hit| hit.score);
-        found
-            .iter_mut()
-            .for_each(|hit| hit.score = share(hit.score, best));
-        Ok(found.into_iter().map(told).collect())
+        Ok(find::find(&*self.records, &sets, query, direction.as_ref(), limit).await?)
     }
 }
 
-/// A hit.
-struct Hit {
-    score: f64,
-    /// Excerpt around the words, if full-text search found it.
-    snippet: Option<String>,
-    owner: Owner,
-    passage: Stored,
+/// The records of a document's parts, and their passages.
+async fn prepare(
+    info: DocumentInfo,
+    edition: String,
+    text: String,
+) -> Result<(Vec<NewRecord>, Vec<Vec<String>>), StoreError> {
+    let work = move || {
+        let records = parts::part_records(&info, &edition, &text);
+        let passages = chunk::parts(&text).into_iter().map(chunk::chunks).collect();
+        (records, passages)
+    };
+    // Analysis takes a second per megabyte: not for the runtime's threads.
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
-impl Hit {
-    /// Identity of the passage.
-    fn place(&self) -> (Owner, &str, u64) {
-        (self.owner, &self.passage.document, self.passage.number)
-    }
+/// A document's record, and its version.
+async fn document(
+    records: &dyn Records,
+    set: RecordSet,
+    id: &str,
+) -> Result<Option<(Kept, u64)>, StoreError> {
+    let Some(record) = records.record(set, &format!("{DOCUMENT}{id}")).await? else {
+        return Ok(None);
+    };
+    Ok(Some((record.body.read().map_err(corrupt)?, record.version)))
 }
 
-/// Reciprocal rank fusion: merges rankings by rank, because their scores are not comparable.
-fn joined(rankings: [Vec<Hit>; 2]) -> Vec<Hit> {
-    let mut all: HashMap<(Owner, String, u64), Hit> = HashMap::new();
-    for mut ranking in rankings {
-        ranking.sort_by(|a, b| b.score.total_cmp(&a.score));
-        for (rank, mut hit) in ranking.into_iter().enumerate() {
-            hit.score = 1.0 / (RANK_SOFTENER + 1.0 + rank as f64);
-            let (owner, document, number) = hit.place();
-            match all.entry((owner, document.to_owned(), number)) {
-                Entry::Vacant(place) => _ = place.insert(hit),
-                Entry::Occupied(mut known) => known.get_mut().score += hit.score,
-            }
-        }
-    }
-    all.into_values().collect()
+/// The first line of a plain text, if it looks like a title: short, no sentence, and with a blank line behind it.
+fn first_line(text: &str) -> Option<String> {
+    let mut lines = text.trim_start().lines();
+    let first = lines.next()?.split_whitespace().collect::<Vec<_>>().join(" ");
+    let alone = lines.next().is_some_and(|line| line.trim().is_empty());
+    let is_title = first.chars().count() <= TITLE_CHARS_MAX && !first.ends_with(['.', ',', ';', ':', '。']);
+    (alone && is_title && !first.is_empty()).then_some(first)
 }
 
 fn check_id(id: &str) -> Result<(), KnowledgeError> {
@@ -467,16 +455,12 @@ fn record_set(of: &Collection) -> RecordSet {
     }
 }
 
-fn put(info: &DocumentInfo, edition: String, text: String) -> Change {
-    let kept = Kept {
-        info: info.clone(),
-        edition,
-    };
+fn put(kept: &Kept) -> Change {
     Change::Put(NewRecord {
-        id: format!("{DOCUMENT}{}", info.id),
+        id: format!("{DOCUMENT}{}", kept.info.id),
         body: serde_json::to_value(kept).expect("it has text keys").into(),
         text: None,
-        data: Some(text.into_bytes()),
+        data: None,
         due: None,
     })
 }
@@ -488,25 +472,9 @@ fn as_it_is(document: &str, version: Option<u64>) -> Expected {
     }
 }
 
-fn told(hit: Hit) -> Passage {
-    const SNIPPET_CHARS: usize = 200;
-    let stored = hit.passage;
-    Passage {
-        document_id: stored.document,
-        title: stored.title,
-        source: stored.source,
-        passage: stored.number,
-        snippet: hit
-            .snippet
-            .unwrap_or_else(|| stored.text.chars().take(SNIPPET_CHARS).collect()),
-        text: stored.text,
-        score: hit.score,
-    }
-}
-
 fn full() -> KnowledgeError {
     KnowledgeError::Full(format!(
-        "a collection may have {PASSAGES_MAX} passages; remove documents first"
+        "a collection may have {RECORDS_MAX} records, each with about 4,000 characters of a document; remove documents first"
     ))
 }
 

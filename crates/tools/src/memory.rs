@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolgate_engine::record_updater::RecordUpdater;
-use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Record};
+use toolgate_engine::records::{Amendment, Change, Expected, Listing, NewRecord, Record, SearchText};
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
@@ -19,7 +19,7 @@ use toolgate_kernel::words::words;
 use crate::records::{body, input, of_agent, share};
 use crate::toolkit::ServerTool;
 
-const KIND: &str = "memory";
+pub(crate) const KIND: &str = "memory";
 /// Most memories of one agent.
 const MEMORIES_MAX: usize = 1000;
 const TOPIC_CHARS_MAX: usize = 200;
@@ -58,6 +58,18 @@ struct GetInput {
 struct Memory {
     topic: String,
     content: String,
+}
+
+impl Memory {
+    fn search_text(&self) -> SearchText {
+        SearchText::new(&self.topic, &self.content)
+    }
+}
+
+/// What a stored memory is found by; none if it cannot be read.
+pub(crate) fn search_text(record: &Record) -> Option<SearchText> {
+    let memory: Memory = record.body.read().ok()?;
+    Some(memory.search_text())
 }
 
 #[async_trait]
@@ -141,7 +153,7 @@ impl SetMemory {
             let told = json!({"success": true, "action": action, "id": id, "topic": memory.topic});
             let put = Change::Put(NewRecord {
                 id,
-                text: Some(format!("{}\n{}", memory.topic, memory.content)),
+                text: Some(memory.search_text()),
                 body: serde_json::to_value(&memory).expect("a memory is JSON").into(),
                 data: None,
                 due: None,
@@ -292,7 +304,7 @@ impl GetMemory {
     ) -> Result<Value, CallFailure> {
         let set = of_agent(context, KIND);
         let records = self.0.records();
-        let found = records.find_records(set, query, MEMORIES_MAX).await?;
+        let found = records.find_records(&[set], query, MEMORIES_MAX).await?.hits;
         let best = found.first().map_or(1.0, |found| found.score);
         let mut memories = Vec::new();
         let fitting = found.iter().filter(|found| found.record.id.starts_with(prefix));

@@ -3,24 +3,20 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use toolgate_engine::records::{
-    Amendment, Change, Expected, Found, Listing, NewRecord, Owner, Receipt, Record, RecordSet,
+    Amendment, Change, Expected, Found, FoundRecords, Listing, NewRecord, Owner, Receipt, Record, RecordSet,
+    Reindexed, SearchText,
 };
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::words::words;
-
-/// Characters of a text that stand for what was found.
-const SNIPPET_CHARS: usize = 200;
-/// Of these, how many stand before it.
-const BEFORE_CHARS: usize = 60;
+use toolgate_search::{ANALYSIS, Query, Weighed, rank};
 
 /// Records of built-in tools, and receipts.
 #[derive(Default)]
 pub(super) struct RecordTable {
-    /// Every record, by set and id, with the words it is found by.
-    kept: BTreeMap<(RecordSet, String), (Record, Option<String>)>,
+    /// Every record, by set and id, with the terms it is found by.
+    kept: BTreeMap<(RecordSet, String), (Record, Option<SearchText>)>,
     receipts: HashMap<(ProjectId, String), Receipt>,
 }
 
@@ -31,7 +27,7 @@ impl RecordTable {
             .map(|(record, _)| record.clone())
     }
 
-    fn in_set(&self, set: RecordSet) -> impl Iterator<Item = &(Record, Option<String>)> {
+    fn in_set(&self, set: RecordSet) -> impl Iterator<Item = &(Record, Option<SearchText>)> {
         let rest = self.kept.range((set, String::new())..);
         rest.take_while(move |((other, _), _)| *other == set)
             .map(|(_, kept)| kept)
@@ -155,27 +151,59 @@ impl RecordTable {
         self.kept.insert((set, id), (record, text));
     }
 
-    pub fn find(&self, set: RecordSet, wanted: &str, limit: usize) -> Vec<Found> {
-        let wanted: HashSet<String> = words(wanted).map(stem).collect();
-        let mut found: Vec<Found> = self
-            .in_set(set)
-            .filter_map(|(record, text)| {
-                let text = text.as_ref()?;
-                let hits = words(text).map(stem).filter(|word| wanted.contains(word)).count();
-                (hits > 0).then(|| Found {
-                    record: without_data(record),
-                    score: hits as f64,
-                    snippet: snippet(text, &wanted),
-                })
-            })
+    pub fn find(&self, sets: &[RecordSet], question: &str, limit: usize) -> FoundRecords {
+        let query = Query::new(question);
+        let searchable: Vec<(&RecordSet, &Record, &SearchText)> = sets
+            .iter()
+            .flat_map(|set| self.in_set(*set).map(move |(record, text)| (set, record, text)))
+            .filter_map(|(set, record, text)| Some((set, record, text.as_ref()?)))
             .collect();
-        found.sort_by(|a, b| {
-            b.score
-                .total_cmp(&a.score)
-                .then_with(|| a.record.id.cmp(&b.record.id))
-        });
-        found.truncate(limit);
-        found
+        let mut rows: HashMap<&str, Vec<u64>> = HashMap::new();
+        for (row, (_, _, text)) in searchable.iter().enumerate() {
+            for term in &text.terms {
+                rows.entry(term).or_default().push(row as u64);
+            }
+        }
+        let having = |term: &String| rows.get(term.as_str()).cloned().unwrap_or_default();
+        let lists: Vec<Vec<u64>> = query.lookups().iter().map(having).collect();
+        let ranking = rank(&query, &lists, searchable.len() as u64, limit);
+        let found = |(row, score): &(u64, f64)| {
+            let (set, record, _) = searchable[*row as usize];
+            Found {
+                set: *set,
+                record: without_data(record),
+                score: *score,
+            }
+        };
+        FoundRecords {
+            hits: ranking.rows.iter().map(found).collect(),
+            query: Weighed::new(&query, &ranking.weights),
+        }
+    }
+
+    pub fn stale(&self, kind: &'static str, limit: usize) -> Vec<(RecordSet, Record)> {
+        let of_kind = self.kept.iter().filter(|((set, _), _)| set.kind == kind);
+        of_kind
+            .filter(|(_, (_, text))| text.as_ref().is_some_and(|text| text.analysis < ANALYSIS))
+            .map(|((set, _), (record, _))| (*set, record.clone()))
+            .take(limit)
+            .collect()
+    }
+
+    pub fn reindex(&mut self, set: RecordSet, reindexed: Vec<Reindexed>) {
+        for Reindexed { id, version, text } in reindexed {
+            let kept = self.kept.get_mut(&(set, id));
+            if let Some((_, old)) = kept.filter(|(record, _)| record.version == version) {
+                *old = Some(text);
+            }
+        }
+    }
+
+    pub fn sets(&self, kind: &'static str) -> Vec<RecordSet> {
+        let mut sets: Vec<RecordSet> = self.kept.keys().map(|(set, _)| *set).collect();
+        sets.dedup();
+        sets.retain(|set| set.kind == kind);
+        sets
     }
 
     pub fn due(&self, kind: &'static str, now: Time, limit: usize) -> Vec<(RecordSet, Record)> {
@@ -194,40 +222,6 @@ impl RecordTable {
         let kept = self.kept.iter().filter(|((set, _), _)| set.kind == kind);
         kept.filter_map(|(_, (record, _))| record.due).min()
     }
-}
-
-/// A word without its usual endings: enough that `running shoes` are found by `run shoe`.
-fn stem(mut word: String) -> String {
-    for ending in ["ing", "ed", "s"] {
-        let Some(start) = word.strip_suffix(ending) else {
-            continue;
-        };
-        let said = start.contains(['a', 'e', 'i', 'o', 'u', 'y']) && !start.ends_with('s');
-        if said && start.is_ascii() {
-            word.truncate(start.len());
-            let doubled =
-                word.len() > 2 && word.as_bytes()[word.len() - 1] == word.as_bytes()[word.len() - 2];
-            if ending != "s" && doubled && !word.ends_with(['l', 's', 'z']) {
-                word.pop();
-            }
-            break;
-        }
-    }
-    word
-}
-
-/// A piece of the text around the first of the words.
-fn snippet(text: &str, wanted: &HashSet<String>) -> String {
-    let mut at = 0;
-    for part in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
-        if words(part).map(stem).any(|word| wanted.contains(&word)) {
-            break;
-        }
-        at += part.len();
-    }
-    let before = text[..at].char_indices().rev().take(BEFORE_CHARS).last();
-    let start = before.map_or(at, |(start, _)| start);
-    text[start..].chars().take(SNIPPET_CHARS).collect()
 }
 
 fn without_data(record: &Record) -> Record {

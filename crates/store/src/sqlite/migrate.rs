@@ -28,6 +28,7 @@ const STEPS: &[(u32, &str)] = &[
         12,
         include_str!("../../migrations/sqlite/0012_identity_provider.sql"),
     ),
+    (13, include_str!("../../migrations/sqlite/0013_search.sql")),
 ];
 
 const TABLE: &str = "

@@ -18,6 +18,7 @@ mod readers;
 mod receipts;
 mod records;
 mod runs;
+mod search;
 mod session;
 mod spaces;
 #[cfg(test)]

@@ -79,7 +79,6 @@ const REMOVE: &[&str] = &[
     "DELETE FROM spaces WHERE project = ?1",
     "DELETE FROM runs WHERE project = ?1",
     "DELETE FROM definitions WHERE project = ?1",
-    "DELETE FROM record_text WHERE rowid IN (SELECT number FROM records WHERE project = ?1)",
     "DELETE FROM records WHERE project = ?1",
     "DELETE FROM receipts WHERE project = ?1",
     "DELETE FROM idempotency WHERE project = ?1",

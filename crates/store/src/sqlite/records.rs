@@ -4,19 +4,18 @@ use async_trait::async_trait;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::records::{
-    Amendment, Change, Expected, Found, Listing, NewRecord, Owner, Record, RecordSet, Records,
+    Amendment, Change, Expected, FoundRecords, Listing, NewRecord, Owner, Record, RecordSet, Records,
+    Reindexed,
 };
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
+use toolgate_search::Query;
 
 use super::column::{bounded, change, first, json, rows};
 use super::fault::Fault;
-use super::{READ_AT_ONCE, SqliteStore, receipts};
-
-/// Most words of a query; further ones are ignored.
-const SEARCH_WORDS_MAX: usize = 32;
+use super::{READ_AT_ONCE, SqliteStore, receipts, search};
 
 #[async_trait]
 impl Records for SqliteStore {
@@ -52,12 +51,29 @@ impl Records for SqliteStore {
     }
     async fn find_records(
         &self,
-        set: RecordSet,
-        words: &str,
+        sets: &[RecordSet],
+        question: &str,
         limit: usize,
-    ) -> Result<Vec<Found>, StoreError> {
-        let words = words.to_owned();
-        self.readers.long(move |db| find(db, set, &words, limit)).await
+    ) -> Result<FoundRecords, StoreError> {
+        let (sets, query) = (sets.to_vec(), Query::new(question));
+        self.readers
+            .long(move |db| search::find(db, &sets, &query, limit))
+            .await
+    }
+    async fn stale_records(
+        &self,
+        kind: &'static str,
+        limit: usize,
+    ) -> Result<Vec<(RecordSet, Record)>, StoreError> {
+        self.readers.long(move |db| search::stale(db, kind, limit)).await
+    }
+    async fn reindex_records(&self, set: RecordSet, reindexed: Vec<Reindexed>) -> Result<(), StoreError> {
+        self.writer
+            .write(move |db| search::reindex(db, set, &reindexed))
+            .await
+    }
+    async fn record_sets(&self, kind: &'static str) -> Result<Vec<RecordSet>, StoreError> {
+        self.readers.long(move |db| record_sets(db, kind)).await
     }
     async fn due_records(
         &self,
@@ -164,8 +180,7 @@ fn range(listing: &Listing) -> (String, Value) {
 }
 
 const SIZE: &str = "
-    SELECT count(*), coalesce(sum(octet_length(body) + coalesce(length(data), 0)), 0) FROM records
-    WHERE project = ?1 AND owner = ?2 AND kind = ?3";
+    SELECT records, bytes FROM record_sets WHERE project = ?1 AND owner = ?2 AND kind = ?3";
 
 pub(crate) fn size(connection: &Connection, set: RecordSet) -> Result<(u64, u64), Fault> {
     let key = params![set.project.to_bytes(), owner(set.owner), set.kind];
@@ -177,7 +192,6 @@ pub(crate) fn size(connection: &Connection, set: RecordSet) -> Result<(u64, u64)
 
 const VERSION: &str = "
     SELECT version FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id = ?4";
-const COUNT: &str = "SELECT count(*) FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3";
 
 pub(crate) fn amend(
     connection: &Connection,
@@ -209,13 +223,8 @@ pub(crate) fn amend(
             Change::Clear => clear(connection, set)?,
         }
     }
-    if let Some(most) = at_most {
-        let count = first(connection, COUNT, params![project, owner, set.kind], |row| {
-            Ok(row.get::<_, i64>(0)?)
-        })?;
-        if count > Some(bounded(*most)) {
-            return Err(StoreError::Conflict.into());
-        }
+    if at_most.is_some() && Some(size(connection, set)?.0) > *at_most {
+        return Err(StoreError::Conflict.into());
     }
     match receipt {
         Some(receipt) => receipts::keep(connection, set.project, receipt),
@@ -229,10 +238,7 @@ const PUT: &str = "
     ON CONFLICT (project, owner, kind, id) DO UPDATE SET
         body = excluded.body, data = excluded.data, due = excluded.due, updated = excluded.updated,
         version = version + 1
-    RETURNING number";
-const FORGET_TEXT: &str = "DELETE FROM record_text WHERE rowid = ?1";
-const PUT_TEXT: &str = "INSERT INTO record_text (rowid, shelf, text) VALUES (?1, ?2, ?3)";
-
+    RETURNING number, version";
 fn put(connection: &Connection, set: RecordSet, new: &NewRecord, now: Time) -> Result<(), Fault> {
     let row = params![
         set.project.to_bytes(),
@@ -244,90 +250,46 @@ fn put(connection: &Connection, set: RecordSet, new: &NewRecord, now: Time) -> R
         new.due.map(|due| due.0),
         now.0,
     ];
-    let number = first(connection, PUT, row, |row| Ok(row.get::<_, i64>(0)?))?;
-    change(connection, FORGET_TEXT, [number])?;
-    if let Some(text) = &new.text {
-        change(connection, PUT_TEXT, params![number, search_term(set), text])?;
+    let (number, version) = first(connection, PUT, row, |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+    })?
+    .ok_or_else(|| StoreError::Corrupt("a record that was put has no row".into()))?;
+    if version > 1 {
+        search::forget(connection, number)?;
     }
-    Ok(())
+    match &new.text {
+        Some(text) => search::keep(connection, set, number, text),
+        None => Ok(()),
+    }
 }
 
-const REMOVE: &str = "
-    DELETE FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id = ?4 RETURNING number";
+// Triggers remove what search finds of a record, and count what is left in its set.
+const REMOVE: &str = "DELETE FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 AND id = ?4";
 
 fn remove(connection: &Connection, set: RecordSet, id: &str) -> Result<(), Fault> {
     let key = params![set.project.to_bytes(), owner(set.owner), set.kind, id];
-    let numbers = rows(connection, REMOVE, key, |row| Ok(row.get::<_, i64>(0)?))?;
-    forget_text(connection, &numbers)
+    change(connection, REMOVE, key).map(drop)
 }
 
-const CLEAR: &str = "
-    DELETE FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3 RETURNING number";
+const CLEAR: &str = "DELETE FROM records WHERE project = ?1 AND owner = ?2 AND kind = ?3";
 
 fn clear(connection: &Connection, set: RecordSet) -> Result<(), Fault> {
     let key = params![set.project.to_bytes(), owner(set.owner), set.kind];
-    let numbers = rows(connection, CLEAR, key, |row| Ok(row.get::<_, i64>(0)?))?;
-    forget_text(connection, &numbers)
+    change(connection, CLEAR, key).map(drop)
 }
 
-const REMOVE_OWNED: &str = "DELETE FROM records WHERE project = ?1 AND owner = ?2 RETURNING number";
+const REMOVE_OWNED: &str = "DELETE FROM records WHERE project = ?1 AND owner = ?2";
 
 /// Deletes all records of an owner.
 pub(crate) fn remove_owned(connection: &Connection, project: ProjectId, of: Owner) -> Result<(), Fault> {
     let key = params![project.to_bytes(), owner(of)];
-    let numbers = rows(connection, REMOVE_OWNED, key, |row| Ok(row.get::<_, i64>(0)?))?;
-    forget_text(connection, &numbers)
+    change(connection, REMOVE_OWNED, key).map(drop)
 }
 
-fn forget_text(connection: &Connection, numbers: &[i64]) -> Result<(), Fault> {
-    for number in numbers {
-        change(connection, FORGET_TEXT, [number])?;
-    }
-    Ok(())
-}
+const SETS: &str = "SELECT project, owner FROM record_sets WHERE kind = ?1 AND records > 0";
 
-// The search term of the set narrows the search, and has no weight in the ranking. Its column keeps the name `shelf`
-// from migration 3: renaming a column of an FTS table means to build its index again.
-const FIND: &str = "
-    SELECT id, body, due, created, updated, version,
-        -bm25(record_text, 0.0, 1.0), snippet(record_text, 1, '', '', '…', 32)
-    FROM record_text JOIN records ON records.number = record_text.rowid
-    WHERE record_text MATCH ?4 AND project = ?1 AND owner = ?2 AND kind = ?3
-    ORDER BY bm25(record_text, 0.0, 1.0), id LIMIT ?5";
-
-pub(crate) fn find(
-    connection: &Connection,
-    set: RecordSet,
-    wanted: &str,
-    limit: usize,
-) -> Result<Vec<Found>, Fault> {
-    // Quoted, so that no word is parsed as an operator of the FTS query language.
-    let quoted: Vec<String> = query_words(wanted)
-        .take(SEARCH_WORDS_MAX)
-        .map(|word| format!("\"{word}\""))
-        .collect();
-    if quoted.is_empty() {
-        return Ok(Vec::new());
-    }
-    let asked = format!(
-        "shelf : {} AND text : ({})",
-        search_term(set),
-        quoted.join(" OR ")
-    );
-    let key = params![
-        set.project.to_bytes(),
-        owner(set.owner),
-        set.kind,
-        asked,
-        bounded(limit),
-    ];
-    rows(connection, FIND, key, |row| {
-        Ok(Found {
-            record: record(row)?,
-            score: row.get(6)?,
-            snippet: row.get(7)?,
-        })
-    })
+fn record_sets(connection: &Connection, kind: &'static str) -> Result<Vec<RecordSet>, Fault> {
+    rows(connection, SETS, [kind], |row| record_set(row, 0, kind))
 }
 
 const DUE: &str = "
@@ -341,9 +303,7 @@ pub(crate) fn due(
     limit: usize,
 ) -> Result<Vec<(RecordSet, Record)>, Fault> {
     rows(connection, DUE, params![kind, now.0, bounded(limit)], |row| {
-        let project = ProjectId::from_bytes(row.get(6)?);
-        let owner = read_owner(&row.get::<_, Vec<u8>>(7)?)?;
-        Ok((RecordSet { project, owner, kind }, record(row)?))
+        Ok((record_set(row, 6, kind)?, record(row)?))
     })
 }
 
@@ -356,7 +316,7 @@ pub(crate) fn next_due(connection: &Connection, kind: &'static str) -> Result<Op
     Ok(due.flatten().map(Time))
 }
 
-fn record(row: &Row<'_>) -> Result<Record, Fault> {
+pub(super) fn record(row: &Row<'_>) -> Result<Record, Fault> {
     Ok(Record {
         id: row.get(0)?,
         body: json(row, 1)?,
@@ -368,28 +328,22 @@ fn record(row: &Row<'_>) -> Result<Record, Fault> {
     })
 }
 
-/// The words of a query as written. The FTS tokenizer folds case and accents in its own way: folding them here first
-/// would find nothing where the two ways differ.
-fn query_words(text: &str) -> impl Iterator<Item = &str> {
-    let is_accent = |c: char| matches!(c, '\u{300}'..='\u{36f}');
-    let parts = text.split(move |c: char| !c.is_alphanumeric() && !is_accent(c));
-    parts.filter(|word| word.contains(char::is_alphanumeric))
-}
-
-/// One search term that all records of the set share, of letters and digits only.
-fn search_term(set: RecordSet) -> String {
-    let bytes = [set.project.to_bytes().as_slice(), &owner(set.owner)].concat();
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}{hex}", set.kind)
-}
-
-fn owner(owner: Owner) -> Vec<u8> {
+pub(super) fn owner(owner: Owner) -> Vec<u8> {
     let (letter, id) = match owner {
         Owner::Project => return Vec::new(),
         Owner::Entity(entity) => (b'e', entity.to_bytes()),
         Owner::Space(space) => (b's', space.to_bytes()),
     };
     [&[letter], id.as_slice()].concat()
+}
+
+/// The set of a row with project and owner in this column and the next.
+pub(super) fn record_set(row: &Row<'_>, column: usize, kind: &'static str) -> Result<RecordSet, Fault> {
+    Ok(RecordSet {
+        project: ProjectId::from_bytes(row.get(column)?),
+        owner: read_owner(&row.get::<_, Vec<u8>>(column + 1)?)?,
+        kind,
+    })
 }
 
 fn read_owner(bytes: &[u8]) -> Result<Owner, Fault> {

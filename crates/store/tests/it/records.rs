@@ -3,6 +3,7 @@
 use serde_json::json;
 use toolgate_engine::records::{
     Amendment, Change, Expected, Listing, NewRecord, Owner, RECEIPTS_KEPT, Receipt, RecordSet, Records,
+    Reindexed, SearchText,
 };
 use toolgate_engine::store::{Directory, StoreError};
 use toolgate_kernel::agent::entity_of;
@@ -28,7 +29,7 @@ fn note(id: &str, text: &str) -> Change {
     Change::Put(NewRecord {
         id: id.into(),
         body: json!({ "said": text }).into(),
-        text: Some(text.into()),
+        text: Some(SearchText::new("", text)),
         data: None,
         due: None,
     })
@@ -53,6 +54,12 @@ macro_rules! on_every_store {
             )*
         }
     };
+}
+
+/// Ids of what a question finds, best first.
+async fn found(records: &impl Records, set: RecordSet, question: &str) -> Vec<String> {
+    let found = records.find_records(&[set], question, 10).await.unwrap();
+    found.hits.into_iter().map(|found| found.record.id).collect()
 }
 
 async fn ids(records: &impl Records, set: RecordSet) -> Vec<String> {
@@ -102,7 +109,7 @@ on_every_store! {
         for other in others {
             assert_eq!(records.record(other, "a").await.unwrap(), None);
             assert_eq!(ids(records, other).await, Vec::<String>::new());
-            assert_eq!(records.find_records(other, "secret", 10).await.unwrap(), []);
+            assert_eq!(found(records, other, "secret").await, [""; 0]);
             assert_eq!(records.records_size(other).await.unwrap(), (0, 0));
             records.change_records(other, vec![], vec![Change::Clear], Time(2)).await.unwrap();
         }
@@ -122,14 +129,14 @@ on_every_store! {
     async fn words_are_found_and_commands_of_the_search_are_words(records) {
         let notes = vec![note("a", "Über den Wolken"), note("b", "under the sea"), note("c", "the sea, the sea")];
         records.change_records(mine(), vec![], notes, Time(1)).await.unwrap();
-        let found = records.find_records(mine(), "sea", 10).await.unwrap();
-        assert_eq!(found.iter().map(|f| f.record.id.as_str()).collect::<Vec<_>>(), ["c", "b"]);
-        assert!(found[0].score > found[1].score && found[0].snippet.contains("sea"));
+        assert_eq!(found(records, mine(), "sea").await, ["c", "b"]);
+        let hits = records.find_records(&[mine()], "sea", 10).await.unwrap().hits;
+        assert!(hits[0].score > hits[1].score && hits[0].set == mine());
         for odd in ["\"", "NEAR(", "text:sea*", "AND OR NOT", "", "' --"] {
-            records.find_records(mine(), odd, 10).await.unwrap();
+            records.find_records(&[mine()], odd, 10).await.unwrap();
         }
         records.change_records(mine(), vec![], vec![note("c", "dry land")], Time(2)).await.unwrap();
-        assert_eq!(records.find_records(mine(), "sea", 10).await.unwrap().len(), 1);
+        assert_eq!(found(records, mine(), "sea").await, ["b"]);
     }
 
     async fn what_is_due_comes_in_time_and_in_order(records) {
@@ -193,9 +200,50 @@ on_every_store! {
         records.change_records(mine(), vec![], notes, Time(1)).await.unwrap();
         for (words, id) in [("run shoe", "shoes"), ("RUNS", "shoes"), ("creme", "cafe"), ("brulée", "cafe"), ("café kafe", "cafe"),
             ("한국어", "korea"), ("ТЁМНЫЙ", "dark"), ("किताब", "book"), ("brûle\u{301}e", "cafe")] {
-            let found = records.find_records(mine(), words, 10).await.unwrap();
-            assert_eq!(found.iter().map(|f| f.record.id.as_str()).collect::<Vec<_>>(), [id], "{words}");
+            assert_eq!(found(records, mine(), words).await, [id], "{words}");
         }
+    }
+
+    async fn scores_of_several_sets_compare(records) {
+        let other = record_set(1, Owner::Project);
+        let many = (0..9).map(|n| note(&format!("n{n}"), "the sea")).chain([note("far", "a lighthouse by the sea")]);
+        records.change_records(other, vec![], many.collect(), Time(1)).await.unwrap();
+        records.change_records(mine(), vec![], vec![note("near", "the key of the lighthouse")], Time(1)).await.unwrap();
+        let hits = records.find_records(&[other, mine()], "lighthouse key", 10).await.unwrap().hits;
+        let places: Vec<(RecordSet, &str)> = hits.iter().map(|hit| (hit.set, hit.record.id.as_str())).collect();
+        assert_eq!(places, [(mine(), "near"), (other, "far")]);
+    }
+
+    async fn terms_of_an_earlier_analysis_are_listed_until_they_are_made_again(records) {
+        let old = NewRecord { id: "old".into(), body: json!({}).into(), data: Some(vec![1]), due: None,
+            text: Some(SearchText { analysis: 0, terms: vec![] }) };
+        records.change_records(mine(), vec![], vec![Change::Put(old), note("new", "sea")], Time(1)).await.unwrap();
+        let stale = records.stale_records("note", 10).await.unwrap();
+        assert_eq!(stale.iter().map(|(set, record)| (*set, record.id.as_str(), record.data.clone())).collect::<Vec<_>>(),
+            [(mine(), "old", Some(vec![1]))]);
+        let again = |version| vec![Reindexed { id: "old".into(), version, text: SearchText::new("", "sea") }];
+        records.reindex_records(mine(), again(2)).await.unwrap();
+        assert_eq!(found(records, mine(), "sea").await, ["new"]);
+        records.reindex_records(mine(), again(1)).await.unwrap();
+        assert_eq!(records.stale_records("note", 10).await.unwrap(), []);
+        assert_eq!(found(records, mine(), "sea").await.len(), 2);
+        assert_eq!(records.record(mine(), "old").await.unwrap().unwrap().version, 1);
+    }
+
+    async fn sets_are_listed_and_measured_as_records_come_and_go(records) {
+        let put = |id: &str, bytes: usize| Change::Put(NewRecord {
+            id: id.into(), body: json!({}).into(), text: Some(SearchText::new("", "sea")), data: Some(vec![0; bytes]), due: None,
+        });
+        records.change_records(mine(), vec![], vec![put("a", 5), put("b", 7), put("a", 1)], Time(1)).await.unwrap();
+        assert_eq!(records.records_size(mine()).await.unwrap(), (2, 12));
+        assert_eq!(records.record_sets("note").await.unwrap(), [mine()]);
+        assert_eq!(records.record_sets("other").await.unwrap(), []);
+        records.change_records(mine(), vec![], vec![Change::Remove("b".into())], Time(1)).await.unwrap();
+        assert_eq!(records.records_size(mine()).await.unwrap(), (1, 3));
+        records.change_records(mine(), vec![], vec![Change::Clear], Time(1)).await.unwrap();
+        assert_eq!(records.records_size(mine()).await.unwrap(), (0, 0));
+        assert_eq!(records.record_sets("note").await.unwrap(), []);
+        assert_eq!(found(records, mine(), "sea").await, [""; 0]);
     }
 
     async fn bytes_come_whole_and_by_themselves(records) {
@@ -229,7 +277,7 @@ on_every_store! {
         assert!(!records.purge_agent(project, &cook).await.unwrap());
         assert!(!records.remove_agent(project, &cook).await.unwrap());
         assert_eq!(ids(records, own).await, [""; 0]);
-        assert_eq!(records.find_records(own, "secret", 10).await.unwrap(), []);
+        assert_eq!(found(records, own, "secret").await, [""; 0]);
         assert_eq!(ids(records, RecordSet { kind: "other", ..own }).await, [""; 0]);
         assert_eq!(ids(records, mine()).await, ["a"]);
         // Records that a surviving run stores are not visible to the next agent of that name.

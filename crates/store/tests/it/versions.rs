@@ -7,7 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use toolgate_engine::records::{Amendment, Change, NewRecord, Owner, Receipt, RecordSet, Records};
+use toolgate_engine::records::{
+    Amendment, Change, NewRecord, Owner, Receipt, Record, RecordSet, Records, Reindexed, SearchText,
+};
 use toolgate_engine::store::{
     Append, Directory, LeaseWrite, Log, RunRecord, RunWrite, Runs, SpaceRecord, Store, StoreError,
     StoredDefinition,
@@ -85,7 +87,7 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
     let kept = Change::Put(NewRecord {
         id: "kept".into(),
         body: serde_json::json!({"said": "über"}).into(),
-        text: Some("über den Wolken".into()),
+        text: Some(SearchText::new("", "über den Wolken")),
         data: Some(vec![0, 255]),
         due: Some(Time(70)),
     });
@@ -166,8 +168,17 @@ async fn verify(store: &SqliteStore, version: usize) -> Result<(), StoreError> {
         kept.and_then(|record| record.data),
         (version >= 3).then(|| vec![0, 255])
     );
-    let found = store.find_records(record_set(), "wolken", 9).await?;
+    // The terms of an earlier analysis are replaced while the gateway runs.
+    for (set, record) in store.stale_records(record_set().kind, 9).await? {
+        let text = SearchText::new("", "über den Wolken");
+        let Record { id, version, .. } = record;
+        store
+            .reindex_records(set, vec![Reindexed { id, version, text }])
+            .await?;
+    }
+    let found = store.find_records(&[record_set()], "wolken", 9).await?.hits;
     assert_eq!(found.len(), usize::from(version >= 3));
+    assert_eq!(store.records_size(record_set()).await?.0, u64::from(version >= 3));
     // Runs pin definitions since version 7.
     let pins = store.definitions(project(1), &["00ff".to_owned()]).await?;
     assert_eq!(pins, if version >= 7 { vec![pinned()] } else { Vec::new() });
@@ -378,7 +389,9 @@ fn dump(path: &Path) -> rusqlite::Result<String> {
         ))?);
     }
     statements.extend(texts(
-        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND type = 'index'",
+        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND type IN ('index', 'trigger')",
     )?);
+    // The index of terms gives none of them back: they are made again.
+    statements.push("UPDATE searchable SET analysis = 0".into());
     Ok(statements.join(";\n") + ";\n")
 }

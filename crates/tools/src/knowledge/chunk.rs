@@ -1,16 +1,30 @@
-//! Splits a text into passages for search.
+//! Splits a text into parts, which full-text search finds, and those into passages, which readers get.
 
+/// Approximate characters of a part: enough to tell what it is about.
+const PART_CHARS: usize = 4000;
 /// Approximate characters of a passage.
 const CHUNK_CHARS: usize = 1200;
 /// Characters that a passage repeats of the one before, so that a sentence on the border is whole in one of them.
 const OVERLAP_CHARS: usize = 150;
+
+/// The parts of a text, in order. Together they are the text.
+pub(crate) fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (part, behind) = rest.split_at(border(rest, PART_CHARS));
+        parts.push(part);
+        rest = behind;
+    }
+    parts
+}
 
 /// The passages of a text, in order; none for a blank text.
 pub(crate) fn chunks(text: &str) -> Vec<String> {
     let mut chunks = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
-        let end = border(rest);
+        let end = border(rest, CHUNK_CHARS);
         chunks.push(rest[..end].trim().to_owned());
         if end == rest.len() {
             break;
@@ -20,14 +34,14 @@ pub(crate) fn chunks(text: &str) -> Vec<String> {
     chunks
 }
 
-/// Best end of a passage: after a paragraph, a line, a sentence or a word, in its second half.
-fn border(text: &str) -> usize {
-    let Some((full, _)) = text.char_indices().nth(CHUNK_CHARS) else {
+/// Best end of a piece: after a paragraph, a line, a sentence or a word, in its second half.
+fn border(text: &str, chars: usize) -> usize {
+    let Some((full, _)) = text.char_indices().nth(chars) else {
         return text.len();
     };
-    let half = text.char_indices().nth(CHUNK_CHARS / 2).map_or(0, |(at, _)| at);
+    let half = text.char_indices().nth(chars / 2).map_or(0, |(at, _)| at);
     let window = &text[half..full];
-    let best = ["\n\n", "\n", ". "]
+    let best = ["\n\n", "\n", ". ", "。"]
         .iter()
         .find_map(|mark| Some(window.rfind(mark)? + mark.len()));
     let behind_word = || behind_space(window.char_indices().rev());
@@ -80,6 +94,7 @@ mod tests {
         fn every_word_is_in_a_piece_and_no_piece_is_too_large(text in "([a-zü]{1,9}[ \n.]{1,3}){0,800}|\\PC{0,4000}") {
             let pieces = chunks(&text);
             prop_assert!(pieces.iter().all(|piece| piece.chars().count() <= CHUNK_CHARS));
+            prop_assert_eq!(parts(&text).concat(), text.as_str());
             for word in text.split_whitespace().filter(|word| word.chars().count() < 100) {
                 prop_assert!(pieces.iter().any(|piece| piece.contains(word)), "{:?} is lost", word);
             }

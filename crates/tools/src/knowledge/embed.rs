@@ -11,7 +11,7 @@ use toolgate_kernel::agent::Secret;
 use url::Url;
 
 /// Most texts of one request.
-const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 const DIMENSIONS_MAX: usize = 8192;
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -51,6 +51,11 @@ impl Embedder {
         let hash = digest(&SHA256, model.name.as_bytes());
         let mark = hash.as_ref()[..MARK_BYTES].try_into().expect("a hash is longer");
         Self { model, mark, client }
+    }
+
+    /// Name of the model in stored documents.
+    pub fn mark(&self) -> String {
+        self.mark.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// An embedding for each text; the error is for the log only.
@@ -126,6 +131,11 @@ impl Direction {
         let scale = if longest > 0.0 { 127.0 / longest } else { 0.0 };
         let parts = vector.iter().map(|part| (part * scale).round() as i8).collect();
         Self { model, parts }
+    }
+
+    /// Bytes of its stored form.
+    pub fn stored_bytes(&self) -> usize {
+        MARK_BYTES + self.parts.len()
     }
 
     /// Its stored form.

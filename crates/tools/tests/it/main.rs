@@ -7,6 +7,7 @@ mod countdown;
 mod goals;
 mod image;
 mod knowledge;
+mod knowledge_upkeep;
 mod mail;
 mod meaning;
 mod memory;
