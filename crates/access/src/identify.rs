@@ -150,6 +150,7 @@ impl Access {
             expires: claims.expires,
             groups: claims.groups,
             roles: claims.roles,
+            time_zone: claims.time_zone,
         })
     }
 

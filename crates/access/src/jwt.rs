@@ -8,11 +8,14 @@ use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_he
 use serde::Deserialize;
 use serde_json::Value;
 use toolgate_engine::store::{IdentityProvider, ProjectRecord};
+use toolgate_kernel::context::is_time_zone;
 use toolgate_kernel::time::Time;
 
 use crate::jwks::Jwks;
 use crate::{AccessError, ClaimNames};
 
+/// The claim of OpenID Connect with the user's time zone.
+const ZONE_CLAIM: &str = "zoneinfo";
 /// Longest token that is looked at.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
 /// Longest subject (`sub`) of a user, in characters.
@@ -31,6 +34,8 @@ pub(crate) struct Claims {
     pub groups: Arc<[String]>,
     /// The user's roles.
     pub roles: Arc<[String]>,
+    /// The user's time zone (`zoneinfo`), if it has the form of one.
+    pub time_zone: Option<Arc<str>>,
 }
 
 /// Checks a token by the key that its algorithm calls for: the project's secret for HS256, its published
@@ -95,6 +100,7 @@ pub(crate) async fn verify(
             expires,
             groups: texts(said.others.get(&names.groups)),
             roles: texts(said.others.get(&names.roles)),
+            time_zone: zone(said.others.get(ZONE_CLAIM)),
         }),
         Some(_) => Err(AccessError::Unauthenticated(format!(
             "the token's sub must have 1 to {SUBJECT_CHARS_MAX} characters"
@@ -103,6 +109,11 @@ pub(crate) async fn verify(
             "the token names nobody: sub is missing",
         )),
     }
+}
+
+/// A claim that names a time zone. Anything else names none.
+fn zone(claim: Option<&Value>) -> Option<Arc<str>> {
+    claim?.as_str().filter(|name| is_time_zone(name)).map(Arc::from)
 }
 
 /// A claim that is a text or a list of texts. Anything else names nothing: it may be a claim of the signer's own.

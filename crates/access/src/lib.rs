@@ -24,6 +24,7 @@ use toolgate_engine::revocation::Revocations;
 use toolgate_engine::store::{Directory, Runs, StoreError};
 use toolgate_kernel::agent::{Secret, Starter};
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::message::Sender;
 use toolgate_kernel::time::Time;
 
 pub use follow::{ENDED, Pass, Standing};
@@ -147,6 +148,8 @@ pub struct User {
     pub groups: Arc<[String]>,
     /// Roles that its token names, in every space.
     pub roles: Arc<[String]>,
+    /// Time zone that its token names.
+    pub time_zone: Option<Arc<str>>,
 }
 
 impl Principal {
@@ -165,6 +168,14 @@ impl Principal {
     /// Its entity in spaces; a backend has none.
     pub fn entity(&self) -> Option<EntityId> {
         self.user.as_ref().map(|user| user.entity)
+    }
+    /// What is known of it as the sender of a message.
+    pub fn sender(&self) -> Option<Sender> {
+        let zone = self.user.as_ref()?.time_zone.as_ref()?;
+        Some(Sender {
+            name: None,
+            time_zone: Some(zone.to_string()),
+        })
     }
     /// The agents that it may start are those that admit this.
     pub fn starter(&self) -> Starter {

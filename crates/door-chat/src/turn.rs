@@ -180,6 +180,7 @@ impl Turn {
             makes_space: true,
             under_way: UnderWay::Join,
             message: Message {
+                sender: who.sender(),
                 metadata: metadata.map(|metadata| metadata.0),
                 ..Message::new(message_id.unwrap_or_else(fresh_id), who.entity(), parts)
             },
@@ -187,6 +188,7 @@ impl Turn {
             client_tools: self.client_tools.clone(),
             categories: self.categories.clone(),
             history,
+            told: Vec::new(),
             idempotency,
         }
     }

@@ -104,6 +104,8 @@ impl<'a> UiEvent<'a> {
             Event::ToolOutputDenied(e) => Self::Settled(e.tool(), UiOutcome::Denied(e.reason.as_deref())),
             Event::RunFinish(e) => Self::RunFinish(e),
             Event::RunStart(_)
+            | Event::Told(_)
+            | Event::ContextCut(_)
             | Event::ToolExecuting(_)
             | Event::ToolReleased(_)
             | Event::RunStatus(_)

@@ -89,6 +89,19 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
         ],
     ),
     ("message", false, &[("message", A("Message"), ALWAYS)]),
+    ("history", false, &[("turns", Any, ALWAYS)]),
+    (
+        "context-cut",
+        false,
+        &[
+            ("agent", A("AgentName"), ALWAYS),
+            ("from", Whole, ALWAYS),
+            ("told", Whole, MAYBE),
+            ("resultBytes", Whole, MAYBE),
+            ("summary", Text, MAYBE),
+            ("usage", A("Usage"), MAYBE),
+        ],
+    ),
     ("step-start", false, &[("step", Whole, ALWAYS)]),
     (
         "step-retry",
@@ -277,6 +290,11 @@ fn message() -> Value {
         "properties": {
             "messageId": schema(A("MessageId")),
             "from": schema(A("EntityId")),
+            "sender": {
+                "description": "What was known of the sender; for backends.",
+                "type": "object",
+                "properties": { "name": { "type": "string" }, "timeZone": { "type": "string" } },
+            },
             "parts": { "type": "array", "items": { "oneOf": [schema(A("TextPart")), schema(A("ImagePart"))] } },
             "metadata": {},
             "origin": {

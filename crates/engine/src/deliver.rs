@@ -254,6 +254,7 @@ impl Subject {
             | Arrival::Message(_)
             | Arrival::Reply(_)
             | Arrival::Broke { .. }
+            | Arrival::Cut(_)
             | Arrival::Exhausted(_)
             | Arrival::Tick
             | Arrival::Cancel

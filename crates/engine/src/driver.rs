@@ -10,6 +10,7 @@ mod delegated;
 mod effects;
 mod guest;
 mod load;
+mod window;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,14 +23,14 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 use toolgate_fair::{Permit, Share};
 use toolgate_kernel::call::Outcome;
-use toolgate_kernel::event::Seq;
+use toolgate_kernel::event::{ContextCut, Seq};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::{Arrival, Due, Reply, ReplyPart, Run};
 
 use self::commit::respond_all;
 use self::delegated::{Above, Look, Watch};
 pub(crate) use self::load::patient;
+pub(crate) use self::window::Past;
 use crate::Inner;
 use crate::agents::Kit;
 use crate::deliver::{Content, Fate, Letter, Responder};
@@ -71,7 +72,9 @@ pub(crate) struct Driver {
     looks: u32,
     driving: Arc<Driving>,
     /// What was said in the space before the run; read when it is first needed.
-    history: Option<Arc<[Arc<Turn>]>>,
+    past: Option<Arc<Past>>,
+    /// Most tokens of a request, once the vendor has refused a longer one.
+    window: Option<u64>,
     asking: Option<Asking>,
     /// Calls that run here now, and what stops them.
     running: HashMap<CallId, AbortHandle>,
@@ -125,7 +128,8 @@ pub(crate) struct Begun {
     pub version: Seq,
     pub letters: mpsc::Receiver<Letter>,
     pub driving: Driving,
-    pub history: Option<Arc<[Arc<Turn>]>>,
+    /// What was said before it, if that is known.
+    pub past: Option<Arc<Past>>,
     pub seat: Seat,
 }
 
@@ -159,6 +163,8 @@ pub(crate) enum Done {
     },
     /// Nothing: the run and its run tree have used up what they may.
     Exhausted(String),
+    /// Nothing yet: a part of the conversation has to be left out first.
+    Cut(Box<ContextCut>),
     /// A call on the gateway's side.
     Called { call: CallId, outcome: Outcome },
     /// The calls that others carry on were looked at; not, when the store failed.
@@ -183,7 +189,7 @@ impl Driver {
             version,
             letters,
             driving,
-            history,
+            past,
             seat,
         } = begun;
         let driver = Self {
@@ -206,7 +212,8 @@ impl Driver {
             early: Vec::new(),
             looks: 0,
             driving: Arc::new(driving),
-            history,
+            past,
+            window: None,
             asking: None,
             running: HashMap::new(),
             watch: Watch::default(),
@@ -348,14 +355,26 @@ impl Driver {
                         reason,
                         usage,
                     }),
-                    Err(error) => Arrival::Broke {
-                        step,
-                        failures,
-                        retryable: error.kind == ModelErrorKind::Retryable,
-                        retry_after: error.retry_after,
-                        error: error.message,
-                    },
+                    Err(error) => {
+                        let (retryable, retry_after) = match error.kind {
+                            ModelErrorKind::Retryable => (true, error.retry_after),
+                            ModelErrorKind::Final => (false, None),
+                            // A shorter request is another one: there is nothing to wait for.
+                            ModelErrorKind::TooLong => (self.halve_window(), Some(Duration::ZERO)),
+                        };
+                        Arrival::Broke {
+                            step,
+                            failures,
+                            retryable,
+                            retry_after,
+                            error: error.message,
+                        }
+                    }
                 }
+            }
+            Done::Cut(cut) => {
+                self.asking = None;
+                Arrival::Cut(cut)
             }
             Done::Exhausted(words) => {
                 self.asking = None;
@@ -413,8 +432,11 @@ impl Driver {
             let asking = match self.exhausted().await? {
                 Some(words) => std::future::ready(Done::Exhausted(words)).boxed(),
                 None => {
-                    let history = self.history().await?;
-                    self.ask(step, failures, not_before, history, begun.clone())
+                    let past = self.past().await?;
+                    match self.overflow(&past) {
+                        Some(cut) => self.cut(cut, &past, begun.clone()),
+                        None => self.ask(step, failures, not_before, &past, begun.clone()),
+                    }
                 }
             };
             let handle = self.undertake(asking);
@@ -428,9 +450,9 @@ impl Driver {
         if calls.is_empty() {
             return Ok(());
         }
-        let history = self.history().await?;
+        let past = self.past().await?;
         for call in calls {
-            let handle = self.undertake(self.call(&call, &history));
+            let handle = self.undertake(self.call(&call, &past.turns));
             self.running.insert(call.tool.call, handle);
         }
         Ok(())

@@ -38,8 +38,11 @@ pub struct Post {
     pub client_tools: Vec<ClientTool>,
     /// Of the agent's client tools only those of these categories, and those of none.
     pub categories: Option<Vec<String>>,
-    /// What the caller says was said before; counts for agents that take its word.
+    /// What the caller says was said before: for agents that take its word, and for a space that is new. A part of the
+    /// request: with another history under the same key it is another request.
     pub history: Vec<Earlier>,
+    /// The same, for a space that is new and nothing else: a repeated request need not bring it.
+    pub told: Vec<Earlier>,
     /// What it does when the agent has a run under way in the space.
     pub under_way: UnderWay,
     /// The key that makes a repeated request harmless, and the hash of the request. With it the message's id is

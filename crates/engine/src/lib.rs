@@ -38,8 +38,11 @@ mod reply;
 mod run_tree;
 mod scheduled_message;
 mod seats;
+mod sender;
 mod start;
+mod summary;
 mod timekeeper;
+mod today;
 
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};

@@ -109,6 +109,8 @@ pub enum ModelErrorKind {
     Retryable,
     /// A retry gives the same: bad request, bad key, unknown model.
     Final,
+    /// The conversation does not fit the model's context window: a shorter one may.
+    TooLong,
 }
 
 /// A model, or the models of all vendors behind one adapter.

@@ -86,6 +86,7 @@ impl Inner {
         }
         let own = record.as_ref().and_then(|record| record.agent.clone());
         let own = own.unwrap_or_else(default_agent);
+        post.message.sender = self.sender(&post.message, record.as_ref()).await;
         let name = match &post.answer {
             Answer::None => None,
             Answer::Agent(name) => Some(name.clone()),
@@ -195,12 +196,20 @@ impl Inner {
         let id = RunId::new(Uuid::now_v7());
         let message_id = post.message.message_id;
         let idempotency = self.remember(post, space, Some(id), Seq(0));
+        // What a client tells is the past of a new space. Of one that is there, the log is.
+        let history = match agent.agent.history {
+            History::Client => post.history.clone(),
+            History::Server if new_space.is_none() => Vec::new(),
+            History::Server if post.told.is_empty() => post.history.clone(),
+            History::Server => post.told.clone(),
+        };
+        let history = newest_within(history, self.settings.history_bytes_max);
         let entry = self
             .start(NewRun {
                 kit,
                 client_tools: post.client_tools.clone(),
                 categories: post.categories.clone(),
-                history: newest_within(post.history.clone(), self.settings.history_bytes_max),
+                history,
                 new_space,
                 idempotency,
                 ..NewRun::new(id, post.project, space, agent, post.message.clone())

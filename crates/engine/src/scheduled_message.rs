@@ -72,6 +72,7 @@ impl ScheduledMessage {
             categories: None,
             history: Vec::new(),
             under_way: self.under_way,
+            told: Vec::new(),
             idempotency: Some((key, request)),
         }
     }

@@ -155,7 +155,9 @@ impl Inner {
             let seat = Seat::new(self.clone(), id, Some(permit));
             (self.active.admit(id), seat)
         });
-        let history = new_space.is_some().then(|| Vec::new().into());
+        let is_new_space = new_space.is_some();
+        // A new space has no past, unless a client told one, which the run knows.
+        let past = (is_new_space && run.told_before().is_none()).then(Arc::default);
         let write = RunWrite::Create {
             record: Box::new(record),
             space: new_space.map(Box::new),
@@ -185,7 +187,7 @@ impl Inner {
             self.wait_for_seat(id, share);
             return Ok(entry);
         };
-        if history.is_none() {
+        if !is_new_space {
             // Other runs may be open in a space that was there before: the store has chosen a lane beside theirs.
             let Ok(Some(record)) = patient(|| self.store.run(id)).await else {
                 // Stored, and so acknowledged. Its seat is given up here: it is taken up again from the log.
@@ -206,7 +208,7 @@ impl Inner {
             version,
             letters,
             driving,
-            history,
+            past,
             seat,
         };
         self.tasks.spawn(Driver::begin(self.clone(), begun));

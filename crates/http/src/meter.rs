@@ -143,6 +143,7 @@ mod tests {
                 expires: Time(0),
                 groups: Arc::default(),
                 roles: Arc::default(),
+                time_zone: None,
             }),
             ..Principal::backend(ProjectId::from_bytes([1; 16]))
         }

@@ -42,6 +42,10 @@ pub const RUN_DEPTH_MAX: u32 = 16;
 pub const REPLY_TOKENS_MAX: u32 = 1_000_000;
 /// Most tools of one agent.
 pub const TOOLS_MAX: usize = 128;
+/// Most tokens of a request, and least, that a configuration may ask for.
+pub const CONTEXT_TOKENS: std::ops::RangeInclusive<u64> = 256..=100_000_000;
+/// Most exchanges that a configuration may keep.
+pub const CONTEXT_KEEP_MAX: u32 = 10_000;
 /// Longest system prompt.
 pub const INSTRUCTIONS_CHARS_MAX: usize = 200_000;
 /// What stands for a key wherever a configuration is shown.
@@ -184,6 +188,29 @@ impl Default for Limits {
     }
 }
 
+/// How much of a conversation the model is given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Context {
+    /// Most tokens of a request, as they are estimated; without a limit until a vendor refuses one.
+    pub max_tokens: Option<u64>,
+    /// How many of the newest exchanges stay when older ones are left out; those that fit into half of it otherwise.
+    pub keep: Option<u32>,
+    /// What becomes of those that are left out.
+    pub compact: Compact,
+    /// Time zone (IANA) of the date that the model is told, where that of the person or the space is not known.
+    pub time_zone: Option<String>,
+}
+
+/// What becomes of a part of the conversation that no longer fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compact {
+    /// It is left out.
+    #[default]
+    Drop,
+    /// A summary, which the model writes, stands for it.
+    Summary,
+}
+
 /// Whose account of a conversation counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum History {
@@ -219,6 +246,8 @@ pub struct Agent {
     pub left_out: Vec<Problem>,
     /// Whose account of a conversation counts in its chats.
     pub history: History,
+    /// How much of a conversation its model is given.
+    pub context: Context,
     /// What its answer must be; one that is not is asked for once more.
     pub result: Option<ResultSchema>,
 }
@@ -253,6 +282,7 @@ impl Agent {
             tools: Toolbox::new(),
             left_out: Vec::new(),
             history: History::Server,
+            context: self.context.clone(),
             result: prompt.result.clone(),
         })
     }

@@ -78,6 +78,10 @@ events! {
         RunStart = "run-start",
         /// Somebody said something.
         Said = "message",
+        /// What a client says was said before the space began.
+        Told = "history",
+        /// From here on the model is given less of what was said.
+        ContextCut = "context-cut",
         /// The model is asked.
         StepStart = "step-start",
         /// The step broke midway and is asked again: what it streamed is void.
@@ -140,6 +144,8 @@ impl Event {
             | Self::ToolProgress(_) => false,
             Self::RunStart(_)
             | Self::Said(_)
+            | Self::Told(_)
+            | Self::ContextCut(_)
             | Self::StepStart(_)
             | Self::StepRetry(_)
             | Self::TextEnd(_)

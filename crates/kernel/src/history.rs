@@ -6,22 +6,22 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ErrorCode;
+use crate::context::{Exchange, Place, shorten};
 use crate::event::{
-    self, Entry, Event, ReasoningEnd, TextEnd, ToolInputAvailable, ToolOutputAvailable, ToolOutputDenied,
-    ToolOutputError,
+    ContextCut, Entry, Event, ReasoningEnd, Seq, TextEnd, Told, ToolInputAvailable, ToolOutputAvailable,
+    ToolOutputDenied, ToolOutputError,
 };
 use crate::id::{CallId, RunId};
 use crate::json::Json;
 use crate::message::Part;
 use crate::name::AgentName;
 use crate::prompt::{CallResult, Said, Turn};
-use crate::run::RunState;
 
 /// Where the numbers of calls begin that a client tells of: no run makes so many itself, and an id stays within 40
 /// characters.
 const TOLD_CALLS: u32 = 10_000_000;
 
-/// The turns of one run: the part of [`RunState`] that a model reads. [`RunState::apply`] says what to add.
+/// The turns of one run: what a model reads of its events.
 #[derive(Debug, Clone, Default)]
 pub struct Transcript {
     turns: Vec<Arc<Turn>>,
@@ -36,25 +36,63 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    pub(crate) fn add_message(&mut self, e: &event::Said) {
-        self.unread.push(e.message.told());
+    /// Takes the next event as a fact.
+    pub(crate) fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Said(e) => self.unread.push(e.message.told()),
+            Event::StepStart(_) => self.start_step(),
+            Event::TextEnd(e) => self.add_text(e),
+            Event::ReasoningEnd(e) => self.add_reasoning(e),
+            Event::ToolInputAvailable(e) => self.add_call(e),
+            Event::ToolOutputAvailable(e) => self.settle(e.tool_call_id, output_result(e), false),
+            Event::ToolOutputError(e) => self.settle(e.tool_call_id, error_result(e), true),
+            Event::ToolOutputDenied(e) => self.settle(e.tool_call_id, denied_result(e), true),
+            Event::StepFinish(_) => self.finish_step(),
+            Event::RunFinish(_) => self.close_calls(),
+            Event::ContextCut(e) => self.shorten(e),
+            Event::RunStart(_)
+            | Event::Told(_)
+            | Event::StepRetry(_)
+            | Event::TextStart(_)
+            | Event::TextDelta(_)
+            | Event::ReasoningStart(_)
+            | Event::ReasoningDelta(_)
+            | Event::ToolInputStart(_)
+            | Event::ToolInputDelta(_)
+            | Event::ToolApprovalRequest(_)
+            | Event::ToolApprovalResponse(_)
+            | Event::ToolExecuting(_)
+            | Event::ToolReleased(_)
+            | Event::ToolProgress(_)
+            | Event::RunStatus(_)
+            | Event::Notification(_)
+            | Event::Opaque(_) => {}
+        }
     }
-    pub(crate) fn start_step(&mut self) {
+
+    /// Shortens the results so far, if the cut says so.
+    fn shorten(&mut self, cut: &ContextCut) {
+        if let Some(bytes) = cut.result_bytes {
+            shorten(&mut self.turns, bytes);
+        }
+    }
+
+    fn start_step(&mut self) {
         self.close_calls();
         self.turns
             .extend(self.unread.drain(..).map(|parts| Arc::new(Turn::User(parts))));
         self.step_turn = self.turns.len();
     }
-    pub(crate) fn add_text(&mut self, e: &TextEnd) {
+    fn add_text(&mut self, e: &TextEnd) {
         self.said.push(Said::Text(e.text.clone()));
     }
-    pub(crate) fn add_reasoning(&mut self, e: &ReasoningEnd) {
+    fn add_reasoning(&mut self, e: &ReasoningEnd) {
         self.said.push(Said::Reasoning {
             text: e.text.clone(),
             signature: e.signature.clone(),
         });
     }
-    pub(crate) fn add_call(&mut self, e: &ToolInputAvailable) {
+    fn add_call(&mut self, e: &ToolInputAvailable) {
         self.calls.push((e.tool_call_id, e.tool_name.clone(), None));
         self.said.push(Said::Call {
             id: e.tool_call_id,
@@ -63,7 +101,7 @@ impl Transcript {
             signature: e.signature.clone(),
         });
     }
-    pub(crate) fn settle(&mut self, call: CallId, output: Json, is_error: bool) {
+    fn settle(&mut self, call: CallId, output: Json, is_error: bool) {
         if let Some((id, name, result)) = self.calls.iter_mut().find(|(id, ..)| *id == call) {
             *result = Some(CallResult {
                 id: *id,
@@ -73,14 +111,14 @@ impl Transcript {
             });
         }
     }
-    pub(crate) fn finish_step(&mut self) {
+    fn finish_step(&mut self) {
         if !self.said.is_empty() {
             self.turns
                 .push(Arc::new(Turn::Assistant(std::mem::take(&mut self.said))));
         }
     }
     /// The calls of the last step are over, each with its result if it has one.
-    pub(crate) fn close_calls(&mut self) {
+    fn close_calls(&mut self) {
         if self.calls.is_empty() {
             return;
         }
@@ -150,7 +188,7 @@ fn texts_of(said: &[Said]) -> impl DoubleEndedIterator<Item = &str> {
 }
 
 /// The output; beside what there is to know about its tool, if there is something.
-pub(crate) fn output_result(e: &ToolOutputAvailable) -> Json {
+fn output_result(e: &ToolOutputAvailable) -> Json {
     let output = e.output.clone().unwrap_or_else(Json::null);
     match &e.warning {
         Some(warning) => serde_json::json!({ "output": output.to_value(), "warning": warning }).into(),
@@ -160,7 +198,7 @@ pub(crate) fn output_result(e: &ToolOutputAvailable) -> Json {
 
 /// An error as the model reads it: text, since a model gives up on an object with a code. The code stays in the event,
 /// for programs.
-pub(crate) fn error_result(e: &ToolOutputError) -> Json {
+fn error_result(e: &ToolOutputError) -> Json {
     let message = e.error_text.as_deref().unwrap_or("the tool failed");
     let mut text = error_text(message);
     // Messages of tools name the next call themselves.
@@ -170,7 +208,7 @@ pub(crate) fn error_result(e: &ToolOutputError) -> Json {
     Json::string(&text)
 }
 
-pub(crate) fn denied_result(e: &ToolOutputDenied) -> Json {
+fn denied_result(e: &ToolOutputDenied) -> Json {
     let message = e.reason.as_deref().unwrap_or("a person did not allow this call");
     Json::string(&error_text(message))
 }
@@ -184,46 +222,184 @@ fn error_text(message: &str) -> String {
     format!("Error: {message}{end}")
 }
 
-/// What was said in a space before `run` began, for a model that answers as `agent`. Other agents' runs, and
-/// runs still under way, count by their words alone.
-pub fn before(run: RunId, agent: &AgentName, entries: &[Entry]) -> Vec<Arc<Turn>> {
-    #[derive(Default)]
-    struct Spoken {
-        state: RunState,
-        own: bool,
+/// What was said in a space before `run` began, for a model that answers as `agent`. Other agents' runs, runs still
+/// under way, and runs whose beginning is not among the entries, count by their words alone. `cut` is the last one of
+/// what the agent is given; the entries are those from there on.
+pub fn before(run: RunId, agent: &AgentName, entries: &[Entry], cut: Option<&ContextCut>) -> Vec<Exchange> {
+    let mut past = Past {
+        agent,
+        cut,
+        parts: Vec::new(),
+        runs: HashMap::new(),
+    };
+    for entry in entries.iter().take_while(|entry| entry.run != Some(run)) {
+        past.add(entry);
     }
-    let mut spoken: Vec<Spoken> = Vec::new();
-    let mut place: HashMap<RunId, usize> = HashMap::new();
-    for entry in entries {
-        if entry.run == Some(run) {
-            break;
-        }
-        let index = match entry.run {
-            Some(id) => *place.entry(id).or_insert(spoken.len()),
-            None => spoken.len(),
-        };
-        if index == spoken.len() {
-            spoken.push(Spoken::default());
-        }
-        let part = &mut spoken[index];
-        for (seq, event) in entry.placed() {
-            if let Event::RunStart(e) = event {
-                part.own = e.agent == *agent;
-            }
-            part.state.apply(event, seq, entry.time);
-        }
-    }
-    spoken
+    let mut exchanges: Vec<Exchange> = past
+        .parts
         .into_iter()
-        .flat_map(|part| {
-            let has_ended = part.state.end().is_some();
-            let transcript = part.state.into_transcript();
-            match part.own && has_ended && !transcript.has_unread() {
-                true => transcript.turns,
-                false => transcript.words(),
+        .flat_map(PastPart::into_exchanges)
+        .collect();
+    // One of the run itself speaks of all that was before it.
+    if let Some(cut) = cut
+        && !entries.iter().any(|entry| entry.cut_of(agent) == Some(cut))
+    {
+        shorten_results(&mut exchanges, cut);
+    }
+    exchanges
+}
+
+/// Shortens results as a cut says that came after them.
+pub fn shorten_results(exchanges: &mut [Exchange], cut: &ContextCut) {
+    if let Some(bytes) = cut.result_bytes {
+        for exchange in exchanges {
+            shorten(&mut exchange.turns, bytes);
+        }
+    }
+}
+
+struct Past<'a> {
+    agent: &'a AgentName,
+    cut: Option<&'a ContextCut>,
+    /// In the order of their first entries.
+    parts: Vec<PastPart>,
+    runs: HashMap<RunId, usize>,
+}
+
+enum PastPart {
+    Told(Vec<Exchange>),
+    Spoken {
+        place: Place,
+        transcript: Transcript,
+        /// A run of the agent, from its beginning on.
+        own: bool,
+        has_ended: bool,
+    },
+}
+
+impl Past<'_> {
+    fn add(&mut self, entry: &Entry) {
+        // What a client told is older than the run that it began.
+        let told = entry.events.iter().find_map(|event| match event {
+            Event::Told(e) => Some(e),
+            _ => None,
+        });
+        let told = told.map_or(0, |told| self.add_told(entry, told));
+        for event in &entry.events {
+            match event {
+                Event::Told(_) => {}
+                Event::ContextCut(cut) if cut.agent == *self.agent => {
+                    self.parts.iter_mut().for_each(|part| part.shorten(cut));
+                }
+                event => self.spoken(entry, told).apply(event),
             }
-        })
-        .collect()
+        }
+    }
+
+    /// Adds what a client told, and gives the number of turns.
+    fn add_told(&mut self, entry: &Entry, told: &Told) -> u32 {
+        let space = || RunId::from_bytes(entry.space.to_bytes());
+        let turns = self::told(entry.run.unwrap_or_else(space), &told.turns);
+        let exchanges = told_exchanges(entry.first, &turns, self.cut);
+        self.parts.push(PastPart::Told(exchanges));
+        turns.len() as u32
+    }
+
+    /// The part that an event of this entry belongs to.
+    fn spoken(&mut self, entry: &Entry, told: u32) -> SpokenPart<'_> {
+        let known = entry.run.and_then(|run| self.runs.get(&run).copied());
+        let index = known.unwrap_or(self.parts.len());
+        if index == self.parts.len() {
+            self.parts.push(PastPart::Spoken {
+                place: Place {
+                    from: entry.first,
+                    told,
+                },
+                transcript: Transcript::default(),
+                own: false,
+                has_ended: false,
+            });
+            if let Some(run) = entry.run {
+                self.runs.insert(run, index);
+            }
+        }
+        SpokenPart {
+            agent: self.agent,
+            part: &mut self.parts[index],
+        }
+    }
+}
+
+struct SpokenPart<'a> {
+    agent: &'a AgentName,
+    part: &'a mut PastPart,
+}
+
+impl SpokenPart<'_> {
+    fn apply(self, event: &Event) {
+        let PastPart::Spoken {
+            transcript,
+            own,
+            has_ended,
+            ..
+        } = self.part
+        else {
+            return;
+        };
+        match event {
+            Event::RunStart(e) => *own = e.agent == *self.agent,
+            Event::RunFinish(_) => *has_ended = true,
+            _ => {}
+        }
+        transcript.apply(event);
+    }
+}
+
+impl PastPart {
+    fn shorten(&mut self, cut: &ContextCut) {
+        match self {
+            Self::Spoken { transcript, .. } => transcript.shorten(cut),
+            Self::Told(exchanges) => shorten_results(exchanges, cut),
+        }
+    }
+
+    fn into_exchanges(self) -> Vec<Exchange> {
+        match self {
+            Self::Told(exchanges) => exchanges,
+            Self::Spoken {
+                place,
+                transcript,
+                own,
+                has_ended,
+            } => {
+                let turns = match own && has_ended && !transcript.has_unread() {
+                    true => transcript.turns,
+                    false => transcript.words(),
+                };
+                match turns.is_empty() {
+                    true => Vec::new(),
+                    false => vec![Exchange { place, turns }],
+                }
+            }
+        }
+    }
+}
+
+/// What a client told at `from`, a person's message and what follows it at a time, less what `cut` leaves out.
+pub fn told_exchanges(from: Seq, turns: &[Arc<Turn>], cut: Option<&ContextCut>) -> Vec<Exchange> {
+    let left_out = cut.filter(|cut| cut.from == from).map_or(0, |cut| cut.told);
+    let mut exchanges: Vec<Exchange> = Vec::new();
+    for (told, turn) in (0..).zip(turns).skip(left_out as usize) {
+        let begins = matches!(turn.as_ref(), Turn::User(_));
+        match exchanges.last_mut().filter(|_| !begins) {
+            Some(exchange) => exchange.turns.push(turn.clone()),
+            None => exchanges.push(Exchange {
+                place: Place { from, told },
+                turns: vec![turn.clone()],
+            }),
+        }
+    }
+    exchanges
 }
 
 /// A turn that a client says was said before.

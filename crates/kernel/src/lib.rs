@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod call;
+pub mod context;
 pub mod event;
 pub mod history;
 pub mod id;

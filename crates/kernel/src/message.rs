@@ -19,6 +19,9 @@ pub struct Message {
     /// Sender; absent if a backend posts without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<EntityId>,
+    /// What was known of the sender when the message was posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<Sender>,
     /// Content, never empty.
     pub parts: Vec<Part>,
     /// Metadata of the sender; never sent to a model.
@@ -51,6 +54,7 @@ impl Message {
         Self {
             message_id,
             from,
+            sender: None,
             parts,
             metadata: None,
             origin: None,
@@ -58,26 +62,61 @@ impl Message {
         }
     }
 
-    /// The content as a model reads it: a message that a plan posted says so, since it stands where users speak.
+    /// The content as a model reads it: a message that a plan posted says so, since it stands where users speak, and
+    /// one of a person says whose it is where several people speak.
     pub fn told(&self) -> Vec<Part> {
         let mut parts = self.parts.clone();
-        let Some(Origin::Plan { plan_id, due_at }) = &self.origin else {
-            return parts;
+        let name = self.sender.as_ref().and_then(|sender| sender.name.as_ref());
+        let notice = match (&self.origin, name) {
+            (Some(Origin::Plan { plan_id, due_at }), _) => {
+                format!(
+                    "[This is not the user. Your plan {plan_id}, due at {due_at}, tells you to act now:]\n"
+                )
+            }
+            (None, Some(name)) => format!("{name}: "),
+            (None, None) => return parts,
         };
-        let notice =
-            format!("[This is not the user. Your plan {plan_id}, due at {due_at}, tells you to act now:]");
         match parts.first_mut() {
             // In one part: some vendors take nothing but a single text.
-            Some(Part::Text { text }) => *text = format!("{notice}\n{text}"),
-            Some(Part::Image { .. }) | None => parts.insert(0, Part::Text { text: notice }),
+            Some(Part::Text { text }) => text.insert_str(0, &notice),
+            Some(Part::Image { .. }) | None => {
+                let text = notice.trim_end().to_owned();
+                parts.insert(0, Part::Text { text });
+            }
         }
         parts
     }
 
+    /// Whether `other` is a repeated post of the message: the same in everything but what was known of its sender.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let other = Self {
+            sender: self.sender.clone(),
+            ..other.clone()
+        };
+        *self == other
+    }
+
     /// SHA-256 of the message, its sender included: tells a repeated post from another message under the same id.
     pub fn digest(&self) -> [u8; 32] {
-        Sha256::digest(serde_json::to_vec(self).expect("a message has text keys")).into()
+        // Who the sender is, is known by `from`: a new name must not make the same message another one.
+        let message = Self {
+            sender: None,
+            ..self.clone()
+        };
+        Sha256::digest(serde_json::to_vec(&message).expect("a message has text keys")).into()
     }
+}
+
+/// What was known of the sender of a message when it was posted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sender {
+    /// Name that a model is told; only where several people speak.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Time zone (IANA).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
 }
 
 /// One part of a message.

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use crate::agent::Agent;
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome};
-use crate::event::{Budget, Claim, FinishReason, Status, Usage};
+use crate::event::{Budget, Claim, ContextCut, FinishReason, Status, Usage};
 use crate::id::{ApprovalId, CallId, EntityId, RunId};
 use crate::json::Json;
 use crate::message::Message;
@@ -46,8 +46,10 @@ pub struct Run {
     budget: Budget,
     /// What its events say of it.
     state: RunState,
-    /// What the client says was said before, when the agent takes its word.
+    /// What the client says was said before: when the agent takes its word, or when the space began with the run.
     told_before: Option<Arc<[Arc<Turn>]>>,
+    /// The last cut of what the model is given.
+    cut: Option<Arc<ContextCut>>,
 }
 
 /// Something that happens to a run.
@@ -72,6 +74,8 @@ pub enum Arrival {
         /// The vendor asked to wait so long.
         retry_after: Option<Duration>,
     },
+    /// The next request would be too long: what is left out of it.
+    Cut(Box<ContextCut>),
     /// A signal from outside for a call that waits for one.
     Signal {
         /// Id of the tool call.
@@ -326,7 +330,11 @@ impl Run {
     pub fn decision(&self, approval: ApprovalId) -> Option<&DecisionRecord> {
         self.state.decision(approval)
     }
-    /// The conversation before the run, when the agent takes the client's word for it; the log's otherwise.
+    /// The last cut of what the model is given, if there was one in this run.
+    pub fn cut(&self) -> Option<&Arc<ContextCut>> {
+        self.cut.as_ref()
+    }
+    /// The conversation before the run as the client told it, when that counts; the log's otherwise.
     pub fn told_before(&self) -> Option<&Arc<[Arc<Turn>]>> {
         self.told_before.as_ref()
     }

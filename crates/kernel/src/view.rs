@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 
 use crate::event::{
     Event, Notification, ReasoningDelta, ReasoningEnd, ReasoningStart, RunFinish, RunStart, RunStatus, Said,
-    StepFinish, StepRetry, StepStart, TextDelta, TextEnd, TextStart, ToolInputStart, ToolReleased, Usage,
+    StepFinish, StepRetry, StepStart, TextDelta, TextEnd, TextStart, Told, ToolInputStart, ToolReleased,
+    Usage,
 };
+use crate::history::{Earlier, EarlierPart};
 use crate::json::Json;
 use crate::message::{Message, Origin};
 use crate::tool::{ClientTool, Decider, Placement};
@@ -42,6 +44,7 @@ fn public<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
                 Message {
                     message_id: _,
                     from: _,
+                    sender: None,
                     parts: _,
                     metadata: _,
                     origin:
@@ -53,6 +56,34 @@ fn public<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
                     on_behalf_of: _,
                 },
         }) => Some(Cow::Borrowed(event)),
+        Event::Said(Said {
+            message:
+                Message {
+                    message_id,
+                    from,
+                    // Other members know it by its entity.
+                    sender: _,
+                    parts,
+                    metadata,
+                    origin,
+                    on_behalf_of,
+                },
+        }) => owned(Said {
+            message: Message {
+                message_id: *message_id,
+                from: *from,
+                sender: None,
+                parts: parts.clone(),
+                metadata: metadata.clone(),
+                origin: origin.clone(),
+                on_behalf_of: on_behalf_of.clone(),
+            },
+        }),
+        Event::Told(Told { turns }) => owned(Told {
+            turns: turns.iter().filter_map(told_words).collect(),
+        }),
+        // May sum up what tools gave.
+        Event::ContextCut(_) => None,
         Event::StepStart(StepStart { step: _ }) => Some(Cow::Borrowed(event)),
         Event::StepRetry(StepRetry {
             step,
@@ -160,6 +191,27 @@ fn run_start(start: &RunStart) -> RunStart {
         history: Vec::new(),
         tools: Json::null(),
         tool_versions: BTreeMap::new(),
+    }
+}
+
+/// The words of a turn that a client told. The calls in it are left out: those of tools on the gateway's side are for
+/// backends, and nobody can tell them from others.
+fn told_words(turn: &Earlier) -> Option<Earlier> {
+    match turn {
+        Earlier::User(_) => Some(turn.clone()),
+        Earlier::Assistant(parts) => {
+            let words = parts.iter().filter(|part| match part {
+                EarlierPart::Text(_) => true,
+                EarlierPart::Call {
+                    name: _,
+                    input: _,
+                    output: _,
+                    failed: _,
+                } => false,
+            });
+            let words: Vec<EarlierPart> = words.cloned().collect();
+            (!words.is_empty()).then_some(Earlier::Assistant(words))
+        }
     }
 }
 

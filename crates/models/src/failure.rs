@@ -73,7 +73,9 @@ impl<'a> VendorError<'a> {
     /// The error for one that arrived in the middle of a stream. The vendor had accepted the request, so the
     /// error is retryable unless its code says otherwise.
     pub(crate) fn in_stream(&self) -> ModelError {
-        let kind = if self.is_final() {
+        let kind = if self.is_too_long() {
+            ModelErrorKind::TooLong
+        } else if self.is_final() {
             ModelErrorKind::Final
         } else {
             ModelErrorKind::Retryable
@@ -94,6 +96,36 @@ impl<'a> VendorError<'a> {
             (None, false) => Cow::Borrowed(&self.message),
             (None, true) => "no reason given".into(),
         }
+    }
+
+    /// Whether the vendor refuses the request because of its length: by its code where it has one, by its words else.
+    fn is_too_long(&self) -> bool {
+        const CODES: &[&str] = &[
+            // OpenAI, Groq and others after them
+            "context_length_exceeded",
+            // Anthropic
+            "request_too_large",
+            // llama.cpp
+            "exceed_context_size_error",
+        ];
+        const WORDS: &[&str] = &[
+            // Anthropic
+            "prompt is too long",
+            "exceed context limit",
+            // Google: "The input token count (…) exceeds the maximum number of tokens allowed (…)."
+            "exceeds the maximum number of tokens",
+            // OpenAI, vLLM, Mistral, DeepSeek: "This model's maximum context length is … tokens."
+            "maximum context length",
+            "longer than the maximum model length",
+            "exceeds the context window",
+            "exceeds the available context size",
+            // Bedrock
+            "input is too long",
+        ];
+        let names = [&self.kind, &self.code, &self.status];
+        let message = self.message.to_ascii_lowercase();
+        names.into_iter().any(|name| CODES.contains(&&**name))
+            || WORDS.iter().any(|words| message.contains(words))
     }
 
     fn is_final(&self) -> bool {
@@ -165,6 +197,8 @@ pub(crate) fn response_error(
         ..failed(
             if may_retry {
                 ModelErrorKind::Retryable
+            } else if status == http::StatusCode::PAYLOAD_TOO_LARGE || error.is_too_long() {
+                ModelErrorKind::TooLong
             } else {
                 ModelErrorKind::Final
             },

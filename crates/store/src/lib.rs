@@ -35,6 +35,7 @@ const TOKENS_MAX: u64 = 1 << 40;
 fn tokens(append: &Append) -> u64 {
     let steps = append.events.iter().filter_map(|event| match event {
         Event::StepFinish(step) => Some(step.usage.total()),
+        Event::ContextCut(cut) => cut.usage.map(|usage| usage.total()),
         _ => None,
     });
     steps.fold(0, u64::saturating_add).min(TOKENS_MAX)

@@ -7,6 +7,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::convert::Infallible;
 use std::hash::{Hash as _, Hasher as _};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -40,6 +41,10 @@ struct Shared {
     gate: Semaphore,
     /// Number of replies held so far.
     held: watch::Sender<u64>,
+    /// Most bytes of messages that a request may have; 0 for any number.
+    window: AtomicUsize,
+    /// Requests refused for their length.
+    refused: AtomicU64,
 }
 
 /// Recorded requests.
@@ -62,6 +67,8 @@ impl ModelServer {
             seen: Mutex::default(),
             gate: Semaphore::new(0),
             held: watch::Sender::new(0),
+            window: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
         });
         let app = Router::new()
             .route("/v1/chat/completions", post(complete))
@@ -81,6 +88,16 @@ impl ModelServer {
     /// Value for an agent's `model.baseUrl`.
     pub fn base_url(&self) -> &str {
         &self.base_url
+    }
+
+    /// Refuses requests whose messages have more bytes from now on, in the words of OpenAI.
+    pub fn set_window(&self, bytes: usize) {
+        self.state.window.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Number of requests that were refused for their length.
+    pub fn refused(&self) -> u64 {
+        self.state.refused.load(Ordering::Relaxed)
     }
 
     /// Number of requests.
@@ -124,6 +141,12 @@ async fn complete(State(state): State<Arc<Shared>>, body: Bytes) -> Response {
         },
         _ => return StatusCode::BAD_REQUEST.into_response(),
     };
+    let bytes: usize = messages.iter().map(|message| text_of(message).len()).sum();
+    let window = state.window.load(Ordering::Relaxed);
+    if window > 0 && bytes > window {
+        state.refused.fetch_add(1, Ordering::Relaxed);
+        return too_long(window, bytes);
+    }
     let asked = messages.iter().rposition(|message| message["role"] == "user");
     let since = &messages[asked.map_or(0, |at| at + 1)..];
     let results = since.iter().filter(|message| message["role"] == "tool").count();
@@ -141,6 +164,22 @@ async fn complete(State(state): State<Arc<Shared>>, body: Bytes) -> Response {
         state,
     }
     .into_response()
+}
+
+fn too_long(window: usize, bytes: usize) -> Response {
+    let message = format!(
+        "This model's maximum context length is {window} tokens. However, your messages resulted in {bytes} tokens. \
+         Please reduce the length of the messages."
+    );
+    let error = serde_json::json!({"error": {
+        "message": message, "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded",
+    }});
+    (
+        StatusCode::BAD_REQUEST,
+        [("content-type", "application/json")],
+        error.to_string(),
+    )
+        .into_response()
 }
 
 impl Seen {

@@ -314,7 +314,7 @@ export interface Entity {
 export type EntityId = string;
 
 /** Something that happened in a run or a space. A type that you do not know is to be skipped. */
-export type Event = RunStartEvent | MessageEvent | StepStartEvent | StepRetryEvent | TextStartEvent | TextDeltaEvent | TextEndEvent | ReasoningStartEvent | ReasoningDeltaEvent | ReasoningEndEvent | ToolInputStartEvent | ToolInputDeltaEvent | ToolInputAvailableEvent | ToolApprovalRequestEvent | ToolApprovalResponseEvent | ToolExecutingEvent | ToolReleasedEvent | ToolProgressEvent | ToolOutputAvailableEvent | ToolOutputErrorEvent | ToolOutputDeniedEvent | StepFinishEvent | RunStatusEvent | RunFinishEvent | NotificationEvent;
+export type Event = RunStartEvent | MessageEvent | HistoryEvent | ContextCutEvent | StepStartEvent | StepRetryEvent | TextStartEvent | TextDeltaEvent | TextEndEvent | ReasoningStartEvent | ReasoningDeltaEvent | ReasoningEndEvent | ToolInputStartEvent | ToolInputDeltaEvent | ToolInputAvailableEvent | ToolApprovalRequestEvent | ToolApprovalResponseEvent | ToolExecutingEvent | ToolReleasedEvent | ToolProgressEvent | ToolOutputAvailableEvent | ToolOutputErrorEvent | ToolOutputDeniedEvent | StepFinishEvent | RunStatusEvent | RunFinishEvent | NotificationEvent;
 
 /** A page of stored events, oldest first. */
 export interface EventPage {
@@ -979,6 +979,29 @@ export interface MessageEvent {
   time: Time;
 }
 
+export interface HistoryEvent {
+  type: 'history';
+  turns: unknown;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ContextCutEvent {
+  type: 'context-cut';
+  agent: AgentName;
+  from: number;
+  told?: number;
+  resultBytes?: number;
+  summary?: string;
+  usage?: Usage;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
 export interface StepStartEvent {
   type: 'step-start';
   step: number;
@@ -1263,6 +1286,11 @@ export interface NotificationEvent {
 export interface Message {
   messageId: MessageId;
   from?: EntityId;
+  /** What was known of the sender; for backends. */
+  sender?: {
+    name?: string;
+    timeZone?: string;
+  };
   parts: Array<TextPart | ImagePart>;
   metadata?: unknown;
   /** What posted it, where no user and no backend did: never to be shown as a user's words. */

@@ -654,6 +654,7 @@ async fn a_result_is_not_dropped_because_the_store_does_not_answer() {
         client_tools: Vec::new(),
         categories: None,
         history: Vec::new(),
+        told: Vec::new(),
         idempotency: None,
     };
     let posted = world.engine.post(post).await.unwrap();

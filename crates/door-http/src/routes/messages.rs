@@ -163,6 +163,7 @@ pub(crate) async fn post(
         makes_space: false,
         under_way: UnderWay::Join,
         history: Vec::new(),
+        told: Vec::new(),
         idempotency,
     };
     say(&door, who, post, StatusCode::ACCEPTED, streams).await
@@ -214,6 +215,7 @@ pub(crate) async fn start(
         makes_space: false,
         under_way: UnderWay::Join,
         history: body.history.map_or(Vec::new(), |history| earlier(&history.0)),
+        told: Vec::new(),
         idempotency,
     };
     say(&door, who, post, StatusCode::CREATED, streams).await
@@ -305,6 +307,7 @@ impl Said {
     fn by(self, who: &Principal) -> Message {
         let message_id = self.message_id.unwrap_or_else(|| MessageId::new(Uuid::now_v7()));
         Message {
+            sender: who.sender(),
             metadata: self.metadata,
             ..Message::new(message_id, who.entity(), self.parts)
         }

@@ -18,7 +18,7 @@ use toolgate_kernel::tool::{Execution, Tool, Toolbox};
 use tracing::Instrument;
 
 use super::load::patient;
-use super::{Adrift, Done, Driver};
+use super::{Adrift, Done, Driver, Past};
 use crate::Inner;
 use crate::model::{Ask, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
@@ -33,17 +33,17 @@ impl Driver {
         step: u32,
         failures: u32,
         not_before: Option<Time>,
-        history: Arc<[Arc<Turn>]>,
+        past: &Past,
         begun: Arc<AtomicBool>,
     ) -> BoxFuture<'static, Done> {
         let inner = self.inner.clone();
         let agent = self.run.agent().clone();
         let share = self.share();
-        let turns = history.iter().chain(self.run.turns()).cloned().collect();
+        let turns = past.turns.iter().chain(self.run.turns()).cloned().collect();
         let ask = Ask {
             model: agent.model.clone(),
             instructions: agent.instructions.as_str().into(),
-            today: "".into(),
+            today: self.today(),
             turns,
             tools: self.kit.offered.clone(),
             tool_choice: agent.tool_choice.clone(),

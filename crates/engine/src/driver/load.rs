@@ -7,20 +7,16 @@ use std::time::Duration;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use toolgate_kernel::event::{Entry, Event, Seq, Status};
-use toolgate_kernel::history;
 use toolgate_kernel::id::{CallId, RunId, SpaceId};
-use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::{Arrival, Run};
 
-use super::{Adrift, Driver, Lease, Pending, Seat, Watch};
+use super::{Driver, Lease, Pending, Seat, Watch};
 use crate::Inner;
 use crate::agents::Kit;
 use crate::deliver::{Fate, Letter};
 use crate::shares::share_of;
-use crate::store::{LogPage, LogRange, PAGE_BYTES, Pages, RunRecord, StoreError};
+use crate::store::{LogPage, LogRange, Pages, RunRecord, StoreError};
 
-/// Most entries of a space that a model is given; older ones are left out.
-const HISTORY_ENTRIES_MAX: usize = 100_000;
 /// How often a read is tried before the run is left for later.
 const READ_ATTEMPTS: u32 = 6;
 /// The first wait before a read is tried again; doubles each time.
@@ -126,7 +122,8 @@ impl Driver {
             early: Vec::new(),
             looks: 0,
             driving: Arc::new(driving),
-            history: None,
+            past: None,
+            window: None,
             asking: None,
             running: HashMap::new(),
             watch,
@@ -171,38 +168,6 @@ impl Driver {
         self.stored_to = Seq(0);
         self.lease = Lease::of(record.node, self.inner.settings.node);
         Ok(())
-    }
-
-    /// What was said in the space before this run.
-    pub(super) async fn history(&mut self) -> Result<Arc<[Arc<Turn>]>, Adrift> {
-        if let Some(told) = self.run.told_before() {
-            return Ok(told.clone());
-        }
-        if let Some(history) = &self.history {
-            return Ok(history.clone());
-        }
-        let mut entries = Vec::new();
-        let mut bytes = 0;
-        let bytes_max = self.inner.settings.history_bytes_max;
-        let before = LogRange {
-            before: Some(self.first),
-            bytes: bytes_max.min(PAGE_BYTES),
-            ..LogRange::newest()
-        };
-        let mut pages = Pages::of_space(self.space, before);
-        // The first entry of a space has nothing before it.
-        while self.first > Seq::durable(1) && entries.len() < HISTORY_ENTRIES_MAX && bytes < bytes_max {
-            let Some(page) = next(&mut pages, &self.inner).await.map_err(|_| Adrift)? else {
-                break;
-            };
-            bytes += page.bytes;
-            entries.extend(page.entries);
-        }
-        entries.truncate(HISTORY_ENTRIES_MAX);
-        entries.reverse();
-        let turns: Arc<[Arc<Turn>]> = history::before(self.id, &self.run.agent().name, &entries).into();
-        self.history = Some(turns.clone());
-        Ok(turns)
     }
 }
 

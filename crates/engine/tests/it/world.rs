@@ -243,6 +243,7 @@ impl World {
             under_way: UnderWay::Join,
             categories: None,
             history: Vec::new(),
+            told: Vec::new(),
             project: self.project,
             space,
             message: message(words),

@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 
 use super::tools::Tools;
 use super::{
-    Access, Agent, CALLS_MAX, CALLS_PER_STEP_MAX, Defaults, History, INSTRUCTIONS_CHARS_MAX, Limits, MASK,
-    ModelName, ModelSpec, Provider, REPLY_TOKENS_MAX, RUN_DEPTH_MAX, STEPS_MAX, Secret, TOKENS_MAX, tools,
+    Access, Agent, CALLS_MAX, CALLS_PER_STEP_MAX, CONTEXT_KEEP_MAX, CONTEXT_TOKENS, Compact, Context,
+    Defaults, History, INSTRUCTIONS_CHARS_MAX, Limits, MASK, ModelName, ModelSpec, Provider,
+    REPLY_TOKENS_MAX, RUN_DEPTH_MAX, STEPS_MAX, Secret, TOKENS_MAX, tools,
 };
+use crate::context::{TIME_ZONE_CHARS_MAX, is_time_zone};
 use crate::json::{DEPTH_MAX, deeper_than};
 use crate::members::Members;
 use crate::name::AgentName;
@@ -25,7 +27,7 @@ const GRANT_CHARS_MAX: usize = 256;
 const FANOUT_MAX: u32 = 64;
 const DESCENDANTS_MAX: u32 = 10_000;
 
-const MEMBERS: [&str; 12] = [
+const MEMBERS: [&str; 13] = [
     "version",
     "access",
     "agent",
@@ -37,6 +39,7 @@ const MEMBERS: [&str; 12] = [
     "tools",
     "grants",
     "history",
+    "context",
     "runtime",
 ];
 const MODEL_MEMBERS: [&str; 8] = [
@@ -102,6 +105,7 @@ pub(super) fn agent(
         tools,
         left_out,
         history: history.unwrap_or_default(),
+        context: context(&top),
         result: None,
     })
 }
@@ -254,6 +258,29 @@ fn tool_choice(section: &Members<'_>, names: &[&str]) -> Option<ToolChoice> {
         );
     }
     tool.parse().ok().map(ToolChoice::Tool)
+}
+
+fn context(top: &Members<'_>) -> Context {
+    let Some(section) = top.section("context", &["maxTokens", "keep", "compact", "timeZone"]) else {
+        return Context::default();
+    };
+    let compact = [("drop", Compact::Drop), ("summary", Compact::Summary)];
+    Context {
+        max_tokens: section.whole("maxTokens", CONTEXT_TOKENS),
+        keep: section.whole("keep", 1..=CONTEXT_KEEP_MAX),
+        compact: section.choice("compact", &compact).unwrap_or_default(),
+        time_zone: time_zone(&section),
+    }
+}
+
+/// The name of a time zone by its form: which ones there are is not known here.
+fn time_zone(section: &Members<'_>) -> Option<String> {
+    let zone = section.text("timeZone", TIME_ZONE_CHARS_MAX)?;
+    if !is_time_zone(zone) {
+        let words = "expected the name of a time zone such as \"Europe/Rome\"";
+        section.wrong("timeZone", format!("{words}, got {}", preview(zone)));
+    }
+    Some(zone.to_owned())
 }
 
 fn limits(top: &Members<'_>, steps: Option<u32>) -> Limits {

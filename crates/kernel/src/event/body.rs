@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::entry::Seq;
 use super::status::{EndReason, FinishReason, Status, Usage};
 use crate::agent::ModelName;
 use crate::history::Earlier;
@@ -29,6 +30,10 @@ macro_rules! body {
             }
         }
     };
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What a run at the top and all below it may use up together.
@@ -85,6 +90,35 @@ body! {
     Said {
         /// What, and who.
         message: Message,
+    }
+}
+body! {
+    /// What a client says was said before the space began: a claim. Its calls are no calls of the gateway's.
+    Told {
+        /// The conversation, oldest turn first.
+        turns: Vec<Earlier>,
+    }
+}
+body! {
+    /// From here on the model is given less of what was said: the conversation outgrew its context window. Holds for
+    /// this run and for later ones of the agent in the space, until the next cut.
+    ContextCut {
+        /// The agent whose model it is about.
+        agent: AgentName,
+        /// What was said before this place is left out.
+        from: Seq,
+        /// Turns left out of the conversation that a client told, if that is not left out altogether.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        told: u32,
+        /// Results of tools from before the cut are shortened to so many bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result_bytes: Option<u32>,
+        /// Stands for what is left out; written by the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+        /// What the summary cost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
     }
 }
 body! {

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use uuid::Uuid;
 
-use super::{Budget, Claim, EndReason, FinishReason, Pause, RemoteTask, Status, Usage};
+use super::{Budget, Claim, EndReason, FinishReason, Pause, RemoteTask, Seq, Status, Usage};
 use crate::agent::{ModelName, Provider};
 use crate::call::ErrorCode;
 use crate::history::{Earlier, EarlierPart};
 use crate::id::{ApprovalId, CallId, EntityId, MessageId, RunId};
 use crate::json::Json;
-use crate::message::{Message, Origin, Part};
+use crate::message::{Message, Origin, Part, Sender};
 use crate::name::{AgentName, ToolName};
 use crate::time::Time;
 use crate::tool::{ApprovalTerms, Approvers, ClientTool, Placement};
@@ -50,6 +50,7 @@ marked! {
     Arc<str> => text().into(),
     Json => Json::string(&text()),
     Time => Time(number().into()),
+    Seq => Seq(number().into()),
     RunId => RunId::new(uuid()),
     EntityId => EntityId::new(uuid()),
     MessageId => MessageId::new(uuid()),
@@ -96,7 +97,8 @@ members! {
     Pause { until, signal }
     RemoteTask { source, task, check_at }
     Usage { input_tokens, output_tokens, reasoning_tokens, cached_tokens }
-    Message { message_id, from, parts, metadata, origin, on_behalf_of }
+    Message { message_id, from, sender, parts, metadata, origin, on_behalf_of }
+    Sender { name, time_zone }
     ClientTool {
         name, description, parameters, output_schema, timeout_ms, version, deprecated, given_name,
     }

@@ -27,6 +27,8 @@ impl Event {
             // Rare, or of many members: as long as they are written.
             Self::RunStart(_)
             | Self::Said(_)
+            | Self::Told(_)
+            | Self::ContextCut(_)
             | Self::StepRetry(_)
             | Self::ReasoningEnd(_)
             | Self::ToolApprovalRequest(_)

@@ -36,6 +36,7 @@ impl Run {
             | Arrival::Begin
             | Arrival::Message(_)
             | Arrival::Broke { .. }
+            | Arrival::Cut(_)
             | Arrival::Signal { .. }
             | Arrival::Exhausted(_)
             | Arrival::Started { .. }

@@ -27,6 +27,7 @@ impl Run {
             budget,
             state: RunState::default(),
             told_before: None,
+            cut: None,
         }
     }
 
@@ -63,6 +64,8 @@ impl Run {
                     History::Server => None,
                 };
             }
+            Event::Told(e) => self.told_before = Some(history::told(self.id, &e.turns).into()),
+            Event::ContextCut(e) => self.cut = Some(Arc::new(e.clone())),
             Event::ToolInputAvailable(e) => {
                 if let Some(call) = self.state.calls.last_mut() {
                     call.definition = self.tools.get(e.tool_name.as_ref()).cloned();

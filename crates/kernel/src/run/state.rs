@@ -9,7 +9,7 @@ use crate::event::{
     Claim, Entry, Event, FinishReason, RunFinish, Said, Seq, Status, StepFinish, ToolApprovalResponse,
     ToolExecuting, ToolInputAvailable, Usage,
 };
-use crate::history::{Transcript, denied_result, error_result, output_result};
+use crate::history::Transcript;
 use crate::id::{ApprovalId, CallId, EntityId, MessageId};
 use crate::json::Json;
 use crate::message::Message;
@@ -29,6 +29,8 @@ pub struct RunState {
     pub(super) status: Status,
     /// Steps begun.
     pub(super) step: u32,
+    /// When the last of them began.
+    step_began: Time,
     /// Steps begun since somebody last spoke: `loop.maxSteps` counts these.
     pub(super) steps_since_message: u32,
     /// In call order, without a gap.
@@ -36,6 +38,8 @@ pub struct RunState {
     pub(super) decisions: Vec<DecisionRecord>,
     pub(super) messages: Vec<MessageRecord>,
     pub(super) speaker: Option<EntityId>,
+    /// Time zone of whoever wrote last and has one.
+    time_zone: Option<String>,
     /// The person for whom the last message was: its sender, or who asked for the plan that posted it.
     pub(super) works_for: Option<EntityId>,
     /// Everybody who wrote to the run, or for whom the gateway did.
@@ -111,6 +115,8 @@ impl Default for RunState {
             phase: Phase::Queued,
             status: Status::Queued,
             step: 0,
+            step_began: Time(0),
+            time_zone: None,
             steps_since_message: 0,
             calls: Vec::new(),
             decisions: Vec::new(),
@@ -169,6 +175,14 @@ impl RunState {
     pub fn step(&self) -> u32 {
         self.step
     }
+    /// When the step it is in began.
+    pub fn step_began(&self) -> Time {
+        self.step_began
+    }
+    /// Time zone (IANA) of the person who wrote last, or of the space, if it was known.
+    pub fn time_zone(&self) -> Option<&str> {
+        self.time_zone.as_deref()
+    }
     /// Tokens used by all steps together.
     pub fn usage(&self) -> Usage {
         self.usage
@@ -217,18 +231,17 @@ impl RunState {
     pub fn answer(&self) -> String {
         self.transcript.answer()
     }
-    pub(crate) fn into_transcript(self) -> Transcript {
-        self.transcript
-    }
 
     /// Takes the next event as a fact.
     pub fn apply(&mut self, event: &Event, seq: Seq, time: Time) {
         self.seq = self.seq.max(seq);
+        self.transcript.apply(event);
         match event {
             Event::Said(e) => self.hear(e, seq),
+            Event::ContextCut(e) => self.count(e.usage.unwrap_or_default()),
             Event::StepStart(e) => {
-                self.transcript.start_step();
                 self.step = e.step;
+                self.step_began = time;
                 self.steps_since_message += 1;
                 if self.status == Status::Queued {
                     self.status = Status::Running;
@@ -239,8 +252,6 @@ impl RunState {
                 self.replies += 1;
                 self.ask(e.attempt, Some(e.not_before));
             }
-            Event::TextEnd(e) => self.transcript.add_text(e),
-            Event::ReasoningEnd(e) => self.transcript.add_reasoning(e),
             Event::ToolInputAvailable(e) => self.announce(e, time),
             Event::ToolApprovalRequest(e) => {
                 let (approval, expires_at) = (e.approval_id, e.expires_at);
@@ -253,35 +264,34 @@ impl RunState {
             Event::ToolExecuting(e) => self.execute(e, time),
             Event::ToolReleased(e) => self.hold(e.tool_call_id, None),
             Event::ToolOutputAvailable(e) => {
-                self.transcript.settle(e.tool_call_id, output_result(e), false);
                 let outcome = Outcome::Output(e.output.clone().unwrap_or_else(Json::null));
                 self.settle(e.tool_call_id, outcome, true, seq, time);
             }
             Event::ToolOutputError(e) => {
-                self.transcript.settle(e.tool_call_id, error_result(e), true);
                 let code = e.code.unwrap_or(ErrorCode::ExecutionFailed);
                 let outcome = Outcome::error(code, e.error_text.clone().unwrap_or_default());
                 let answered = code == ErrorCode::ExecutionFailed;
                 self.settle(e.tool_call_id, outcome, answered, seq, time);
             }
             Event::ToolOutputDenied(e) => {
-                self.transcript.settle(e.tool_call_id, denied_result(e), true);
                 let outcome = Outcome::error(ErrorCode::Denied, e.reason.clone().unwrap_or_default());
                 self.settle(e.tool_call_id, outcome, false, seq, time);
             }
             Event::StepFinish(e) => self.finish_step(e),
             Event::RunStatus(e) => self.status = e.status,
             Event::RunFinish(e) => {
-                self.transcript.close_calls();
                 self.status = e.status;
                 self.usage = e.usage;
                 self.phase = Phase::Ended(e.clone());
             }
             Event::RunStart(_)
+            | Event::Told(_)
             | Event::TextStart(_)
             | Event::TextDelta(_)
+            | Event::TextEnd(_)
             | Event::ReasoningStart(_)
             | Event::ReasoningDelta(_)
+            | Event::ReasoningEnd(_)
             | Event::ToolInputStart(_)
             | Event::ToolInputDelta(_)
             | Event::ToolProgress(_)
@@ -320,7 +330,6 @@ impl RunState {
     }
 
     fn hear(&mut self, e: &Said, seq: Seq) {
-        self.transcript.add_message(e);
         self.messages.push(MessageRecord {
             message: e.message.clone(),
             seq,
@@ -328,6 +337,10 @@ impl RunState {
         });
         // Not the last person who spoke: a plan or a backend that joins the run must not have that person's grants.
         self.speaker = e.message.from;
+        let sender = e.message.sender.as_ref();
+        if let Some(zone) = sender.and_then(|sender| sender.time_zone.as_ref()) {
+            self.time_zone = Some(zone.clone());
+        }
         let people = || e.message.from.iter().chain(&e.message.on_behalf_of).copied();
         self.works_for = people().next();
         self.unknown_speaker |= self.works_for.is_none();
@@ -344,7 +357,6 @@ impl RunState {
     }
 
     fn announce(&mut self, e: &ToolInputAvailable, time: Time) {
-        self.transcript.add_call(e);
         self.expect_calls();
         self.calls.push(Call {
             tool: e.tool(),
@@ -415,15 +427,18 @@ impl RunState {
     }
 
     fn finish_step(&mut self, e: &StepFinish) {
-        self.transcript.finish_step();
-        self.usage.input_tokens += e.usage.input_tokens;
-        self.usage.output_tokens += e.usage.output_tokens;
-        self.usage.reasoning_tokens += e.usage.reasoning_tokens;
-        self.usage.cached_tokens += e.usage.cached_tokens;
+        self.count(e.usage);
         self.finish_reason = Some(e.reason);
         self.replies += 1;
         // A reply without calls: what follows in the same entry says how the run goes on.
         self.expect_calls();
+    }
+
+    fn count(&mut self, used: Usage) {
+        self.usage.input_tokens += used.input_tokens;
+        self.usage.output_tokens += used.output_tokens;
+        self.usage.reasoning_tokens += used.reasoning_tokens;
+        self.usage.cached_tokens += used.cached_tokens;
     }
 
     /// The model has replied: the calls from here on are those of its reply.

@@ -9,7 +9,7 @@ use crate::agent::History;
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
 use crate::event::{
     Claim, EndReason, Event, FinishReason, ReasoningEnd, RemoteTask, RunFinish, RunStart, RunStatus, Said,
-    Seq, Status, StepFinish, StepRetry, StepStart, TextEnd, ToolApprovalRequest, ToolExecuting,
+    Seq, Status, StepFinish, StepRetry, StepStart, TextEnd, Told, ToolApprovalRequest, ToolExecuting,
     ToolInputAvailable, ToolOutputAvailable, ToolOutputError, ToolReleased, Usage,
 };
 use crate::id::{CallId, EntityId};
@@ -25,19 +25,23 @@ const RETRY_DELAY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
 
 impl Run {
-    /// The first events of a run, which waits to be picked up then.
+    /// The first events of a run, which waits to be picked up then. The history of an agent that goes by the log is
+    /// that of a new space: whoever starts a run in another one gives none.
     pub fn start(&mut self, mut start: RunStart, message: Message, now: Time) -> Vec<Event> {
-        // What one client told is not kept for an agent that goes by the log.
-        match self.agent.history {
-            History::Client => {}
-            History::Server => start.history.clear(),
-        }
+        // What a client told counts for one run of an agent that takes its word, and is the past of a new space else.
+        let told = match self.agent.history {
+            History::Client => Vec::new(),
+            History::Server => std::mem::take(&mut start.history),
+        };
         let mut log = Log {
             run: self,
             events: Vec::new(),
             now,
         };
         log.emit(start);
+        if !told.is_empty() {
+            log.emit(Told { turns: told });
+        }
         log.emit(Said { message });
         log.events
     }
@@ -104,7 +108,7 @@ impl Log<'_> {
             (Arrival::Release { call, holder, by }, _) => self.release(call, &holder, by),
             (Arrival::Message(message), _) if self.run.state.message(message.message_id).is_some() => {
                 let known = self.run.state.message(message.message_id);
-                let same = known.is_some_and(|known| known.message == message);
+                let same = known.is_some_and(|known| known.message.is_same(&message));
                 Err(if same {
                     Rejected::Repeated
                 } else {
@@ -145,6 +149,13 @@ impl Log<'_> {
                     return Err(Rejected::OutOfTurn);
                 }
                 self.broke(failures, error, retryable, retry_after);
+                Ok(())
+            }
+            (Arrival::Cut(cut), None) => {
+                if !matches!(self.run.state.phase, Phase::Asking { .. }) {
+                    return Err(Rejected::OutOfTurn);
+                }
+                self.emit(*cut);
                 Ok(())
             }
             (Arrival::Started { call }, None) => {

@@ -249,11 +249,12 @@ fn every_problem_is_told_at_once() {
             "model": { "provider": "opnai", "temperature": 3, "topP": "1", "maxOutputTokens": 0, "baseUrl": "example.com",
                 "apiKey": "***" },
             "loop": { "maxSteps": 1001, "toolChoice": "maybe" },
-            "limits": { "calls": -1, "callsPerStep": 257, "tokens": 1.5, "depth": 17 } }),
+            "limits": { "calls": -1, "callsPerStep": 257, "tokens": 1.5, "depth": 17 },
+            "context": { "maxTokens": 5, "keep": 0, "compact": "both", "timeZone": "on Mars" } }),
         &[
             "/tolls unknown member \"tolls\"; did you mean \"tools\"?",
             "/mcp unknown member \"mcp\"; known here: version, access, agent, description, instructions, model, loop, limits, \
-             tools, grants, history, runtime",
+             tools, grants, history, context, runtime",
             "/version expected \"1.0\" or \"1\", got \"2.0\"",
             "/agent/prompt unknown member \"prompt\"; known here: name, description, system",
             "/agent/name expected \"helper\", the name in the address, got \"other\"",
@@ -273,6 +274,10 @@ fn every_problem_is_told_at_once() {
             "/limits/depth expected a whole number from 0 to 16, got 17",
             "/grants/0 expected a text of 1 to 256 characters, got a blank one",
             "/grants/1 expected a text, got a number",
+            "/context/maxTokens expected a whole number from 256 to 100000000, got 5",
+            "/context/keep expected a whole number from 1 to 10000, got 0",
+            "/context/compact expected \"drop\" or \"summary\", got \"both\"",
+            "/context/timeZone expected the name of a time zone such as \"Europe/Rome\", got \"on Mars\"",
         ],
     );
     check(

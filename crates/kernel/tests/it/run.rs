@@ -349,6 +349,7 @@ fn a_run_works_for_nobody_once_a_message_has_no_sender() {
     let ada = EntityId::new(Uuid::from_u128(7));
     let signed = Message {
         from: Some(ada),
+        sender: None,
         ..message(1)
     };
     story.take(Arrival::Message(signed)).unwrap();

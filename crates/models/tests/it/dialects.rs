@@ -292,7 +292,7 @@ fn an_error_in_mid_stream_says_whether_to_ask_again() {
         ),
         (
             r#"{"message":"too long","code":"context_length_exceeded"}"#,
-            "Final: the model stopped with an error: too long (context_length_exceeded)",
+            "TooLong: the model stopped with an error: too long (context_length_exceeded)",
         ),
         (
             r#"{"message":"bad","type":"invalid_request_error","code":null}"#,

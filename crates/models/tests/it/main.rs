@@ -9,5 +9,6 @@ mod recorded;
 mod requests;
 mod sse;
 mod stand_in;
+mod too_long;
 mod trace;
 mod transport;

@@ -105,7 +105,9 @@ async fn a_lasting_failure_is_not_asked_again() {
             let body = r#"{"error":{"message":"No.","code":"nope"}}"#;
             let (seen, _, asked) =
                 check(direct, vec![refusal(status, "location: /\r\n", body), hello()]).await;
-            assert!(seen.starts_with("Final: ") && asked == 1, "{status}: {seen}");
+            // One that is too large is asked again by the engine, with less in it.
+            let kind = if status == 413 { "TooLong: " } else { "Final: " };
+            assert!(seen.starts_with(kind) && asked == 1, "{status}: {seen}");
         }
     }
     let quota = r#"{"error":{"message":"You exceeded your quota.","code":"insufficient_quota"}}"#;

@@ -104,6 +104,7 @@ impl World {
             under_way: UnderWay::Join,
             categories: None,
             history: Vec::new(),
+            told: Vec::new(),
             project: self.project,
             space: None,
             message,

@@ -236,6 +236,7 @@ impl World {
             under_way: UnderWay::Join,
             categories: None,
             history: Vec::new(),
+            told: Vec::new(),
             project,
             space: Some(space),
             message: message(words),

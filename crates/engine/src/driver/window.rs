@@ -1,0 +1,233 @@
+//! What the model is given: the conversation before the run, as much of it as fits the context window, and the date.
+//!
+//! The log is read backwards, to the last cut or as far as the window can hold, so a run costs no more in a long space
+//! than in one that just fills the window. What no longer fits is cut off with an event ([`ContextCut`]) before the model
+//! is asked; the next cut is far away then, and requests in between share their beginning.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use toolgate_kernel::agent::Compact;
+use toolgate_kernel::context::{Conversation, Cut, Exchange, Place, tokens_of, tool_tokens};
+use toolgate_kernel::event::{ContextCut, Seq};
+use toolgate_kernel::history;
+use toolgate_kernel::message::Part;
+use toolgate_kernel::prompt::Turn;
+
+use super::load::next;
+use super::{Adrift, Done, Driver};
+use crate::store::{LogRange, Pages};
+use crate::summary;
+use crate::today::today;
+
+/// Most entries of a space that a model is given.
+const PAST_ENTRIES_MAX: usize = 100_000;
+/// Bytes of a space that are read at once: what is read beyond a cut is read for nothing.
+const PAST_PAGE_BYTES: usize = 128 << 10;
+
+/// What was said before a run, as its model is given it.
+#[derive(Default)]
+pub(crate) struct Past {
+    exchanges: Vec<Exchange>,
+    /// The exchanges, behind the summary of what was left out before.
+    pub turns: Arc<[Arc<Turn>]>,
+    summary: Option<String>,
+    /// There is more in the log than was read.
+    truncated: bool,
+    /// The run's own last cut when this was read.
+    cut: Option<Arc<ContextCut>>,
+}
+
+impl Past {
+    fn new(exchanges: Vec<Exchange>, last_cut: Option<&ContextCut>) -> Self {
+        let summary = last_cut.and_then(|cut| cut.summary.clone());
+        let told = summary.as_deref().map(summary_turn);
+        let said = exchanges
+            .iter()
+            .flat_map(|exchange| exchange.turns.iter().cloned());
+        Self {
+            turns: told.into_iter().chain(said).collect(),
+            exchanges,
+            summary,
+            truncated: false,
+            cut: None,
+        }
+    }
+}
+
+fn summary_turn(summary: &str) -> Arc<Turn> {
+    let text = format!("Summary of the conversation so far, which is left out here:\n\n{summary}");
+    Arc::new(Turn::User(vec![Part::Text { text }]))
+}
+
+impl Driver {
+    /// What was said before this run.
+    pub(super) async fn past(&mut self) -> Result<Arc<Past>, Adrift> {
+        let cut = self.run.cut().cloned();
+        if let Some(past) = self.past.as_ref().filter(|past| past.cut == cut) {
+            return Ok(past.clone());
+        }
+        let mut past = match self.run.told_before() {
+            Some(told) => {
+                let mut exchanges = history::told_exchanges(self.first, told, cut.as_deref());
+                if let Some(cut) = &cut {
+                    history::shorten_results(&mut exchanges, cut);
+                }
+                Past::new(exchanges, cut.as_deref())
+            }
+            None => self.read_past(cut.as_deref()).await?,
+        };
+        past.cut = cut;
+        let past = Arc::new(past);
+        self.past = Some(past.clone());
+        Ok(past)
+    }
+
+    /// Reads the log before the run backwards: to the last cut, or until it holds more than the model can be given.
+    async fn read_past(&mut self, own: Option<&ContextCut>) -> Result<Past, Adrift> {
+        let agent = self.run.agent().clone();
+        let bytes_max = self.inner.settings.history_bytes_max;
+        let tokens_max = agent.context.max_tokens.unwrap_or(u64::MAX);
+        let (mut entries, mut bytes, mut tokens) = (Vec::new(), 0, 0);
+        let mut found = None;
+        let mut from = own.map(|cut| cut.from);
+        let mut truncated = false;
+        let range = LogRange {
+            after: Seq(from.map_or(0, |from| from.0.saturating_sub(1))),
+            before: Some(self.first),
+            bytes: bytes_max.min(PAST_PAGE_BYTES),
+            ..LogRange::newest()
+        };
+        let mut pages = Pages::of_space(self.space, range);
+        // The first entry of a space has nothing before it.
+        'read: while self.first > Seq::durable(1) {
+            let Some(page) = next(&mut pages, &self.inner).await.map_err(|_| Adrift)? else {
+                break;
+            };
+            bytes += page.bytes;
+            let has_more = page.more;
+            for entry in page.entries {
+                if from.is_some_and(|from| entry.first < from) {
+                    break 'read;
+                }
+                if from.is_none()
+                    && let Some(cut) = entry.cut_of(&agent.name)
+                {
+                    from = Some(cut.from);
+                    found = Some(cut.clone());
+                }
+                tokens += entry.tokens();
+                entries.push(entry);
+                if tokens > tokens_max || entries.len() >= PAST_ENTRIES_MAX {
+                    truncated = true;
+                    break 'read;
+                }
+            }
+            if bytes >= bytes_max {
+                truncated = has_more;
+                break;
+            }
+        }
+        entries.reverse();
+        let cut = own.or(found.as_ref());
+        let exchanges = history::before(self.id, &agent.name, &entries, cut);
+        Ok(Past {
+            truncated,
+            ..Past::new(exchanges, cut)
+        })
+    }
+
+    /// What must be left out before the model can be asked, if the request would be too long.
+    pub(super) fn overflow(&self, past: &Past) -> Option<Cut> {
+        let context = &self.run.agent().context;
+        let window = match (context.max_tokens, self.window) {
+            (Some(max), Some(window)) => Some(max.min(window)),
+            (max, window) => max.or(window),
+        };
+        if window.is_none() && !past.truncated {
+            return None;
+        }
+        let conversation = self.conversation(past);
+        let max = match past.truncated {
+            // More was said than was read: cut to half of that, so that the next runs read the same.
+            true => window.unwrap_or(u64::MAX).min(conversation.tokens() - 1),
+            false => window.unwrap_or(u64::MAX),
+        };
+        conversation.cut(max, context.keep)
+    }
+
+    /// The vendor refused the last request because of its length: the next one has half of it. False if nothing can be
+    /// left out.
+    pub(super) fn halve_window(&mut self) -> bool {
+        let Some(past) = self.past.clone() else {
+            return false;
+        };
+        let conversation = self.conversation(&past);
+        let half = conversation.tokens() / 2;
+        let helps = conversation.cut(half, self.run.agent().context.keep).is_some();
+        self.window = Some(half);
+        helps
+    }
+
+    fn conversation<'a>(&'a self, past: &'a Past) -> Conversation<'a> {
+        let agent = self.run.agent();
+        let summary = past.summary.as_ref().map_or(0, String::len);
+        let told = self.run.told_before().map_or(0, |told| told.len() as u32);
+        Conversation {
+            fixed: tokens_of(agent.instructions.len() + summary) + tool_tokens(&self.kit.offered),
+            past: &past.exchanges,
+            own: self.run.turns(),
+            run: Place {
+                from: self.first,
+                told,
+            },
+        }
+    }
+
+    /// Makes the event of a cut; has the model sum up what is left out, if the agent wants that.
+    pub(super) fn cut(&self, cut: Cut, past: &Past, begun: Arc<AtomicBool>) -> BoxFuture<'static, Done> {
+        let agent = self.run.agent();
+        let mut event = Box::new(ContextCut {
+            agent: agent.name.clone(),
+            from: cut.place.from,
+            told: cut.place.told,
+            result_bytes: Some(cut.result_bytes),
+            summary: past.summary.clone(),
+            usage: None,
+        });
+        if agent.context.compact == Compact::Drop || cut.left_out == 0 {
+            return std::future::ready(Done::Cut(event)).boxed();
+        }
+        let max = agent.context.max_tokens.or(self.window).unwrap_or(u64::MAX);
+        let left_out = &past.exchanges[..cut.left_out];
+        let ask = summary::ask(agent, past.summary.as_deref(), left_out, max);
+        let (inner, share) = (self.inner.clone(), self.share());
+        async move {
+            let turn = inner.model_calls.turn(share, 0).await;
+            let _turn = turn.expect("as many may wait as there are runs in memory");
+            begun.store(true, Ordering::Relaxed);
+            match summary::write(&*inner.model, &ask).await {
+                Ok((summary, usage)) => {
+                    event.summary = Some(summary);
+                    event.usage = Some(usage);
+                }
+                // The conversation goes on without it: the last summary, if there is one, stays.
+                Err(error) => {
+                    tracing::warn!(%error, "what a model is no longer given could not be summed up")
+                }
+            }
+            Done::Cut(event)
+        }
+        .boxed()
+    }
+
+    /// The date of the step, for the model: it changes once a day, so requests of a day share their beginning.
+    pub(super) fn today(&self) -> Arc<str> {
+        let state = self.run.state();
+        let zone = state.time_zone();
+        let zone = zone.or(self.run.agent().context.time_zone.as_deref());
+        today(state.step_began(), zone).into()
+    }
+}
