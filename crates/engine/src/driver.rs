@@ -7,6 +7,7 @@
 mod child;
 mod commit;
 mod delegated;
+mod earlier;
 mod effects;
 mod guest;
 mod load;
@@ -25,7 +26,7 @@ use toolgate_fair::{Permit, Share};
 use toolgate_kernel::call::Outcome;
 use toolgate_kernel::event::{ContextCut, Seq};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::run::{Arrival, Due, Reply, ReplyPart, Run};
+use toolgate_kernel::run::{Arrival, Due, EarlierOutput, Reply, ReplyPart, Run};
 
 use self::commit::respond_all;
 use self::delegated::{Above, Look, Watch};
@@ -159,6 +160,7 @@ pub(crate) enum Done {
         failures: u32,
         parts: Vec<ReplyPart>,
         person_grants: Vec<String>,
+        earlier: Vec<EarlierOutput>,
         ending: Result<Ending, ModelError>,
     },
     /// Nothing: the run and its run tree have used up what they may.
@@ -344,6 +346,7 @@ impl Driver {
                 failures,
                 parts,
                 person_grants,
+                earlier,
                 ending,
             } => {
                 self.asking = None;
@@ -352,6 +355,7 @@ impl Driver {
                         step,
                         parts,
                         person_grants,
+                        earlier,
                         reason,
                         usage,
                     }),

@@ -24,6 +24,7 @@ use crate::event::{Budget, Claim, ContextCut, FinishReason, Status, Usage};
 use crate::id::{ApprovalId, CallId, EntityId, RunId};
 use crate::json::Json;
 use crate::message::Message;
+use crate::name::ToolName;
 use crate::problem::Problem;
 use crate::prompt::Turn;
 use crate::time::Time;
@@ -156,10 +157,22 @@ pub struct Reply {
     pub parts: Vec<ReplyPart>,
     /// What the person whom the run works for was granted when it came; looked up for tools that need it.
     pub person_grants: Vec<String>,
+    /// Outputs of earlier runs of the agent in the space, for the same person; looked up for tools whose prerequisites
+    /// count in the space.
+    pub earlier: Vec<EarlierOutput>,
     /// Why it stopped.
     pub reason: FinishReason,
     /// Tokens that were used.
     pub usage: Usage,
+}
+
+/// An output that a tool gave in an earlier run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EarlierOutput {
+    /// The tool.
+    pub tool: ToolName,
+    /// When it was stored.
+    pub time: Time,
 }
 
 /// A piece of a reply.

@@ -121,6 +121,17 @@ enum Form {
 }
 
 impl Source {
+    /// The encoding of a page that names none is guessed; a document that is stored has to be what it says.
+    fn unnamed(&self) -> charset::Unnamed<'_> {
+        match self.wanted {
+            Wanted::Everything => charset::Unnamed::Utf8,
+            Wanted::Article => {
+                let rest = self.url.as_deref().and_then(|url| url.split_once("://"));
+                let host = rest.and_then(|(_, rest)| rest.split(['/', ':', '?', '#']).next());
+                charset::Unnamed::Guess(host.and_then(|host| host.rsplit_once('.')).map(|(_, last)| last))
+            }
+        }
+    }
     /// The declared format, or a guess by content if none is declared.
     fn form(&self) -> Form {
         let kind = self.kind.to_ascii_lowercase();
@@ -179,7 +190,7 @@ impl Source {
     fn decoded(&self) -> (String, bool, bool) {
         let start = &self.data[..self.data.len().min(TEXT_BYTES_MAX)];
         let cut = self.cut || start.len() < self.data.len();
-        let (text, damaged) = charset::decode(start, &self.kind);
+        let (text, damaged) = charset::decode(start, &self.kind, self.unnamed());
         (text, cut, damaged && !cut)
     }
 }

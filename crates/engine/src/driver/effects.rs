@@ -9,8 +9,9 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::call::{Call, ErrorCode, Outcome};
 use toolgate_kernel::event::ToolProgress;
-use toolgate_kernel::id::{EntityId, SpaceId};
+use toolgate_kernel::id::{EntityId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::ReplyPart;
 use toolgate_kernel::time::Time;
@@ -59,6 +60,8 @@ impl Driver {
             speaker: self.run.speaker(),
             space: self.home,
             toolbox: self.kit.toolbox.clone(),
+            run: self.id,
+            agent: self.run.agent().name.clone(),
         };
         let span = tracing::info_span!(
             "chat",
@@ -99,11 +102,17 @@ impl Driver {
                 Ok(grants) => (grants, ending),
                 Err(error) => (Vec::new(), Err(unknown_grants(&error))),
             };
+            let now = inner.clock.now();
+            let (earlier, ending) = match person.earlier_outputs(&inner, &parts, now).await {
+                Ok(earlier) => (earlier, ending),
+                Err(error) => (Vec::new(), Err(unknown_grants(&error))),
+            };
             Done::Replied {
                 step,
                 failures,
                 parts,
                 person_grants,
+                earlier,
                 ending,
             }
         };
@@ -236,17 +245,19 @@ fn timed_out(tool: &Tool) -> Outcome {
 }
 
 /// The person whom a run works for, and the tools that may need its grants.
-struct Person {
-    speaker: Option<EntityId>,
+pub(super) struct Person {
+    pub speaker: Option<EntityId>,
     /// Space of the root run.
-    space: SpaceId,
-    toolbox: Arc<Toolbox>,
+    pub space: SpaceId,
+    pub toolbox: Arc<Toolbox>,
+    pub run: RunId,
+    pub agent: AgentName,
 }
 
 impl Person {
     /// What the person was granted, as its entity and as a member of the space; only looked up when the reply calls a tool
     /// that needs it.
-    async fn grants_for(self, inner: &Inner, parts: &[ReplyPart]) -> Result<Vec<String>, StoreError> {
+    async fn grants_for(&self, inner: &Inner, parts: &[ReplyPart]) -> Result<Vec<String>, StoreError> {
         let needs = |part: &ReplyPart| match part {
             ReplyPart::Call { name, .. } => {
                 let tool = self.toolbox.get(name.as_ref());
@@ -268,7 +279,7 @@ impl Person {
 /// The step is asked again: without knowing what the person was granted, its calls can be neither let through nor refused.
 fn unknown_grants(error: &StoreError) -> ModelError {
     ModelError {
-        message: format!("the store did not say what the person was granted: {error}"),
+        message: format!("the store did not say what the person was granted or did before: {error}"),
         kind: ModelErrorKind::Retryable,
         retry_after: None,
     }

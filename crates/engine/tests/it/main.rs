@@ -15,6 +15,7 @@ mod leases;
 mod messages;
 mod newer;
 mod nodes;
+mod prerequisites;
 mod sources;
 mod superseding;
 mod world;

@@ -12,8 +12,8 @@ use crate::name::ToolName;
 use crate::problem::{Problem, Problems, shown};
 use crate::schema::Limits;
 use crate::tool::{
-    Approval, ApprovalRule, ApprovalTerms, Definition, EXECUTION_TIMEOUT, Retry, Tool, Toolbox, Visibility,
-    definition,
+    Approval, ApprovalRule, ApprovalTerms, Definition, EXECUTION_TIMEOUT, Prerequisite, Retry, Tool, Toolbox,
+    Visibility, definition,
 };
 
 /// Most permissions, prerequisites or triggers of one tool.
@@ -122,7 +122,7 @@ fn tool(
     let (category, version) = (word("category"), definition::version(&tool));
     let (triggers, permissions) = (words("triggers"), words("permissions"));
     let person_permissions = words("personPermissions");
-    let prerequisites = prerequisites(&tool, &tools.names);
+    let prerequisites = Prerequisite::read_all(&tool, LIST_MAX, &tools.names);
     let timeout = definition::timeout(&tool).unwrap_or(EXECUTION_TIMEOUT);
     let retry = tool.choice("retry", &[("never", Retry::Never), ("safe", Retry::Safe)]);
     let visibility = tool.choice(
@@ -180,22 +180,6 @@ fn prebuilt(item: &Value, defaults: &Defaults<'_>) -> Option<Value> {
     Some(tool)
 }
 
-fn prerequisites(tool: &Members<'_>, names: &[&str]) -> Vec<ToolName> {
-    let mut prerequisites = Vec::new();
-    for (index, item) in tool.list("prerequisites", LIST_MAX).iter().enumerate() {
-        match item.as_str().filter(|name| names.contains(name)) {
-            // What is no name was noted where the tool is defined.
-            Some(name) => prerequisites.extend(name.parse::<ToolName>().ok()),
-            None => {
-                let words = format!("expected the name of a tool of this agent, got {}", shown(item));
-                tool.problems
-                    .add(format!("{}/{index}", tool.at("prerequisites")), words);
-            }
-        }
-    }
-    prerequisites
-}
-
 /// Tools that wait for each other in a circle: none of them could ever run.
 fn circle(tools: &Toolbox) -> Vec<&ToolName> {
     let mut stuck: Vec<&ToolName> = tools.keys().collect();
@@ -204,7 +188,7 @@ fn circle(tools: &Toolbox) -> Vec<&ToolName> {
             tools[*name]
                 .prerequisites
                 .iter()
-                .any(|before| stuck.contains(&before))
+                .any(|before| stuck.contains(&&before.tool))
         };
         let still: Vec<&ToolName> = stuck.iter().copied().filter(waits).collect();
         if still.len() == stuck.len() {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{APPROVAL_EXPIRY, Phase, Run};
+use super::{APPROVAL_EXPIRY, EarlierOutput, Phase, Run};
 use crate::call::{CallState, ErrorCode, Outcome};
 use crate::id::{ApprovalId, CallId};
 use crate::json::Json;
 use crate::problem::Problem;
 use crate::schema::Misfit;
 use crate::time::Time;
-use crate::tool::{BUILT_IN, Execution, Placement, Tool, Wait};
+use crate::tool::{BUILT_IN, Execution, Placement, Prerequisite, Scope, Tool, Wait};
 
 /// What the pipeline says of a call.
 pub(super) struct Admission {
@@ -47,6 +47,7 @@ impl Run {
         name: &str,
         arguments: &str,
         person_grants: &[String],
+        earlier: &[EarlierOutput],
         now: Time,
     ) -> Admission {
         let (mut input, mut value) = read(arguments);
@@ -56,7 +57,7 @@ impl Run {
             input = Json::from(&*value);
         }
         let value = value.as_ref().map_err(String::as_str);
-        let fate = match self.judge(call, in_step, name, value, person_grants, now) {
+        let fate = match self.judge(call, in_step, name, value, person_grants, earlier, now) {
             Ok(fate) => fate,
             Err((code, message)) => Fate::Refused { code, message },
         };
@@ -70,6 +71,7 @@ impl Run {
         name: &str,
         value: Result<&Value, &str>,
         person_grants: &[String],
+        earlier: &[EarlierOutput],
         now: Time,
     ) -> Result<Fate, (ErrorCode, String)> {
         let tool = self
@@ -86,15 +88,17 @@ impl Run {
         {
             return Err((ErrorCode::ValidationFailed, words));
         }
-        if let Some(missing) = tool
-            .prerequisites
-            .iter()
-            .find(|needed| !self.has_output(needed.as_str()))
-        {
+        let unmet = |needed: &&Prerequisite| !self.is_met(needed, earlier, now);
+        if let Some(missing) = tool.prerequisites.iter().find(unmet) {
+            let before = &missing.tool;
+            let when = match missing.scope {
+                Scope::Space { within: Some(span) } => format!(" within the last {span:?}"),
+                Scope::Space { within: None } | Scope::Run => " first".to_owned(),
+            };
             return Err((
                 ErrorCode::PrerequisitesNotMet,
                 format!(
-                    "{name} needs a successful call of {missing} first. Call {missing}, then call {name} again."
+                    "{name} needs a successful call of {before}{when}. Call {before}, then call {name} again."
                 ),
             ));
         }
@@ -205,11 +209,23 @@ impl Run {
         open.count() as u32
     }
 
-    fn has_output(&self, tool: &str) -> bool {
-        self.state.calls.iter().any(|call| {
-            call.tool.name.as_ref() == tool
-                && matches!(&call.state, CallState::Settled(settled) if matches!(settled.outcome, Outcome::Output(_)))
-        })
+    /// Whether the run, or the space where that counts, has an output of the tool.
+    fn is_met(&self, needed: &Prerequisite, earlier: &[EarlierOutput], now: Time) -> bool {
+        let of_run = self.state.calls.iter().filter_map(|call| match &call.state {
+            CallState::Settled(settled) if call.tool.name.as_ref() == needed.tool.as_str() => {
+                matches!(settled.outcome, Outcome::Output(_)).then_some(settled.time)
+            }
+            _ => None,
+        });
+        let of_space = earlier.iter().filter(|output| output.tool == needed.tool);
+        let of_space = of_space.map(|output| output.time);
+        match needed.scope {
+            Scope::Run => of_run.count() > 0,
+            Scope::Space { within } => {
+                let is_fresh = |time: Time| within.is_none_or(|span| now.since(time) <= span);
+                of_run.chain(of_space).any(is_fresh)
+            }
+        }
     }
 }
 

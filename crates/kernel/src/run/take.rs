@@ -223,9 +223,10 @@ impl Log<'_> {
                     signature,
                 } => {
                     let id = self.run.next_call(0);
-                    let person = &reply.person_grants;
-                    let Admission { input, fate } =
-                        self.run.admit(id, in_step, &name, &arguments, person, self.now);
+                    let (person, earlier) = (&reply.person_grants, &reply.earlier);
+                    let Admission { input, fate } = self
+                        .run
+                        .admit(id, in_step, &name, &arguments, person, earlier, self.now);
                     in_step += 1;
                     let tool = tool_ref(id, &name, &self.run.tools);
                     let deadline = match fate {

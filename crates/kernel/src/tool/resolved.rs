@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Approval, ApprovalTerms, Execution, Placement, Retry, Tool, Visibility, definition};
+use super::{
+    Approval, ApprovalTerms, Execution, Placement, Prerequisite, Retry, Tool, Visibility, definition,
+};
 use crate::json::Json;
 use crate::name::ToolName;
 use crate::problem::Problem;
@@ -44,9 +46,9 @@ pub struct Definition {
     /// What the person whom the run works for must have been granted, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub person_permissions: Vec<String>,
-    /// Tools that must have given an output earlier in the run.
+    /// Tools that must have given an output before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub prerequisites: Vec<ToolName>,
+    pub prerequisites: Vec<Prerequisite>,
     /// Whether a person has to say yes first.
     pub approval: ApprovalRule,
     /// Who may say it, and on what terms.

@@ -252,7 +252,11 @@ fn a_timeout_is_seconds_or_a_text_with_a_unit() {
 fn names_are_unique_and_prerequisites_lead_somewhere() {
     let named = |name: &str, before: &[&str]| tool(json!({ "name": name, "prerequisites": before }));
     let agent = read(json!({ "tools": [named("a", &["b"]), named("b", &["c"]), named("c", &[])] }));
-    assert_eq!(agent.tools["a"].prerequisites, ["b".parse().unwrap()]);
+    let needed = &agent.tools["a"].prerequisites[0];
+    assert_eq!(
+        (needed.tool.as_str(), needed.scope),
+        ("b", toolgate_kernel::tool::Scope::Run)
+    );
     check(
         json!({ "tools": [named("a", &[]), named("b", &[]), named("a", &[])] }),
         &["/tools/2/name two tools are named \"a\""],
@@ -366,4 +370,55 @@ fn a_prebuilt_tool_is_named_or_written_out_and_means_the_same() {
     execution(
         json!({"name": "setGoals", "description": "Mine.", "executionType": "prebuilt", "execution": {"action": "setGoals"}}),
     );
+}
+
+#[test]
+fn a_prerequisite_is_a_name_or_says_where_it_counts() {
+    use toolgate_kernel::tool::{Definition, Scope};
+    let read = |prerequisites: Value| {
+        let config = json!({"instructions": "x", "tools": [
+            {"name": "verify", "description": "d"},
+            {"name": "transfer", "description": "d", "prerequisites": prerequisites},
+        ]});
+        read_as("helper", &config, &[]).map(|agent| agent.tools["transfer"].clone())
+    };
+    let within = |seconds| Scope::Space {
+        within: Some(std::time::Duration::from_secs(seconds)),
+    };
+    for (written, scope) in [
+        (json!("verify"), Scope::Run),
+        (json!({"tool": "verify"}), Scope::Run),
+        (json!({"tool": "verify", "scope": "run"}), Scope::Run),
+        (
+            json!({"tool": "verify", "scope": "space"}),
+            Scope::Space { within: None },
+        ),
+        (json!({"tool": "verify", "within": "10m"}), within(600)),
+        (
+            json!({"tool": "verify", "scope": "space", "within": 5}),
+            within(5),
+        ),
+    ] {
+        let tool = read(json!([written])).unwrap();
+        assert_eq!(tool.prerequisites[0].scope, scope, "{written}");
+        let stored = Definition::read(&tool.stored()).unwrap();
+        assert_eq!(stored.prerequisites, tool.prerequisites);
+    }
+    // As definitions were stored before there were scopes.
+    let stored = read(json!(["verify"])).unwrap().stored().to_value();
+    assert_eq!(stored["prerequisites"], json!(["verify"]));
+    for wrong in [
+        json!("other"),
+        json!({"tool": "other"}),
+        json!({"scope": "space"}),
+        json!({"tool": "verify", "scope": "world"}),
+        json!({"tool": "verify", "within": "soon"}),
+        json!({"tool": "verify", "scope": "run", "within": "10m"}),
+    ] {
+        let problems = read(json!([wrong])).unwrap_err();
+        assert!(
+            problems[0].starts_with("/tools/1/prerequisites/0"),
+            "{wrong}: {problems:?}"
+        );
+    }
 }

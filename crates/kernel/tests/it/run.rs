@@ -249,6 +249,7 @@ fn words(text: &str) -> Reply {
     Reply {
         step: 0,
         person_grants: Vec::new(),
+        earlier: Vec::new(),
         parts,
         reason: FinishReason::Stop,
         usage: Usage {
@@ -268,6 +269,7 @@ pub fn asks_for(calls: &[(&str, &str)]) -> Reply {
     Reply {
         step: 0,
         person_grants: Vec::new(),
+        earlier: Vec::new(),
         parts: calls.iter().map(part).collect(),
         reason: FinishReason::ToolCalls,
         usage: Usage::default(),
