@@ -29,6 +29,7 @@ use toolgate_kernel::time::Time;
 
 pub use follow::{ENDED, Pass, Standing};
 pub use jwt::SUBJECT_CHARS_MAX;
+pub use reach::Top;
 
 /// Settings of access.
 #[derive(Clone)]
@@ -233,6 +234,7 @@ pub struct Access {
     keys: Cache<[u8; 32], identify::KnownKey>,
     entities: Cache<(ProjectId, String), EntityId>,
     places: Cache<RunId, (ProjectId, SpaceId)>,
+    tops: Cache<RunId, Top>,
     spaces: Cache<SpaceId, ProjectId>,
     limiter: rate::Limiter,
     jwks: jwks::Jwks,
@@ -258,6 +260,7 @@ impl Access {
             keys: Cache::new(identify::KNOWN_MAX, identify::KEY_KNOWN),
             entities: Cache::new(identify::KNOWN_MAX, identify::KEY_KNOWN),
             places: Cache::new(reach::PLACES_MAX, reach::PLACE_KNOWN),
+            tops: Cache::new(reach::PLACES_MAX, reach::PLACE_KNOWN),
             spaces: Cache::new(reach::PLACES_MAX, reach::PLACE_KNOWN),
             limiter: rate::Limiter::new(settings.rate),
             jwks: jwks::Jwks::new(&settings.egress),

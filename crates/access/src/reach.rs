@@ -14,7 +14,44 @@ pub(crate) const PLACE_KNOWN: Duration = Duration::from_secs(3600);
 /// Runs and spaces that are remembered.
 pub(crate) const PLACES_MAX: usize = 20_000;
 
+/// The run at the top of a run tree, in whose space people and clients answer what the runs of the tree ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Top {
+    /// The run at the top.
+    pub run: RunId,
+    /// Its space.
+    pub space: SpaceId,
+    project: ProjectId,
+}
+
 impl Access {
+    /// Where the calls and approvals of a run are answered, when `who` may answer there: of a child run a member of the
+    /// top run's space may answer what it asks, and reach nothing else. `what` names the thing that was asked for.
+    pub async fn reach_top(&self, who: &Principal, run: RunId, what: &str) -> Result<Top, AccessError> {
+        let missing = || AccessError::not_found(what);
+        let top = match self.tops.get(&run) {
+            Some(top) => top,
+            None => {
+                let record = self.runs.run(run).await?.ok_or_else(missing)?;
+                let root = match record.root == run {
+                    true => record,
+                    false => self.runs.run(record.root).await?.ok_or_else(missing)?,
+                };
+                let top = Top {
+                    run: root.id,
+                    space: root.space,
+                    project: root.project,
+                };
+                self.tops.put(run, top);
+                top
+            }
+        };
+        match self.reaches(who, (top.project, top.space)).await? {
+            true => Ok(top),
+            false => Err(missing()),
+        }
+    }
+
     /// A run's row, when `who` may reach it.
     pub async fn run(&self, who: &Principal, run: RunId) -> Result<RunRecord, AccessError> {
         let missing = || AccessError::not_found("run");
@@ -96,6 +133,7 @@ impl Access {
     /// Remembers a run that was just made.
     pub fn remember(&self, project: ProjectId, run: RunId, space: SpaceId) {
         self.places.put(run, (project, space));
+        self.tops.put(run, Top { run, space, project });
         self.spaces.put(space, project);
     }
 

@@ -66,25 +66,25 @@ impl ClientUpdates {
         updates
     }
 
-    /// The run that they speak of, when it is one of this space that `who` may reach. An error when that cannot be
-    /// known now: a result must not be dropped because the store did not answer.
+    /// The run that they speak of, when it is one of this space that `who` may reach: of calls of child runs, the run at
+    /// the top. An error when that cannot be known now: a result must not be dropped because the store did not answer.
     pub async fn run(
         &self,
         door: &Shared,
         who: &Principal,
         space: SpaceId,
     ) -> Result<Option<RunId>, AccessError> {
-        let Some(run) = self.calls.iter().next().map(|call| call.run) else {
-            return Ok(None);
-        };
-        if self.calls.iter().any(|call| call.run != run) {
-            return Ok(None);
+        let runs: HashSet<RunId> = self.calls.iter().map(|call| call.run).collect();
+        let mut tops = HashSet::new();
+        for run in runs {
+            match door.access.reach_top(who, run, "run").await {
+                Ok(top) if top.space == space => tops.insert(top.run),
+                Ok(_) | Err(AccessError::NotFound(_)) => return Ok(None),
+                Err(error) => return Err(error),
+            };
         }
-        match door.access.reach_run(who, run, "run").await {
-            Ok(place) => Ok((place == space).then_some(run)),
-            Err(AccessError::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let mut tops = tops.into_iter();
+        Ok(tops.next().filter(|_| tops.next().is_none()))
     }
 
     /// The result, when there is nothing but one result for the one call of the step.
@@ -112,8 +112,8 @@ impl ClientUpdates {
             let submitted = match update {
                 Update::Result(submission) => submit(door, call, submission).await,
                 Update::Decision(approval, decision) => {
-                    let space = door.access.reach_run(who, approval.run, "approval").await?;
-                    let by = door.access.decider(who, space).await?;
+                    let top = door.access.reach_top(who, approval.run, "approval").await?;
+                    let by = door.access.decider(who, top.space).await?;
                     door.engine.decide(approval, decision, by).await.map(|_| ())
                 }
             };

@@ -61,7 +61,9 @@ impl Chat {
         space: SpaceId,
         updates: ClientUpdates,
     ) -> Result<Response, Refusal> {
-        if let Some((call, result)) = updates.lone_result() {
+        if let Some((call, result)) = updates.lone_result()
+            && call.run == run
+        {
             let messages = updates.messages.clone();
             return self.follow_result(door, space, call, result, &messages).await;
         }
@@ -113,7 +115,15 @@ impl Chat {
         let state = CountedState::read(door, &self.who, run, &reader).await?;
         let place = place_before(&state, calls).unwrap_or(state.seq());
         let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
-        let follow = self.follow(run, space, Seq(0), Mark::Present);
+        // The run at the top tells its status a moment after a child run was answered.
+        let below = calls
+            .iter()
+            .any(|call| call.run != run && is_answered(&state, *call));
+        let mark = match below {
+            true => Mark::StatusAfter(place),
+            false => Mark::Present,
+        };
+        let follow = self.follow(run, space, Seq(0), mark);
         let from = StartAt::Place(Place::after(place));
         let stream =
             UiStream::new(&follow, run, reader, self.dialect, from, HashSet::new()).with_state(state);
@@ -183,6 +193,12 @@ async fn respond(
     headers.insert(STREAM_VERSION, HeaderValue::from_static("v1"));
     headers.insert(WORKFLOW_RUN, HeaderValue::try_from(run).expect("an id is ASCII"));
     Ok(response)
+}
+
+/// Whether somebody has answered a call: by a decision or a result.
+fn is_answered(run: &RunState, call: CallId) -> bool {
+    let is_settled = run.call(call).is_some_and(|call| call.is_settled());
+    is_settled || run.decision(call.approval()).is_some()
 }
 
 /// Just before the first thing that became of these calls.

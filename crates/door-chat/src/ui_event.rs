@@ -103,6 +103,8 @@ impl<'a> UiEvent<'a> {
             }
             Event::ToolOutputDenied(e) => Self::Settled(e.tool(), UiOutcome::Denied(e.reason.as_deref())),
             Event::RunFinish(e) => Self::RunFinish(e),
+            // A child run's question reads as one of the run at the top.
+            Event::ChildCall(e) => Self::of(&e.event),
             Event::RunStart(_)
             | Event::Told(_)
             | Event::ContextCut(_)

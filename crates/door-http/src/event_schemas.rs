@@ -38,6 +38,9 @@ const TOOL: &[Member] = &[
     ("toolName", Text, ALWAYS),
     ("placement", A("Placement"), ALWAYS),
     ("shown", Flag, MAYBE),
+    // Of a call of a child run, which is answered here.
+    ("agent", A("AgentName"), MAYBE),
+    ("childRunId", A("RunId"), MAYBE),
 ];
 
 const FINISH: Holds = Words(&["stop", "length", "content-filter", "tool-calls", "error", "other"]);
@@ -82,6 +85,8 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("clientTools", Several("ClientTool"), MAYBE),
             ("behind", Text, MAYBE),
             ("budget", Any, MAYBE),
+            ("unknownRequester", Flag, MAYBE),
+            ("resultSchema", Any, MAYBE),
             ("categories", Any, MAYBE),
             ("history", Any, MAYBE),
             ("tools", Any, ALWAYS),
@@ -177,6 +182,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("child", A("RunId"), MAYBE),
             ("pause", Any, MAYBE),
             ("task", Any, MAYBE),
+            ("childStatus", Any, MAYBE),
         ],
     ),
     ("tool-released", true, &[]),

@@ -108,7 +108,7 @@ pub(crate) fn write_event(out: &mut Vec<u8>, seq: Seq, event: &Event, tail: &Tai
     out.extend_from_slice(b"id: ");
     write_seq(out, seq);
     out.extend_from_slice(b"\nevent: ");
-    out.extend_from_slice(event.kind().as_bytes());
+    out.extend_from_slice(plain(event).kind().as_bytes());
     out.extend_from_slice(b"\ndata: ");
     write_json(out, seq, event, tail);
     out.extend_from_slice(b"\n\n");
@@ -117,12 +117,24 @@ pub(crate) fn write_event(out: &mut Vec<u8>, seq: Seq, event: &Event, tail: &Tai
 /// One event as a JSON object on one line.
 pub(crate) fn write_json(out: &mut Vec<u8>, seq: Seq, event: &Event, tail: &Tail) {
     let start = out.len();
-    serde_json::to_writer(&mut *out, event).expect("an event has text keys");
+    serde_json::to_writer(&mut *out, plain(event)).expect("an event has text keys");
     out.pop(); // The closing brace: the tail brings its own.
+    if let Event::ChildCall(e) = event {
+        let child = format!(",\"agent\":\"{}\",\"childRunId\":\"{}\"", e.agent, e.child_run_id);
+        out.extend_from_slice(child.as_bytes());
+    }
     out.extend_from_slice(b",\"seq\":");
     write_seq(out, seq);
     out.extend_from_slice(tail.0.as_bytes());
     on_one_line(&mut out[start..]);
+}
+
+/// A call of a child run reads as one of the run at the top, with two members more.
+fn plain(event: &Event) -> &Event {
+    match event {
+        Event::ChildCall(e) => &e.event,
+        event => event,
+    }
 }
 
 fn write_seq(out: &mut Vec<u8>, seq: Seq) {

@@ -1,7 +1,7 @@
 //! A run as it stands: the JSON form of its [`RunState`].
 
 use serde::Serialize;
-use toolgate_engine::store::RunRecord;
+use toolgate_engine::store::{RunRecord, RunTree};
 use toolgate_http::schema;
 use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::{Claim, Usage};
@@ -69,9 +69,12 @@ pub(crate) struct RunBody {
     summary: RunSummary,
     /// Calls and approvals that the run waits for.
     pending: Pending,
-    /// Tokens that were used so far.
+    /// Tokens that the run itself has used so far.
     #[schema(value_type = UsageBody)]
     usage: Usage,
+    /// Tokens that the run and all child runs below it have used so far; of a root run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_usage: Option<TotalUsage>,
     /// The last words of the model.
     text: Option<String>,
     /// Why the run ended, or why the model stopped last: `stop`, `length`, `tool-calls`, `max-steps`, …
@@ -94,6 +97,19 @@ pub(crate) struct UsageBody {
     reasoning_tokens: Option<u64>,
     /// Of those read, how many came from the vendor's cache.
     cached_tokens: Option<u64>,
+    /// The vendor has reported none, at least for a part: it was estimated from bytes.
+    estimated: Option<bool>,
+}
+
+/// What a root run and all child runs below it have cost together.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TotalUsage {
+    /// Tokens, read and written.
+    tokens: u64,
+    /// Child runs at any depth; for backends only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    child_runs: Option<u32>,
 }
 
 /// What a run waits for.
@@ -143,6 +159,10 @@ pub(crate) struct PendingCall {
     /// Client that holds the claim.
     #[schema(value_type = Option<ClaimBody>)]
     claim: Option<Claim>,
+    /// The agent of the child run that asks, when it is not the run itself.
+    #[schema(value_type = Option<schema::AgentName>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentName>,
 }
 
 /// A client's claim on a call.
@@ -179,16 +199,25 @@ pub(crate) struct PendingApproval {
     /// When silence becomes a no.
     #[schema(value_type = schema::Time)]
     expires_at: Time,
+    /// The agent of the child run that asks, when it is not the run itself.
+    #[schema(value_type = Option<schema::AgentName>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentName>,
 }
 
 impl RunBody {
     /// The run as `reader` may see it, for whom `state` was folded.
-    pub fn of(record: RunRecord, state: &RunState, reader: &Decider) -> Self {
+    pub fn of(record: RunRecord, tree: Option<RunTree>, state: &RunState, reader: &Decider) -> Self {
         let end = state.end();
+        let total_usage = tree.map(|tree| TotalUsage {
+            tokens: tree.tokens,
+            child_runs: (*reader == Decider::Backend).then_some(tree.descendants),
+        });
         Self {
             summary: RunSummary::of(record, *reader == Decider::Backend),
             pending: Pending::of(state),
             usage: state.usage(),
+            total_usage,
             text: state.text().map(str::to_owned),
             finish_reason: match end {
                 Some(end) => word(&end.reason),
@@ -202,7 +231,10 @@ impl RunBody {
 impl Pending {
     fn of(state: &RunState) -> Self {
         let mut pending = Self::default();
-        for call in state.pending() {
+        let own = state.pending().map(|call| (None, call));
+        let below = state.pending_below().map(|(agent, call)| (Some(agent), call));
+        for (agent, call) in own.chain(below) {
+            let agent = agent.cloned();
             let (tool_call_id, tool_name) = (call.tool.call, call.tool.name.to_string());
             match &call.state {
                 CallState::Open { deadline, claim } => pending.calls.push(PendingCall {
@@ -211,6 +243,7 @@ impl Pending {
                     input: call.input.clone(),
                     deadline: Some(*deadline),
                     claim: claim.clone(),
+                    agent,
                 }),
                 CallState::AwaitsApproval { approval, expires_at } => {
                     pending.approvals.push(PendingApproval {
@@ -219,6 +252,7 @@ impl Pending {
                         tool_name,
                         input: call.shown_input().cloned(),
                         expires_at: *expires_at,
+                        agent,
                     });
                 }
                 CallState::Paused(pause) => pending.pauses.push(PendingPause {

@@ -15,7 +15,7 @@ use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::prompt::OfferedTool;
 use toolgate_kernel::schema::Profile;
-use toolgate_kernel::tool::{self, Checked, ClientTool, Placement, Rules, Tool, Toolbox};
+use toolgate_kernel::tool::{self, Checked, ClientTool, Placement, ResultSchema, Rules, Tool, Toolbox};
 
 use crate::TooManyWait;
 use crate::intake::IntakeError;
@@ -81,6 +81,14 @@ impl Compiled {
                 Some(Self::new(self.revision, agent, self.catalog, self.default_model))
             }
         }
+    }
+
+    /// The agent with an answer that must fit a schema, when the call that starts it says so.
+    pub fn with_result(mut self, result: Option<ResultSchema>) -> Self {
+        if let Some(result) = result {
+            self.agent = Arc::new(Agent::clone(&self.agent).with_result(result));
+        }
+        self
     }
 }
 

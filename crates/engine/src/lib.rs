@@ -23,12 +23,14 @@ pub mod tools;
 pub mod usage;
 pub mod workspace;
 
+mod agent_warnings;
 mod agents;
 mod blocking;
 mod definitions;
 mod deliver;
 mod directory;
 mod driver;
+mod estimate;
 mod overflow;
 mod post;
 mod progress;

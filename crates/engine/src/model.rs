@@ -86,7 +86,7 @@ pub trait ReplySink: Send {
 pub struct Ending {
     /// Why the model stopped.
     pub reason: FinishReason,
-    /// Token counts; zero where the vendor reports none.
+    /// Token counts; zero where the vendor reports none, which the engine estimates then.
     pub usage: Usage,
 }
 

@@ -297,6 +297,7 @@ impl Inner {
             run: RunWrite::None,
             events,
             usage: Vec::new(),
+            above: None,
             wakes: Vec::new(),
             time: self.clock.now(),
             idempotency,

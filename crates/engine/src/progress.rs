@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use toolgate_kernel::call::{CallState, ErrorCode};
-use toolgate_kernel::event::{Seq, ToolProgress, ToolRef};
+use toolgate_kernel::event::{ChildCall, Event, Seq, ToolProgress, ToolRef};
 use toolgate_kernel::id::CallId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::run::{Arrival, Run};
@@ -60,16 +60,30 @@ impl Inner {
             Some(tool) => tool,
             None => self.look_up_open(call, record.version).await?,
         };
-        let known = match self.feed.knows_place(record.space) {
-            true => record.version,
-            false => self.store.space_tail(record.space).await?,
+        let event: Event = ToolProgress::of(&tool, Some(progress)).into();
+        // A child run's call is seen where it is answered: in the run at the top.
+        let (top, event) = match record.root == record.id {
+            true => (record, event),
+            false => {
+                let child = ChildCall {
+                    ignorable: true,
+                    agent: record.agent,
+                    child_run_id: record.id,
+                    event: Box::new(event),
+                };
+                let top = self.store.run(record.root).await?;
+                (top.ok_or(IntakeError::Unknown("call"))?, child.into())
+            }
+        };
+        let known = match self.feed.knows_place(top.space) {
+            true => top.version,
+            false => self.store.space_tail(top.space).await?,
         };
         let lane = Lane {
-            space: record.space,
-            lane: record.lane,
+            space: top.space,
+            lane: top.lane,
         };
-        let event = ToolProgress::of(&tool, Some(progress)).into();
-        self.feed.publish(lane, call.run, known, now, vec![event]);
+        self.feed.publish(lane, top.id, known, now, vec![event]);
         Ok(())
     }
 

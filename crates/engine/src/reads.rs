@@ -9,7 +9,7 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Decider;
 
 use crate::Engine;
-use crate::store::{AskingFilter, LogPage, LogRange, Pages, RunFilter, RunRecord, StoreError};
+use crate::store::{AskingFilter, LogPage, LogRange, Pages, RunFilter, RunRecord, RunTree, StoreError};
 
 /// What a run asks people.
 #[derive(Debug, Default)]
@@ -35,6 +35,10 @@ impl Engine {
     /// The rows of a project's runs that fit `filter`, newest first.
     pub async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
         self.inner.store.runs(project, filter).await
+    }
+    /// What a root run and all below it come to.
+    pub async fn run_tree(&self, root: RunId) -> Result<RunTree, StoreError> {
+        self.inner.store.run_tree(root).await
     }
     /// A page of a run's log.
     pub async fn run_log(&self, run: RunId, range: LogRange) -> Result<LogPage, StoreError> {

@@ -141,7 +141,8 @@ impl Engine {
     async fn release_claims_in(&self, run: RunId, member: EntityId) -> Result<(), StoreError> {
         let uncounted = |_| Ok::<_, StoreError>(());
         let state = self.run_state(run, &Decider::Backend, uncounted).await?;
-        for call in state.calls() {
+        let below = state.pending_below().map(|(_, call)| call);
+        for call in state.calls().iter().chain(below) {
             let CallState::Open {
                 claim: Some(claim), ..
             } = &call.state

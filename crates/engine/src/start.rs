@@ -9,7 +9,7 @@ use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::ToolName;
 use toolgate_kernel::run::{Arrival, Run};
-use toolgate_kernel::tool::ClientTool;
+use toolgate_kernel::tool::{ClientTool, ResultSchema};
 
 use crate::Inner;
 use crate::agents::{Compiled, Kit};
@@ -53,6 +53,10 @@ pub(crate) struct Kinship {
     pub behind: Option<ToolName>,
     /// What all of them may use up together.
     pub budget: Budget,
+    /// Whether somebody wrote to the runs above whom the gateway does not know.
+    pub unknown_requester: bool,
+    /// What its answer must be.
+    pub result: Option<ResultSchema>,
 }
 
 impl NewRun {
@@ -92,6 +96,8 @@ impl Inner {
             kinship,
             idempotency,
         } = new;
+        let result = kinship.as_ref().and_then(|kin| kin.result.clone());
+        let agent = agent.with_result(result);
         let now = self.clock.now();
         let root = kinship.as_ref().map_or(id, |kin| kin.root);
         let home = kinship.as_ref().map_or(space, |kin| kin.home);
@@ -111,6 +117,10 @@ impl Inner {
             parent,
             depth: kinship.as_ref().map_or(0, |kin| kin.depth),
             budget: kinship.as_ref().map(|kin| kin.budget),
+            unknown_requester: kinship.as_ref().is_some_and(|kin| kin.unknown_requester),
+            result_schema: kinship
+                .as_ref()
+                .and_then(|kin| Some(kin.result.as_ref()?.schema.clone())),
             behind: kinship.and_then(|kin| kin.behind),
             client_tools,
             categories,
@@ -169,6 +179,7 @@ impl Inner {
             run: write,
             events,
             usage: Vec::new(),
+            above: None,
             wakes: started.into_iter().collect(),
             time: now,
             idempotency,

@@ -14,8 +14,8 @@ pub use directory::{
     MemberRecord, ProjectRecord, SpaceRecord,
 };
 pub use log::{
-    Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES, Pages,
-    RunWrite, StoredDefinition,
+    Above, Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES,
+    Pages, RunWrite, StoredDefinition,
 };
 pub use runs::{AskingFilter, LANES, NODE_LEASE, RunFilter, RunRecord, RunTree, Runs, Wake};
 

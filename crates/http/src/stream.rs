@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use toolgate_access::{AccessError, Pass, Principal, Standing};
 use toolgate_engine::feed::{Batch, End, Subscription};
 use toolgate_engine::store::StoreError;
-use toolgate_kernel::event::{Event, Seq, Status};
+use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::{MessageId, RunId, SpaceId};
 use toolgate_kernel::tool::Decider;
 
@@ -87,6 +87,9 @@ pub enum Mark {
     Moved,
     /// The end of what is stored.
     Present,
+    /// The first status after this place. A run whose child was answered tells one, and its row may say until then that
+    /// it waits.
+    StatusAfter(Seq),
 }
 
 impl Follow {
@@ -276,6 +279,7 @@ impl Watch {
     pub fn new(follow: &Follow) -> Self {
         let pause = match follow.until {
             Until::End => Pause::Ignored,
+            Until::Pause(Mark::StatusAfter(place)) => Pause::From(place, false),
             Until::Pause(mark) => Pause::Unsure(mark),
         };
         Self {
@@ -297,7 +301,7 @@ impl Watch {
             }
             (Pause::From(place, _), Event::RunStatus(_)) if seq <= *place => {}
             (Pause::Unsure(Mark::Moved) | Pause::Known(_) | Pause::From(..), Event::RunStatus(moved)) => {
-                self.pause = Pause::Known(waits(moved.status));
+                self.pause = Pause::Known(moved.status.asks());
             }
             _ => {}
         }
@@ -315,7 +319,7 @@ impl Watch {
             None => None,
         };
         self.pause = match row {
-            Some(row) => Pause::From(row.version, waits(row.status)),
+            Some(row) => Pause::From(row.version, row.status.asks()),
             None => Pause::Known(false),
         };
         Ok(())
@@ -328,19 +332,6 @@ impl Watch {
             Pause::Known(waits) => waits,
             Pause::From(place, waits) => waits && self.cursor >= place,
         }
-    }
-}
-
-/// Whether a run in this status goes on only when a client or a person says something.
-fn waits(status: Status) -> bool {
-    match status {
-        Status::WaitingTool | Status::WaitingApproval => true,
-        Status::Queued
-        | Status::Running
-        | Status::WaitingTime
-        | Status::Completed
-        | Status::Failed
-        | Status::Cancelled => false,
     }
 }
 

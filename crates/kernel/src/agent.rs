@@ -222,7 +222,7 @@ pub enum History {
 }
 
 /// A checked configuration.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Agent {
     /// Unique in its project.
     pub name: AgentName,
@@ -258,19 +258,12 @@ impl Agent {
         let Execution::Prompt(prompt) = &self.tools.get(tool)?.execution else {
             return None;
         };
-        let mut instructions = self.tools[tool].description.clone();
-        if let Some(result) = &prompt.result {
-            let schema = result.schema.as_str();
-            instructions.push_str(&format!(
-                "\nAnswer with JSON alone that fits this schema: {schema}"
-            ));
-        }
-        Some(Self {
+        let agent = Self {
             name: self.name.clone(),
             // A call starts it, nobody else.
             access: Access::Backend,
             description: None,
-            instructions,
+            instructions: self.tools[tool].description.clone(),
             model: match &prompt.model {
                 None => self.model.clone(),
                 Some(ModelChoice::Own(model)) => model.clone(),
@@ -283,8 +276,22 @@ impl Agent {
             left_out: Vec::new(),
             history: History::Server,
             context: self.context.clone(),
-            result: prompt.result.clone(),
+            result: None,
+        };
+        Some(match &prompt.result {
+            Some(result) => agent.with_result(result.clone()),
+            None => agent,
         })
+    }
+
+    /// The agent with an answer that must fit a schema, and told so.
+    pub fn with_result(mut self, result: ResultSchema) -> Self {
+        let schema = result.schema.as_str();
+        self.instructions.push_str(&format!(
+            "\nAnswer with JSON alone that fits this schema: {schema}"
+        ));
+        self.result = Some(result);
+        self
     }
 
     /// The agent as a participant: what it keeps is tied to this, in every revision.

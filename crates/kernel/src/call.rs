@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Claim, Pause, Seq, ToolApprovalRequest, ToolRef};
+use crate::event::{ChildStatus, Claim, Pause, Seq, ToolApprovalRequest, ToolRef};
 use crate::id::{ApprovalId, RunId};
 use crate::json::Json;
 use crate::time::Time;
@@ -184,6 +184,8 @@ pub enum CallState {
         handle: Handle,
         /// When the run must look again, before the tool's timeout; none when it is told of the end.
         check_at: Option<Time>,
+        /// What a child run waits for, while it waits for a person or a client, and since when.
+        asks: Option<(ChildStatus, Time)>,
     },
     /// On the gateway's side, waiting for a moment or a signal.
     Paused(Pause),

@@ -128,6 +128,8 @@ events! {
         RunFinish = "run-finish",
         /// Something for the members of the space.
         Notification = "notification",
+        /// A call of a child run that asks somebody, told in the log of the run at the top.
+        ChildCall = "child-call",
     }
 }
 
@@ -142,6 +144,7 @@ impl Event {
             | Self::ToolInputStart(_)
             | Self::ToolInputDelta(_)
             | Self::ToolProgress(_) => false,
+            Self::ChildCall(e) => e.event.is_durable(),
             Self::RunStart(_)
             | Self::Said(_)
             | Self::Told(_)
@@ -170,6 +173,40 @@ impl Event {
         match self {
             Self::RunStart(start) => Some(start),
             _ => None,
+        }
+    }
+    /// The call that it speaks of.
+    pub fn tool_call(&self) -> Option<CallId> {
+        match self {
+            Self::ToolInputStart(e) => Some(e.tool_call_id),
+            Self::ToolInputDelta(e) => Some(e.tool_call_id),
+            Self::ToolInputAvailable(e) => Some(e.tool_call_id),
+            Self::ToolApprovalRequest(e) => Some(e.tool_call_id),
+            Self::ToolApprovalResponse(e) => Some(e.tool_call_id),
+            Self::ToolExecuting(e) => Some(e.tool_call_id),
+            Self::ToolReleased(e) => Some(e.tool_call_id),
+            Self::ToolProgress(e) => Some(e.tool_call_id),
+            Self::ToolOutputAvailable(e) => Some(e.tool_call_id),
+            Self::ToolOutputError(e) => Some(e.tool_call_id),
+            Self::ToolOutputDenied(e) => Some(e.tool_call_id),
+            Self::RunStart(_)
+            | Self::Said(_)
+            | Self::Told(_)
+            | Self::ContextCut(_)
+            | Self::StepStart(_)
+            | Self::StepRetry(_)
+            | Self::TextStart(_)
+            | Self::TextDelta(_)
+            | Self::TextEnd(_)
+            | Self::ReasoningStart(_)
+            | Self::ReasoningDelta(_)
+            | Self::ReasoningEnd(_)
+            | Self::StepFinish(_)
+            | Self::RunStatus(_)
+            | Self::RunFinish(_)
+            | Self::Notification(_)
+            | Self::ChildCall(_)
+            | Self::Opaque(_) => None,
         }
     }
     /// The call that it settles.

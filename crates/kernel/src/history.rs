@@ -48,7 +48,11 @@ impl Transcript {
             Event::ToolOutputError(e) => self.settle(e.tool_call_id, error_result(e), true),
             Event::ToolOutputDenied(e) => self.settle(e.tool_call_id, denied_result(e), true),
             Event::StepFinish(_) => self.finish_step(),
-            Event::RunFinish(_) => self.close_calls(),
+            Event::RunFinish(_) => {
+                self.close_calls();
+                // What was said after the last step, by the gateway.
+                self.finish_step();
+            }
             Event::ContextCut(e) => self.shorten(e),
             Event::RunStart(_)
             | Event::Told(_)
@@ -66,6 +70,8 @@ impl Transcript {
             | Event::ToolProgress(_)
             | Event::RunStatus(_)
             | Event::Notification(_)
+            // What a child run asks is between it and people.
+            | Event::ChildCall(_)
             | Event::Opaque(_) => {}
         }
     }

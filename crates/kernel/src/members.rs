@@ -108,10 +108,16 @@ impl<'v> Members<'v> {
 
     /// The section `execution` and the one name that its member `member` has to give.
     pub fn named(&self, member: &str) -> Option<(Self, &'v str)> {
+        self.named_with(member, &[])
+    }
+
+    /// The same for an `execution` that may have these members too.
+    pub fn named_with(&self, member: &str, more: &[&str]) -> Option<(Self, &'v str)> {
         if self.get("execution").is_none() {
             self.lacks(format!("expected \"execution\": {{{member:?}: name}}"));
         }
-        let section = self.section("execution", &[member])?;
+        let known: Vec<&str> = std::iter::once(member).chain(more.iter().copied()).collect();
+        let section = self.section("execution", &known)?;
         if section.get(member).is_none() {
             section.lacks(format!("expected {{{member:?}: name}}"));
         }

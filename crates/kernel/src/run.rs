@@ -10,6 +10,7 @@ mod pipeline;
 mod replay;
 mod state;
 mod take;
+mod tell_above;
 
 pub use answer::json_in;
 pub use replay::tool_ref;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use crate::agent::Agent;
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome};
-use crate::event::{Budget, Claim, ContextCut, FinishReason, Status, Usage};
+use crate::event::{Budget, ChildStatus, Claim, ContextCut, FinishReason, Status, Usage};
 use crate::id::{ApprovalId, CallId, EntityId, RunId};
 use crate::json::Json;
 use crate::message::Message;
@@ -100,6 +101,8 @@ pub enum Arrival {
         handle: Handle,
         /// When to look again; at the tool's timeout when not given.
         check_at: Option<Time>,
+        /// That a child run waits for a person or a client, or no longer does.
+        child: Option<ChildStatus>,
     },
     /// A call on the gateway's side ended, or a delegated one.
     Output {
@@ -146,6 +149,13 @@ pub enum Arrival {
     Cancel,
     /// A worker took it over from one that died.
     Recovered,
+}
+
+impl Arrival {
+    /// Whether it says where a child run stood when it was looked at, which may have changed since.
+    pub fn is_child_status(&self) -> bool {
+        matches!(self, Self::Delegated { child: Some(_), .. })
+    }
 }
 
 /// A whole reply of the model.
@@ -312,6 +322,10 @@ impl Run {
         let all = first.into_iter().chain(others);
         all.filter(|one| Some(*one) != self.state.speaker).collect()
     }
+    /// Whether somebody wrote to it or to the runs above it whom the gateway does not know.
+    pub fn has_unknown_requester(&self) -> bool {
+        self.state.unknown_speaker
+    }
     /// How many runs stand above it.
     pub fn depth(&self) -> u32 {
         self.depth
@@ -367,14 +381,23 @@ impl Run {
                 let mut status = Status::WaitingTime;
                 for call in &self.state.calls[*first as usize..] {
                     match &call.state {
-                        CallState::Ready | CallState::Executing | CallState::Delegated { .. } => {
+                        CallState::Ready | CallState::Executing | CallState::Delegated { asks: None, .. } => {
                             return Status::Running;
                         }
                         CallState::AwaitsApproval { .. } => status = Status::WaitingApproval,
-                        CallState::Open { .. } if status == Status::WaitingTime => {
+                        CallState::Delegated {
+                            asks: Some((asks, _)),
+                            ..
+                        } if asks.status == Status::WaitingApproval => status = Status::WaitingApproval,
+                        CallState::Open { .. } | CallState::Delegated { .. }
+                            if status == Status::WaitingTime =>
+                        {
                             status = Status::WaitingTool
                         }
-                        CallState::Open { .. } | CallState::Paused(_) | CallState::Settled(_) => {}
+                        CallState::Open { .. }
+                        | CallState::Delegated { .. }
+                        | CallState::Paused(_)
+                        | CallState::Settled(_) => {}
                     }
                 }
                 status
@@ -431,15 +454,19 @@ fn wake_of(call: &Call) -> Option<Time> {
         ),
         CallState::Paused(pause) => Some(pause.until),
         CallState::Delegated { check_at, .. } => {
-            let deadline = deadline(call);
-            Some(check_at.map_or(deadline, |check_at| check_at.min(deadline)))
+            let times = [*check_at, deadline(call)];
+            times.into_iter().flatten().min()
         }
         CallState::Ready | CallState::Executing | CallState::Settled(_) => None,
     }
 }
 
-/// When a delegated call is given up. What runs in the gateway itself, the engine times.
-fn deadline(call: &Call) -> Time {
+/// When a delegated call is given up; never while it waits for a person or a client, who have deadlines of their own.
+/// What runs in the gateway itself, the engine times.
+fn deadline(call: &Call) -> Option<Time> {
+    if let CallState::Delegated { asks: Some(_), .. } = call.state {
+        return None;
+    }
     let timeout = call.definition.as_ref().map(|tool| tool.timeout);
-    call.since.after(timeout.unwrap_or_default())
+    Some(call.since.after(timeout.unwrap_or_default()))
 }

@@ -12,9 +12,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::event::{
-    Event, Notification, ReasoningDelta, ReasoningEnd, ReasoningStart, RunFinish, RunStart, RunStatus, Said,
-    StepFinish, StepRetry, StepStart, TextDelta, TextEnd, TextStart, Told, ToolInputStart, ToolReleased,
-    Usage,
+    ChildCall, Event, Notification, ReasoningDelta, ReasoningEnd, ReasoningStart, RunFinish, RunStart,
+    RunStatus, Said, StepFinish, StepRetry, StepStart, TextDelta, TextEnd, TextStart, Told, ToolInputStart,
+    ToolReleased, Usage,
 };
 use crate::history::{Earlier, EarlierPart};
 use crate::json::Json;
@@ -150,9 +150,26 @@ fn public<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
         Event::ToolOutputAvailable(e) => owned(call::output_available(e)),
         Event::ToolOutputError(e) => owned(call::output_error(e)),
         Event::ToolOutputDenied(e) => owned(call::output_denied(e)),
+        Event::ChildCall(e) => child_call(e, public(&e.event, reader)),
         // Nobody here knows which of its members are secret.
         Event::Opaque(_) => None,
     }
+}
+
+/// What a child run asks is seen as if the run at the top asked it.
+fn child_call<'e>(e: &ChildCall, seen: Option<Cow<'_, Event>>) -> Option<Cow<'e, Event>> {
+    let ChildCall {
+        ignorable,
+        agent,
+        child_run_id,
+        event: _,
+    } = e;
+    owned(ChildCall {
+        ignorable: *ignorable,
+        agent: agent.clone(),
+        child_run_id: *child_run_id,
+        event: Box::new(seen?.into_owned()),
+    })
 }
 
 fn owned<'a>(event: impl Into<Event>) -> Option<Cow<'a, Event>> {
@@ -171,6 +188,8 @@ fn run_start(start: &RunStart) -> RunStart {
         depth,
         behind: _,
         budget: _,
+        unknown_requester: _,
+        result_schema: _,
         client_tools,
         categories: _,
         history: _,
@@ -186,6 +205,8 @@ fn run_start(start: &RunStart) -> RunStart {
         depth: *depth,
         behind: None,
         budget: None,
+        unknown_requester: false,
+        result_schema: None,
         client_tools: client_tools.iter().map(client_tool).collect(),
         categories: None,
         history: Vec::new(),
@@ -245,11 +266,13 @@ fn usage(usage: &Usage) -> Usage {
         output_tokens,
         reasoning_tokens,
         cached_tokens,
+        estimated,
     } = *usage;
     Usage {
         input_tokens,
         output_tokens,
         reasoning_tokens,
         cached_tokens,
+        estimated,
     }
 }

@@ -122,6 +122,7 @@ impl Count {
             output_tokens: self.output_tokens.unwrap_or(0),
             reasoning_tokens: 0,
             cached_tokens: cached,
+            estimated: false,
         }
     }
 }

@@ -204,6 +204,7 @@ impl Generation {
             output_tokens: count.candidates_token_count + count.thoughts_token_count,
             reasoning_tokens: count.thoughts_token_count,
             cached_tokens: count.cached_content_token_count,
+            estimated: false,
         };
     }
 }

@@ -282,6 +282,7 @@ impl Completion {
                 .prompt_tokens_details
                 .and_then(|of| of.cached_tokens)
                 .unwrap_or(0),
+            estimated: false,
         };
     }
 }

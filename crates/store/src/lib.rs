@@ -69,6 +69,12 @@ fn check(append: &Append) {
         append.events.iter().all(Event::is_durable),
         "only durable events are stored"
     );
+    if let Some(above) = &append.above {
+        assert!(
+            !above.events.is_empty() && above.space != append.space,
+            "a child run has a space of its own, and tells something above"
+        );
+    }
     if let RunWrite::Create { record, space, .. } = &append.run {
         let one_space =
             record.space == append.space && space.as_ref().is_none_or(|new| new.id == append.space);

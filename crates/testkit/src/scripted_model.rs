@@ -41,14 +41,28 @@ type Script = Box<dyn Fn(&Ask) -> Vec<Say> + Send + Sync>;
 /// A scripted model. Records its requests.
 pub struct ScriptedModel {
     script: Script,
+    usage: Usage,
     asked: Mutex<Vec<Ask>>,
 }
 
 impl ScriptedModel {
     /// A model whose replies are computed by `script`.
     pub fn new(script: impl Fn(&Ask) -> Vec<Say> + Send + Sync + 'static) -> Arc<Self> {
+        let usage = Usage {
+            input_tokens: 10,
+            output_tokens: 5,
+            ..Usage::default()
+        };
+        Self::with_usage(script, usage)
+    }
+    /// The same, of a vendor that reports no usage.
+    pub fn without_usage(script: impl Fn(&Ask) -> Vec<Say> + Send + Sync + 'static) -> Arc<Self> {
+        Self::with_usage(script, Usage::default())
+    }
+    fn with_usage(script: impl Fn(&Ask) -> Vec<Say> + Send + Sync + 'static, usage: Usage) -> Arc<Self> {
         Arc::new(Self {
             script: Box::new(script),
+            usage,
             asked: Mutex::default(),
         })
     }
@@ -98,11 +112,7 @@ impl Model for ScriptedModel {
         };
         Ok(Ending {
             reason,
-            usage: Usage {
-                input_tokens: 10,
-                output_tokens: 5,
-                ..Usage::default()
-            },
+            usage: self.usage,
         })
     }
     /// Names of the tools, under the vendor's name.

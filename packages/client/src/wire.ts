@@ -10,6 +10,8 @@ export interface Agent {
   config: Record<string, unknown>;
   /** When this revision was written. */
   createdAt: Time;
+  /** What is sound and yet worth knowing when it is saved: calls that nothing can ever answer, each with its place. */
+  warnings?: Fault[];
 }
 
 /** The agents of a project. */
@@ -506,11 +508,12 @@ export interface OpenApproval {
   input?: Any;
   /** Whether the caller may send another input with a yes. */
   editable: boolean;
-  /** The run of the call. */
+  /** The run of the call; a child run's question is one of the run at the top, too. */
   runId: RunId;
-  /** Its space. */
+  rootRunId?: RunId | null;
+  /** The space whose members may answer: that of the run at the top. */
   spaceId: SpaceId;
-  /** Its agent. */
+  /** The agent that asks. */
   agent: AgentName;
   /** When it was asked. */
   requestedAt: Time;
@@ -551,6 +554,7 @@ export interface PendingApproval {
   input?: Any;
   /** When silence becomes a no. */
   expiresAt: Time;
+  agent?: AgentName | null;
 }
 
 /** A client call that is open. */
@@ -563,6 +567,7 @@ export interface PendingCall {
   input: Any;
   deadline?: Time | null;
   claim?: Claim | null;
+  agent?: AgentName | null;
 }
 
 /** A call that waits for a moment or a signal. */
@@ -724,8 +729,9 @@ export interface ResultOutcome {
 export type Run = RunSummary & ({
   /** Calls and approvals that the run waits for. */
   pending: Pending;
-  /** Tokens that were used so far. */
+  /** Tokens that the run itself has used so far. */
   usage: Usage;
+  totalUsage?: TotalUsage | null;
   /** The last words of the model. */
   text?: string | null;
   /** Why the run ended, or why the model stopped last: `stop`, `length`, `tool-calls`, `max-steps`, … */
@@ -917,6 +923,14 @@ export interface ToolUsage {
   latencyMs?: Latency | null;
 }
 
+/** What a root run and all child runs below it have cost together. */
+export interface TotalUsage {
+  /** Tokens, read and written. */
+  tokens: number;
+  /** Child runs at any depth; for backends only. */
+  childRuns?: number | null;
+}
+
 /** What a run has cost. */
 export interface Usage {
   /** Tokens read. */
@@ -927,6 +941,8 @@ export interface Usage {
   reasoningTokens?: number | null;
   /** Of those read, how many came from the vendor's cache. */
   cachedTokens?: number | null;
+  /** The vendor has reported none, at least for a part: it was estimated from bytes. */
+  estimated?: boolean | null;
 }
 
 /** Definitions to check. */
@@ -960,6 +976,8 @@ export interface RunStartEvent {
   clientTools?: ClientTool[];
   behind?: string;
   budget?: unknown;
+  unknownRequester?: boolean;
+  resultSchema?: unknown;
   categories?: unknown;
   history?: unknown;
   tools: unknown;
@@ -1088,6 +1106,8 @@ export interface ToolInputStartEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  agent?: AgentName;
+  childRunId?: RunId;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -1100,6 +1120,8 @@ export interface ToolInputDeltaEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  agent?: AgentName;
+  childRunId?: RunId;
   inputTextDelta: string;
   seq: number;
   spaceId: SpaceId;
@@ -1113,6 +1135,8 @@ export interface ToolInputAvailableEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  agent?: AgentName;
+  childRunId?: RunId;
   input?: unknown;
   deadline?: Time;
   signature?: string;
@@ -1128,6 +1152,8 @@ export interface ToolApprovalRequestEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  agent?: AgentName;
+  childRunId?: RunId;
   approvalId: ApprovalId;
   input?: unknown;
   expiresAt: Time;
@@ -1144,6 +1170,8 @@ export interface ToolApprovalResponseEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  agent?: AgentName;
+  childRunId?: RunId;
   approvalId: ApprovalId;
   approved: boolean;
   reason?: string;
@@ -1163,10 +1191,13 @@ export interface ToolExecutingEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  agent?: AgentName;
+  childRunId?: RunId;
   claim?: Claim;
   child?: RunId;
   pause?: unknown;
   task?: unknown;
+  childStatus?: unknown;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -1179,6 +1210,8 @@ export interface ToolReleasedEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  agent?: AgentName;
+  childRunId?: RunId;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -1191,6 +1224,8 @@ export interface ToolProgressEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  agent?: AgentName;
+  childRunId?: RunId;
   progress?: unknown;
   seq: number;
   spaceId: SpaceId;
@@ -1204,6 +1239,8 @@ export interface ToolOutputAvailableEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  agent?: AgentName;
+  childRunId?: RunId;
   output?: unknown;
   warning?: string;
   seq: number;
@@ -1218,6 +1255,8 @@ export interface ToolOutputErrorEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  agent?: AgentName;
+  childRunId?: RunId;
   code?: 'NOT_FOUND' | 'VALIDATION_FAILED' | 'PREREQUISITES_NOT_MET' | 'PERMISSION_DENIED' | 'LIMIT_EXCEEDED' | 'DENIED' | 'TIMEOUT' | 'CANCELLED' | 'SUPERSEDED' | 'EXECUTION_FAILED' | 'INTERRUPTED' | 'UNAVAILABLE' | 'INVALID_OUTPUT';
   errorText?: string;
   seq: number;
@@ -1232,6 +1271,8 @@ export interface ToolOutputDeniedEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  agent?: AgentName;
+  childRunId?: RunId;
   reason?: string;
   seq: number;
   spaceId: SpaceId;

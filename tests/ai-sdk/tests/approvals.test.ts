@@ -40,6 +40,27 @@ describe.each(sdksWithApprovals)('approvals in $dialect', (sdk) => {
     },
   );
 
+  it('asks in the chat what an agent below the chat agent needs a yes for', async () => {
+    const mailer = await withRefund();
+    const agent = await scene.world.agent({
+      tools: [{ ...serverTool('mail', null), executionType: 'ai-agent', execution: { agent: mailer } }],
+    });
+    scene.world.script(
+      { calls: [{ name: 'mail', args: { city: 'Paris' } }] },
+      { calls: [{ name: 'refund', args: { city: 'Paris' } }] },
+      'Below: done.',
+      'Refunded.',
+    );
+    const client = scene.open(sdk, { agent });
+    await client.say('refund me');
+    expect(client.call('refund')).toMatchObject({ state: 'approval-requested', input: { city: 'Paris' } });
+    await respond(client, 'refund', true);
+    expect(client.call('refund')).toMatchObject({ state: 'output-available' });
+    expect(client.call('mail')).toMatchObject({ state: 'output-available' });
+    expect(client.words).toEqual(['Refunded.']);
+    expect(client.posts).toBe(2);
+  });
+
   it('does not run a call that a person refuses, and says why', async () => {
     scene.world.script(asksForRefund, 'Not refunded.');
     const client = scene.open(sdk, { agent: await withRefund() });

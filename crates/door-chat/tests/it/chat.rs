@@ -181,6 +181,71 @@ async fn a_no_is_a_denied_call_or_an_error_where_the_client_knows_no_such_thing(
     }
 }
 
+/// Gives the default agent a tool `mail` that asks an agent with the tools of the default agent.
+async fn with_mailer(world: &World) {
+    let name = "mailer".parse().unwrap();
+    let put = world.engine.put_agent(project(1), &name, agent().into()).await;
+    put.unwrap();
+    let mut config = agent();
+    let mail = json!({"name": "mail", "description": "Asks the mail agent.", "executionType": "ai-agent",
+        "execution": {"agent": "mailer"}});
+    config["tools"].as_array_mut().unwrap().push(mail);
+    configure(world, config).await;
+}
+
+#[tokio::test]
+async fn what_a_child_run_asks_is_answered_in_the_chat() {
+    for (who, dialect) in [("backend", "v6"), ("ada", "v6"), ("ada", "v7")] {
+        let world = world().await;
+        with_mailer(&world).await;
+        let client = match who {
+            "backend" => world.backend(),
+            user => world.user(user),
+        };
+        let mail = |tool: &str| format!("call:mail={}", json!({ "prompt": format!("call:{tool}") }));
+        let turn = |words: String| json!({"id": "c", "dialect": dialect, "message": words});
+        let told = chunks(&client.post("/api/chat", turn(mail("guarded"))).await.expect(200));
+        assert_eq!(find(&told, "finish")["finishReason"], "tool-calls", "{told:?}");
+        let asked = find(&told, "tool-approval-request").clone();
+        let own = told.iter().find(|chunk| chunk["toolName"] == "mail").unwrap()["toolCallId"].clone();
+        assert_ne!(own, asked["toolCallId"]);
+        // As the client keeps the step: the coordinator's own call, and what its child run asks.
+        let parts = json!([{"type": "step-start"},
+            {"type": "tool-mail", "toolCallId": own, "state": "input-available", "input": {}, "providerExecuted": true},
+            {"type": "tool-guarded", "toolCallId": asked["toolCallId"], "state": "approval-responded", "input": {},
+             "approval": {"id": asked["approvalId"], "approved": true}}]);
+        let go_on = |parts: Value| json!({"id": "c", "dialect": dialect, "message": {"role": "assistant", "parts": parts}});
+        let told = chunks(&client.post("/api/chat", go_on(parts)).await.expect(200));
+        assert!(words(&told).contains("got"), "{told:?}");
+        assert_eq!(find(&told, "finish")["finishReason"], "stop");
+        for call in [&own, &asked["toolCallId"]] {
+            let settled =
+                |chunk: &Value| chunk["type"] == "tool-output-available" && chunk["toolCallId"] == *call;
+            assert!(told.iter().any(settled), "{told:?}");
+        }
+
+        let told = chunks(&client.post("/api/chat", turn(mail("ask"))).await.expect(200));
+        assert_eq!(find(&told, "finish")["finishReason"], "tool-calls", "{told:?}");
+        let offer = told
+            .iter()
+            .find(|chunk| chunk["toolName"] == "ask" && chunk["type"] == "tool-input-available");
+        let offer = offer.unwrap_or_else(|| panic!("{told:?}"));
+        assert_eq!(offer["providerExecuted"], Value::Null, "the client executes it");
+        let parts = json!([{"type": "step-start"},
+            {"type": "tool-ask", "toolCallId": offer["toolCallId"], "state": "output-available", "input": {}, "output": {"n": 7}}]);
+        let told = chunks(&client.post("/api/chat", go_on(parts.clone())).await.expect(200));
+        assert!(words(&told).contains('7'), "{told:?}");
+
+        // The past of the chat shows the questions with what became of them.
+        let past = client.get("/api/chat/c").await.expect(200).to_string();
+        assert!(
+            past.contains("tool-guarded") && past.contains("output-available"),
+            "{past}"
+        );
+        assert!(!past.contains("approval-requested"), "{past}");
+    }
+}
+
 /// The default agent whose tool `guarded` has these terms.
 fn guarded(approval: Value) -> Value {
     let mut config = agent();

@@ -10,7 +10,7 @@ use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
 use toolgate_http::caller::Backend;
 use toolgate_http::describe::{BackendOnly, BadBody, BadQuery, Missing, Refused};
-use toolgate_http::problem::Refusal;
+use toolgate_http::problem::{FaultBody, Refusal};
 use toolgate_http::query::{At, Query};
 use toolgate_http::wire::AnyObject;
 use toolgate_http::{Shared, schema};
@@ -38,6 +38,10 @@ pub(crate) struct AgentBody {
     /// When this revision was written.
     #[schema(value_type = schema::Time)]
     created_at: Time,
+    /// What is sound and yet worth knowing when it is saved: calls that nothing can ever answer, each with its place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, value_type = Vec<FaultBody>)]
+    warnings: Vec<Problem>,
 }
 
 impl From<AgentRecord> for AgentBody {
@@ -47,6 +51,7 @@ impl From<AgentRecord> for AgentBody {
             name: record.name,
             revision: record.revision,
             created_at: record.created,
+            warnings: Vec::new(),
         }
     }
 }
@@ -96,14 +101,16 @@ pub(crate) async fn put(
     let revision = door.engine.put_agent(project, &name, body.value.0).await?;
     let written = door.engine.agent_record(project, &name, Some(revision)).await?;
     let written = written.ok_or_else(|| Refusal::unavailable("the agent was removed meanwhile"))?;
-    Ok(Answer(
-        if is_new {
-            StatusCode::CREATED
-        } else {
-            StatusCode::OK
-        },
-        written.into(),
-    ))
+    let status = match is_new {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    let warnings = door.engine.agent_warnings(project, &name).await?;
+    let written = AgentBody {
+        warnings,
+        ..written.into()
+    };
+    Ok(Answer(status, written))
 }
 
 /// The newest revision of an agent.

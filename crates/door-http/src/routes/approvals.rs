@@ -94,8 +94,8 @@ pub(crate) async fn decide(
     At(approval): At<ApprovalId>,
     body: Body<Decide>,
 ) -> Result<Answer<DecidedBody>, Refusal> {
-    let space = door.access.reach_run(&who, approval.run, "approval").await?;
-    let by = door.access.decider(&who, space).await?;
+    let top = door.access.reach_top(&who, approval.run, "approval").await?;
+    let by = door.access.decider(&who, top.space).await?;
     let body = body.value;
     let decision = match body.approved.unwrap_or(body.decision == Some(Word::Approve)) {
         true => Decision::Approve(body.input),

@@ -112,7 +112,7 @@ pub(crate) async fn claim(
     At(call): At<CallId>,
     body: Body<ClaimCall>,
 ) -> Result<Answer<ClaimedBody>, Refusal> {
-    door.access.reach_run(&who, call.run, "call").await?;
+    door.access.reach_top(&who, call.run, "call").await?;
     let lease = Duration::from_secs(
         body.value
             .lease_seconds
@@ -138,7 +138,7 @@ pub(crate) async fn release(
     At(call): At<CallId>,
     body: Body<ReleaseCall>,
 ) -> Result<StatusCode, Refusal> {
-    door.access.reach_run(&who, call.run, "call").await?;
+    door.access.reach_top(&who, call.run, "call").await?;
     let holder = body.value.holder.0;
     door.engine.release_call(call, holder, who.entity()).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -157,7 +157,7 @@ pub(crate) async fn progress(
     At(call): At<CallId>,
     body: Body<CallProgress>,
 ) -> Result<StatusCode, Refusal> {
-    door.access.reach_run(&who, call.run, "call").await?;
+    door.access.reach_top(&who, call.run, "call").await?;
     door.settings.content.check_progress(&body.value.progress)?;
     door.engine.progress(call, body.value.progress).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -182,6 +182,6 @@ pub(crate) async fn signal(
     if who.user.is_some() {
         return Err(Refusal::forbidden("a signal needs a secret key"));
     }
-    door.access.reach_run(&who, call.run, "call").await?;
+    door.access.reach_top(&who, call.run, "call").await?;
     Ok(ok(door.engine.signal_call(call, body.value.value).await?.into()))
 }

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 use axum::extract::State;
 use serde::Serialize;
-use toolgate_access::Principal;
+use toolgate_access::{AccessError, Principal, Top};
 use toolgate_engine::store::{AskingFilter, RunRecord};
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::caller::Caller;
@@ -46,13 +46,17 @@ pub(crate) struct ApprovalBody {
     input: Option<Json>,
     /// Whether the caller may send another input with a yes.
     editable: bool,
-    /// The run of the call.
+    /// The run of the call; a child run's question is one of the run at the top, too.
     #[schema(value_type = schema::RunId)]
     run_id: RunId,
-    /// Its space.
+    /// The run at the top, when the run of the call is a child run.
+    #[schema(value_type = Option<schema::RunId>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_run_id: Option<RunId>,
+    /// The space whose members may answer: that of the run at the top.
     #[schema(value_type = schema::SpaceId)]
     space_id: SpaceId,
-    /// Its agent.
+    /// The agent that asks.
     #[schema(value_type = schema::AgentName)]
     agent: AgentName,
     /// When it was asked.
@@ -147,22 +151,33 @@ struct Page {
 impl Page {
     /// Adds the open questions of a run that the caller may decide.
     async fn add(&mut self, door: &Shared, who: &Principal, run: &RunRecord) -> Result<(), Refusal> {
-        let decider = match self.deciders.entry(run.space) {
+        let top = match door.access.reach_top(who, run.id, "approval").await {
+            // A member that was removed since the page was read.
+            Err(AccessError::NotFound(_)) => return Ok(()),
+            other => other?,
+        };
+        let decider = match self.deciders.entry(top.space) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(door.access.decider(who, run.space).await?),
+            Entry::Vacant(new) => new.insert(door.access.decider(who, top.space).await?),
         };
         let open = door.engine.open_questions(run.id).await?;
         self.bytes += open.bytes_read;
         for (time, question) in open.asked {
             self.approvals
-                .extend(ApprovalBody::of(run, time, question, decider));
+                .extend(ApprovalBody::of(run, &top, time, question, decider));
         }
         Ok(())
     }
 }
 
 impl ApprovalBody {
-    fn of(run: &RunRecord, requested_at: Time, asked: ToolApprovalRequest, who: &Decider) -> Option<Self> {
+    fn of(
+        run: &RunRecord,
+        top: &Top,
+        requested_at: Time,
+        asked: ToolApprovalRequest,
+        who: &Decider,
+    ) -> Option<Self> {
         // By the terms as stored: their public form does not say who asked.
         let terms = asked.terms.clone().unwrap_or_default();
         if !terms.admit(who) {
@@ -181,7 +196,8 @@ impl ApprovalBody {
             input: seen.input.clone(),
             editable,
             run_id: run.id,
-            space_id: run.space,
+            root_run_id: Some(top.run).filter(|top| *top != run.id),
+            space_id: top.space,
             agent: run.agent.clone(),
             requested_at,
             expires_at: seen.expires_at,

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use toolgate_access::Principal;
+use toolgate_access::{Principal, Top};
 use toolgate_engine::intake::{Receipt, Submission};
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
@@ -13,14 +13,17 @@ use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BadBody, Missing, Refused, Settled};
 use toolgate_http::problem::{ProblemBody, Refusal};
 use toolgate_http::query::At;
+use toolgate_http::run_state::CountedState;
 use toolgate_http::stream::{Follow, Mark, OpenStream, Until};
 use toolgate_http::wire::{At as Place, List, Members, Text, TextOr, Wire, Words, wire};
 use toolgate_http::{Shared, schema};
+use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::Decider;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -205,10 +208,10 @@ pub(crate) async fn to_run(
     Saying(streams): Saying,
     body: Body<ToolResults>,
 ) -> Result<Response, Refusal> {
-    let space = door.access.reach_run(&who, run, "run").await?;
+    let top = door.access.reach_top(&who, run, "run").await?;
     let within = Within {
         who,
-        space,
+        space: top.space,
         run: Some(run),
     };
     take(&door, within, streams, body.value).await
@@ -260,19 +263,25 @@ async fn take(
     streams: Streams,
     results: ToolResults,
 ) -> Result<Response, Refusal> {
-    let open = streams.reserve(door, &within.who)?;
-    match (results, open) {
+    let admitted = streams.reserve(door, &within.who)?;
+    match (results, admitted) {
         (ToolResults::One(one), None) => {
             let (call, submission) = checked(door, &within, *one).await?;
             let receipt = door.engine.submit(call, submission).await?;
             Ok(ok(Taken::One(receipt.into())).into_response())
         }
-        (ToolResults::One(one), Some(open)) => {
+        (ToolResults::One(one), Some(admitted)) => {
             let (call, submission) = checked(door, &within, *one).await?;
+            let top = door.access.reach_top(&within.who, call.run, "call").await?;
+            if top.run != call.run {
+                door.engine.submit(call, submission).await?;
+                let follow = within.follow_top(door, &top, call, streams).await?;
+                return open(follow, door, admitted).await;
+            }
             let (receipt, events) = door.engine.submit_and_follow(call, submission).await?;
-            stream(within.follow(&receipt, streams), door, open, events).await
+            stream(within.follow(&receipt, streams), door, admitted, events).await
         }
-        (ToolResults::Many(many), open) => take_many(door, within, many, streams, open).await,
+        (ToolResults::Many(many), admitted) => take_many(door, within, many, streams, admitted).await,
     }
 }
 
@@ -303,7 +312,12 @@ async fn take_many(
         && one_run
         && let Some(first) = receipts.iter().min_by_key(|receipt| receipt.seq)
     {
-        return open(within.follow(first, streams), door, stream).await;
+        let top = door.access.reach_top(&within.who, first.run_id, "call").await?;
+        let follow = match top.run == first.run_id {
+            true => within.follow(first, streams),
+            false => within.follow_top(door, &top, first.tool_call_id, streams).await?,
+        };
+        return open(follow, door, stream).await;
     }
     let results = outcomes
         .into_iter()
@@ -318,6 +332,34 @@ async fn take_many(
 }
 
 impl Within {
+    /// What follows the result of a child run's call in the run at the top, the result first. The child run itself is
+    /// not for its reader.
+    async fn follow_top(
+        &self,
+        door: &Shared,
+        top: &Top,
+        call: CallId,
+        streams: Streams,
+    ) -> Result<Follow, Refusal> {
+        let state = CountedState::read(door, &self.who, top.run, &Decider::Backend).await?;
+        let settled = match state.call(call).map(|call| &call.state) {
+            Some(CallState::Settled(settled)) => settled.seq,
+            _ => state.seq(),
+        };
+        let after = Seq(settled.0.saturating_sub(1));
+        let until = match streams {
+            Streams::UntilPause => Until::Pause(Mark::StatusAfter(after)),
+            Streams::UntilEnd | Streams::No => Until::End,
+        };
+        Ok(Follow {
+            who: self.who.clone(),
+            run: Some(top.run),
+            space: top.space,
+            after,
+            until,
+        })
+    }
+
     /// What follows a result, the result first.
     fn follow(&self, receipt: &Receipt, streams: Streams) -> Follow {
         let until = match streams {
@@ -355,8 +397,9 @@ async fn checked(door: &Shared, within: &Within, one: OneResult) -> Result<(Call
     let missing = || Refusal::not_found("call");
     let call: CallId = one.named().parse().map_err(|_| missing())?;
     let here = match within.run {
-        Some(run) => call.run == run,
-        None => door.access.reach_run(&within.who, call.run, "call").await? == within.space,
+        Some(run) if call.run == run => true,
+        Some(run) => door.access.reach_top(&within.who, call.run, "call").await?.run == run,
+        None => door.access.reach_top(&within.who, call.run, "call").await?.space == within.space,
     };
     if !here || one.run_id.is_some_and(|run| run != call.run) {
         return Err(missing());

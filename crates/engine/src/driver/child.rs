@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::call::{Call, CallState, ErrorCode, Outcome};
-use toolgate_kernel::event::{EndReason, Event, RunFinish, RunStart, Seq, Status};
+use toolgate_kernel::event::{ChildStatus, EndReason, Event, RunFinish, RunStart, Seq, Status};
 use toolgate_kernel::id::{EntityId, MessageId, ProjectId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
@@ -29,6 +29,8 @@ pub(super) struct Child {
     start: Result<ChildStart, Outcome>,
     /// What it is called in words to the model.
     name: String,
+    /// That it waits for a person or a client, as the parent's log says.
+    asks: Option<ChildStatus>,
     context: CallContext,
 }
 
@@ -36,8 +38,10 @@ pub(super) struct Child {
 pub(super) enum Found {
     /// It was not under way, and is now.
     Started,
-    /// It is under way.
+    /// It is under way, as the parent knows.
     Waits,
+    /// It began to wait for a person or a client, or waits for something else, or no longer.
+    Moved(ChildStatus),
     /// It has ended.
     Ended(Outcome),
 }
@@ -52,10 +56,15 @@ impl Driver {
             (Execution::Prompt(_), _) | (_, Err(_)) => tool.name.to_string(),
             (_, Ok(start)) => start.agent.to_string(),
         };
+        let asks = match &call.state {
+            CallState::Delegated { asks, .. } => asks.map(|(asks, _)| asks),
+            _ => None,
+        };
         Child {
             id,
             start,
             name,
+            asks,
             context: self.context(call, tool, &[], CancellationToken::new()),
         }
     }
@@ -64,6 +73,7 @@ impl Driver {
     fn child_of(&self, call: &Call, tool: &Tool, child: RunId) -> Result<ChildStart, Outcome> {
         let own = self.run.agent();
         let input = call.input().to_value();
+        let mut result = None;
         let (agent, behind, text) = match &tool.execution {
             Execution::Prompt(prompt) => {
                 let text = prompt.prompt.fill(&input, plain);
@@ -79,7 +89,13 @@ impl Driver {
                 })?;
                 (agent, None, child_text(&call.input(), &input))
             }
-            Execution::Agent { agent } => (agent.clone(), None, child_text(&call.input(), &input)),
+            Execution::Agent {
+                agent,
+                result: schema,
+            } => {
+                result = schema.clone();
+                (agent.clone(), None, child_text(&call.input(), &input))
+            }
             _ => unreachable!("only these are runs of their own"),
         };
         Ok(ChildStart {
@@ -94,6 +110,8 @@ impl Driver {
                 depth: self.run.depth() + 1,
                 behind,
                 budget: self.run.budget(),
+                unknown_requester: self.run.has_unknown_requester(),
+                result,
             },
             message: Message {
                 on_behalf_of: self.run.others_behind(),
@@ -118,6 +136,11 @@ fn child_message(child: RunId, from: Option<EntityId>, text: String) -> Message 
 }
 
 impl Child {
+    /// Its run.
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
     /// Starts the run if it is not there, and reads its outcome if it has ended.
     pub async fn look(&self, inner: &Arc<Inner>) -> Result<Found, StoreError> {
         match patient(|| inner.store.run(self.id)).await? {
@@ -135,7 +158,16 @@ impl Child {
                 };
                 Ok(Found::Ended(outcome))
             }
-            Some(_) => Ok(Found::Waits),
+            Some(record) => {
+                let now = ChildStatus {
+                    status: record.status,
+                    seq: record.version,
+                };
+                Ok(match Some(now).filter(|now| now.status.asks()) == self.asks {
+                    true => Found::Waits,
+                    false => Found::Moved(now),
+                })
+            }
             None => self.begin(inner).await,
         }
     }
@@ -177,7 +209,8 @@ impl Child {
         let (Some(start), Some(end)) = (start, run.end()) else {
             return Ok(no_answer());
         };
-        if end.status != Status::Completed {
+        // One that ends at its step limit is completed; without an answer it has failed its caller.
+        if end.status != Status::Completed || end.error.is_some() {
             return Ok(failure(end, &self.name));
         }
         let signalling = inner.signalling(record.project, &start).await?;
@@ -219,9 +252,10 @@ pub(super) fn signals(tool: &Tool) -> bool {
 /// A completed run's answer, beside what it signalled on its way.
 fn output_of(run: &RunState, start: &RunStart, signalling: &BTreeSet<ToolName>) -> Json {
     let text = run.answer();
-    // A prompt tool gives JSON when its answer is JSON; that it fits the result schema was checked by the run.
+    // A prompt tool gives JSON when its answer is JSON, as does an agent whose answer must fit a schema; that it does was
+    // checked by the run.
     let answer = match json_in(&text) {
-        Ok(value) if start.behind.is_some() => value,
+        Ok(value) if start.behind.is_some() || start.result_schema.is_some() => value,
         _ => text.into(),
     };
     let mut signals: Vec<(Seq, serde_json::Value)> = run
@@ -254,7 +288,7 @@ fn failure(end: &RunFinish, name: &str) -> Outcome {
             ErrorCode::InvalidOutput,
             "its answer does not match the result schema",
         ),
-        EndReason::Limit => (ErrorCode::LimitExceeded, "it used up what it may"),
+        EndReason::Limit | EndReason::MaxSteps => (ErrorCode::LimitExceeded, "it used up what it may"),
         _ => (ErrorCode::ExecutionFailed, "it could not answer"),
     };
     let detail = end.error.as_deref().unwrap_or(why);

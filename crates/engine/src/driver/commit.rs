@@ -2,10 +2,11 @@
 //! write happened, the run is read again and the same arrivals are taken again: what is there already is
 //! recognised.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use toolgate_kernel::call::{CallState, ErrorCode, Handle, Outcome};
-use toolgate_kernel::event::Event;
+use toolgate_kernel::event::{Entry, Event};
 use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::run::{Arrival, Due, Rejected, Run};
 use toolgate_kernel::time::Time;
@@ -15,7 +16,7 @@ use uuid::Uuid;
 use super::{Adrift, Driver, Lease, Pending};
 use crate::deliver::Fate;
 use crate::shares::share_of;
-use crate::store::{Append, LeaseWrite, RunWrite, StoreError, Wake};
+use crate::store::{Above, Append, LeaseWrite, RunWrite, StoreError, Wake};
 use crate::usage;
 
 /// How often a write that fails is tried before the run is left for later.
@@ -45,8 +46,10 @@ impl Driver {
                 false => Ok(()),
             };
             if stale && read.is_ok() {
-                // Others may have acted on the same wake-ups.
+                // Others may have acted on the same wake-ups, and a child may have been answered since it was looked at:
+                // that it waits is then no longer true, and must not be told.
                 self.watch.restart();
+                pending.retain(|one| !one.arrival.is_child_status());
             }
             if self.is_guest() {
                 self.keep_only_letters(&mut pending);
@@ -98,6 +101,7 @@ impl Driver {
     async fn try_settle(&mut self, pending: &mut [Pending]) -> Result<Vec<Option<Rejected>>, StoreError> {
         let now = self.inner.clock.now();
         let children = self.children();
+        let asked = self.run.status().asks();
         let mut events = Vec::new();
         let mut verdicts = Vec::with_capacity(pending.len());
         let mut idempotency = Vec::new();
@@ -130,8 +134,9 @@ impl Driver {
         }
         // In the same write, so that a crash before they are cancelled leaves them to be looked at.
         let given_up = self.given_up(&children).map(|(_, child)| Wake::up(child));
-        let wakes = given_up.chain(self.wakes_of(&events)).collect();
-        self.append(events, wakes, now, idempotency).await?;
+        let wakes = given_up.chain(self.wakes_of(&events, asked)).collect();
+        let entry = self.append(events, wakes, now, idempotency).await?;
+        self.after_append(&entry, asked).await;
         if self.inner.settings.always_evict {
             self.reload().await?;
         }
@@ -181,6 +186,7 @@ impl Driver {
                     call: id,
                     handle: Handle::Run(RunId::new(Uuid::now_v7())),
                     check_at: None,
+                    child: None,
                 });
             }
             slots = slots.checked_sub(1)?;
@@ -212,7 +218,7 @@ impl Driver {
         wakes: Vec<Wake>,
         now: Time,
         idempotency: Vec<crate::store::IdempotencyRecord>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Arc<Entry>, StoreError> {
         let idle = self.run.due().is_empty();
         let node = self.inner.settings.node;
         let (write, lease, epoch) = match (self.lease, idle) {
@@ -230,9 +236,16 @@ impl Driver {
             wake_at,
             lease: write,
         };
+        let told = self.run.tell_above(&events);
+        let above = Above {
+            space: self.home,
+            run: self.root,
+            events: told,
+        };
         let append = Append {
             space: self.space,
             run,
+            above: Some(above).filter(|above| !above.events.is_empty()),
             usage: usage::of(&self.run, self.project, &events),
             events,
             wakes,
@@ -246,12 +259,11 @@ impl Driver {
         if let Lease::Other(driver) = lease {
             self.inner.poke_driver(self.id, driver);
         }
-        self.after_append(&entry).await;
         if idle && let Some(wake_at) = wake_at {
             self.inner.wake(wake_at);
         }
         self.inner.count(&entry);
-        Ok(())
+        Ok(entry)
     }
 
     fn answer(&mut self, pending: Vec<Pending>, verdicts: Vec<Option<Rejected>>) {

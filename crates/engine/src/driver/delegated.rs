@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, join_all};
 use toolgate_kernel::call::{Call, ErrorCode, Handle, Outcome};
-use toolgate_kernel::event::{Entry, Event, Seq, ToolProgress, ToolRef};
+use toolgate_kernel::event::{ChildStatus, Entry, Event, Seq, ToolProgress, ToolRef};
 use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::run::Arrival;
@@ -75,6 +75,8 @@ pub(crate) struct Look {
     seen: i32,
     /// Calls that have ended.
     outcomes: Vec<(CallId, Outcome)>,
+    /// Calls whose child runs wait for a person or a client, or no longer do.
+    moved: Vec<(CallId, RunId, ChildStatus)>,
 }
 
 /// A delegated call that is looked at.
@@ -130,7 +132,11 @@ impl Driver {
     /// What a look found, as arrivals.
     pub(super) fn looked(&mut self, looked: Result<Look, StoreError>) -> Vec<Arrival> {
         self.watch.looking = None;
-        let Look { seen, outcomes } = match looked {
+        let Look {
+            seen,
+            outcomes,
+            moved,
+        } = match looked {
             Ok(look) => look,
             Err(error) => {
                 tracing::warn!(run = %self.id, %error, "delegated calls could not be looked at");
@@ -139,28 +145,48 @@ impl Driver {
             }
         };
         self.watch.seen = seen;
-        let ended = outcomes.into_iter();
-        ended
-            .map(|(call, outcome)| Arrival::Output { call, outcome })
-            .collect()
+        let ended = outcomes
+            .into_iter()
+            .map(|(call, outcome)| Arrival::Output { call, outcome });
+        let moved = moved.into_iter().map(|(call, child, status)| Arrival::Delegated {
+            call,
+            handle: Handle::Run(child),
+            check_at: None,
+            child: Some(status),
+        });
+        ended.chain(moved).collect()
     }
 
-    /// What an append of these events does to counts of wake-ups: of this run, and of its parent when it ends.
-    pub(super) fn wakes_of(&self, events: &[Event]) -> Vec<Wake> {
+    /// What an append of these events does to counts of wake-ups: of this run, and of its parent when it ends or when
+    /// what it asks has changed. `asked` is whether it waited for a person or a client before.
+    pub(super) fn wakes_of(&self, events: &[Event], asked: bool) -> Vec<Wake> {
         let starts = events.iter().filter(|event| starts_child(event)).count() as i32;
         let own = Wake {
             run: self.id,
             change: starts - self.watch.seen,
         };
-        let ends = events.iter().any(|event| matches!(event, Event::RunFinish(_)));
-        let parent = self.parent.filter(|_| ends).map(|call| Wake::up(call.run));
+        let parent = self.parent.filter(|_| self.concerns_parent(events, asked));
+        let parent = parent.map(|call| Wake::up(call.run));
         let own = Some(own).filter(|own| own.change != 0);
         own.into_iter().chain(parent).collect()
     }
 
+    /// Whether the parent of a child run has a reason to look at it after these events.
+    fn concerns_parent(&self, events: &[Event], asked: bool) -> bool {
+        let asks = self.run.status().asks();
+        let moves = |event: &Event| {
+            matches!(event, Event::ToolApprovalResponse(_) | Event::RunStatus(_)) || event.settles().is_some()
+        };
+        let ends = events.iter().any(|event| matches!(event, Event::RunFinish(_)));
+        ends || asks != asked || (asks && events.iter().any(moves))
+    }
+
     /// After an append: starts the child runs that it announced, and tells the parent.
-    pub(super) async fn after_append(&mut self, entry: &Entry) {
+    pub(super) async fn after_append(&mut self, entry: &Entry, asked: bool) {
         self.watch.seen = 0;
+        if let Some(parent) = self.parent.filter(|_| self.concerns_parent(&entry.events, asked)) {
+            self.inner.poke(parent.run);
+        }
         for event in &entry.events {
             match event {
                 event if starts_child(event) => self.watch.want(),
@@ -169,11 +195,6 @@ impl Driver {
                     let tool = call.and_then(|call| call.definition.as_ref());
                     if tool.is_some_and(|tool| signals(tool)) {
                         self.signal_parent(e.output.clone()).await;
-                    }
-                }
-                Event::RunFinish(_) => {
-                    if let Some(parent) = self.parent {
-                        self.inner.poke(parent.run);
                     }
                 }
                 _ => {}
@@ -205,8 +226,9 @@ impl Driver {
     }
 }
 
+/// Whether an event announces a child run. A later one of the same call says what the child waits for.
 fn starts_child(event: &Event) -> bool {
-    matches!(event, Event::ToolExecuting(e) if e.child.is_some())
+    matches!(event, Event::ToolExecuting(e) if e.child.is_some() && e.child_status.is_none())
 }
 
 async fn call_above(inner: &Inner, call: CallId) -> Result<Option<Above>, StoreError> {
@@ -235,6 +257,7 @@ async fn call_above(inner: &Inner, call: CallId) -> Result<Option<Above>, StoreE
 /// have ended.
 async fn look(inner: Arc<Inner>, run: RunId, mut watched: Vec<Watched>) -> Result<Look, StoreError> {
     let mut outcomes = Vec::new();
+    let mut moved = Vec::new();
     for _ in 0..ROUNDS_MAX {
         // Read before the children are: an end that comes later is counted later, and seen by the next look.
         let row = patient(|| inner.store.run(run)).await?;
@@ -249,15 +272,28 @@ async fn look(inner: Arc<Inner>, run: RunId, mut watched: Vec<Watched>) -> Resul
                     watched.push(one);
                 }
                 Found::Waits => watched.push(one),
+                Found::Moved(status) => {
+                    if let Carrier::Child(child) = &one.by {
+                        moved.push((one.call, child.id(), status));
+                    }
+                }
                 Found::Ended(outcome) => outcomes.push((one.call, outcome)),
             }
         }
         // The start of a child takes a wake-up off: what is left to be taken off is read again.
         if !started {
-            return Ok(Look { seen, outcomes });
+            return Ok(Look {
+                seen,
+                outcomes,
+                moved,
+            });
         }
     }
-    Ok(Look { seen: 0, outcomes })
+    Ok(Look {
+        seen: 0,
+        outcomes,
+        moved,
+    })
 }
 
 /// Without a wake-up no child has ended, and none is to be started.

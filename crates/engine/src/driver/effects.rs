@@ -21,6 +21,7 @@ use tracing::Instrument;
 use super::load::patient;
 use super::{Adrift, Done, Driver, Past};
 use crate::Inner;
+use crate::estimate;
 use crate::model::{Ask, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
 use crate::run_tree::beyond;
@@ -84,7 +85,7 @@ impl Driver {
             let _turn = turn.expect("as many may wait as there are runs in memory");
             begun.store(true, Ordering::Relaxed);
             let replying = AssertUnwindSafe(inner.model.reply(&ask, &mut gathering)).catch_unwind();
-            let ending = replying.await.unwrap_or_else(|_| {
+            let mut ending = replying.await.unwrap_or_else(|_| {
                 let message = "the model's adapter broke down".to_owned();
                 Err(ModelError {
                     message,
@@ -92,12 +93,15 @@ impl Driver {
                     retry_after: None,
                 })
             });
-            if let Ok(ending) = &ending {
+            let parts = gathering.into_parts();
+            if let Ok(ending) = &mut ending {
+                if ending.usage.total() == 0 {
+                    ending.usage = estimate::usage(&ask, &parts);
+                }
                 let span = tracing::Span::current();
                 span.record("gen_ai.usage.input_tokens", ending.usage.input_tokens);
                 span.record("gen_ai.usage.output_tokens", ending.usage.output_tokens);
             }
-            let parts = gathering.into_parts();
             let (person_grants, ending) = match person.grants_for(&inner, &parts).await {
                 Ok(grants) => (grants, ending),
                 Err(error) => (Vec::new(), Err(unknown_grants(&error))),

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
-use toolgate_kernel::event::{Entry, Event, Seq, Status};
+use toolgate_kernel::event::{Entry, Event, RunStart, Seq, Status};
 use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::run::{Arrival, Run};
+use toolgate_kernel::tool::ResultSchema;
 
 use super::{Driver, Lease, Pending, Seat, Watch};
 use crate::Inner;
@@ -253,6 +254,7 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
         .compiled(record.project, &record.agent, Some(record.revision))
         .await?
         .and_then(|compiled| compiled.behind(start.behind.as_ref()))
+        .map(|compiled| compiled.with_result(result_of(start)))
         .ok_or_else(|| {
             StoreError::Corrupt(format!(
                 "agent {} revision {} is gone",
@@ -286,6 +288,12 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
         run,
         kit,
     })
+}
+
+/// What the answer of a run must be, when the call that started it says so.
+fn result_of(start: &RunStart) -> Option<ResultSchema> {
+    // It compiled when the agent was saved.
+    ResultSchema::compile(start.result_schema.clone()?).ok()
 }
 
 /// Refuses a log that this version cannot replay.

@@ -51,6 +51,8 @@ pub struct Append {
     pub events: Vec<Event>,
     /// Calls that ended with it, for the figures of their tools.
     pub usage: Vec<ToolUse>,
+    /// What a child run tells the run at the top with it.
+    pub above: Option<Above>,
     /// Runs that are woken by it, or whose wake-ups it has acted on.
     pub wakes: Vec<Wake>,
     /// Now.
@@ -58,6 +60,19 @@ pub struct Append {
     /// Remembers the answer to a request that may be sent again, under each of its keys; refused with `Exists` when
     /// one of them is taken.
     pub idempotency: Vec<IdempotencyRecord>,
+}
+
+/// Events that a child run stores in the log of the run at the top, as an entry of that run. They change nothing about
+/// it but its version, so whoever drives it reads them before it writes again. When that run has ended, they are an entry
+/// of the space alone.
+#[derive(Debug, Clone)]
+pub struct Above {
+    /// The space of the run at the top.
+    pub space: SpaceId,
+    /// The run at the top.
+    pub run: RunId,
+    /// Never empty, all durable.
+    pub events: Vec<Event>,
 }
 
 /// What an append does to a run's row.

@@ -127,6 +127,7 @@ async fn a_run_that_is_woken_for_nothing_goes_back_to_waiting() {
         run: RunWrite::None,
         events: vec![notification.into()],
         usage: Vec::new(),
+        above: None,
         wakes: vec![Wake::up(run), Wake::up(run)],
         time: world.now(),
         idempotency: Vec::new(),
@@ -207,7 +208,7 @@ async fn a_task_that_no_source_here_knows_is_told_to_the_model() {
     });
     let task =
         serde_json::from_value(json!({"source": "gone", "task": "1", "checkAt": world.now()})).unwrap();
-    let executing = ToolExecuting::of(&tool.unwrap(), None, None, None, Some(task));
+    let executing = ToolExecuting::of(&tool.unwrap(), None, None, None, Some(task), None);
     let append = Append {
         space: record.space,
         run: RunWrite::Extend {
@@ -220,6 +221,7 @@ async fn a_task_that_no_source_here_knows_is_told_to_the_model() {
         },
         events: vec![executing.into()],
         usage: Vec::new(),
+        above: None,
         wakes: Vec::new(),
         time: world.now(),
         idempotency: Vec::new(),

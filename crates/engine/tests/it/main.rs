@@ -2,6 +2,7 @@
 
 mod bombs;
 mod calls;
+mod child_questions;
 mod children;
 mod context;
 mod delegated;

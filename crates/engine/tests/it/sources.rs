@@ -217,6 +217,7 @@ async fn written_before(from: &World, to: &World, run: RunId) {
             run: write,
             events,
             usage: Vec::new(),
+            above: None,
             wakes: Vec::new(),
             time: entry.time,
             idempotency: Vec::new(),

@@ -340,6 +340,7 @@ impl World {
             },
             events: vec![Event::read(&raw).unwrap()],
             usage: Vec::new(),
+            above: None,
             wakes: Vec::new(),
             time: record.updated,
             idempotency: Vec::new(),

@@ -171,8 +171,6 @@ fn server_tool(
     tool.insert("name".into(), name.into());
     if name == SPAWN_AGENT {
         tool.insert("executionType".into(), "spawn-agent".into());
-        let description = tool.entry("description");
-        description.or_insert("Start a child run of another agent with a task, and get its answer.".into());
     } else if has_action(name) {
         tool.insert("executionType".into(), "prebuilt".into());
         tool.insert("execution".into(), json!({ "action": name }));

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
 use reqwest::Method;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolgate_testkit::model_server::ModelServer;
 

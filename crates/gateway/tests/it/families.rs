@@ -22,7 +22,7 @@ async fn put(api: &Api, models: &ModelServer, name: &str, script: &str) {
         "tools": [
             prebuilt("setGoals"),
             prebuilt("getGoals"),
-            {"name": "spawn_agent", "description": "Starts an agent.", "executionType": "spawn-agent"},
+            prebuilt("spawn_agent"),
             {"name": "ask_clerk", "description": "Asks.", "executionType": "ai-agent", "execution": {"agent": "clerk"}},
             {"name": "words", "description": "Asks.", "executionType": "prompt", "execution": {"prompt": "text:2 delay:2"}},
         ],

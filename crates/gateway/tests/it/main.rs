@@ -10,6 +10,7 @@ mod attack_memory;
 mod attack_validation;
 mod bombs;
 mod chat;
+mod child_questions;
 mod context;
 mod damage;
 mod deadline;

@@ -34,6 +34,8 @@ const KINDS: [(&str, Kind); 5] = [
     ("waiting", Kind::Waiting),
 ];
 const PROMPT_CHARS_MAX: usize = 100_000;
+/// The `prebuilt` action that is `spawn-agent`.
+const SPAWN_ACTION: &str = "spawn_agent";
 
 /// What came of reading `executionType` and `execution`.
 pub(super) enum Read {
@@ -50,6 +52,7 @@ pub(super) fn read(tool: &Members<'_>, defaults: &Defaults<'_>) -> Read {
     let written = tool.get("executionType");
     let kind = match written {
         None => Some(Kind::Basic),
+        Some(written) if written == "prebuilt" && names_spawn(tool) => Some(Kind::Spawn),
         Some(written) => KINDS
             .iter()
             .find_map(|(name, kind)| (written == name).then_some(*kind)),
@@ -78,6 +81,14 @@ pub(super) fn read(tool: &Members<'_>, defaults: &Defaults<'_>) -> Read {
     }
 }
 
+/// `spawn_agent` is an action by its name alone: the engine runs it, because it is a run of its own.
+fn names_spawn(tool: &Members<'_>) -> bool {
+    let action = tool
+        .get("execution")
+        .and_then(|execution| execution.get("action"));
+    action.is_some_and(|action| action == SPAWN_ACTION)
+}
+
 fn own(kind: Kind, tool: &Members<'_>) -> Option<Execution> {
     match kind {
         Kind::Basic => basic(tool),
@@ -85,11 +96,13 @@ fn own(kind: Kind, tool: &Members<'_>) -> Option<Execution> {
         Kind::Prompt => prompt(tool).map(|prompt| Execution::Prompt(Arc::new(prompt))),
         Kind::Waiting => waiting(tool).map(Execution::Waiting),
         Kind::Agent => {
-            let (section, agent) = tool.named("agent")?;
+            let more = ["result_schema", "resultSchema"];
+            let (section, agent) = tool.named_with("agent", &more)?;
             let agent = agent
                 .parse()
                 .map_err(|bad: BadName| section.wrong("agent", bad.to_string()));
-            agent.ok().map(|agent| Execution::Agent { agent })
+            let result = result_schema(&section);
+            agent.ok().map(|agent| Execution::Agent { agent, result })
         }
     }
 }
@@ -123,10 +136,15 @@ fn usual(execution: &Execution) -> Usual {
         Execution::Agent { .. } => child(json!({
             "type": "object", "properties": { "prompt": { "type": "string" } }, "required": ["prompt"],
         })),
-        Execution::Spawn => child(json!({ "type": "object", "properties": {
-            "agent": { "type": "string", "description": "The name of the agent." },
-            "prompt": { "type": "string", "description": "What it has to do." },
-        }, "required": ["agent", "prompt"] })),
+        Execution::Spawn => {
+            let mut usual = child(json!({ "type": "object", "properties": {
+                "agent": { "type": "string", "description": "The name of the agent." },
+                "prompt": { "type": "string", "description": "What it has to do." },
+            }, "required": ["agent", "prompt"] }));
+            usual["description"] =
+                "Start a child run of another agent with a task, and get its answer.".into();
+            usual
+        }
         Execution::Prompt(_) => child(json!({ "type": "object" })),
         Execution::Waiting(wait) => {
             json!({ "parameters": waiting_parameters(*wait), "timeout": TIMEOUT_MAX.as_secs(), "retry": "safe" })
@@ -226,21 +244,23 @@ fn prompt(tool: &Members<'_>) -> Option<PromptTool> {
         section.lacks("expected the \"prompt\" that is asked");
     }
     let text = section.text("prompt", PROMPT_CHARS_MAX);
-    let name = if section.get("result_schema").is_some() {
-        "result_schema"
-    } else {
-        "resultSchema"
-    };
-    let result = section.get(name).and_then(|schema| {
-        let compiled = definition::compile(schema, &Limits::TRUSTED, &section.at(name), section.problems);
-        compiled.map(|(schema, validator)| ResultSchema {
-            schema,
-            validator: Arc::new(validator),
-        })
-    });
     Some(PromptTool {
         prompt: Template::new(text?),
         model: super::read::model_choice(&section),
-        result,
+        result: result_schema(&section),
+    })
+}
+
+/// What the answer of a child run must be: `result_schema`, or `resultSchema`.
+fn result_schema(section: &Members<'_>) -> Option<ResultSchema> {
+    let name = match section.get("result_schema") {
+        Some(_) => "result_schema",
+        None => "resultSchema",
+    };
+    let schema = section.get(name)?;
+    let compiled = definition::compile(schema, &Limits::TRUSTED, &section.at(name), section.problems);
+    compiled.map(|(schema, validator)| ResultSchema {
+        schema,
+        validator: Arc::new(validator),
     })
 }

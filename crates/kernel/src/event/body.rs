@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
+use super::Event;
 use super::entry::Seq;
 use super::status::{EndReason, FinishReason, Status, Usage};
 use crate::agent::ModelName;
 use crate::history::Earlier;
-use crate::id::{CallId, EntityId, MessageId};
+use crate::id::{CallId, EntityId, MessageId, RunId};
 use crate::json::Json;
 use crate::message::Message;
 use crate::name::{AgentName, ToolName};
@@ -44,6 +46,9 @@ pub struct Budget {
     pub tokens: u64,
     /// Runs below the one at the top.
     pub descendants: u32,
+    /// How many runs may stand above one another below the one at the top; none in a log of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
 }
 body! {
     /// A run began.
@@ -69,6 +74,13 @@ body! {
         /// What the run at the top may use up: its tokens, and the runs below it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<Budget>,
+        /// Whether somebody wrote to the runs above a child run whom the gateway does not know: that person counts among
+        /// those who ask for what it does.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unknown_requester: bool,
+        /// What its answer must fit, when the call that started it says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result_schema: Option<Json>,
         /// Tools that the caller brought.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         client_tools: Vec<ClientTool>,
@@ -239,4 +251,24 @@ body! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<MessageId>,
     }
+}
+body! {
+    /// An event of a call of a child run that needs a person or a client, kept in the log of the run at the top, whose
+    /// members answer it. Of the child run they learn this, and no more.
+    ChildCall {
+        /// Whether a version that does not know it may replay the log without it: always.
+        ignorable: bool,
+        /// The agent that asks.
+        agent: AgentName,
+        /// The child run.
+        child_run_id: RunId,
+        /// The event, as it stands in the child run's own log.
+        #[serde(deserialize_with = "read_event")]
+        event: Box<Event>,
+    }
+}
+
+fn read_event<'de, D: Deserializer<'de>>(from: D) -> Result<Box<Event>, D::Error> {
+    let raw = Box::<RawValue>::deserialize(from)?;
+    Event::read(&raw).map(Box::new).map_err(serde::de::Error::custom)
 }

@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use uuid::Uuid;
 
-use super::{Budget, Claim, EndReason, FinishReason, Pause, RemoteTask, Seq, Status, Usage};
+use super::{
+    Budget, ChildStatus, Claim, EndReason, Event, FinishReason, Pause, RemoteTask, Seq, Status,
+    ToolInputAvailable, Usage,
+};
 use crate::agent::{ModelName, Provider};
 use crate::call::ErrorCode;
 use crate::history::{Earlier, EarlierPart};
@@ -51,6 +54,7 @@ marked! {
     Json => Json::string(&text()),
     Time => Time(number().into()),
     Seq => Seq(number().into()),
+    Box<Event> => Box::new(ToolInputAvailable::marked().into()),
     RunId => RunId::new(uuid()),
     EntityId => EntityId::new(uuid()),
     MessageId => MessageId::new(uuid()),
@@ -91,12 +95,13 @@ macro_rules! members {
 }
 members! {
     ModelName { provider, name }
-    Budget { tokens, descendants }
+    Budget { tokens, descendants, depth }
     ApprovalTerms { approvers, not_requester, requesters, unknown_requester, hide, editable }
+    ChildStatus { status, seq }
     Claim { holder, until, by }
     Pause { until, signal }
     RemoteTask { source, task, check_at }
-    Usage { input_tokens, output_tokens, reasoning_tokens, cached_tokens }
+    Usage { input_tokens, output_tokens, reasoning_tokens, cached_tokens, estimated }
     Message { message_id, from, sender, parts, metadata, origin, on_behalf_of }
     Sender { name, time_zone }
     ClientTool {

@@ -37,6 +37,7 @@ impl Event {
             | Self::ToolOutputDenied(_)
             | Self::RunFinish(_)
             | Self::Notification(_)
+            | Self::ChildCall(_)
             | Self::Opaque(_) => self.written(),
         };
         size_of::<Self>() + texts

@@ -63,6 +63,18 @@ impl Status {
         .into_iter()
         .find(|status| status.as_str() == text)
     }
+    /// Whether the run goes on only when a person or a client says something.
+    pub fn asks(self) -> bool {
+        match self {
+            Self::WaitingTool | Self::WaitingApproval => true,
+            Self::Queued
+            | Self::Running
+            | Self::WaitingTime
+            | Self::Completed
+            | Self::Failed
+            | Self::Cancelled => false,
+        }
+    }
     /// Nothing more will happen.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
@@ -101,6 +113,9 @@ pub struct Usage {
     /// Of those read, how many came from the vendor's cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cached_tokens: u64,
+    /// The vendor has reported none, at least for a part: it was estimated from bytes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 impl Usage {

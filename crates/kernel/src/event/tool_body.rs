@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Seq, Status};
 use crate::call::ErrorCode;
 use crate::id::{ApprovalId, CallId, EntityId, RunId};
 use crate::json::Json;
@@ -164,6 +165,15 @@ pub struct Pause {
     #[serde(default, skip_serializing_if = "is_false")]
     pub signal: bool,
 }
+/// Where a child run stands, as its parent has seen it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChildStatus {
+    /// Status of the child run.
+    pub status: Status,
+    /// Place of the child's last event then: another one may be another question.
+    pub seq: Seq,
+}
 /// Work on a call that a tool source has under way elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -191,6 +201,10 @@ tool_body! {
         /// The task that carries it on outside the gateway; for secret principals only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<RemoteTask>,
+        /// That the run which executes it waits for a person or a client, or no longer does; absent when it begins. The
+        /// call's timeout does not count while it waits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child_status: Option<ChildStatus>,
     }
 }
 tool_body! {

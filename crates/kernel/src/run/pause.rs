@@ -27,7 +27,7 @@ impl Run {
                 return None;
             };
             let pause = pause(*wait, tool, &call.input().to_value(), now);
-            Some(ToolExecuting::of(&call.tool, None, None, Some(pause), None).into())
+            Some(ToolExecuting::of(&call.tool, None, None, Some(pause), None, None).into())
         });
         begun.collect()
     }

@@ -139,10 +139,15 @@ impl Run {
                 format!("this run may use {} tokens, and has used them", limits.tokens),
             ));
         }
-        if tool.execution.is_run() && self.depth >= limits.depth {
+        // The run at the top bounds all below it, whatever these agents allow by themselves.
+        let depth_max = self
+            .budget
+            .depth
+            .map_or(limits.depth, |depth| depth.min(limits.depth));
+        if tool.execution.is_run() && self.depth >= depth_max {
             return Err((
                 ErrorCode::LimitExceeded,
-                format!("agents may call agents {} deep", limits.depth),
+                format!("agents may call agents {depth_max} deep"),
             ));
         }
         if tool.execution.is_run() && self.runs_of_step() >= limits.fanout {
@@ -152,9 +157,6 @@ impl Run {
             ));
         }
         let asks = tool.approval.needed(value);
-        if let Some(refusal) = self.out_of_reach(name, tool, asks) {
-            return Err(refusal);
-        }
         Ok(match asks {
             true => Fate::Ask {
                 approval: call.approval(),
@@ -162,25 +164,6 @@ impl Run {
             },
             false => release(tool, now),
         })
-    }
-
-    /// Nobody but the run above follows a run below: a call that needs a person or a client would wait for nobody.
-    fn out_of_reach(&self, name: &str, tool: &Tool, asks: bool) -> Option<(ErrorCode, String)> {
-        if self.depth == 0 {
-            return None;
-        }
-        if tool.placement() == Placement::Client {
-            let words = format!(
-                "{name} runs on a client, and none listens to a run that another agent started; do without it"
-            );
-            return Some((ErrorCode::Unavailable, words));
-        }
-        let words = || {
-            format!(
-                "{name} needs a person's approval, and nobody is asked in a run that another agent started; do without it"
-            )
-        };
-        asks.then(|| (ErrorCode::Denied, words()))
     }
 
     fn unknown(&self, name: &str) -> String {

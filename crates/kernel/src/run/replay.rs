@@ -17,6 +17,7 @@ impl Run {
         let budget = Budget {
             tokens: limits.tokens,
             descendants: limits.descendants,
+            depth: Some(limits.depth),
         };
         Self {
             id,
@@ -59,6 +60,7 @@ impl Run {
                 self.depth = e.depth;
                 self.revision = e.revision;
                 self.budget = e.budget.unwrap_or(self.budget);
+                self.state.unknown_speaker |= e.unknown_requester;
                 self.told_before = match self.agent.history {
                     History::Client => Some(history::told(self.id, &e.history).into()),
                     History::Server => None,

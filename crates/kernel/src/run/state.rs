@@ -6,13 +6,14 @@
 
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
 use crate::event::{
-    Claim, Entry, Event, FinishReason, RunFinish, Said, Seq, Status, StepFinish, ToolApprovalResponse,
-    ToolExecuting, ToolInputAvailable, Usage,
+    ChildCall, Claim, Entry, Event, FinishReason, RunFinish, Said, Seq, Status, StepFinish,
+    ToolApprovalResponse, ToolExecuting, ToolInputAvailable, Usage,
 };
 use crate::history::Transcript;
-use crate::id::{ApprovalId, CallId, EntityId, MessageId};
+use crate::id::{ApprovalId, CallId, EntityId, MessageId, RunId};
 use crate::json::Json;
 use crate::message::Message;
+use crate::name::AgentName;
 use crate::prompt::Turn;
 use crate::time::Time;
 use crate::tool::Decider;
@@ -51,6 +52,16 @@ pub struct RunState {
     finish_reason: Option<FinishReason>,
     /// Replies that are whole, or void because the step was asked again.
     replies: u32,
+    /// What the runs below have asked here, in the order of their first questions.
+    below: Vec<Below>,
+}
+
+/// What one run below asks people and clients: its calls, with gaps, and the decisions on them.
+#[derive(Debug, Clone)]
+struct Below {
+    run: RunId,
+    agent: AgentName,
+    state: RunState,
 }
 
 /// What a run is waiting for.
@@ -129,6 +140,7 @@ impl Default for RunState {
             usage: Usage::default(),
             finish_reason: None,
             replies: 0,
+            below: Vec::new(),
         }
     }
 }
@@ -191,19 +203,33 @@ impl RunState {
     pub fn calls(&self) -> &[Call] {
         &self.calls
     }
-    /// A call by id.
+    /// A call by id, also one of a run below that asked here.
     pub fn call(&self, id: CallId) -> Option<&Call> {
-        self.calls
-            .get(self.index(id)?)
-            .filter(|call| call.tool.call == id)
+        let own = self.index(id).map(|index| &self.calls[index]);
+        own.filter(|call| call.tool.call == id)
+            .or_else(|| self.below(id.run)?.call(id))
+    }
+    /// Calls of runs below that ask here and have no outcome yet, each with its agent.
+    pub fn pending_below(&self) -> impl Iterator<Item = (&AgentName, &Call)> {
+        self.below.iter().flat_map(|below| {
+            let calls = below.state.calls.iter().filter(|call| !call.is_settled());
+            calls.map(move |call| (&below.agent, call))
+        })
+    }
+    fn below(&self, run: RunId) -> Option<&Self> {
+        self.below
+            .iter()
+            .find(|below| below.run == run)
+            .map(|below| &below.state)
     }
     /// Calls that have no outcome yet, in call order: what the run waits for, each by its [`CallState`].
     pub fn pending(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| !call.is_settled())
     }
-    /// A decision that was taken.
+    /// A decision that was taken, also one on a call of a run below that asked here.
     pub fn decision(&self, approval: ApprovalId) -> Option<&DecisionRecord> {
-        self.decisions.iter().find(|record| record.approval == approval)
+        let own = self.decisions.iter().find(|record| record.approval == approval);
+        own.or_else(|| self.below(approval.run)?.decision(approval))
     }
     /// The messages it took, oldest first.
     pub fn messages(&self) -> &[MessageRecord] {
@@ -280,10 +306,12 @@ impl RunState {
             Event::StepFinish(e) => self.finish_step(e),
             Event::RunStatus(e) => self.status = e.status,
             Event::RunFinish(e) => {
+                self.end_below(seq, time);
                 self.status = e.status;
                 self.usage = e.usage;
                 self.phase = Phase::Ended(e.clone());
             }
+            Event::ChildCall(e) => self.hear_below(e, seq, time),
             Event::RunStart(_)
             | Event::Told(_)
             | Event::TextStart(_)
@@ -326,6 +354,32 @@ impl RunState {
                     }
                 }
             }
+        }
+    }
+
+    fn hear_below(&mut self, e: &ChildCall, seq: Seq, time: Time) {
+        let known = self.below.iter().position(|below| below.run == e.child_run_id);
+        let index = known.unwrap_or_else(|| {
+            self.below.push(Below {
+                run: e.child_run_id,
+                agent: e.agent.clone(),
+                state: Self::default(),
+            });
+            self.below.len() - 1
+        });
+        self.below[index].state.apply(&e.event, seq, time);
+    }
+
+    /// With the run at the top everything below ends; each run below says so of itself a moment later.
+    fn end_below(&mut self, seq: Seq, time: Time) {
+        let calls = self.below.iter_mut().flat_map(|below| &mut below.state.calls);
+        for call in calls.filter(|call| !call.is_settled()) {
+            call.state = CallState::Settled(Settled {
+                outcome: Outcome::error(ErrorCode::Cancelled, "the run has ended"),
+                answered: false,
+                seq,
+                time,
+            });
         }
     }
 
@@ -398,11 +452,17 @@ impl RunState {
             (Some(claim), _) => self.hold(e.tool_call_id, Some(claim.clone())),
             (None, Some(pause)) => self.change(e.tool_call_id, |call| call.state = CallState::Paused(pause)),
             (None, None) => self.change(e.tool_call_id, |call| {
-                // The tool's timeout counts from the first delegation, however often the task is asked after.
-                if !matches!(call.state, CallState::Delegated { .. }) {
-                    call.since = time;
-                }
-                call.state = under_way(e);
+                // The tool's timeout counts from the first delegation, however often the task is asked after, without
+                // the time in which a person or a client was asked.
+                call.since = match &call.state {
+                    CallState::Delegated { asks: None, .. } => call.since,
+                    CallState::Delegated {
+                        asks: Some((_, since)),
+                        ..
+                    } => call.since.after(time.since(*since)),
+                    _ => time,
+                };
+                call.state = under_way(e, time);
             }),
         }
     }
@@ -439,6 +499,7 @@ impl RunState {
         self.usage.output_tokens += used.output_tokens;
         self.usage.reasoning_tokens += used.reasoning_tokens;
         self.usage.cached_tokens += used.cached_tokens;
+        self.usage.estimated |= used.estimated;
     }
 
     /// The model has replied: the calls from here on are those of its reply.
@@ -455,19 +516,23 @@ impl RunState {
         }
     }
 
-    /// Calls are announced in the order of their numbers, so one that is known tells where the others stand.
+    /// Calls are announced in the order of their numbers; of a run below only some are.
     fn index(&self, call: CallId) -> Option<usize> {
-        let first = self.calls.first()?.tool.call.number;
-        Some(call.number.checked_sub(first)? as usize)
+        self.calls
+            .binary_search_by_key(&call.number, |known| known.tool.call.number)
+            .ok()
     }
 }
 
 /// The state of a call on the gateway's side that is under way, here or elsewhere.
-fn under_way(e: &ToolExecuting) -> CallState {
+fn under_way(e: &ToolExecuting, time: Time) -> CallState {
+    let asks = e.child_status.filter(|child| child.status.asks());
+    let asks = asks.map(|asks| (asks, time));
     match (e.child, &e.task) {
         (Some(child), _) => CallState::Delegated {
             handle: Handle::Run(child),
             check_at: None,
+            asks,
         },
         (None, Some(task)) => CallState::Delegated {
             handle: Handle::Task {
@@ -475,6 +540,7 @@ fn under_way(e: &ToolExecuting) -> CallState {
                 task: task.task.clone(),
             },
             check_at: task.check_at,
+            asks,
         },
         (None, None) => CallState::Executing,
     }

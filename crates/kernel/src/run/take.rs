@@ -8,9 +8,9 @@ use super::{Arrival, Phase, Rejected, Reply, ReplyPart, Run, deadline};
 use crate::agent::History;
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
 use crate::event::{
-    Claim, EndReason, Event, FinishReason, ReasoningEnd, RemoteTask, RunFinish, RunStart, RunStatus, Said,
-    Seq, Status, StepFinish, StepRetry, StepStart, TextEnd, Told, ToolApprovalRequest, ToolExecuting,
-    ToolInputAvailable, ToolOutputAvailable, ToolOutputError, ToolReleased, Usage,
+    ChildStatus, Claim, EndReason, Event, FinishReason, ReasoningEnd, RemoteTask, RunFinish, RunStart,
+    RunStatus, Said, Seq, Status, StepFinish, StepRetry, StepStart, TextEnd, Told, ToolApprovalRequest,
+    ToolExecuting, ToolInputAvailable, ToolOutputAvailable, ToolOutputError, ToolReleased, Usage,
 };
 use crate::id::{CallId, EntityId};
 use crate::message::{Message, Origin};
@@ -23,6 +23,9 @@ use std::time::Duration;
 const RETRY_DELAY_FIRST: Duration = Duration::from_millis(250);
 /// Longest wait before a broken step is asked again, also when the vendor asks for more.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
+
+/// Names the text part that says that the steps were used up.
+const STEP_LIMIT_PART: &str = "step-limit";
 
 impl Run {
     /// The first events of a run, which waits to be picked up then. The history of an agent that goes by the log is
@@ -163,7 +166,8 @@ impl Log<'_> {
                 if known.state != CallState::Ready {
                     return Err(Rejected::OutOfTurn);
                 }
-                self.emit(ToolExecuting::of(&known.tool.clone(), None, None, None, None));
+                let known = known.tool.clone();
+                self.emit(ToolExecuting::of(&known, None, None, None, None, None));
                 Ok(())
             }
             (
@@ -171,9 +175,10 @@ impl Log<'_> {
                     call,
                     handle,
                     check_at,
+                    child,
                 },
                 None,
-            ) => self.delegate(call, handle, check_at),
+            ) => self.delegate(call, handle, check_at, child),
             (Arrival::Output { call, outcome }, None) => self.output(call, outcome),
             (Arrival::Tick, None) => {
                 self.tick();
@@ -311,11 +316,25 @@ impl Log<'_> {
         }
         let fresh = self.run.state.transcript.has_unread();
         if !fresh && self.run.state.steps_since_message >= limits.steps {
-            return self.finish(Status::Completed, EndReason::MaxSteps, None);
+            return self.stop_at_step_limit();
         }
         self.emit(StepStart {
             step: self.run.state.step + 1,
         });
+    }
+
+    /// The steps are used up. Whoever reads the answer is told so where the model has given none.
+    fn stop_at_step_limit(&mut self) {
+        let steps = self.run.agent.limits.steps;
+        let is_silent = self.run.state.answer().trim().is_empty();
+        let words = is_silent.then(|| {
+            format!("The agent stopped at its limit of {steps} steps (loop.maxSteps) without an answer.")
+        });
+        if let Some(text) = words.clone() {
+            let id = STEP_LIMIT_PART.into();
+            self.emit(TextEnd { id, text });
+        }
+        self.finish(Status::Completed, EndReason::MaxSteps, words);
     }
 
     fn finish(&mut self, status: Status, reason: EndReason, error: Option<String>) {
@@ -364,7 +383,13 @@ impl Log<'_> {
     }
 
     /// Somebody else carries a call on from here, or still does.
-    fn delegate(&mut self, id: CallId, handle: Handle, check_at: Option<Time>) -> Result<(), Rejected> {
+    fn delegate(
+        &mut self,
+        id: CallId,
+        handle: Handle,
+        check_at: Option<Time>,
+        child_status: Option<ChildStatus>,
+    ) -> Result<(), Rejected> {
         let call = self.run.call(id).ok_or(Rejected::Unknown)?;
         match &call.state {
             CallState::Ready | CallState::Executing => {}
@@ -386,7 +411,13 @@ impl Log<'_> {
                 (None, Some(task))
             }
         };
-        self.emit(ToolExecuting::of(&call.tool.clone(), None, child, None, task));
+        let tool = call.tool.clone();
+        self.emit(ToolExecuting::of(&tool, None, child, None, task, child_status));
+        if child_status.is_some() {
+            // Also when it is the same as before: whoever has answered a question of the child waits for it.
+            let status = self.run.status();
+            self.emit(RunStatus { status });
+        }
         Ok(())
     }
 
@@ -437,6 +468,7 @@ impl Log<'_> {
             None,
             None,
             None,
+            None,
         ));
         Ok(())
     }
@@ -468,6 +500,10 @@ impl Log<'_> {
         let call = self.find(id)?;
         match call.tool.placement {
             Placement::Client => Ok(call),
+            // Of a child run people learn what it asks, not which other calls it makes.
+            Placement::Server | Placement::Plugin | Placement::Mcp if self.run.depth > 0 => {
+                Err(Rejected::Unknown)
+            }
             Placement::Server | Placement::Plugin | Placement::Mcp => Err(Rejected::NotAClientCall),
         }
     }
@@ -508,7 +544,9 @@ impl Log<'_> {
                 CallState::Paused(pause) if pause.until <= self.now => {
                     self.settle(call.tool.call, ended(&call, *pause));
                 }
-                CallState::Delegated { .. } if deadline(&call) <= self.now => {
+                CallState::Delegated { .. }
+                    if deadline(&call).is_some_and(|deadline| deadline <= self.now) =>
+                {
                     let timeout = call
                         .definition
                         .as_ref()

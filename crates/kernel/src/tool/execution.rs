@@ -9,6 +9,7 @@ use super::{Placement, SourceTool};
 use crate::agent::ModelSpec;
 use crate::json::Json;
 use crate::name::AgentName;
+use crate::problem::Problem;
 use crate::schema::{Profile, Validator};
 use crate::template::Template;
 use crate::time::Time;
@@ -27,6 +28,9 @@ pub enum Execution {
     Agent {
         /// The agent's name.
         agent: AgentName,
+        /// What its answer must be.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<ResultSchema>,
     },
     /// A child run of the agent that the input names.
     Spawn,
@@ -110,6 +114,17 @@ pub struct ResultSchema {
     pub validator: Arc<Validator>,
 }
 
+impl ResultSchema {
+    /// Compiles a schema; gives the problems when it is none.
+    pub fn compile(schema: Json) -> Result<Self, Vec<Problem>> {
+        let validator = Validator::compile(&schema, Profile::Trusted, "")?;
+        Ok(Self {
+            schema,
+            validator: Arc::new(validator),
+        })
+    }
+}
+
 impl PartialEq for ResultSchema {
     fn eq(&self, other: &Self) -> bool {
         self.schema == other.schema
@@ -123,11 +138,6 @@ impl Serialize for ResultSchema {
 impl<'de> Deserialize<'de> for ResultSchema {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let schema = Json::deserialize(from)?;
-        let validator = Validator::compile(&schema, Profile::Trusted, "")
-            .map_err(|_| de::Error::custom("the result schema does not compile"))?;
-        Ok(Self {
-            schema,
-            validator: Arc::new(validator),
-        })
+        Self::compile(schema).map_err(|_| de::Error::custom("the result schema does not compile"))
     }
 }

@@ -84,14 +84,15 @@ pub(super) fn approval_response(e: &ToolApprovalResponse) -> ToolApprovalRespons
 
 pub(super) fn executing(e: &ToolExecuting) -> ToolExecuting {
     let shown = of(e.tool());
-    // How a source names its tasks is between us and the source.
-    let task = None;
+    // How a source names its tasks is between us and the source, and how a child run stands is for backends.
+    let (task, child_status) = (None, None);
     ToolExecuting::of(
         &shown.tool,
         shown.payload(&e.claim).map(claim),
         shown.payload(&e.child),
         shown.payload(&e.pause).map(pause),
         task,
+        child_status,
     )
 }
 

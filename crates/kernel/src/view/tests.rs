@@ -14,7 +14,7 @@ use crate::id::EntityId;
 use crate::tool::Decider;
 
 /// Events that speak of no tool.
-const SEEN: [(&str, &str); 15] = [
+const SEEN: [(&str, &str); 16] = [
     (
         "run-start",
         "agent revision model.provider model.name depth clientTools[].name clientTools[].description \
@@ -41,14 +41,20 @@ const SEEN: [(&str, &str); 15] = [
     ("reasoning-end", "id text"),
     (
         "step-finish",
-        "step reason usage.inputTokens usage.outputTokens usage.reasoningTokens usage.cachedTokens",
+        "step reason usage.inputTokens usage.outputTokens usage.reasoningTokens usage.cachedTokens usage.estimated",
     ),
     ("run-status", "status"),
     (
         "run-finish",
-        "status reason usage.inputTokens usage.outputTokens usage.reasoningTokens usage.cachedTokens",
+        "status reason usage.inputTokens usage.outputTokens usage.reasoningTokens usage.cachedTokens usage.estimated",
     ),
     ("notification", "title body messageId"),
+    // As much of the event as there is to see of it anywhere: here of a tool that opted in.
+    (
+        "child-call",
+        "ignorable agent childRunId event.type event.toolCallId event.toolName event.placement event.shown \
+         event.input event.deadline",
+    ),
 ];
 
 /// Events of a call: what is seen of any tool, or `None` when nothing is; and what else of one that clients execute or

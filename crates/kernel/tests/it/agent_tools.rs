@@ -85,10 +85,34 @@ fn basic_tools_run_on_the_client_or_give_what_they_were_given() {
 }
 
 #[test]
+fn an_agents_answer_can_have_a_form() {
+    for member in ["result_schema", "resultSchema"] {
+        let execution = json!({ "agent": "writer", member: { "type": "object" } });
+        let tool = read_tool(json!({ "executionType": "ai-agent", "execution": execution }));
+        let Execution::Agent { result, .. } = &tool.execution else {
+            panic!("{tool:?}")
+        };
+        assert_eq!(result.as_ref().unwrap().schema.as_str(), r#"{"type":"object"}"#);
+    }
+    check_tool(
+        json!({ "executionType": "ai-agent", "execution": { "agent": "writer", "result_schema": 1 } }),
+        &["/tools/0/execution/result_schema a schema is an object, true or false"],
+    );
+}
+
+#[test]
+fn spawn_agent_is_an_action_like_the_others() {
+    let tool = read_tool(json!({ "executionType": "prebuilt", "execution": { "action": "spawn_agent" } }));
+    assert_eq!(tool.execution, Execution::Spawn);
+    assert!(!tool.description.is_empty() && tool.parameters.as_str().contains("prompt"));
+}
+
+#[test]
 fn a_tool_can_be_another_agent() {
     let tool = read_tool(json!({ "executionType": "ai-agent", "execution": { "agent": "writer" } }));
     let agent = "writer".parse().unwrap();
-    assert_eq!(tool.execution, Execution::Agent { agent });
+    let result = None;
+    assert_eq!(tool.execution, Execution::Agent { agent, result });
     assert_eq!((tool.placement(), tool.retry), (Placement::Server, Retry::Safe));
     assert_eq!(
         lines(&tool.input.check(&json!({}))),

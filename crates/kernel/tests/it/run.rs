@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use toolgate_kernel::agent::{self, Agent};
 use toolgate_kernel::call::{Call, CallState, ErrorCode, Handle, Outcome};
-use toolgate_kernel::event::{Claim, Entry, Event, FinishReason, RunStart, Seq, Status, Usage};
+use toolgate_kernel::event::{ChildStatus, Claim, Entry, Event, FinishReason, RunStart, Seq, Status, Usage};
 use toolgate_kernel::id::{ApprovalId, CallId, EntityId, MessageId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
@@ -69,6 +69,8 @@ impl Story {
             agent: agent.clone(),
         };
         let start = RunStart {
+            unknown_requester: false,
+            result_schema: None,
             categories: None,
             behind: None,
             budget: None,
@@ -531,6 +533,7 @@ fn a_delegated_call_is_not_due_and_ends_by_its_output_or_its_timeout() {
                 call,
                 handle: handle(to),
                 check_at: None,
+                child: None,
             };
             let told = story.take(delegated.clone()).unwrap();
             let Event::ToolExecuting(told) = &told[0] else {
@@ -579,6 +582,7 @@ fn a_task_may_be_asked_after_many_times_within_the_timeout_of_its_call() {
         call,
         handle: handle(to),
         check_at: Some(check_at),
+        child: None,
     };
     let poll = Duration::from_secs(1);
     story.take(ask(1, START.after(poll))).unwrap();
@@ -599,6 +603,45 @@ fn a_task_may_be_asked_after_many_times_within_the_timeout_of_its_call() {
     story.now = START.after(timeout);
     story.take(Arrival::Tick).unwrap();
     assert!(matches!(story.run.calls()[0].state, CallState::Settled(_)));
+}
+
+#[test]
+fn the_time_in_which_a_child_run_waits_for_people_is_not_its_calls_time() {
+    let mut story = Story::begin(&test_agent());
+    story.take(Arrival::Reply(asks_for(&[("child", "{}")]))).unwrap();
+    let call = story.run.calls()[0].tool.call;
+    let timeout = story.run.calls()[0].definition.as_ref().unwrap().timeout;
+    let stands = |child| Arrival::Delegated {
+        call,
+        handle: handle(0),
+        check_at: None,
+        child,
+    };
+    let at = |status, seq| {
+        Some(ChildStatus {
+            status,
+            seq: Seq(seq),
+        })
+    };
+    story.take(stands(None)).unwrap();
+    let worked = timeout / 4;
+    story.now = START.after(worked);
+    story.take(stands(at(Status::WaitingTool, 1))).unwrap();
+    assert_eq!(story.run.status(), Status::WaitingTool);
+    assert_eq!(story.run.wake_at(), None, "people have deadlines of their own");
+    story.now = START.after(timeout * 3);
+    assert_eq!(story.take(Arrival::Tick), Ok(Vec::new()));
+    let told = story.take(stands(at(Status::WaitingApproval, 2))).unwrap();
+    assert!(
+        matches!(&told[..], [Event::ToolExecuting(_), Event::RunStatus(e)] if e.status == Status::WaitingApproval),
+        "{told:?}"
+    );
+    let told = story.take(stands(at(Status::WaitingApproval, 3))).unwrap();
+    assert_eq!(told.len(), 2, "the next question is told as well: {told:?}");
+    story.now = START.after(timeout * 5);
+    story.take(stands(at(Status::Running, 4))).unwrap();
+    assert_eq!(story.run.status(), Status::Running);
+    assert_eq!(story.run.wake_at(), Some(story.now.after(timeout - worked)));
 }
 
 const NAMES: [&str; 12] = [
@@ -648,6 +691,15 @@ impl Move {
                 call: id(call),
                 handle: handle(*to),
                 check_at: (to % 3 > 0).then(|| story.now.after(Duration::from_secs(u64::from(*to)))),
+                // A child run that asks, that moves on, or that begins.
+                child: match to % 4 {
+                    0 => None,
+                    kind => Some(ChildStatus {
+                        status: [Status::Running, Status::WaitingTool, Status::WaitingApproval]
+                            [usize::from(kind) - 1],
+                        seq: Seq(u64::from(*to)),
+                    }),
+                },
             },
             Self::Output(call, true) => Arrival::Output {
                 call: id(call),

@@ -94,8 +94,8 @@ fn what_a_run_waits_for_is_told_by_its_calls() {
         ToolInputAvailable::of(&guarded, input(), None, None).into(),
         ToolApprovalRequest::of(&guarded, approval(2), input(), Time(70), None).into(),
         step_finish(1, FinishReason::ToolCalls),
-        ToolExecuting::of(&nap, None, None, Some(pause), None).into(),
-        ToolExecuting::of(&ask, Some(claim.clone()), None, None, None).into(),
+        ToolExecuting::of(&nap, None, None, Some(pause), None, None).into(),
+        ToolExecuting::of(&ask, Some(claim.clone()), None, None, None, None).into(),
         RunStatus {
             status: Status::WaitingApproval,
         }

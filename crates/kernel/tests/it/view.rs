@@ -57,6 +57,7 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
             None,
             None,
             None,
+            None,
         )
         .into(),
         ToolReleased::of(tool).into(),
@@ -117,7 +118,7 @@ fn how_a_source_names_its_tasks_is_for_secret_principals_alone() {
         check_at: None,
     };
     for tool in [tool(Placement::Mcp, false), tool(Placement::Mcp, true)] {
-        let event: Event = ToolExecuting::of(&tool, None, None, None, Some(task.clone())).into();
+        let event: Event = ToolExecuting::of(&tool, None, None, None, Some(task.clone()), None).into();
         assert!(!seen(&event, &member()).contains("search"));
         assert!(!seen(&event, &member()).contains(MARK));
         assert!(seen(&event, &Decider::Backend).contains(MARK));

@@ -21,10 +21,10 @@ impl Log for MemoryStore {
     async fn append(&self, append: Append) -> Result<Arc<Entry>, StoreError> {
         crate::check(&append);
         let mut state = self.state();
-        let entry = state.append(append)?;
+        let entries = state.append(append)?;
         // Listeners are called under the lock, so that they see entries in the order of commits.
-        self.listeners.tell(std::slice::from_ref(&entry));
-        Ok(entry)
+        self.listeners.tell(&entries);
+        Ok(entries[0].clone())
     }
     async fn run_log(&self, run: RunId, range: LogRange) -> Result<LogPage, StoreError> {
         let state = self.state();

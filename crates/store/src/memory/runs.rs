@@ -36,12 +36,14 @@ impl Runs for MemoryStore {
             let space = state.spaces.get(&space);
             space.is_some_and(|space| space.members.contains(&member))
         };
+        // What a child run asks is asked in the space of the run at the top.
+        let home = |run: &RunRecord| state.runs.get(&run.root).map_or(run.space, |root| root.space);
         let fits = |run: &&RunRecord| {
             run.project == project
                 && state.asking.contains(&run.id)
-                && filter.space.is_none_or(|space| run.space == space)
+                && filter.space.is_none_or(|space| home(run) == space)
                 && filter.agent.as_ref().is_none_or(|agent| run.agent == *agent)
-                && filter.member.is_none_or(|member| has(run.space, member))
+                && filter.member.is_none_or(|member| has(home(run), member))
                 && filter.before.is_none_or(|before| run.id < before)
         };
         let runs = state.runs.values().rev();

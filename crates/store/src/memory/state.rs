@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use toolgate_engine::store::{
-    AgentRecord, Append, EntityRecord, IdempotencyRecord, KeyRecord, MemberRecord, ProjectRecord, RunRecord,
-    RunTree, RunWrite, SpaceRecord, StoreError,
+    Above, AgentRecord, Append, EntityRecord, IdempotencyRecord, KeyRecord, MemberRecord, ProjectRecord,
+    RunRecord, RunTree, RunWrite, SpaceRecord, StoreError,
 };
 use toolgate_engine::usage::{Day, Latency};
 use toolgate_kernel::call::ErrorCode;
@@ -39,14 +39,15 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Checks every precondition, then writes everything.
-    pub(super) fn append(&mut self, append: Append) -> Result<Arc<Entry>, StoreError> {
+    /// Checks every precondition, then writes everything; gives the entry, and that of the run at the top if there is one.
+    pub(super) fn append(&mut self, append: Append) -> Result<Vec<Arc<Entry>>, StoreError> {
         let (tokens, asks) = (crate::tokens(&append), crate::asks(&append));
         let Append {
             space,
             run,
             events,
             usage,
+            above,
             wakes,
             time,
             idempotency,
@@ -125,9 +126,28 @@ impl State {
                 .or_default();
             *of_day.entry((used.code, used.latency)).or_default() += 1;
         }
-        let entry = Arc::new(entry);
-        self.log.entry(space).or_default().push(entry.clone());
-        Ok(entry)
+        let mut entries = vec![Arc::new(entry)];
+        entries.extend(above.map(|above| self.entry_above(above, time)));
+        for entry in &entries {
+            self.log.entry(entry.space).or_default().push(entry.clone());
+        }
+        Ok(entries)
+    }
+
+    fn entry_above(&mut self, above: Above, time: Time) -> Arc<Entry> {
+        let mut entry = Entry {
+            space: above.space,
+            run: None,
+            first: Seq(self.tail(above.space).0 + Seq::STRIDE),
+            time,
+            events: above.events,
+        };
+        let open = self.runs.get_mut(&above.run);
+        if let Some(record) = open.filter(|record| !record.status.is_final()) {
+            record.version = entry.last();
+            entry.run = Some(above.run);
+        }
+        Arc::new(entry)
     }
 
     /// Sequence number of the last event of a space.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::store::{
-    Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, RunWrite, StoreError,
+    Above, Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, RunWrite, StoreError,
     StoredDefinition,
 };
 use toolgate_engine::usage::Day;
@@ -86,7 +86,7 @@ const INSERT: &str = "
 
 /// Writes all parts of an append and returns the sequence number of its first event. The checks most likely to
 /// reject it come first: a rejection before the first change needs no rollback.
-pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Result<Seq, Fault> {
+pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Result<Written, Fault> {
     let connection = &session.connection;
     let before = match append.run {
         // A space that is created here has no log: if it had, its primary key would reject the row below.
@@ -123,7 +123,39 @@ pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Re
     ];
     change(connection, INSERT, row)?;
     session.places.set(append.space, last);
-    Ok(first)
+    let above = match &append.above {
+        Some(above) => Some(write_above(session, above, append.time)?),
+        None => None,
+    };
+    Ok(Written { first, above })
+}
+
+/// Where the events of an append were written.
+pub(crate) struct Written {
+    pub(crate) first: Seq,
+    /// The first place in the log of the run at the top, and that run unless it has ended.
+    pub(crate) above: Option<(Seq, Option<RunId>)>,
+}
+
+fn write_above(session: &mut Session, above: &Above, time: Time) -> Result<(Seq, Option<RunId>), Fault> {
+    let connection = &session.connection;
+    let before = session.places.last(connection, above.space)?;
+    let first = Seq(before.0 + Seq::STRIDE);
+    let last = Seq(before.0 + above.events.len() as u64 * Seq::STRIDE);
+    let is_open = runs::advance(connection, above.run, last)?;
+    let run = is_open.then_some(above.run);
+    let row = params![
+        above.space.to_bytes(),
+        first.0 as i64,
+        last.0 as i64,
+        run.map(RunId::to_bytes),
+        time.0,
+        text::format(&above.events),
+        text::write(&above.events),
+    ];
+    change(connection, INSERT, row)?;
+    session.places.set(above.space, last);
+    Ok((first, run))
 }
 
 /// The node that drives the run from this append on, if that is new.

@@ -171,6 +171,13 @@ pub(crate) fn extend(connection: &Connection, to: &Extension) -> Result<(), Faul
     Ok(())
 }
 
+const ADVANCE: &str = "UPDATE runs SET version = ?2 WHERE id = ?1 AND open = 1";
+
+/// Notes that the log of a run goes up to `version`, whoever wrote there; false when the run has ended.
+pub(crate) fn advance(connection: &Connection, run: RunId, version: Seq) -> Result<bool, Fault> {
+    Ok(change(connection, ADVANCE, params![run.to_bytes(), version.0 as i64])? > 0)
+}
+
 const ASKS: &str = "UPDATE runs SET asks = ?2 WHERE id = ?1 AND asks <> ?2";
 
 /// Notes whether a run may wait for an approval.
@@ -313,11 +320,12 @@ pub(crate) fn list(
     rows(connection, &list_sql(filter), &values[..], record)
 }
 
-// Nobody is asked in a child run, so this walks what waits in the project, and no more.
+// Walks what waits in the project, and no more. What a child run asks is asked in the space of the run at the top.
 pub(crate) const ASKING: &str = select!(
-    "WHERE project = ?1 AND asks = 1 AND (?2 IS NULL OR id < ?2) AND (?3 IS NULL OR space = ?3)
-       AND (?4 IS NULL OR agent = ?4)
-       AND (?5 IS NULL OR EXISTS (SELECT 1 FROM members WHERE members.space = runs.space AND entity = ?5))
+    "WHERE project = ?1 AND asks = 1 AND (?2 IS NULL OR id < ?2) AND (?4 IS NULL OR agent = ?4)
+       AND (?3 IS NULL OR ?3 = (SELECT top.space FROM runs AS top WHERE top.id = runs.root))
+       AND (?5 IS NULL OR EXISTS (SELECT 1 FROM members WHERE entity = ?5
+            AND members.space = (SELECT top.space FROM runs AS top WHERE top.id = runs.root)))
      ORDER BY id DESC LIMIT ?6"
 );
 

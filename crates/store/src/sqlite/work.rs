@@ -5,19 +5,19 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 use toolgate_engine::store::{Append, RunWrite, StoreError};
-use toolgate_kernel::event::{Entry, Seq};
+use toolgate_kernel::event::Entry;
 
 use super::fault::Fault;
-use super::log;
+use super::log::{self, Written};
 use super::session::Session;
 
 /// A write, as the writer thread handles it.
 pub(crate) trait Work: Send {
     /// Writes inside the transaction. Called again if the transaction was rolled back.
     fn perform(&mut self, session: &mut Session) -> Result<(), Fault>;
-    /// The entry that it appended to the log. Called once, after the commit.
-    fn entry(&mut self) -> Option<Arc<Entry>> {
-        None
+    /// The entries that it appended to the log. Called once, after the commit.
+    fn entries(&mut self) -> Vec<Arc<Entry>> {
+        Vec::new()
     }
     /// Sends the outcome to the caller, if it still waits.
     fn reply(self: Box<Self>, outcome: Result<(), StoreError>);
@@ -31,7 +31,7 @@ pub(crate) struct AppendWork {
     append: Append,
     /// The events in their stored form.
     text: String,
-    first: Seq,
+    written: Option<Written>,
     entry: Option<Arc<Entry>>,
     reply: Reply<Arc<Entry>>,
 }
@@ -41,7 +41,7 @@ impl AppendWork {
         Self {
             append,
             text,
-            first: Seq::default(),
+            written: None,
             entry: None,
             reply,
         }
@@ -50,25 +50,37 @@ impl AppendWork {
 
 impl Work for AppendWork {
     fn perform(&mut self, session: &mut Session) -> Result<(), Fault> {
-        self.first = log::append(session, &self.append, &self.text)?;
+        self.written = Some(log::append(session, &self.append, &self.text)?);
         Ok(())
     }
 
-    fn entry(&mut self) -> Option<Arc<Entry>> {
+    fn entries(&mut self) -> Vec<Arc<Entry>> {
         let append = &mut self.append;
+        let written = self.written.take().expect("a committed append was written");
         let run = match &append.run {
             RunWrite::None => None,
             RunWrite::Create { record, .. } => Some(record.id),
             RunWrite::Extend { id, .. } => Some(*id),
         };
-        self.entry = Some(Arc::new(Entry {
+        let entry = Arc::new(Entry {
             space: append.space,
             run,
-            first: self.first,
+            first: written.first,
             time: append.time,
             events: std::mem::take(&mut append.events),
-        }));
-        self.entry.clone()
+        });
+        self.entry = Some(entry.clone());
+        let above = append.above.take().zip(written.above);
+        let above = above.map(|(above, (first, run))| {
+            Arc::new(Entry {
+                space: above.space,
+                run,
+                first,
+                time: append.time,
+                events: above.events,
+            })
+        });
+        std::iter::once(entry).chain(above).collect()
     }
 
     fn reply(self: Box<Self>, outcome: Result<(), StoreError>) {

@@ -235,7 +235,7 @@ impl Committer {
             .iter_mut()
             .zip(&outcomes)
             .filter(|(_, outcome)| outcome.is_ok());
-        let entries: Vec<_> = stored.filter_map(|(work, _)| work.entry()).collect();
+        let entries: Vec<_> = stored.flat_map(|(work, _)| work.entries()).collect();
         self.listeners.tell(&entries);
         works
             .into_iter()

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolgate_engine::store::{
-    Append, AskingFilter, LANES, RunFilter, RunRecord, RunTree, RunWrite, Store, StoreError, StoredDefinition,
+    Above, Append, AskingFilter, LANES, RunFilter, RunRecord, RunTree, RunWrite, Store, StoreError,
+    StoredDefinition,
 };
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::{CallId, RunId};
@@ -32,6 +33,7 @@ checks![
     a_list_keeps_to_its_filter,
     a_list_keeps_to_its_project,
     runs_that_ask_are_found_until_their_step_ends,
+    what_a_child_run_asks_stands_in_the_log_of_the_run_at_the_top,
     a_run_tree_is_counted_with_its_tokens,
     a_run_tree_has_no_more_descendants_than_its_limit,
     definitions_are_stored_with_the_run_that_begins_with_them,
@@ -587,4 +589,98 @@ fn definition(hash: &str, words: &str) -> StoredDefinition {
         hash: hash.into(),
         definition: json!({"name": hash, "description": words}).into(),
     }
+}
+
+async fn what_a_child_run_asks_stands_in_the_log_of_the_run_at_the_top(store: Arc<dyn Store>) {
+    let mut home = space_record(space(1));
+    home.members = vec![entity(1)];
+    store.create_space(home).await.stored();
+    let top = run_record(run(1), space(1));
+    store.append(create(top.clone())).await.stored();
+    let child = RunRecord {
+        parent: Some(CallId {
+            run: run(1),
+            number: 0,
+        }),
+        root: run(1),
+        ..run_record(run(2), space(2))
+    };
+    let begun = store.append(create(child.clone())).await.stored();
+    let call = CallId {
+        run: run(2),
+        number: 0,
+    };
+    let asks = json!({"type": "tool-approval-request", "toolCallId": call, "toolName": "pay", "placement": "server",
+        "approvalId": call.approval(), "expiresAt": "2026-11-15T12:00:00.000Z"});
+    let told = json!({"type": "child-call", "ignorable": true, "agent": "mailer", "childRunId": run(2), "event": asks});
+    let asking = |version| Append {
+        events: vec![event(asks.clone())],
+        above: Some(Above {
+            space: space(1),
+            run: run(1),
+            events: vec![event(told.clone()), event(told.clone())],
+        }),
+        ..extend(&child, version)
+    };
+    refused!(store.append(asking(Seq(0))).await, StoreError::Conflict);
+    assert_eq!(
+        store.space_tail(space(1)).await.stored(),
+        Seq::durable(1),
+        "all or nothing"
+    );
+    let asked = store.append(asking(begun.last())).await.stored();
+    assert_eq!(
+        (asked.space, asked.run, asked.events.len()),
+        (space(2), Some(run(2)), 1)
+    );
+    let log = store.run_log(run(1), EVERYTHING).await.stored().entries;
+    let last = log.last().expect("an entry");
+    assert_eq!(
+        (last.space, last.run, last.first, last.time),
+        (space(1), Some(run(1)), Seq::durable(2), Time(3))
+    );
+    assert_eq!(last.events, [event(told.clone()), event(told.clone())]);
+    let own = store.run_log(run(2), EVERYTHING).await.stored().entries;
+    assert_eq!(own.len(), 2, "its own log has its own events");
+    let row = store.run(run(1)).await.stored().expect("the run at the top");
+    assert_eq!((row.version, row.updated), (Seq::durable(3), Time(2)));
+    refused!(
+        store.append(extend(&top, Seq::durable(1))).await,
+        StoreError::Conflict
+    );
+
+    // It is asked where the run at the top is.
+    for (member, space) in [(Some(entity(1)), Some(space(1))), (None, None)] {
+        let filter = AskingFilter {
+            member,
+            space,
+            limit: 9,
+            ..AskingFilter::default()
+        };
+        let found = store.asking(project(1), filter).await.stored();
+        assert_eq!(found.iter().map(|run| run.id).collect::<Vec<_>>(), [run(2)]);
+    }
+    for (member, space) in [(Some(entity(2)), None), (None, Some(space(2)))] {
+        let filter = AskingFilter {
+            member,
+            space,
+            limit: 9,
+            ..AskingFilter::default()
+        };
+        assert_eq!(store.asking(project(1), filter).await.stored(), []);
+    }
+
+    // When that has ended, what is told is its space's alone.
+    let mut end = extend(&top, Seq::durable(3));
+    let RunWrite::Extend { status, .. } = &mut end.run else {
+        unreachable!("it extends")
+    };
+    *status = Status::Completed;
+    store.append(end).await.stored();
+    store.append(asking(asked.last())).await.stored();
+    let row = store.run(run(1)).await.stored().expect("the run at the top");
+    assert_eq!(row.version, Seq::durable(4));
+    let log = store.space_log(space(1), EVERYTHING).await.stored().entries;
+    let last = log.last().expect("an entry");
+    assert_eq!((last.run, last.first), (None, Seq::durable(5)));
 }
