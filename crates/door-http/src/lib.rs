@@ -16,6 +16,7 @@ use axum::extract::FromRef;
 use serde_json::Value;
 use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::outbox::Outbox;
+use toolgate_engine::records::Records;
 use toolgate_engine::workspace::Workspace;
 use toolgate_http::Shared;
 use toolgate_http::describe::Api;
@@ -25,6 +26,8 @@ use toolgate_kernel::json::Json;
 pub struct Resources {
     /// The files of spaces.
     pub workspace: Workspace,
+    /// What agents have stored with their tools.
+    pub records: Arc<dyn Records>,
     /// The documents of projects.
     pub knowledge: Arc<dyn Knowledge>,
     /// Deliveries to webhooks and mail.

@@ -1,5 +1,6 @@
 //! The routes, one file per thing.
 
+mod agent_state;
 mod agents;
 mod approvals;
 mod calls;
@@ -32,6 +33,12 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(agents::list))
         .routes(routes!(agents::put, agents::get, agents::remove))
         .routes(routes!(agents::revision))
+        .routes(routes!(agent_state::goals))
+        .routes(routes!(agent_state::remove_goal))
+        .routes(routes!(agent_state::memories))
+        .routes(routes!(agent_state::remove_memory))
+        .routes(routes!(agent_state::plans))
+        .routes(routes!(agent_state::remove_plan))
         .routes(routes!(spaces::create, spaces::list))
         .routes(routes!(spaces::get))
         .routes(routes!(spaces::add_member, spaces::remove_member))

@@ -140,6 +140,7 @@ async fn serve(
     let access = access(store.clone(), &engine, auth, egress, settings)?;
     let shared = shared(engine.clone(), access, settings, stop.clone());
     let resources = Resources {
+        records: store.clone(),
         workspace,
         knowledge: knowledge.clone(),
         outbox,

@@ -23,6 +23,25 @@ export interface AgentList {
 /** An agent's name, unique in its project. */
 export type AgentName = string;
 
+/** Something that an agent has stored. */
+export type AgentRecordBody = Record<string, unknown> & ({
+  /** Unique among what its agent has of this kind. */
+  id: string;
+  nextAt?: Time | null;
+  /** When it was created. */
+  createdAt: Time;
+  /** When it was last changed. */
+  updatedAt: Time;
+});
+
+/** A page of records, by id. */
+export interface AgentRecordList {
+  /** The records. */
+  records: AgentRecordBody[];
+  /** What to give as `after` for the next page; null on the last. A page may be empty and not the last. */
+  nextCursor?: string | null;
+}
+
 export type Any = unknown;
 
 /** A question to a person: may this call run? */

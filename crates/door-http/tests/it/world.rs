@@ -57,6 +57,7 @@ impl World {
             kept = Some((workspace.clone(), outbox.clone()));
             let knowledge = Library::new(ground.store.clone(), Arc::new(Reader::here()));
             let resources = Resources {
+                records: ground.store.clone(),
                 workspace,
                 knowledge: Arc::new(knowledge),
                 outbox,

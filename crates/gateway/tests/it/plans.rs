@@ -1,5 +1,6 @@
 //! Plans of agents, over crashes.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use toolgate_kernel::time::Time;
 use toolgate_testkit::model_server::ModelServer;
@@ -118,6 +119,59 @@ async fn a_due_plan_leaves_an_open_approval_alone_and_is_never_the_users_words()
         .collect();
     assert_eq!(of_plans.len(), 1, "{messages:?}");
     assert_eq!(of_plans[0]["metadata"]["origin"]["type"], "plan");
+}
+
+#[tokio::test]
+async fn plans_and_memories_are_listed_and_deleted_by_those_whose_they_are() {
+    let models = ModelServer::start().await;
+    let gateway = Gateway::start(&[]).await;
+    let api = gateway.api();
+    let mut config = worker(&models);
+    for action in ["createPlan", "setMemory", "setGoals"] {
+        let tool = json!({"name": action, "executionType": "prebuilt", "execution": {"action": action}});
+        config["tools"].as_array_mut().expect("tools").push(tool);
+    }
+    config["access"] = "public".into();
+    put_agent(&api, "worker", &config).await;
+    let (ada, bob) = (api.as_user("ada"), api.as_user("bob"));
+    let plan = json!({"message": "text:1", "everySeconds": 3600});
+    let memory = json!({"topic": "color", "content": "Zq7-blue"});
+    let goals = json!({"goals": [{"description": "win"}]});
+    let script = format!(
+        "call:createPlan input:{plan} call:setMemory input:{memory} call:setGoals input:{goals} text:1"
+    );
+    let run = ada.start(&script).await;
+    api.finished(run["runId"].as_str().expect("an id")).await;
+
+    let listed = async |api: &Api, kind: &str| {
+        let page = api.get(&format!("/v1/{kind}?agent=worker")).await;
+        assert_eq!(page.status, 200, "{page:?}");
+        page.body["records"].as_array().expect("records").clone()
+    };
+    let remove = async |api: &Api, kind: &str, record: &Value| {
+        let id = record["id"].as_str().expect("an id");
+        let path = format!("/v1/{kind}/{id}?agent=worker");
+        api.send(Method::DELETE, &path, &Value::Null).await.status
+    };
+    assert_eq!(listed(&api, "memories").await[0]["content"], "Zq7-blue");
+    assert_eq!(listed(&api, "goals").await[0]["description"], "win");
+    assert_eq!(listed(&bob, "plans").await, [] as [Value; 0]);
+    let plans = listed(&ada, "plans").await;
+    assert_eq!(plans, listed(&api, "plans").await);
+    assert_eq!(plans[0]["status"], "active");
+    assert!(plans[0]["nextAt"].is_string(), "{plans:?}");
+    for kind in ["memories", "goals"] {
+        let record = listed(&api, kind).await.remove(0);
+        assert_eq!(ada.get(&format!("/v1/{kind}?agent=worker")).await.status, 403);
+        assert_eq!(remove(&ada, kind, &record).await, 403);
+        assert_eq!(remove(&api, kind, &record).await, 204);
+        assert_eq!(listed(&api, kind).await, [] as [Value; 0]);
+    }
+    assert_eq!(remove(&bob, "plans", &plans[0]).await, 404);
+    assert_eq!(remove(&ada, "plans", &plans[0]).await, 204);
+    assert_eq!(remove(&ada, "plans", &plans[0]).await, 404);
+    assert_eq!(listed(&api, "plans").await, [] as [Value; 0]);
+    assert_eq!(api.get("/v1/plans").await.status, 400, "whose?");
 }
 
 #[tokio::test]

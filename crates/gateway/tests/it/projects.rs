@@ -124,6 +124,9 @@ impl Belongings {
         let mut have = |name, value: &str| parameters.entry(name).or_default().push(value.to_owned());
         have("path", &format!("{MARK}.txt"));
         have("document", MARK);
+        for kept in ["goal", "memory", "plan"] {
+            have(kept, MARK);
+        }
         have("subject", "ada");
         have("entity", &entity.text("id"));
         have("key", &key.text("id"));
