@@ -195,6 +195,7 @@ impl Inner {
     ) -> Result<Posted, PostError> {
         let id = RunId::new(Uuid::now_v7());
         let message_id = post.message.message_id;
+        let name = agent.agent.name.clone();
         let idempotency = self.remember(post, space, Some(id), Seq(0));
         // What a client tells is the past of a new space. Of one that is there, the log is.
         let history = match agent.agent.history {
@@ -214,7 +215,12 @@ impl Inner {
                 idempotency,
                 ..NewRun::new(id, post.project, space, agent, post.message.clone())
             })
-            .await?;
+            .await
+            .map_err(|error| match error {
+                // Since it was looked up.
+                StoreError::AgentRemoved => PostError::NoAgent(name),
+                other => other.into(),
+            })?;
         Ok(Posted {
             message_id,
             space_id: space,

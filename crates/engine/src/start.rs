@@ -185,8 +185,8 @@ impl Inner {
             idempotency,
         };
         let created = self.create(append, id).await;
-        if let (Some((_, seat)), Err(StoreError::OpenRun(_) | StoreError::Exists | StoreError::Full)) =
-            (&mut place, &created)
+        if let (Some((_, seat)), Err(error)) = (&mut place, &created)
+            && is_refusal(error)
         {
             // Refused: there is no run to look after.
             seat.release();
@@ -233,14 +233,24 @@ impl Inner {
             match self.store.append(append.clone()).await {
                 Err(StoreError::Timeout) if attempt < WRITE_ATTEMPTS => attempt += 1,
                 // Ours, from an attempt that was thought lost: it may also have taken the last place, or have ended
-                // since and left the space to another.
-                Err(error @ (StoreError::Exists | StoreError::Full | StoreError::OpenRun(_)))
-                    if attempt > 1 =>
-                {
+                // since and left the space to another, or to nobody when its agent was removed.
+                Err(error) if attempt > 1 && is_refusal(&error) => {
                     return self.store.run_start(id).await?.map(Arc::new).ok_or(error);
                 }
                 other => return other,
             }
         }
+    }
+}
+
+/// Whether the store has decided against the run.
+fn is_refusal(error: &StoreError) -> bool {
+    match error {
+        StoreError::OpenRun(_) | StoreError::Exists | StoreError::Full | StoreError::AgentRemoved => true,
+        StoreError::Unavailable(_)
+        | StoreError::Timeout
+        | StoreError::Conflict
+        | StoreError::Newer { .. }
+        | StoreError::Corrupt(_) => false,
     }
 }

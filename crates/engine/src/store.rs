@@ -40,6 +40,9 @@ pub enum StoreError {
     /// The agent has another open run in the space, named here: it may have at most one that no call started.
     #[error("{0} is still open in this space, and an agent has at most one open run per space")]
     OpenRun(RunId),
+    /// The agent of a new run was removed.
+    #[error("the agent was removed")]
+    AgentRemoved,
     /// The run tree has as many as it may.
     #[error("the run tree is full")]
     Full,

@@ -287,6 +287,7 @@ impl From<StoreError> for Refusal {
                 tracing::warn!(%error, "the store did not do it");
                 Self::unavailable("the store is not available; nothing was lost, try again")
             }
+            StoreError::AgentRemoved => Self::not_found("agent"),
             StoreError::Exists => Self::conflict("EXISTS", "it exists already"),
             StoreError::Full => Self::conflict("FULL", "the run tree is full"),
             StoreError::Newer { .. } => Self::unavailable(

@@ -82,7 +82,8 @@ pub enum RunWrite {
     None,
     /// A new run. `record.version`, `updated` and `lane` are set by the store. `space` is made in the same write
     /// when given. Refused with `Exists` when the id is there, and with `OpenRun` when the record has no parent and
-    /// its agent has another open run without a parent in the space.
+    /// its agent has another open run without a parent in the space, and with `AgentRemoved` when it has no parent and
+    /// its agent was removed.
     Create {
         /// The row.
         record: Box<RunRecord>,

@@ -168,6 +168,10 @@ impl State {
                 if descendants_max.is_some_and(|max| self.run_tree(record.root).descendants >= max) {
                     return Err(StoreError::Full);
                 }
+                let agent = self.agents.get(&(record.project, record.agent.clone()));
+                if record.parent.is_none() && agent.is_some_and(|agent| agent.removed) {
+                    return Err(StoreError::AgentRemoved);
+                }
                 let known = |id| self.spaces.contains_key(id) || self.log.contains_key(id);
                 let space_exists = space.as_ref().is_some_and(|space| known(&space.id));
                 let exists = space_exists || self.runs.contains_key(&record.id);

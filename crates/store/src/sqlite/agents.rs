@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::records::Owner;
-use toolgate_engine::store::AgentRecord;
+use toolgate_engine::store::{AgentRecord, StoreError};
 use toolgate_kernel::agent::entity_of;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
@@ -81,6 +81,23 @@ pub(crate) fn purge(connection: &Connection, project: ProjectId, name: &AgentNam
     let purged = change(connection, REMOVE, of)? > 0;
     forget(connection, project, name)?;
     Ok(purged)
+}
+
+const IS_REMOVED: &str = "
+    SELECT removed FROM agents WHERE project = ?1 AND name = ?2 ORDER BY revision DESC LIMIT 1";
+
+/// Refuses a run of an agent that was removed. In the same transaction as the run's row: whoever removes the agent and
+/// then looks for its runs finds every one.
+pub(crate) fn check_present(
+    connection: &Connection,
+    project: ProjectId,
+    name: &AgentName,
+) -> Result<(), Fault> {
+    let key = params![project.to_bytes(), name.as_str()];
+    match first(connection, IS_REMOVED, key, |row| Ok(row.get::<_, i64>(0)?))? {
+        Some(PRESENT) | None => Ok(()),
+        Some(_) => Err(StoreError::AgentRemoved.into()),
+    }
 }
 
 /// Deletes all records that the agent owns.

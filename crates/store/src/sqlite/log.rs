@@ -17,7 +17,7 @@ use toolgate_kernel::time::Time;
 use super::column::{bounded, change, first, seq};
 use super::fault::Fault;
 use super::session::Session;
-use super::{READ_AT_ONCE, SqliteStore, definitions, idempotency, runs, spaces, usage};
+use super::{READ_AT_ONCE, SqliteStore, agents, definitions, idempotency, runs, spaces, usage};
 use crate::text;
 
 #[async_trait]
@@ -181,6 +181,10 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
         } => {
             if let Some(max) = descendants_max {
                 runs::check_descendants(connection, record.root, *max)?;
+            }
+            // Child runs end with the run that started them.
+            if record.parent.is_none() {
+                agents::check_present(connection, record.project, &record.agent)?;
             }
             let lane = match space {
                 // A space that is created here has no runs.

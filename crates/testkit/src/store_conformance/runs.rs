@@ -28,6 +28,7 @@ checks![
     an_agent_has_one_open_run_per_space,
     an_open_run_is_found_by_space_and_agent,
     open_runs_of_a_space_have_lanes_of_their_own,
+    a_removed_agent_gets_no_run_until_it_is_there_again,
     a_refused_append_leaves_no_trace,
     runs_are_listed_newest_first_in_pages,
     a_list_keeps_to_its_filter,
@@ -506,6 +507,36 @@ fn below(root: u64, n: u64) -> RunRecord {
 fn step(tokens: u64) -> Event {
     let usage = json!({ "inputTokens": tokens, "outputTokens": 1 });
     event(json!({ "type": "step-finish", "step": 1, "reason": "stop", "usage": usage }))
+}
+
+async fn a_removed_agent_gets_no_run_until_it_is_there_again(store: Arc<dyn Store>) {
+    let RunRecord { project, agent, .. } = run_record(run(1), space(1));
+    let of_agent = |n| RunRecord {
+        agent: agent.clone(),
+        ..run_record(run(n), space(n))
+    };
+    let config = || json!({}).into();
+    store.put_agent(project, &agent, config(), Time(1)).await.stored();
+    store.append(create(of_agent(1))).await.stored();
+    assert!(store.remove_agent(project, &agent).await.stored());
+    let in_space = store.append(create(of_agent(2))).await;
+    refused!(in_space, StoreError::AgentRemoved);
+    let mut with_space = create(of_agent(3));
+    let RunWrite::Create { space: new, .. } = &mut with_space.run else {
+        unreachable!("it makes a run")
+    };
+    *new = Some(Box::new(space_record(space(3))));
+    refused!(store.append(with_space).await, StoreError::AgentRemoved);
+    assert_eq!(store.space(space(3)).await.stored(), None);
+    assert_eq!(store.run(run(2)).await.stored(), None);
+    // A run that a call started ends with the one above it.
+    let child = RunRecord {
+        agent: agent.clone(),
+        ..below(1, 4)
+    };
+    store.append(create(child)).await.stored();
+    store.put_agent(project, &agent, config(), Time(2)).await.stored();
+    store.append(create(of_agent(2))).await.stored();
 }
 
 async fn a_run_tree_is_counted_with_its_tokens(store: Arc<dyn Store>) {
