@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::{mpsc, oneshot};
 use toolgate_fair::Permit;
 use toolgate_kernel::event::Seq;
-use toolgate_kernel::id::{ApprovalId, CallId, NodeId, RunId};
+use toolgate_kernel::id::{NodeId, RunId};
 use toolgate_kernel::run::{Arrival, Rejected, Run};
 
+use crate::Inner;
 use crate::bus::{BusListener, Notice};
 use crate::driver::Driver;
-use crate::intake::IntakeError;
+use crate::intake::{IntakeError, Subject, answer_for};
 use crate::store::{IdempotencyRecord, StoreError};
-use crate::{Inner, decided, receipt};
 
 /// Letters that wait for one run.
 const LETTERS_MAX: usize = 64;
@@ -228,90 +228,5 @@ impl BusListener for Weak<Inner> {
             Notice::Wanted { space } => inner.feed.wanted_elsewhere(*space),
             Notice::Revoked(revoked) => inner.revocations.publish(*revoked),
         }
-    }
-}
-
-/// What a letter is about, for the words of a refusal.
-#[derive(Clone, Copy)]
-enum Subject {
-    Run,
-    Call(CallId),
-    Approval(ApprovalId),
-}
-
-impl Subject {
-    fn of(arrival: &Arrival) -> Self {
-        match arrival {
-            Arrival::Started { call }
-            | Arrival::Delegated { call, .. }
-            | Arrival::Output { call, .. }
-            | Arrival::Result { call, .. }
-            | Arrival::Signal { call, .. }
-            | Arrival::Claim { call, .. }
-            | Arrival::Release { call, .. } => Self::Call(*call),
-            Arrival::Decide { approval, .. } => Self::Approval(*approval),
-            Arrival::Begin
-            | Arrival::Message(_)
-            | Arrival::Reply(_)
-            | Arrival::Broke { .. }
-            | Arrival::Cut(_)
-            | Arrival::Exhausted(_)
-            | Arrival::Tick
-            | Arrival::Cancel
-            | Arrival::Recovered => Self::Run,
-        }
-    }
-    fn name(self) -> &'static str {
-        match self {
-            Self::Run => "run",
-            Self::Call(_) => "call",
-            Self::Approval(_) => "approval",
-        }
-    }
-}
-
-fn answer_for<T>(
-    fate: Fate<'_>,
-    subject: Subject,
-    read: impl Fn(&Run) -> Option<T>,
-) -> Result<T, IntakeError> {
-    let unknown = || IntakeError::Unknown(subject.name());
-    match fate {
-        Fate::Taken(run) | Fate::Rejected(run, Rejected::Repeated) => read(run).ok_or_else(unknown),
-        Fate::Rejected(run, rejected) => Err(refusal(run, subject, rejected)),
-        Fate::NoRun => Err(unknown()),
-        Fate::Busy => Err(IntakeError::Busy(
-            "too many results wait for the model's reply to end; try again".into(),
-        )),
-        Fate::Failed(error) => Err(IntakeError::Store(error)),
-    }
-}
-
-fn refusal(run: &Run, subject: Subject, rejected: Rejected) -> IntakeError {
-    let unknown = IntakeError::Unknown(subject.name());
-    match rejected {
-        Rejected::Unknown | Rejected::NotYet | Rejected::OutOfTurn | Rejected::Repeated => unknown,
-        Rejected::Different => match subject {
-            Subject::Call(call) => receipt(run, call).map_or(unknown, |winner| IntakeError::Conflict {
-                winner: Box::new(winner),
-            }),
-            Subject::Approval(approval) => {
-                decided(run, approval).map_or(unknown, |winner| IntakeError::DecidedOtherwise {
-                    winner: Box::new(winner),
-                })
-            }
-            Subject::Run => IntakeError::MessageIdReused,
-        },
-        Rejected::Ended(status) => IntakeError::Ended(status),
-        Rejected::Gone { code, message } => IntakeError::Gone { code, message },
-        Rejected::NotAClientCall => IntakeError::NotAClientCall,
-        Rejected::NotApproved => IntakeError::NotApproved,
-        Rejected::NotAnApprover => IntakeError::NotAnApprover,
-        Rejected::Held(claim) => IntakeError::Held {
-            holder: claim.holder,
-            until: claim.until,
-        },
-        Rejected::Invalid(problems) => IntakeError::Invalid(problems),
-        Rejected::TooCostly(problem) => IntakeError::TooCostly(problem),
     }
 }

@@ -10,12 +10,14 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
+use toolgate_kernel::run::{Arrival, Rejected, Run};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::ClientTool;
 
-use crate::TooManyWait;
+use crate::deliver::Fate;
 use crate::quota::{QuotaError, QuotaExceeded};
 use crate::store::StoreError;
+use crate::{TooManyWait, decided, receipt};
 
 /// A message for a space, and the run it should wake.
 #[derive(Debug, Clone)]
@@ -309,4 +311,90 @@ pub enum IntakeError {
     /// The store failed; the request may be sent again.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// What a letter is about, for the words of a refusal.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject {
+    Run,
+    Call(CallId),
+    Approval(ApprovalId),
+}
+
+impl Subject {
+    pub fn of(arrival: &Arrival) -> Self {
+        match arrival {
+            Arrival::Started { call }
+            | Arrival::Delegated { call, .. }
+            | Arrival::Output { call, .. }
+            | Arrival::Result { call, .. }
+            | Arrival::Signal { call, .. }
+            | Arrival::Claim { call, .. }
+            | Arrival::Release { call, .. } => Self::Call(*call),
+            Arrival::Decide { approval, .. } => Self::Approval(*approval),
+            Arrival::Begin
+            | Arrival::Message(_)
+            | Arrival::Reply(_)
+            | Arrival::Broke { .. }
+            | Arrival::Cut(_)
+            | Arrival::Exhausted(_)
+            | Arrival::Tick
+            | Arrival::Cancel
+            | Arrival::Recovered => Self::Run,
+        }
+    }
+    fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Call(_) => "call",
+            Self::Approval(_) => "approval",
+        }
+    }
+}
+
+/// What whoever sent a letter is told.
+pub(crate) fn answer_for<T>(
+    fate: Fate<'_>,
+    subject: Subject,
+    read: impl Fn(&Run) -> Option<T>,
+) -> Result<T, IntakeError> {
+    let unknown = || IntakeError::Unknown(subject.name());
+    match fate {
+        Fate::Taken(run) | Fate::Rejected(run, Rejected::Repeated) => read(run).ok_or_else(unknown),
+        Fate::Rejected(run, rejected) => Err(refusal(run, subject, rejected)),
+        Fate::NoRun => Err(unknown()),
+        Fate::Busy => Err(IntakeError::Busy(
+            "too many results wait for the model's reply to end; try again".into(),
+        )),
+        Fate::Failed(error) => Err(IntakeError::Store(error)),
+    }
+}
+
+fn refusal(run: &Run, subject: Subject, rejected: Rejected) -> IntakeError {
+    let unknown = IntakeError::Unknown(subject.name());
+    match rejected {
+        Rejected::Unknown | Rejected::NotYet | Rejected::OutOfTurn | Rejected::Repeated => unknown,
+        Rejected::Different => match subject {
+            Subject::Call(call) => receipt(run, call).map_or(unknown, |winner| IntakeError::Conflict {
+                winner: Box::new(winner),
+            }),
+            Subject::Approval(approval) => {
+                decided(run, approval).map_or(unknown, |winner| IntakeError::DecidedOtherwise {
+                    winner: Box::new(winner),
+                })
+            }
+            Subject::Run => IntakeError::MessageIdReused,
+        },
+        Rejected::Ended(status) => IntakeError::Ended(status),
+        Rejected::Gone { code, message } => IntakeError::Gone { code, message },
+        Rejected::NotAClientCall => IntakeError::NotAClientCall,
+        Rejected::NotApproved => IntakeError::NotApproved,
+        Rejected::NotAnApprover => IntakeError::NotAnApprover,
+        Rejected::Held(claim) => IntakeError::Held {
+            holder: claim.holder,
+            until: claim.until,
+        },
+        Rejected::Invalid(problems) => IntakeError::Invalid(problems),
+        Rejected::TooCostly(problem) => IntakeError::TooCostly(problem),
+    }
 }
