@@ -212,7 +212,7 @@ fn edited(mut post: Post) -> Post {
         let hash = Sha256::new()
             .chain_update(&*key)
             .chain_update([0])
-            .chain_update(&*request);
+            .chain_update(*request);
         let hash = <[u8; 32]>::from(hash.finalize());
         let id = MessageId::from_bytes(hash[..16].try_into().expect("a hash has 32 bytes"));
         post.message.message_id = id;
