@@ -36,7 +36,7 @@ pub(crate) struct Letter {
 pub(crate) enum Content {
     /// To be taken, stored and acted on.
     Arrival {
-        arrival: Arrival,
+        arrival: Box<Arrival>,
         idempotency: Vec<IdempotencyRecord>,
     },
     /// Something that the run waits for has happened: it looks at its delegated calls.
@@ -127,7 +127,7 @@ impl Inner {
                 let _ = sender.send(answer_for(fate, subject, read));
             });
             let content = Content::Arrival {
-                arrival: arrival.clone(),
+                arrival: Box::new(arrival.clone()),
                 idempotency: idempotency.clone(),
             };
             self.send(run, Letter { content, respond }).await;

@@ -318,7 +318,7 @@ impl Driver {
                 Content::Arrival { arrival, idempotency } => {
                     let last = !idempotency.is_empty();
                     pending.push(Pending {
-                        arrival,
+                        arrival: *arrival,
                         idempotency,
                         respond: Some(respond),
                     });
