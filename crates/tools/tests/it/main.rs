@@ -17,6 +17,7 @@ mod one_file;
 mod redirects;
 mod request;
 mod sandbox;
+mod search_languages;
 mod secrets;
 mod server;
 mod space;
