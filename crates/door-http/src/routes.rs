@@ -11,6 +11,7 @@ mod files;
 mod health;
 mod keys;
 mod knowledge;
+mod knowledge_search;
 mod message;
 mod messages;
 mod open_approvals;
@@ -44,7 +45,8 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(spaces::add_member, spaces::remove_member))
         .routes(routes!(files::list))
         .routes(routes!(files::read, files::write, files::remove))
-        .routes(routes!(knowledge::list))
+        .routes(routes!(knowledge::list, knowledge_search::put_many))
+        .routes(routes!(knowledge_search::search))
         .routes(routes!(knowledge::put, knowledge::get, knowledge::remove))
         .routes(routes!(deliveries::list))
         .routes(routes!(deliveries::retry))

@@ -99,6 +99,10 @@ impl Refusal {
             },
         }))
     }
+    /// What the client reads.
+    pub fn problem(&self) -> &ProblemBody {
+        &self.0.body
+    }
     /// 400: what was sent cannot be read at all.
     pub fn malformed(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "MALFORMED", detail)

@@ -1,7 +1,7 @@
 import type { Connection } from './connection.js';
 import { bytesOf, type Content } from './content.js';
 import type { CallOptions } from './resources.js';
-import type { Document, DocumentList } from './wire.js';
+import type { Document, DocumentList, KnowledgeResults, PutDocuments, StoredDocuments } from './wire.js';
 
 /** The collection: an agent's own documents, or the project's if not set. */
 export interface DocumentQuery {
@@ -49,6 +49,29 @@ export class Knowledge {
     options: CallOptions = {},
   ): Promise<DocumentList> {
     return this.#connection.json('/v1/knowledge/documents', { ...options, query: { ...query } });
+  }
+
+  /** Stores up to 500 documents, each for itself: one that is refused does not stop the others. */
+  putMany(
+    documents: PutDocuments['documents'],
+    { agent, ...options }: DocumentQuery & CallOptions = {},
+  ): Promise<StoredDocuments> {
+    const body = { documents };
+    return this.#connection.json('/v1/knowledge/documents', {
+      ...options,
+      method: 'POST',
+      query: { agent },
+      body,
+      safe: true,
+    });
+  }
+
+  /** The passages that agents find, best first. */
+  search(
+    query: string,
+    { agent, limit, ...options }: DocumentQuery & { limit?: number } & CallOptions = {},
+  ): Promise<KnowledgeResults> {
+    return this.#connection.json('/v1/knowledge/search', { ...options, query: { query, agent, limit } });
   }
 
   /** Deletes a document: no agent finds it any more. */

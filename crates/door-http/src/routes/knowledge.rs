@@ -24,7 +24,8 @@ use utoipa::ToSchema;
 use super::agents;
 use crate::Resources;
 
-const TEXT_CHARS_MAX: usize = 500;
+/// Most characters of a title or source.
+pub(super) const TEXT_CHARS_MAX: usize = 500;
 
 /// What there is to say of a document.
 #[derive(Serialize, ToSchema)]
@@ -213,7 +214,7 @@ fn unsupported(words: String) -> Refusal {
     )
 }
 
-fn collection(project: ProjectId, query: &Query) -> Result<Collection, Refusal> {
+pub(super) fn collection(project: ProjectId, query: &Query) -> Result<Collection, Refusal> {
     let agent: Option<AgentName> = query.read("agent")?;
     Ok(Collection { project, agent })
 }

@@ -126,3 +126,93 @@ async fn what_cannot_be_read_is_refused() {
     .expect(400);
     assert_eq!(ids(&backend.get(DOCUMENTS).await.expect(200)), [""; 0]);
 }
+
+#[tokio::test]
+async fn many_documents_are_stored_at_once_and_searched_in_their_languages() {
+    let world = World::new().await;
+    let backend = world.backend();
+    let document = |id: &str, text: &str| json!({"id": id, "text": text, "source": "https://example.com"});
+    let body = json!({"documents": [
+        document("houses", "Die Häuser in der Straße sind gelb."),
+        document("disk", "磁盘空间不足时如何清理"),
+        document("a/b", "an id with a slash"),
+        {"id": "page", "mimeType": "text/html", "text": "<title>Coast</title><p>The lighthouse.</p>"},
+        {"id": "image", "mimeType": "image/png", "text": "PNG"},
+        {"id": "empty", "text": " "},
+    ]});
+    let told = backend.post(DOCUMENTS, body).await.expect(200);
+    let outcome = |one: &Value| match one["document"]["title"].as_str() {
+        Some(title) => title.to_owned(),
+        None => one["error"]["code"].as_str().unwrap().to_owned(),
+    };
+    let outcomes: Vec<String> = told["documents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(outcome)
+        .collect();
+    assert_eq!(
+        outcomes,
+        [
+            "houses",
+            "disk",
+            "VALIDATION_FAILED",
+            "Coast",
+            "UNSUPPORTED_MEDIA_TYPE",
+            "VALIDATION_FAILED"
+        ]
+    );
+    for (query, id) in [
+        ("Wo%20steht%20das%20Haus%3F", "houses"),
+        ("STRASSE", "houses"),
+        ("%E7%A3%81%E7%9B%98", "disk"),
+        ("lighthouses&limit=1", "page"),
+    ] {
+        let found = backend
+            .get(&format!("/v1/knowledge/search?query={query}"))
+            .await
+            .expect(200);
+        let best = &found["results"][0];
+        assert_eq!(
+            (&best["documentId"], &best["score"]),
+            (&json!(id), &json!(1.0)),
+            "{query}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_search_is_for_backends_and_sees_an_agents_own_only_when_asked() {
+    let world = World::new().await;
+    let backend = world.backend();
+    put(&backend, "text/plain", "own?agent=default", "The lighthouse key.")
+        .await
+        .expect(200);
+    let ids = |told: Value| told["results"].as_array().unwrap().len();
+    let search = "/v1/knowledge/search?query=lighthouse";
+    assert_eq!(ids(backend.get(search).await.expect(200)), 0);
+    assert_eq!(
+        ids(backend.get(&format!("{search}&agent=default")).await.expect(200)),
+        1
+    );
+    assert_eq!(
+        ids(world
+            .stranger()
+            .get(&format!("{search}&agent=default"))
+            .await
+            .expect(200)),
+        0
+    );
+    world.user("ada").get(search).await.expect(403);
+    backend.get("/v1/knowledge/search").await.expect(400);
+    backend.get(&format!("{search}&limit=21")).await.expect(400);
+    backend
+        .post(DOCUMENTS, json!({"documents": []}))
+        .await
+        .expect(422);
+    let own = json!({"documents": [{"id": "a", "text": "x"}]});
+    backend
+        .post(&format!("{DOCUMENTS}?agent=nobody"), own)
+        .await
+        .expect(404);
+}

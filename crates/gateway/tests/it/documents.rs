@@ -100,6 +100,29 @@ async fn the_gateway_outlives_what_it_reads_and_finds_what_it_read() {
 }
 
 #[tokio::test]
+async fn many_documents_are_stored_at_once_and_found_in_their_languages() {
+    let gateway = Gateway::start(&[]).await;
+    let api = gateway.api();
+    let body = json!({"documents": [
+        {"id": "haus", "text": "Häuser am See\n\nSie dürfen nicht umgebaut werden."},
+        {"id": "cipan", "text": "磁盘空间\n\n空间不足时请删除旧文件。"},
+        {"id": "bad id", "text": "x"},
+    ]});
+    let stored = api.post("/v1/knowledge/documents", &body).await;
+    assert!(stored.is_success(), "{stored:?}");
+    let documents = &stored.body["documents"];
+    assert_eq!(documents[0]["document"]["title"], "Häuser am See");
+    assert_eq!(documents[2]["error"]["code"], "VALIDATION_FAILED");
+    for (query, id) in [
+        ("Darf%20das%20Haus%20umgebaut%20werden%3F", "haus"),
+        ("%E7%A3%81%E7%9B%98", "cipan"),
+    ] {
+        let found = api.get(&format!("/v1/knowledge/search?query={query}")).await;
+        assert_eq!(found.body["results"][0]["documentId"], id, "{found:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_agent_reads_a_pdf_of_the_web() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address").to_string();
