@@ -305,14 +305,6 @@ export interface Document {
   text?: string | null;
 }
 
-/** Why a document was not stored. The others of the request are stored all the same. */
-export interface DocumentError {
-  /** The code that `PUT` of this document alone would give. */
-  code: string;
-  /** What is wrong with it. */
-  message: string;
-}
-
 /** A page of documents, by id. */
 export interface DocumentList {
   /** The documents. */
@@ -440,12 +432,6 @@ export interface KeyList {
   keys: Key[];
 }
 
-/** Passages that match a question, best first. */
-export interface KnowledgeResults {
-  /** The passages. */
-  results: Passage[];
-}
-
 /** How long calls took at most, in milliseconds: exact up to 16, then rounded up by an eighth or less. */
 export interface Latency {
   /** Half of them. */
@@ -552,24 +538,6 @@ export interface OpenApproval {
   requestedAt: Time;
   /** When silence becomes a no. */
   expiresAt: Time;
-}
-
-/** A passage of a document. */
-export interface Passage {
-  /** Id of the document. */
-  documentId: string;
-  /** Title of the document. */
-  title: string;
-  /** Where the document comes from, such as a URL. */
-  source?: string | null;
-  /** Index of the passage in the document, from 0. */
-  passage: number;
-  /** Text of the passage. */
-  text: string;
-  /** Excerpt around the hit. */
-  snippet: string;
-  /** Relevance: 1 for the best hit of this search, less for the others. */
-  score: number;
 }
 
 /** A message as the AI SDK keeps it. */
@@ -713,26 +681,6 @@ export type ProjectId = string;
 export interface ProjectList {
   /** By name. */
   projects: Project[];
-}
-
-/** A document to store. */
-export interface PutDocument {
-  /** Unique in its collection: letters, digits, `_`, `-` and `.`. */
-  id: string;
-  /** Its name for people; by default its own. */
-  title?: string | null;
-  /** Where it comes from, for those who want to look. */
-  source?: string | null;
-  /** `text/plain`, `text/markdown` or `text/html`; plain text unless said otherwise. */
-  mimeType?: string | null;
-  /** All of it. */
-  text: string;
-}
-
-/** Documents to store, each in place of the one with its id. */
-export interface PutDocuments {
-  /** The documents. */
-  documents: PutDocument[];
 }
 
 /** What is known of an entity. What is left out is taken away. */
@@ -927,20 +875,6 @@ export type StartRun = {
 };
 
 export type Status = 'queued' | 'running' | 'waiting_tool' | 'waiting_approval' | 'waiting_time' | 'completed' | 'failed' | 'cancelled';
-
-/** What became of a document: stored, or why not. */
-export interface StoredDocument {
-  /** Id of the document. */
-  id: string;
-  document?: Document | null;
-  error?: DocumentError | null;
-}
-
-/** What became of each document, in the order of the request. */
-export interface StoredDocuments {
-  /** One for each document. */
-  documents: StoredDocument[];
-}
 
 /** What became of what was sent. */
 export type Taken = Receipt | ResultList;
@@ -1427,4 +1361,70 @@ export interface Message {
   };
   /** Who asked for the plan that posted it, or wrote to the run above. */
   onBehalfOf?: EntityId[];
+}
+
+/** A passage of a document. */
+export interface Passage {
+  /** Id of the document. */
+  documentId: string;
+  /** Title of the document. */
+  title: string;
+  /** Where the document comes from, such as a URL. */
+  source?: string | null;
+  /** Index of the passage in the document, from 0. */
+  passage: number;
+  /** Text of the passage. */
+  text: string;
+  /** Excerpt around the hit. */
+  snippet: string;
+  /** Relevance: 1 for the best hit of this search, less for the others. */
+  score: number;
+}
+
+/** Passages that match a question, best first. */
+export interface KnowledgeResults {
+  /** The passages. */
+  results: Passage[];
+}
+
+/** Documents to store, each in place of the one with its id. */
+export interface PutDocuments {
+  /** The documents. */
+  documents: PutDocument[];
+}
+
+/** A document to store. */
+export interface PutDocument {
+  /** Unique in its collection: letters, digits, `_`, `-` and `.`. */
+  id: string;
+  /** Its name for people; by default its own. */
+  title?: string | null;
+  /** Where it comes from, for those who want to look. */
+  source?: string | null;
+  /** `text/plain`, `text/markdown` or `text/html`; plain text unless said otherwise. */
+  mimeType?: string | null;
+  /** All of it. */
+  text: string;
+}
+
+/** What became of each document, in the order of the request. */
+export interface StoredDocuments {
+  /** One for each document. */
+  documents: StoredDocument[];
+}
+
+/** What became of a document: stored, or why not. */
+export interface StoredDocument {
+  /** Id of the document. */
+  id: string;
+  document?: Document | null;
+  error?: DocumentError | null;
+}
+
+/** Why a document was not stored. The others of the request are stored all the same. */
+export interface DocumentError {
+  /** The code that `PUT` of this document alone would give. */
+  code: string;
+  /** What is wrong with it. */
+  message: string;
 }
