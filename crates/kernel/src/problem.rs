@@ -77,6 +77,18 @@ impl Problems {
     pub fn take<T>(&self, result: Result<T, Vec<Problem>>) -> Option<T> {
         result.map_err(|problems| self.extend(problems)).ok()
     }
+    /// Reads something by the same rules; its problems are added at the pointers that `place` gives for theirs.
+    pub fn placed<T>(&self, place: impl Fn(String) -> String, read: impl FnOnce(&Self) -> T) -> T {
+        let inner = Self {
+            is_new: self.is_new,
+            ..Self::default()
+        };
+        let value = read(&inner);
+        for problem in inner.list.into_inner() {
+            self.add(place(problem.pointer), problem.message);
+        }
+        value
+    }
     /// Whether there is a problem at exactly this pointer.
     pub fn has(&self, pointer: &str) -> bool {
         self.list

@@ -279,7 +279,7 @@ async fn a_repeated_message_is_followed_from_where_it_stands() {
     let body = json!({ "text": "never mind", "messageId": "msg_00000000000000000000000007" });
     let first = ada.say(&path, body.clone()).await.rest().await;
     assert_eq!(first[0].kind, "message");
-    assert_eq!(of(&first, "text-end", "text"), "you said never mind");
+    assert_eq!(of(&first, "text-end", "text"), "you said ada: never mind");
     let again = ada.say(&path, body.clone()).await.rest().await;
     let stored = |events: &[Sent]| -> Vec<(u64, String)> {
         let durable = events.iter().filter(|event| event.id % 1_000_000 == 0);

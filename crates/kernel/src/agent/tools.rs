@@ -90,8 +90,27 @@ fn tool(
     defaults: &Defaults<'_>,
     problems: &Problems,
 ) -> Option<Tool> {
-    let expanded = prebuilt(item, defaults);
-    let tool = Members::open(expanded.as_ref().unwrap_or(item), pointer, &MEMBERS, problems)?;
+    let Some(written_out) = prebuilt(item, defaults) else {
+        return full_tool(item, pointer, tools, defaults, problems);
+    };
+    // A problem of a member that the short form does not have is a problem of the whole.
+    let place = |at: String| match at.strip_prefix(pointer).and_then(|rest| item.pointer(rest)) {
+        Some(_) => at,
+        None => pointer.to_owned(),
+    };
+    problems.placed(place, |problems| {
+        full_tool(&written_out, pointer, tools, defaults, problems)
+    })
+}
+
+fn full_tool(
+    item: &Value,
+    pointer: &str,
+    tools: &mut Tools<'_>,
+    defaults: &Defaults<'_>,
+    problems: &Problems,
+) -> Option<Tool> {
+    let tool = Members::open(item, pointer, &MEMBERS, problems)?;
     let name = definition::name(&tool);
     if let Some(name) = &name
         && tool.get("executionType").is_none()

@@ -33,6 +33,16 @@ pub(super) enum Fate {
     Offer { deadline: Time },
 }
 
+/// What a call is judged by besides itself.
+#[derive(Clone, Copy)]
+pub(super) struct Judged<'a> {
+    /// What the person for whom the run works was given.
+    pub person_grants: &'a [String],
+    /// Outputs of earlier runs that prerequisites may count.
+    pub earlier: &'a [EarlierOutput],
+    pub now: Time,
+}
+
 /// Longest piece of malformed arguments that is kept.
 const MALFORMED_BYTES_MAX: usize = 16 * 1024;
 /// Most problems that a model is told of at once.
@@ -46,9 +56,7 @@ impl Run {
         in_step: u32,
         name: &str,
         arguments: &str,
-        person_grants: &[String],
-        earlier: &[EarlierOutput],
-        now: Time,
+        by: Judged<'_>,
     ) -> Admission {
         let (mut input, mut value) = read(arguments);
         if let (Some(tool), Ok(value)) = (self.tools.get(name), &mut value)
@@ -57,7 +65,7 @@ impl Run {
             input = Json::from(&*value);
         }
         let value = value.as_ref().map_err(String::as_str);
-        let fate = match self.judge(call, in_step, name, value, person_grants, earlier, now) {
+        let fate = match self.judge(call, in_step, name, value, by) {
             Ok(fate) => fate,
             Err((code, message)) => Fate::Refused { code, message },
         };
@@ -70,9 +78,11 @@ impl Run {
         in_step: u32,
         name: &str,
         value: Result<&Value, &str>,
-        person_grants: &[String],
-        earlier: &[EarlierOutput],
-        now: Time,
+        Judged {
+            person_grants,
+            earlier,
+            now,
+        }: Judged<'_>,
     ) -> Result<Fate, (ErrorCode, String)> {
         let tool = self
             .tools

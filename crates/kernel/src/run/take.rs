@@ -2,7 +2,7 @@
 
 use super::approve::{denial, refused_output};
 use super::pause::ended;
-use super::pipeline::{Admission, Fate};
+use super::pipeline::{Admission, Fate, Judged};
 use super::replay::tool_ref;
 use super::{Arrival, Phase, Rejected, Reply, ReplyPart, Run, deadline};
 use crate::agent::History;
@@ -228,10 +228,12 @@ impl Log<'_> {
                     signature,
                 } => {
                     let id = self.run.next_call(0);
-                    let (person, earlier) = (&reply.person_grants, &reply.earlier);
-                    let Admission { input, fate } = self
-                        .run
-                        .admit(id, in_step, &name, &arguments, person, earlier, self.now);
+                    let by = Judged {
+                        person_grants: &reply.person_grants,
+                        earlier: &reply.earlier,
+                        now: self.now,
+                    };
+                    let Admission { input, fate } = self.run.admit(id, in_step, &name, &arguments, by);
                     in_step += 1;
                     let tool = tool_ref(id, &name, &self.run.tools);
                     let deadline = match fate {
