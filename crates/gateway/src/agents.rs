@@ -9,4 +9,4 @@ mod lines;
 mod markdown;
 
 pub use agent_file::{AgentFile, FILE_BYTES_MAX, Fault};
-pub use folder::{Folder, is_folder_readme, text};
+pub use folder::{Folder, agent_files, is_folder_readme, text};

@@ -270,6 +270,11 @@ pub fn is_folder_readme(name: &str) -> bool {
     name.eq_ignore_ascii_case("readme.md")
 }
 
+/// The files of a folder that may be agents, by name.
+pub fn agent_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    Ok(list(folder)?.into_keys().map(|name| folder.join(name)).collect())
+}
+
 /// The files of a folder that may be agents, with their stamps.
 fn list(folder: &Path) -> anyhow::Result<BTreeMap<String, Stamp>> {
     let mut files = BTreeMap::new();

@@ -1,22 +1,26 @@
 //! `toolgate agent check`: validates agent files as the gateway would.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::Value;
 use toolgate_kernel::agent::{self, Defaults};
+use toolgate_kernel::problem::Problem;
+use toolgate_kernel::template::Template;
 
 use super::tool_check::Offered;
-use crate::agents::{AgentFile, Fault, is_folder_readme, text};
+use crate::agents::{AgentFile, Fault, agent_files, is_folder_readme, text};
 use crate::output;
 use crate::settings::Settings;
 
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Agents as JSON, or as Markdown with front matter
-    #[arg(required = true, value_name = "FILE")]
+    /// Agents as JSON, or as Markdown with front matter; or folders of them
+    #[arg(required = true, value_name = "PATH")]
     files: Vec<PathBuf>,
     /// Print the report as JSON
     #[arg(long)]
@@ -37,8 +41,16 @@ impl Check {
             let name = file.file_name().and_then(|name| name.to_str());
             name.is_some_and(is_folder_readme)
         };
-        let files = self.files.iter().filter(|file| !is_left_alone(file));
-        let reports: Vec<Report> = files.map(|file| check(file, &defaults, &offered)).collect();
+        let mut files = Vec::new();
+        for path in &self.files {
+            match path.is_dir() {
+                true => files.extend(agent_files(path)?),
+                false => files.push(path.clone()),
+            }
+        }
+        let files = files.iter().filter(|file| !is_left_alone(file));
+        let mut reports: Vec<Report> = files.map(|file| check(file, &defaults, &offered)).collect();
+        find_repeated_names(&mut reports);
         let text = match self.json {
             true => serde_json::to_string_pretty(&reports)? + "\n",
             false => reports.iter().map(Report::to_string).collect(),
@@ -51,6 +63,78 @@ impl Check {
     }
 }
 
+/// A name that an earlier file has is an error, as it is in a folder that the gateway reads.
+fn find_repeated_names(reports: &mut [Report]) {
+    let mut owners: HashMap<String, String> = HashMap::new();
+    for report in reports {
+        let Some(agent) = report.agent.clone() else {
+            continue;
+        };
+        match owners.get(&agent) {
+            Some(owner) => {
+                let message = format!("the agent {agent} is already defined in {owner}");
+                report.errors.push(Fault {
+                    line: 1,
+                    pointer: String::new(),
+                    message,
+                });
+                report.valid = false;
+            }
+            None => {
+                owners.insert(agent, report.file.clone());
+            }
+        }
+    }
+}
+
+/// Placeholders of prompt and request tools that no parameter fills: they would stay as they are, or fail each call.
+fn unknown_placeholders(config: &Value) -> Vec<Problem> {
+    let tools = config["tools"].as_array().into_iter().flatten().enumerate();
+    let mut problems = Vec::new();
+    for (index, tool) in tools {
+        let members = match tool["executionType"].as_str() {
+            Some("prompt") => &["prompt"][..],
+            Some("request") => &["url", "query", "headers", "body"][..],
+            _ => continue,
+        };
+        let schema = tool.get("parameters").or_else(|| tool.get("inputSchema"));
+        // Without a list of parameters every name may be one.
+        let Some(known) = schema.and_then(|schema| schema["properties"].as_object()) else {
+            continue;
+        };
+        for member in members {
+            let mut texts = Vec::new();
+            gather_texts(&tool["execution"][member], &mut texts);
+            let paths = texts
+                .iter()
+                .flat_map(|text| Template::new(*text).paths().collect::<Vec<_>>());
+            let is_open = |path: &String| {
+                let own = path.starts_with("context.user.") || path.starts_with("context.space.");
+                let name = path.split('.').next().unwrap_or_default();
+                !known.contains_key(name) && !own
+            };
+            problems.extend(paths.filter(is_open).map(|path| {
+                let names: Vec<&str> = known.keys().map(String::as_str).collect();
+                let words = format!(
+                    "no parameter fills {{{{{path}}}}}; the parameters are: {}",
+                    names.join(", ")
+                );
+                Problem::new(format!("/tools/{index}/execution/{member}"), words)
+            }));
+        }
+    }
+    problems
+}
+
+fn gather_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(items) => items.iter().for_each(|item| gather_texts(item, texts)),
+        Value::Object(members) => members.values().for_each(|item| gather_texts(item, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 fn check(file: &Path, defaults: &Defaults<'_>, offered: &Offered) -> Report {
     let mut report = Report {
         file: file.display().to_string(),
@@ -58,6 +142,7 @@ fn check(file: &Path, defaults: &Defaults<'_>, offered: &Offered) -> Report {
         agent: None,
         tools: Vec::new(),
         errors: Vec::new(),
+        warnings: Vec::new(),
     };
     let has_action = |name: &str| offered.built_in.contains_key(name);
     let written = match text(file)
@@ -76,6 +161,11 @@ fn check(file: &Path, defaults: &Defaults<'_>, offered: &Offered) -> Report {
         Err(problems) => problems,
     };
     report.errors = written.faults(problems);
+    let unfilled = unknown_placeholders(&written.config);
+    report.warnings = unfilled
+        .into_iter()
+        .map(|problem| written.locate(problem))
+        .collect();
     report.valid = report.errors.is_empty();
     report.agent = Some(written.name.to_string());
     report
@@ -91,19 +181,26 @@ struct Report {
     /// The names of its tools.
     tools: Vec<String>,
     errors: Vec<Fault>,
+    /// What is valid and most likely not meant.
+    warnings: Vec<Fault>,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = &self.file;
-        for Fault {
-            line,
-            pointer,
-            message,
-        } in &self.errors
+        let errors = self.errors.iter().map(|fault| ("error", fault));
+        let warnings = self.warnings.iter().map(|fault| ("warning", fault));
+        for (
+            grade,
+            Fault {
+                line,
+                pointer,
+                message,
+            },
+        ) in errors.chain(warnings)
         {
             let place = if pointer.is_empty() { "" } else { ": " };
-            writeln!(out, "{file}:{line}: error{place}{pointer}: {message}")?;
+            writeln!(out, "{file}:{line}: {grade}{place}{pointer}: {message}")?;
         }
         let count = |many: usize, what: &str| match many {
             1 => format!("1 {what}"),

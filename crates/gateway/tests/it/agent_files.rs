@@ -315,3 +315,34 @@ async fn a_file_that_is_renamed_keeps_its_agent_and_two_files_cannot_share_one()
     std::fs::remove_file(files.path().join("a.md")).expect("removed");
     until(&api, "one", |found| instructions(found) == Some(json!("Second."))).await;
 }
+
+#[test]
+fn a_folder_is_checked_whole_with_names_that_repeat_and_placeholders_that_nothing_fills() {
+    let page = "---\nname: twin\ntools:\n  - name: sum\n    description: Sums up.\n    parameters:\n      text: {type: \
+                string}\n    prompt: Sum up {{txt}} and {{text}}.\n---\nHelp.\n";
+    let files = folder(&[
+        ("a.md", page),
+        ("b.json", r#"{"agent": {"name": "twin", "system": "Help."}}"#),
+        ("README.md", "Not an agent."),
+        (".hidden.md", "Not an agent."),
+        ("notes.txt", "Not an agent."),
+    ]);
+    let (code, told) = check(files.path(), &["."]);
+    assert_eq!(code, 1, "{told}");
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 4, "{told}");
+    assert!(
+        lines[0].contains("a.md:") && lines[0].contains("warning: "),
+        "{told}"
+    );
+    assert!(
+        lines[0].contains("no parameter fills {{txt}}; the parameters are: text"),
+        "{told}"
+    );
+    assert!(lines[1].contains("the agent twin with 1 tool is valid"), "{told}");
+    assert!(
+        lines[2].contains("b.json:1: error: the agent twin is already defined in")
+            && lines[2].contains("a.md"),
+        "{told}"
+    );
+}
