@@ -143,8 +143,10 @@ fn yaml_error(error: &serde_saphyr::Error) -> String {
 /// a prompt tool, and one with an `executionType` is written as in JSON.
 fn config_tool(tool: &Value, has_action: &dyn Fn(&str) -> bool) -> Result<Value, String> {
     match tool {
-        Value::String(name) if name == SPAWN_AGENT => server_tool(name, Map::new(), has_action),
-        // The short form is the same in JSON.
+        Value::String(name) if name == SPAWN_AGENT || has_action(name) => {
+            server_tool(name, Map::new(), has_action)
+        }
+        // The short form is the same in JSON: there an unknown name is told the nearest one.
         Value::String(_) => Ok(tool.clone()),
         Value::Object(tool) if tool.contains_key("executionType") => {
             let mut tool = tool.clone();
