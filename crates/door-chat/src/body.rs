@@ -9,7 +9,8 @@ wire! {
     ChatTurn {
         /// Names the chat; the same id goes on with the same conversation. Without one a new chat begins.
         id "id": Option<Id>,
-        /// The conversation. A claim, not a fact: only the new message, and answers to what is open, count.
+        /// The conversation. A claim, not a fact: the new message and answers to what is open count, and in a chat that is
+        /// new all of it, as told by the client. What does not match a known chat is reported in `data-run`.
         messages "messages": Option<Messages>,
         /// The last message alone, or just its words.
         message "message": Option<TextOr<ChatMessage>>,

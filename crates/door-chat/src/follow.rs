@@ -20,6 +20,7 @@ use toolgate_kernel::tool::Decider;
 use crate::chat::Chat;
 use crate::chunk::Place;
 use crate::client_updates::{ClientUpdates, is_misfit, is_too_late, refused};
+use crate::mismatch::Warning;
 use crate::resume::Cursor;
 use crate::ui_stream::{StartAt, UiStream};
 
@@ -37,6 +38,7 @@ impl Chat {
         door: &Shared,
         posted: Posted,
         events: Option<Subscription>,
+        warning: Option<Warning>,
     ) -> Result<Response, Refusal> {
         let (Some(run), Some(events)) = (posted.run_id, events) else {
             return Err(Refusal::not_found("answer"));
@@ -49,7 +51,8 @@ impl Chat {
         let follow = self.follow(run, posted.space_id, posted.seq, mark);
         let from = StartAt::Message(posted.message_id);
         let reader = self.reader(door, posted.space_id).await?;
-        let stream = UiStream::new(&follow, run, reader, self.dialect, from, HashSet::new());
+        let stream =
+            UiStream::new(&follow, run, reader, self.dialect, from, HashSet::new()).with_warning(warning);
         respond(door, self.stream, follow, events, stream).await
     }
 

@@ -9,6 +9,7 @@ mod chat;
 mod chunk;
 mod client_updates;
 mod follow;
+mod mismatch;
 mod resume;
 mod routes;
 mod turn;

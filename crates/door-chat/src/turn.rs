@@ -41,9 +41,23 @@ pub(crate) async fn handle_turn(
     };
     // Everything of the request is sound: only now may it change something.
     turn.submit_to_open_run(door, updates).await?;
-    let history = turn.history(door).await?;
-    let (posted, events) = post(door, turn.post(parts, history)).await?;
-    turn.chat.follow_message(door, posted, events).await
+    let past = turn.past(door).await?;
+    let warning = match (&past, turn.space) {
+        (Past::Known, Some(space)) => turn.chat.compare(door, space, turn.earlier()).await?,
+        _ => None,
+    };
+    let (posted, events) = post(door, turn.post(parts, past)).await?;
+    turn.chat.follow_message(door, posted, events, warning).await
+}
+
+/// What becomes of the messages that a client posts before its new one.
+enum Past {
+    /// The agent takes the client's word for them.
+    Claimed(Vec<Earlier>),
+    /// They are the past of a chat that is new.
+    New(Vec<Earlier>),
+    /// Nothing: the chat has a log.
+    Known,
 }
 
 /// A turn as it was posted, checked and not yet acted upon.
@@ -147,18 +161,33 @@ impl Turn {
         Ok(())
     }
 
-    /// What the client says was said before, for an agent that takes its word.
-    async fn history(&self, door: &Shared) -> Result<Vec<Earlier>, Refusal> {
+    /// The messages before the last one.
+    fn earlier(&self) -> &[ChatMessage] {
+        &self.messages[..self.messages.len().saturating_sub(1)]
+    }
+
+    async fn past(&self, door: &Shared) -> Result<Past, Refusal> {
         let project = self.chat.who.project;
-        Ok(match door.engine.agent(project, &self.chat.agent, None).await? {
-            Some((_, agent)) if agent.history == History::Client => {
-                earlier(&self.messages[..self.messages.len() - 1])
-            }
-            _ => Vec::new(),
+        let agent = door.engine.agent(project, &self.chat.agent, None).await?;
+        if agent.is_some_and(|(_, agent)| agent.history == History::Client) {
+            return Ok(Past::Claimed(earlier(self.earlier())));
+        }
+        let record = match self.space {
+            Some(space) if !self.earlier().is_empty() => door.engine.space(space).await?,
+            _ => None,
+        };
+        Ok(match record {
+            Some(_) => Past::Known,
+            None => Past::New(earlier(self.earlier())),
         })
     }
 
-    fn post(&self, parts: Vec<Part>, history: Vec<Earlier>) -> Post {
+    fn post(&self, parts: Vec<Part>, past: Past) -> Post {
+        let (history, told) = match past {
+            Past::Claimed(history) => (history, Vec::new()),
+            Past::New(told) => (Vec::new(), told),
+            Past::Known => (Vec::new(), Vec::new()),
+        };
         let who = &self.chat.who;
         let last = self.messages.last();
         let id = last.and_then(|last| last.id.as_ref());
@@ -188,7 +217,7 @@ impl Turn {
             client_tools: self.client_tools.clone(),
             categories: self.categories.clone(),
             history,
-            told: Vec::new(),
+            told,
             idempotency,
         }
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use toolgate_kernel::event::{Event, RunFinish, ToolApprovalRequest, ToolApprovalResponse, ToolRef};
+use toolgate_kernel::history::Earlier;
 use toolgate_kernel::id::MessageId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Message;
@@ -16,6 +17,8 @@ pub(crate) const ERROR_WITHHELD: &str = "the tool failed";
 pub(crate) enum UiEvent<'a> {
     /// A message of a person.
     Message(&'a Message),
+    /// What a client told when the chat was new.
+    Told(&'a [Earlier]),
     StepStart,
     /// What the step has streamed is void.
     StepRetry,
@@ -103,10 +106,10 @@ impl<'a> UiEvent<'a> {
             }
             Event::ToolOutputDenied(e) => Self::Settled(e.tool(), UiOutcome::Denied(e.reason.as_deref())),
             Event::RunFinish(e) => Self::RunFinish(e),
+            Event::Told(e) => Self::Told(&e.turns),
             // A child run's question reads as one of the run at the top.
             Event::ChildCall(e) => Self::of(&e.event),
             Event::RunStart(_)
-            | Event::Told(_)
             | Event::ContextCut(_)
             | Event::ToolExecuting(_)
             | Event::ToolReleased(_)

@@ -11,6 +11,7 @@ use toolgate_http::answer::{Answer as Answered, ok};
 use toolgate_http::problem::Refusal;
 use toolgate_kernel::call::{Call, CallState, ErrorCode, Outcome};
 use toolgate_kernel::event::{Entry, Event};
+use toolgate_kernel::history::{Earlier, EarlierPart};
 use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::AgentName;
@@ -41,14 +42,14 @@ pub(crate) struct ChatPast {
 pub(crate) struct PastMessage {
     id: String,
     /// `user`, `assistant`, or `system` for a message that no user wrote.
-    role: &'static str,
-    /// `{origin}` of a message that a plan posted.
+    pub role: &'static str,
+    /// `{origin}` of a message that a plan posted; `{told: true}` of one that a client told when the chat was new.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Value>,
     /// Parts of the message.
     #[schema(value_type = Vec<Object>)]
-    parts: Vec<Value>,
+    pub parts: Vec<Value>,
 }
 
 /// What was said in a chat.
@@ -124,6 +125,7 @@ impl History {
     fn add(&mut self, run: Option<RunId>, event: &Event) {
         match UiEvent::of(event) {
             UiEvent::Message(message) => self.add_message(run, message),
+            UiEvent::Told(turns) => self.add_told(turns),
             UiEvent::StepStart => {
                 let newest = self.run(run).and_then(|run| {
                     run.step = run.newest.or(run.step);
@@ -183,6 +185,27 @@ impl History {
         }
     }
 
+    /// What a client told before the chat began, as its own messages. Nothing of it was checked, so a call shows no more
+    /// than what was told of it.
+    fn add_told(&mut self, turns: &[Earlier]) {
+        for (number, turn) in turns.iter().enumerate() {
+            let (role, pieces): (_, Vec<Value>) = match turn {
+                Earlier::User(parts) => ("user", parts.iter().map(user_part).collect()),
+                Earlier::Assistant(parts) => {
+                    let part = |(at, part): (usize, &EarlierPart)| told_part(part, number, at);
+                    ("assistant", parts.iter().enumerate().map(part).collect())
+                }
+            };
+            self.drafts.push(Draft {
+                id: format!("told_{number}"),
+                role,
+                metadata: Some(json!({"told": true})),
+                run: None,
+                pieces: pieces.into_iter().map(Piece::Part).collect(),
+            });
+        }
+    }
+
     fn run(&mut self, run: Option<RunId>) -> Option<&mut RunDraft> {
         self.runs.get_mut(&run?)
     }
@@ -223,6 +246,32 @@ fn user_part(part: &Part) -> Value {
         Part::Image { url, media_type } => {
             let media = media_type.as_deref().unwrap_or("image/*");
             json!({"type": "file", "url": url, "mediaType": media})
+        }
+    }
+}
+
+/// A part of an answer that a client told.
+fn told_part(part: &EarlierPart, message: usize, at: usize) -> Value {
+    match part {
+        EarlierPart::Text(text) => json!({"type": "text", "text": text, "state": "done"}),
+        EarlierPart::Call {
+            name,
+            input,
+            output,
+            failed,
+        } => {
+            let mut part = json!({
+                "type": format!("tool-{name}"),
+                "toolCallId": format!("told_{message}_{at}"),
+                "state": if *failed { "output-error" } else { "output-available" },
+                "input": input.to_value(),
+                "providerExecuted": true,
+            });
+            match failed {
+                true => part["errorText"] = output.as_str().into(),
+                false => part["output"] = output.to_value(),
+            }
+            part
         }
     }
 }

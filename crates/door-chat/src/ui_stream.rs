@@ -33,6 +33,7 @@ use toolgate_kernel::view::view;
 
 use crate::body::Dialect;
 use crate::chunk::{Chunk, Place};
+use crate::mismatch::Warning;
 use crate::ui_event::{UiEvent, is_ours};
 use call_parts::CallParts;
 use reply::{Overtaken, Reply};
@@ -60,6 +61,8 @@ pub(crate) struct UiStream {
     reply: Reply,
     text: TextParts,
     calls: CallParts,
+    /// Stands in every `data-run` of this response: in a chunk that is there anyway, since clients count chunks.
+    warning: Option<Warning>,
 }
 
 /// A step that the client was told of and that has not ended.
@@ -92,7 +95,13 @@ impl UiStream {
             reply: Reply::Over,
             text: TextParts::default(),
             calls: CallParts::new(known),
+            warning: None,
         }
+    }
+
+    /// Tells the client what of its request was not taken as it meant it.
+    pub fn with_warning(self, warning: Option<Warning>) -> Self {
+        Self { warning, ..self }
     }
 
     /// Starts from what is known of the run: its calls that are settled are not to be executed any more.
@@ -164,7 +173,7 @@ impl UiStream {
                 self.calls.settle(&tool, &outcome, &mut self.response.to(out));
             }
             UiEvent::RunFinish(e) => self.finish(seq, e, out),
-            UiEvent::Progress(..) | UiEvent::Other => {}
+            UiEvent::Progress(..) | UiEvent::Told(_) | UiEvent::Other => {}
         }
     }
 
@@ -184,6 +193,7 @@ impl UiStream {
             | UiEvent::Progress(..)
             | UiEvent::Settled(..)
             | UiEvent::RunFinish(_)
+            | UiEvent::Told(_)
             | UiEvent::Other => false,
         }
     }
@@ -234,8 +244,12 @@ impl UiStream {
     fn write_status(&mut self, status: Status, usage: Option<Usage>, out: &mut Vec<u8>) {
         let Some(step) = &self.step else { return };
         let (run, space, step) = (self.id, self.space, step.began.index());
+        let warning = self.warning.clone();
         self.response.to(out).chunk(|out| {
             let mut data = serde_json::json!({"runId": run, "spaceId": space, "status": status.as_str()});
+            if let Some(warning) = warning {
+                data["warnings"] = serde_json::json!([warning]);
+            }
             if let Some(usage) = usage {
                 data["usage"] = serde_json::to_value(usage).expect("numbers are JSON");
             }

@@ -1,17 +1,39 @@
 //! What doors read and write in a project's directory: spaces, entities, agents, keys. Whether the caller may is the
 //! door's question to `toolgate_access`, asked before.
 
+use toolgate_kernel::event::Told;
+use toolgate_kernel::history::{Earlier, newest_within};
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
 use toolgate_kernel::name::AgentName;
 
 use crate::Engine;
 use crate::revocation::Revoked;
-use crate::store::{AgentRecord, EntityRecord, KeyRecord, MemberRecord, SpaceRecord, StoreError};
+use crate::store::{
+    AgentRecord, Append, EntityRecord, KeyRecord, MemberRecord, RunWrite, SpaceRecord, StoreError,
+};
 
 impl Engine {
     /// Makes a space; `Exists` when the id is taken.
     pub async fn create_space(&self, space: SpaceRecord) -> Result<(), StoreError> {
         self.inner.store.create_space(space).await
+    }
+    /// Stores what a client says was said before a space that was just made.
+    pub async fn tell_past(&self, space: SpaceId, turns: Vec<Earlier>) -> Result<(), StoreError> {
+        let turns = newest_within(turns, self.inner.settings.history_bytes_max);
+        if turns.is_empty() {
+            return Ok(());
+        }
+        let append = Append {
+            space,
+            run: RunWrite::None,
+            events: vec![Told { turns }.into()],
+            usage: Vec::new(),
+            wakes: Vec::new(),
+            time: self.inner.clock.now(),
+            idempotency: Vec::new(),
+            above: None,
+        };
+        self.inner.store.append(append).await.map(|_| ())
     }
     /// A project's spaces, newest first, older than `before`; only those of `member` when given.
     pub async fn spaces(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use toolgate_kernel::agent::{DEFAULT_AGENT, History, Starter};
 use toolgate_kernel::event::{Entry, Event, Said, Seq};
-use toolgate_kernel::history::newest_within;
+use toolgate_kernel::history::{Earlier, newest_within};
 use toolgate_kernel::id::{EntityId, MessageId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
@@ -101,7 +101,7 @@ impl Inner {
         }
         let adds = Holdings {
             spaces: record.is_none().into(),
-            bytes: bytes_of(&post.message),
+            bytes: bytes_of(&post.message) + told_bytes(post, record.as_ref()),
             // A message joins the agent's open run, or ends it.
             open_runs: (name.is_some() && open.is_none()).into(),
         };
@@ -417,6 +417,15 @@ fn charged(post: &Post, space: Option<&SpaceRecord>) -> Option<EntityId> {
             .filter(|space| !space.by_backend)
             .and_then(|space| space.members.first().copied()),
     }
+}
+
+/// What a client tells of before a space that is new.
+fn told_bytes(post: &Post, space: Option<&SpaceRecord>) -> u64 {
+    let told = match space {
+        None => post.told.iter().map(Earlier::bytes).sum(),
+        Some(_) => 0,
+    };
+    told as u64
 }
 
 /// About what a message adds to the log. What it makes an agent say is counted when it is stored.

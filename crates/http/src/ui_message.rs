@@ -274,7 +274,8 @@ impl ChatMessage {
         Some((&id.0, result))
     }
 
-    fn words(&self) -> impl Iterator<Item = &str> {
+    /// Its texts that are not empty.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
         let bare = match (&self.parts, &self.content) {
             (None, Some(Content::Words(words))) => Some(words.as_str()),
             _ => None,

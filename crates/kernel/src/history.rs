@@ -451,7 +451,7 @@ pub fn newest_within(mut earlier: Vec<Earlier>, bytes_max: usize) -> Vec<Earlier
 
 impl Earlier {
     /// Bytes of its texts.
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match self {
             Self::User(parts) => parts.iter().map(Part::bytes).sum(),
             Self::Assistant(parts) => parts.iter().map(EarlierPart::bytes).sum(),

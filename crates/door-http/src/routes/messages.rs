@@ -84,7 +84,8 @@ wire! {
         client_tools "clientTools": Option<ClientTools>,
         /// Of the agent's client tools only those of these categories, and those of none.
         categories "selectedToolCategories": Option<Categories>,
-        /// What was said before, for an agent with `history: client`; others go by the space.
+        /// What was said before: the past of a space that the run makes, and for an agent with `history: client`. In a
+        /// space that is there, other agents go by its log.
         history "history": Option<Messages>,
         /// Whatever the sender attaches; never given to a model.
         metadata "metadata": Option<AnyObject>,

@@ -12,6 +12,7 @@ use toolgate_http::caller::{Backend, Caller};
 use toolgate_http::describe::{BackendOnly, BadBody, BadQuery, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query};
+use toolgate_http::ui_message::{Messages, earlier};
 use toolgate_http::wire::{AnyObject, List, Text, wire};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::GROUP_CHARS_MAX;
@@ -38,6 +39,8 @@ wire! {
         agent "agent": Option<AgentName>,
         /// Whatever the project attaches.
         metadata "metadata": Option<AnyObject>,
+        /// What was said before, elsewhere: the past of the space, marked as told by the client.
+        history "history": Option<Messages>,
         /// Who takes part: entity ids, or subjects. For backends only; a user is the one member of its space.
         members "members": Option<List<Text<1, SUBJECT_CHARS_MAX>, 0, MEMBERS_MAX>>,
     }
@@ -146,6 +149,9 @@ pub(crate) async fn create(
         created: door.engine.clock().now(),
     };
     door.engine.create_space(space.clone()).await?;
+    // A crash in between leaves a space that nobody was told of.
+    let past = body.history.map_or(Vec::new(), |history| earlier(&history.0));
+    door.engine.tell_past(space.id, past).await?;
     reserved.keep();
     Ok(Answer(StatusCode::CREATED, space.into()))
 }

@@ -21,6 +21,7 @@ mod examples;
 mod families;
 mod faults;
 mod formats;
+mod handover;
 mod harness;
 mod hostile;
 mod injection;
