@@ -104,7 +104,7 @@ export interface ChatPast {
 export type ChatTurn = {
   /** Names the chat; the same id goes on with the same conversation. Without one a new chat begins. */
   id?: string | null;
-  /** The conversation. A claim, not a fact: only the new message, and answers to what is open, count. */
+  /** The conversation. A claim, not a fact: the new message and answers to what is open count, and in a chat that is new all of it, as told by the client. What does not match a known chat is reported in `data-run`. */
   messages?: ChatMessage[] | null;
   /** The last message alone, or just its words. */
   message?: string | ChatMessage | null;
@@ -205,6 +205,8 @@ export interface CreateSpace {
   agent?: AgentName | null;
   /** Whatever the project attaches. */
   metadata?: Record<string, unknown> | null;
+  /** What was said before, elsewhere: the past of the space, marked as told by the client. */
+  history?: ChatMessage[] | null;
   /** Who takes part: entity ids, or subjects. For backends only; a user is the one member of its space. */
   members?: string[] | null;
 }
@@ -545,7 +547,7 @@ export interface PastMessage {
   id: string;
   /** `user`, `assistant`, or `system` for a message that no user wrote. */
   role: string;
-  /** `{origin}` of a message that a plan posted. */
+  /** `{origin}` of a message that a plan posted; `{told: true}` of one that a client told when the chat was new. */
   metadata?: Record<string, unknown> | null;
   /** Parts of the message. */
   parts: Record<string, unknown>[];
@@ -868,7 +870,7 @@ export type StartRun = {
   clientTools?: NewClientTool[] | null;
   /** Of the agent's client tools only those of these categories, and those of none. */
   selectedToolCategories?: string[] | null;
-  /** What was said before, for an agent with `history: client`; others go by the space. */
+  /** What was said before: the past of a space that the run makes, and for an agent with `history: client`. In a space that is there, other agents go by its log. */
   history?: ChatMessage[] | null;
   /** Whatever the sender attaches; never given to a model. */
   metadata?: Record<string, unknown> | null;
