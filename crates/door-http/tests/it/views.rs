@@ -109,12 +109,22 @@ async fn what_a_client_says_was_said_before_is_kept_for_backends_alone_and_only_
     let ada = world.user("ada");
     let past = json!([{ "role": "assistant", "parts": [{ "type": "tool-ask", "toolCallId": "call_x",
         "state": "output-available", "input": {}, "output": { "secret": HIDDEN } }] }]);
-    for (history, is_kept) in [("server", false), ("client", true)] {
+    // Only a new space takes it as its past from an agent that reads the log.
+    for (history, is_new, is_kept) in [
+        ("server", false, false),
+        ("server", true, true),
+        ("client", false, true),
+    ] {
         let mut config = agent();
         config["history"] = history.into();
         config["access"] = "public".into();
         world.backend().put("/v1/agents/teller", config).await;
-        let body = json!({ "text": "hi", "agent": "teller", "history": past });
+        let mut body = json!({ "text": "hi", "agent": "teller", "history": past });
+        if !is_new {
+            let first = json!({ "text": "hi", "agent": "teller" });
+            let first = ada.say("/v1/runs", first).await.rest().await;
+            body["space"] = of(&first, "run-start", "spaceId").into();
+        }
         let live = ada.say("/v1/runs", body).await.rest().await;
         let (run, space) = (of(&live, "run-start", "runId"), of(&live, "run-start", "spaceId"));
         let mut read = everything(&ada, &run, &space).await;

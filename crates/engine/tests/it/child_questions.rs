@@ -207,7 +207,9 @@ async fn with_the_run_at_the_top_ends_what_its_children_ask() {
         let root = posted.run_id.unwrap();
         let call = question(&world, root, Status::WaitingApproval).await;
         match supersede {
-            true => drop(world.say_in(posted.space_id, "something else").await),
+            true => {
+                world.say_in(posted.space_id, "something else").await;
+            }
             false => drop(world.engine.cancel(root).await.unwrap()),
         }
         let end = world.finish(root).await;

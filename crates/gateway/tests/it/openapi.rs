@@ -86,6 +86,13 @@ fn every_stored_event_is_told() {
         std::fs::read_to_string(samples.join(format!("v{}.jsonl", toolgate_kernel::event::FORMAT))).unwrap();
     for line in text.lines() {
         let mut event: Value = serde_json::from_str(line).unwrap();
+        if event["type"] == "child-call" {
+            // It is told as what the child run asks, with two members more.
+            let mut asked = event["event"].take();
+            asked["agent"] = event["agent"].take();
+            asked["childRunId"] = event["childRunId"].take();
+            event = asked;
+        }
         event["seq"] = 1.into();
         event["spaceId"] = "space_00000000000000000000000000".into();
         event["time"] = "2026-01-01T00:00:00.000Z".into();

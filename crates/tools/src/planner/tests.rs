@@ -406,7 +406,11 @@ async fn a_due_plan_waits_for_the_run_under_way_up_to_a_limit() {
         world.wait(Duration::from_secs(61));
         world.look().await;
     }
-    assert_eq!(world.planned(space).await, [first.clone()], "it is left alone");
+    assert_eq!(
+        world.planned(space).await,
+        std::slice::from_ref(&first),
+        "it is left alone"
+    );
     let (told, _) = world.call("default", "getPlan", json!({})).await;
     assert_eq!(told["plans"][0]["status"], "active", "{told}");
     let reason = told["plans"][0]["reason"].as_str().unwrap();
