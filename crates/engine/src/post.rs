@@ -419,13 +419,11 @@ fn charged(post: &Post, space: Option<&SpaceRecord>) -> Option<EntityId> {
     }
 }
 
-/// What a client tells of before a space that is new.
+/// What a client tells of the past, at most: whether all of it is stored depends on the agent.
 fn told_bytes(post: &Post, space: Option<&SpaceRecord>) -> u64 {
-    let told = match space {
-        None => post.told.iter().map(Earlier::bytes).sum(),
-        Some(_) => 0,
-    };
-    told as u64
+    let told = post.told.iter().filter(|_| space.is_none());
+    let bytes: usize = told.chain(&post.history).map(Earlier::bytes).sum();
+    bytes as u64
 }
 
 /// About what a message adds to the log. What it makes an agent say is counted when it is stored.

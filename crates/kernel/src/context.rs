@@ -224,10 +224,28 @@ fn shortened(output: &Json, bytes: usize) -> Json {
         None => (text.as_str(), 0),
     };
     // What the note about it takes counts, too: the result must not be long again.
-    let room = bytes.saturating_sub(MISSING.len() + MISSING_END.len() + 20);
-    let cut = text.floor_char_boundary(room.min(text.len()));
+    let mut room = bytes.saturating_sub(MISSING.len() + MISSING_END.len() + 22);
+    let end = text
+        .char_indices()
+        .find(|(_, c)| match room.checked_sub(json_bytes(*c)) {
+            Some(left) => {
+                room = left;
+                false
+            }
+            None => true,
+        });
+    let cut = end.map_or(text.len(), |(at, _)| at);
     let missing = missing + text.len() - cut;
     Json::string(&format!("{}{MISSING}{missing}{MISSING_END}", &text[..cut]))
+}
+
+/// Bytes of a character in a JSON text. Were a shortened result longer than was counted on, it would be cut for ever.
+fn json_bytes(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        c if c < ' ' => 6,
+        c => c.len_utf8(),
+    }
 }
 
 const MISSING: &str = " … [";
@@ -237,4 +255,33 @@ const MISSING_END: &str = " more bytes left out]";
 pub fn is_time_zone(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '-' | '/');
     (1..=TIME_ZONE_CHARS_MAX).contains(&name.len()) && name.chars().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_shortened_result_is_as_short_as_was_said_and_shortened_once() {
+        let dense: Vec<_> = (0..2_000).map(|n| json!({ "id": "a\"\n", "n": n })).collect();
+        for output in [
+            json!("\"\n\u{1}".repeat(5_000)),
+            json!(dense),
+            json!("ä".repeat(9_000)),
+        ] {
+            let output = Json::from(&output);
+            for bytes in RESULT_BYTES.map(|bytes| bytes as usize) {
+                let once = shortened(&output, bytes);
+                assert!(
+                    once.as_str().len() <= bytes,
+                    "{} bytes of {bytes}",
+                    once.as_str().len()
+                );
+                assert_eq!(shortened(&once, bytes), once);
+                assert_eq!(shortened(&shortened(&output, 2 * bytes), bytes), once);
+            }
+        }
+    }
 }

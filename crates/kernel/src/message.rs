@@ -78,7 +78,14 @@ impl Message {
         };
         match parts.first_mut() {
             // In one part: some vendors take nothing but a single text.
-            Some(Part::Text { text }) => text.insert_str(0, &notice),
+            Some(Part::Text { .. }) => {
+                // Each part: one without a name could begin with somebody else's.
+                for part in &mut parts {
+                    if let Part::Text { text } = part {
+                        text.insert_str(0, &notice);
+                    }
+                }
+            }
             Some(Part::Image { .. }) | None => {
                 let text = notice.trim_end().to_owned();
                 parts.insert(0, Part::Text { text });

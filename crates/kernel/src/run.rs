@@ -301,7 +301,8 @@ impl Run {
         };
         self.depth > 0 || self.state.calls.iter().any(child)
     }
-    /// Whom it works for: the person who wrote the last message, here or above. Nobody if a backend or a plan wrote it.
+    /// Whom the step under way works for: the person who wrote the last message before it, here or above. Nobody if a
+    /// backend or a plan wrote that.
     pub fn speaker(&self) -> Option<EntityId> {
         self.state.speaker
     }

@@ -70,10 +70,23 @@ fn with_context(mut input: Value, context: &CallContext) -> Value {
     own["space"] = json!({ "id": context.space });
     // Nobody when the run works for a backend or a plan: a place for them is an error then.
     own["user"] = context.profile.as_ref().map_or(json!({}), |person| {
-        let metadata = person.metadata.as_ref().map_or(json!({}), Json::to_value);
+        let mut metadata = person.metadata.as_ref().map_or(json!({}), Json::to_value);
+        drop_empty(&mut metadata);
         json!({ "id": person.id, "subject": person.subject, "metadata": metadata })
     });
     input
+}
+
+/// Takes out members without a value: a place for one is an error then, as for one that is not there.
+fn drop_empty(metadata: &mut Value) {
+    let Value::Object(members) = metadata else { return };
+    members.values_mut().for_each(drop_empty);
+    members.retain(|_, value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    });
 }
 
 /// Makes the call, again where that can help, and reads the answer. No secret is in what it returns.

@@ -16,6 +16,7 @@ use toolgate_http::ui_message::{Messages, earlier};
 use toolgate_http::wire::{AnyObject, List, Text, wire};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::GROUP_CHARS_MAX;
+use toolgate_kernel::history::Earlier;
 use toolgate_kernel::id::{EntityId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
@@ -125,9 +126,11 @@ pub(crate) async fn create(
     door.settings
         .content
         .check_metadata(metadata.as_ref(), "/metadata")?;
+    let past = body.history.map_or(Vec::new(), |history| earlier(&history.0));
+    let bytes: usize = past.iter().map(Earlier::bytes).sum();
     let adds = Holdings {
         spaces: 1,
-        bytes: 1,
+        bytes: bytes.max(1) as u64,
         open_runs: 0,
     };
     let reserved = door.engine.reserve(who.project, who.entity(), adds).await?;
@@ -150,7 +153,6 @@ pub(crate) async fn create(
     };
     door.engine.create_space(space.clone()).await?;
     // A crash in between leaves a space that nobody was told of.
-    let past = body.history.map_or(Vec::new(), |history| earlier(&history.0));
     door.engine.tell_past(space.id, past).await?;
     reserved.keep();
     Ok(Answer(StatusCode::CREATED, space.into()))

@@ -27,7 +27,13 @@ impl Person {
     ) -> Result<Vec<EarlierOutput>, StoreError> {
         let mut wanted = self.wanted(parts, now);
         let mut found = Vec::new();
-        // Outputs whose run's speaker is not read yet: the message that they answer stands before them.
+        if self.speaker.is_none() {
+            // What was done for nobody who is known was not done for whoever asks now.
+            return Ok(Vec::new());
+        }
+        // Outputs whose step, and then whose speaker is not read yet: the message that a step answers stands before it,
+        // and another one may stand between the step and the output.
+        let mut of_step: HashMap<RunId, Vec<EarlierOutput>> = HashMap::new();
         let mut open: HashMap<RunId, Vec<EarlierOutput>> = HashMap::new();
         let mut pages = Pages::of_space(self.space, LogRange::newest());
         let mut read = 0;
@@ -53,8 +59,12 @@ impl Person {
                                     tool,
                                     time: entry.time,
                                 };
-                                open.entry(run).or_default().push(output);
+                                of_step.entry(run).or_default().push(output);
                             }
+                        }
+                        Event::StepStart(_) => {
+                            let outputs = of_step.remove(&run).unwrap_or_default();
+                            open.entry(run).or_default().extend(outputs);
                         }
                         Event::Said(e) => {
                             let outputs = open.remove(&run).unwrap_or_default();
@@ -76,7 +86,7 @@ impl Person {
             // Older entries are too old for all that is still looked for.
             if let (Some(oldest), Some(since)) = (oldest, wanted.values().min())
                 && oldest < *since
-                && open.is_empty()
+                && of_step.values().chain(open.values()).all(Vec::is_empty)
             {
                 break;
             }

@@ -139,13 +139,18 @@ impl Driver {
         })
     }
 
+    /// Most tokens of a request: as the agent says, and as a vendor has shown.
+    fn tokens_max(&self) -> Option<u64> {
+        match (self.run.agent().context.max_tokens, self.window) {
+            (Some(max), Some(window)) => Some(max.min(window)),
+            (max, window) => max.or(window),
+        }
+    }
+
     /// What must be left out before the model can be asked, if the request would be too long.
     pub(super) fn overflow(&self, past: &Past) -> Option<Cut> {
         let context = &self.run.agent().context;
-        let window = match (context.max_tokens, self.window) {
-            (Some(max), Some(window)) => Some(max.min(window)),
-            (max, window) => max.or(window),
-        };
+        let window = self.tokens_max();
         if window.is_none() && !past.truncated {
             return None;
         }
@@ -200,7 +205,7 @@ impl Driver {
         if agent.context.compact == Compact::Drop || cut.left_out == 0 {
             return std::future::ready(Done::Cut(event)).boxed();
         }
-        let max = agent.context.max_tokens.or(self.window).unwrap_or(u64::MAX);
+        let max = self.tokens_max().unwrap_or(u64::MAX);
         let left_out = &past.exchanges[..cut.left_out];
         let ask = summary::ask(agent, past.summary.as_deref(), left_out, max);
         let (inner, share) = (self.inner.clone(), self.share());
@@ -210,7 +215,10 @@ impl Driver {
             begun.store(true, Ordering::Relaxed);
             match summary::write(&*inner.model, &ask).await {
                 Ok((summary, usage)) => {
-                    event.summary = Some(summary);
+                    // A reply without words sums up nothing.
+                    if !summary.is_empty() {
+                        event.summary = Some(summary);
+                    }
                     event.usage = Some(usage);
                 }
                 // The conversation goes on without it: the last summary, if there is one, stays.

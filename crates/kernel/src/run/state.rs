@@ -38,11 +38,14 @@ pub struct RunState {
     pub(super) calls: Vec<Call>,
     pub(super) decisions: Vec<DecisionRecord>,
     pub(super) messages: Vec<MessageRecord>,
+    /// The sender of the newest message that the step under way answers.
     pub(super) speaker: Option<EntityId>,
+    /// The person for whom that message was: its sender, or who asked for the plan that posted it.
+    pub(super) works_for: Option<EntityId>,
+    /// Both of the newest message, which the next step answers.
+    heard: (Option<EntityId>, Option<EntityId>),
     /// Time zone of whoever wrote last and has one.
     time_zone: Option<String>,
-    /// The person for whom the last message was: its sender, or who asked for the plan that posted it.
-    pub(super) works_for: Option<EntityId>,
     /// Everybody who wrote to the run, or for whom the gateway did.
     pub(super) speakers: Vec<EntityId>,
     /// Whether a message was for nobody who is known.
@@ -134,6 +137,7 @@ impl Default for RunState {
             messages: Vec::new(),
             speaker: None,
             works_for: None,
+            heard: (None, None),
             speakers: Vec::new(),
             unknown_speaker: false,
             transcript: Transcript::default(),
@@ -268,6 +272,8 @@ impl RunState {
             Event::StepStart(e) => {
                 self.step = e.step;
                 self.step_began = time;
+                // A message that comes while the model writes is not what its calls were made for.
+                (self.speaker, self.works_for) = self.heard;
                 self.steps_since_message += 1;
                 if self.status == Status::Queued {
                     self.status = Status::Running;
@@ -389,15 +395,17 @@ impl RunState {
             seq,
             replies_before: self.replies,
         });
-        // Not the last person who spoke: a plan or a backend that joins the run must not have that person's grants.
-        self.speaker = e.message.from;
         let sender = e.message.sender.as_ref();
         if let Some(zone) = sender.and_then(|sender| sender.time_zone.as_ref()) {
             self.time_zone = Some(zone.clone());
         }
         let people = || e.message.from.iter().chain(&e.message.on_behalf_of).copied();
-        self.works_for = people().next();
-        self.unknown_speaker |= self.works_for.is_none();
+        // Also nobody: a plan or a backend that joins the run must not have the grants of whoever spoke before.
+        self.heard = (e.message.from, people().next());
+        self.unknown_speaker |= self.heard.1.is_none();
+        if self.step == 0 {
+            (self.speaker, self.works_for) = self.heard;
+        }
         for person in people() {
             if !self.speakers.contains(&person) {
                 self.speakers.push(person);

@@ -356,10 +356,23 @@ fn a_run_works_for_nobody_once_a_message_has_no_sender() {
         sender: None,
         ..message(1)
     };
+    let next = |story: &mut Story| {
+        let reply = Arrival::Reply(asks_for(&[("nothing", "{}")]));
+        story.take(reply).unwrap();
+    };
     story.take(Arrival::Message(signed)).unwrap();
+    assert_eq!(
+        story.run.speaker(),
+        None,
+        "the model writes for whoever spoke before"
+    );
+    next(&mut story);
     assert_eq!(story.run.speaker(), Some(ada));
-    // A plan's message that joins the run must not be carried out with the grants of whoever spoke before.
+    // A plan's message that joins the run must not be carried out with the grants of whoever spoke before, and hers not
+    // with those of whoever speaks after her.
     story.take(Arrival::Message(message(2))).unwrap();
+    assert_eq!(story.run.speaker(), Some(ada));
+    next(&mut story);
     assert_eq!(story.run.speaker(), None);
 }
 

@@ -21,6 +21,9 @@ const PAGE: usize = 100;
 const WAIT_FIRST: Duration = Duration::from_secs(5);
 const WAIT_MAX: Duration = Duration::from_secs(600);
 
+/// Documents without embeddings in one pass after which the server is not asked any more.
+const FAILURES_MAX: usize = 8;
+
 /// Why upkeep stopped before everything was done.
 #[derive(Debug, thiserror::Error)]
 pub enum UpkeepError {
@@ -67,9 +70,11 @@ impl Library {
         self.index_again(memory::KIND, now).await?;
         self.index_again(KIND, now).await?;
         if self.embedder.is_some() {
+            let mut failures = Vec::new();
             for set in self.records.record_sets(KIND).await? {
-                self.embed_set(set, now).await?;
+                self.embed_set(set, now, &mut failures).await?;
             }
+            return failures.pop().map_or(Ok(()), Err);
         }
         Ok(())
     }
@@ -96,7 +101,9 @@ impl Library {
     async fn index_record(&self, set: RecordSet, record: Record, now: Time) -> Result<(), StoreError> {
         if set.kind == KIND && record.id.starts_with(PASSAGE) {
             let owner = record.id[PASSAGE.len()..].split('/').next().unwrap_or_default();
-            return self.convert(set, owner, now).await;
+            if self.convert(set, owner, now).await? {
+                return Ok(());
+            }
         }
         let (id, version) = (record.id.clone(), record.version);
         let text = match set.kind {
@@ -128,8 +135,9 @@ impl Library {
         Ok(Some(analysed(move || SearchText::new(&heading, &text)).await))
     }
 
-    /// Stores a document of an earlier version in today's form. What is left of one that is gone is removed.
-    async fn convert(&self, set: RecordSet, id: &str, now: Time) -> Result<(), StoreError> {
+    /// Stores a document of an earlier version in today's form. What is left of one that is gone is removed. False if the
+    /// document cannot be read.
+    async fn convert(&self, set: RecordSet, id: &str, now: Time) -> Result<bool, StoreError> {
         let parts = Parts {
             records: &*self.records,
             set,
@@ -137,7 +145,9 @@ impl Library {
         let mut old = parts.of(id).await?;
         let record = self.records.record(set, &format!("{DOCUMENT}{id}")).await?;
         if let Some(record) = record {
-            let kept: Kept = record.body.read().map_err(corrupt)?;
+            let Ok(kept) = record.body.read::<Kept>() else {
+                return Ok(false);
+            };
             if kept.parts.is_some() {
                 // It was converted, and a crash left these.
                 old.retain(|id| id.starts_with(PASSAGE));
@@ -146,16 +156,23 @@ impl Library {
                 let before = Some(record.version);
                 match self.store(set, kept.info, text, before, &old, now).await {
                     // Somebody put it again meanwhile, and removes what was there before.
-                    Err(StoreError::Conflict) => return Ok(()),
+                    Err(StoreError::Conflict) => return Ok(true),
                     stored => _ = stored?,
                 }
             }
         }
         parts.forget(old, now).await;
-        Ok(())
+        Ok(true)
     }
 
-    async fn embed_set(&self, set: RecordSet, now: Time) -> Result<(), UpkeepError> {
+    /// One document that the server refuses must not keep the others from their embeddings: it is tried again in the next
+    /// pass. After some the server is not asked any more in this one.
+    async fn embed_set(
+        &self,
+        set: RecordSet,
+        now: Time,
+        failures: &mut Vec<UpkeepError>,
+    ) -> Result<(), UpkeepError> {
         let mut after = None;
         loop {
             let listing = Listing {
@@ -166,9 +183,20 @@ impl Library {
             let page = self.records.list_records(set, listing).await?;
             after = page.last().map(|record| record.id.clone());
             for record in &page {
-                let kept: Kept = record.body.read().map_err(corrupt)?;
-                if kept.embedding != self.mark() && kept.parts.is_some() {
-                    self.embed_document(set, kept, record.version, now).await?;
+                let kept: Result<Kept, _> = record.body.read().map_err(corrupt);
+                let embedded = match kept {
+                    Ok(kept) if kept.embedding != self.mark() && kept.parts.is_some() => {
+                        self.embed_document(set, kept, record.version, now).await
+                    }
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(error.into()),
+                };
+                if let Err(error) = embedded {
+                    tracing::warn!(%error, document = record.id, "a document has no embeddings yet");
+                    if failures.len() >= FAILURES_MAX {
+                        return Err(error);
+                    }
+                    failures.push(error);
                 }
             }
             if page.len() < PAGE {
