@@ -1,0 +1,9 @@
+//! Tests of plugin packages, through the front door.
+
+mod audit;
+mod canonical;
+mod document;
+mod keys;
+mod sample;
+mod schema;
+mod signatures;
