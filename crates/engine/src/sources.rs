@@ -120,23 +120,9 @@ impl Sources {
         tool: &SourceTool,
         project: ProjectId,
     ) -> Result<&Arc<dyn ToolSource>, CallFailure> {
-        let gone = || {
-            CallFailure::unavailable(
-                "this tool was removed after the run had begun, and the call was not made; go on without it",
-            )
-        };
-        let source = self.named(&tool.source).ok_or_else(gone)?;
-        let Some(pinned) = &tool.listed else {
-            return Ok(source);
-        };
-        let list = source.list(project).await?;
-        match list.get(&tool.tool).ok_or_else(gone)?.hash() == pinned {
-            true => Ok(source),
-            false => Err(CallFailure::unavailable(
-                "this tool was changed after the run had begun, and the call was not made, since it may mean something \
-                 else now; go on without it, the next run has the tool as it is now",
-            )),
-        }
+        let source = self.named(&tool.source).ok_or_else(CallFailure::removed)?;
+        source.still_offers(tool, project).await?;
+        Ok(source)
     }
 
     /// What came of the call when it was made before.

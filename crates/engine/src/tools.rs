@@ -130,6 +130,12 @@ impl CallFailure {
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Unavailable, message)
     }
+    /// The tool was there when the run began, and is gone.
+    pub fn removed() -> Self {
+        Self::unavailable(
+            "this tool was removed after the run had begun, and the call was not made; go on without it",
+        )
+    }
     /// With this code.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
@@ -159,8 +165,8 @@ impl From<StoreError> for CallFailure {
 ///
 /// The engine sees to what holds for every source: input that does not match the schema never arrives, a call that was
 /// made before a crash is answered with its receipt, the future is dropped at the deadline and on a cancel, a panic is a
-/// failed call, an output that is too large becomes a file, and a tool that is no longer what the model was told of is
-/// not called.
+/// failed call, an output that is too large becomes a file, and a tool that its source no longer offers as the model was
+/// told of it is not called.
 #[async_trait]
 pub trait ToolSource: Send + Sync {
     /// Unique in the gateway. Stored with every definition that a run pins, so it never changes.
@@ -180,6 +186,24 @@ pub trait ToolSource: Send + Sync {
     /// from memory, with the same `Arc` while nothing has changed. Empty for a source whose tools are only configured.
     async fn list(&self, _project: ProjectId) -> Result<Arc<ToolList>, CallFailure> {
         Ok(Arc::default())
+    }
+    /// Says whether a tool may still be called as a run pinned it; asked before each call. By default it may while the
+    /// source lists it with the same [`Listed::hash`]. A source that keeps the versions of its tools says yes for every
+    /// version that it can still run.
+    ///
+    /// [`Listed::hash`]: toolgate_kernel::tool::Listed::hash
+    async fn still_offers(&self, tool: &SourceTool, project: ProjectId) -> Result<(), CallFailure> {
+        let Some(pinned) = &tool.listed else {
+            return Ok(());
+        };
+        match self.list(project).await?.get(&tool.tool) {
+            Some(listed) if listed.hash() == pinned => Ok(()),
+            Some(_) => Err(CallFailure::unavailable(
+                "this tool was changed after the run had begun, and the call was not made, since it may mean something \
+                 else now; go on without it, the next run has the tool as it is now",
+            )),
+            None => Err(CallFailure::removed()),
+        }
     }
     /// Runs a call of one of its tools, for the project of `context`. Dropping the future stops it.
     async fn call(&self, tool: &SourceTool, input: &Json, context: &CallContext)

@@ -7,6 +7,7 @@ mod children;
 mod context;
 mod delegated;
 mod dice;
+mod editions;
 mod draining;
 mod fairness;
 mod families;

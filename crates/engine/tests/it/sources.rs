@@ -1,6 +1,7 @@
 //! Tools of sources: pinned by the run that begins with them, whatever becomes of them while it waits.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use toolgate_engine::AgentError;
@@ -10,6 +11,7 @@ use toolgate_kernel::event::{Event, Status};
 use toolgate_kernel::id::{ApprovalId, CallId, RunId};
 use toolgate_kernel::tool::{Decider, Listed, Placement};
 
+use crate::editions::Editions;
 use crate::world::{Setup, World, calls_in};
 
 /// A world whose agent has this configuration.
@@ -141,6 +143,30 @@ async fn a_tool_that_goes_or_changes_while_a_call_waits_is_unavailable_and_the_r
             assert_eq!(world.finish(run).await.status, Status::Completed);
             assert_eq!(world.tools.calls(), [calls[2]]);
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_keeps_versions_runs_the_pinned_one_until_it_withdraws_it() {
+    let config = json!({"model": {"provider": "demo"}, "tools": [
+        {"name": "quote", "executionType": "editions", "execution": {"tool": "quote"}, "approval": "always"},
+    ]});
+    let editions = Arc::<Editions>::default();
+    let world = World::with(Setup {
+        agent: config,
+        editions: editions.clone(),
+        ..Setup::default()
+    })
+    .await;
+    for (withdrawn, expected) in [(None, r#"got {"edition":0}"#), (Some(0), "withdrawn")] {
+        let run = world.say("call:quote").await.run_id.unwrap();
+        let calls = calls_in(&world.until_status(run, Status::WaitingApproval).await);
+        editions.newest.fetch_add(1, Ordering::Relaxed);
+        editions.withdrawn.lock().unwrap().extend(withdrawn);
+        approve(&world, calls[0]).await;
+        let answer = world.answer(run).await;
+        assert!(answer.contains(expected), "{answer}");
+        assert_eq!(world.finish(run).await.status, Status::Completed);
     }
 }
 

@@ -30,6 +30,7 @@ use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, l
 use uuid::Uuid;
 
 use crate::dice::Dice;
+use crate::editions::Editions;
 
 /// An engine at work.
 pub struct World {
@@ -51,6 +52,7 @@ pub struct Setup {
     pub node: NodeId,
     pub model: Arc<ScriptedModel>,
     pub tools: Arc<FakeTools>,
+    pub editions: Arc<Editions>,
     /// The configuration of the agents `default` and `helper`, unless they are there.
     pub agent: Value,
     pub always_evict: bool,
@@ -68,6 +70,7 @@ impl Default for Setup {
             node: NodeId::new(Uuid::from_u128(1)),
             model: ScriptedModel::new(by_words),
             tools: Arc::new(FakeTools::default()),
+            editions: Arc::default(),
             agent: agent(),
             always_evict: false,
             runs_active: Shares::same(1_000),
@@ -159,6 +162,7 @@ impl World {
             node,
             model,
             tools,
+            editions,
             agent,
             always_evict,
             runs_active,
@@ -172,7 +176,8 @@ impl World {
             model: model.clone(),
             tools: Sources::new(records, workspace)
                 .with(tools.clone())
-                .with(Arc::new(Dice)),
+                .with(Arc::new(Dice))
+                .with(editions),
             clock: clock.clone(),
             bus,
         };

@@ -23,7 +23,8 @@ pub struct SourceTool {
     pub tool: String,
     /// Where the source runs its tools.
     pub placement: Placement,
-    /// What the agent's author wrote for this tool. Only the source reads it.
+    /// What the agent's author wrote for this tool, or what the source listed it with ([`Listed::with_config`]). Only the
+    /// source reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Json>,
     /// The [`Listed::hash`] at the time; none for a tool that only its configuration defines.
@@ -35,10 +36,11 @@ pub struct SourceTool {
 pub type ToolList = BTreeMap<String, Listed>;
 
 /// A tool as its source describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
     usual: Map<String, Value>,
     hash: String,
+    config: Option<Json>,
 }
 
 impl Listed {
@@ -48,7 +50,20 @@ impl Listed {
         Self {
             hash: definition::hash(&definition),
             usual: members(definition),
+            config: None,
         }
+    }
+    /// The same tool, with what its source wants to read back in [`SourceTool::config`] when it is called: a run that pins
+    /// the tool pins this too.
+    pub fn with_config(self, config: Json) -> Self {
+        Self {
+            config: Some(config),
+            ..self
+        }
+    }
+    /// What its source listed it with.
+    pub fn config(&self) -> Option<&Json> {
+        self.config.as_ref()
     }
     /// What tells this state of the tool from another.
     pub fn hash(&self) -> &str {
@@ -70,7 +85,11 @@ impl From<Action> for Listed {
                 Retry::Safe => "safe",
             },
         }));
-        Self { usual, hash }
+        Self {
+            usual,
+            hash,
+            config: None,
+        }
     }
 }
 
@@ -96,7 +115,17 @@ impl Binding {
     /// The tool that the member `member` of `execution` names in a source's list. None when there is no such tool, which
     /// is noted as `unknown` followed by the name.
     pub fn named(tool: &Members<'_>, member: &str, list: &ToolList, unknown: &str) -> Option<Self> {
-        let (section, name) = tool.named(member)?;
+        Self::named_with(tool, member, &[], list, unknown)
+    }
+    /// The same for an `execution` that may have the members `more` too.
+    pub fn named_with(
+        tool: &Members<'_>,
+        member: &str,
+        more: &[&str],
+        list: &ToolList,
+        unknown: &str,
+    ) -> Option<Self> {
+        let (section, name) = tool.named_with(member, more)?;
         let Some(listed) = list.get(name) else {
             let there: Vec<&str> = list.keys().map(String::as_str).collect();
             let hint = match crate::members::guess(name, &there) {
@@ -112,7 +141,7 @@ impl Binding {
         };
         Some(Self {
             tool: name.to_owned(),
-            config: None,
+            config: listed.config.clone(),
             listed: Some(listed.hash.clone()),
             usual: listed.usual.clone(),
         })
