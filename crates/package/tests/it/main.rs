@@ -7,3 +7,4 @@ mod keys;
 mod sample;
 mod schema;
 mod signatures;
+mod vectors;
