@@ -80,6 +80,7 @@ export const CODES = {
   pluginDependency: 'PLUGIN_DEPENDENCY',
   pluginEngine: 'PLUGIN_ENGINE',
   pluginFailed: 'PLUGIN_FAILED',
+  pluginUntrusted: 'PLUGIN_UNTRUSTED',
   toolUnknown: 'TOOL_UNKNOWN',
   toolArguments: 'TOOL_ARGUMENTS',
   validation: 'VALIDATION_FAILED',
