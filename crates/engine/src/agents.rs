@@ -83,6 +83,12 @@ impl Compiled {
         }
     }
 
+    /// The agent that answers this prompt tool. None when it is another kind of tool.
+    pub fn behind_tool(self, tool: &Tool) -> Option<Self> {
+        let agent = self.agent.behind_tool(tool)?;
+        Some(Self::new(self.revision, agent, self.catalog, self.default_model))
+    }
+
     /// The agent with an answer that must fit a schema, when the call that starts it says so.
     pub fn with_result(mut self, result: Option<ResultSchema>) -> Self {
         if let Some(result) = result {
@@ -431,20 +437,38 @@ impl Engine {
         profile: Profile,
     ) -> Result<Checked, AgentError> {
         let settings = self.inner.project_settings(project).await?;
-        let catalog = self.inner.tools.catalog(project).await;
         let (tools, pointer) = (tools.clone(), pointer.to_owned());
-        let check = move || match profile {
-            Profile::Client => tool::check(&tools, &pointer, &Rules::Client(&settings.client_tools)),
-            Profile::Trusted => {
-                let defaults = Defaults {
-                    model: settings.default_model.clone(),
-                    catalog: &catalog,
-                    missing: Missing::Refused,
-                };
-                tool::check(&tools, &pointer, &Rules::Trusted(&defaults))
+        match profile {
+            Profile::Client => {
+                let check = move || tool::check(&tools, &pointer, &Rules::Client(&settings.client_tools));
+                Ok(self.run_blocking(share_of(project, user), check).await?)
             }
+            Profile::Trusted => {
+                self.with_defaults(project, move |defaults| {
+                    tool::check(&tools, &pointer, &Rules::Trusted(defaults))
+                })
+                .await
+            }
+        }
+    }
+
+    /// Reads something that is about to be stored with what the project offers now, off the runtime's threads.
+    pub(crate) async fn with_defaults<T: Send + 'static>(
+        &self,
+        project: ProjectId,
+        read: impl FnOnce(&Defaults<'_>) -> T + Send + 'static,
+    ) -> Result<T, AgentError> {
+        let settings = self.inner.project_settings(project).await?;
+        let catalog = self.inner.tools.catalog(project).await;
+        let read = move || {
+            let defaults = Defaults {
+                model: settings.default_model.clone(),
+                catalog: &catalog,
+                missing: Missing::Refused,
+            };
+            read(&defaults)
         };
-        Ok(self.run_blocking(share_of(project, user), check).await?)
+        Ok(self.run_blocking(share_of(project, None), read).await?)
     }
 
     /// What a model of this vendor is sent of these tools; none of a vendor that is sent nothing.

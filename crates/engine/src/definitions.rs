@@ -56,7 +56,7 @@ impl Inner {
     }
 
     /// Those of these definitions that are stored, compiled, by hash.
-    async fn stored_tools<'h>(
+    pub(crate) async fn stored_tools<'h>(
         &self,
         project: ProjectId,
         hashes: impl Iterator<Item = &'h String>,
@@ -114,6 +114,7 @@ fn gone(name: ToolName) -> Tool {
         timeout: Duration::from_secs(1),
         retry: Retry::Never,
         deprecated: None,
+        shared: None,
     };
     definition.compile().expect("an object is a schema")
 }

@@ -16,6 +16,7 @@ pub mod quota;
 pub mod record_updater;
 pub mod records;
 pub mod revocation;
+pub mod shared_tools;
 pub mod shares;
 pub mod sources;
 pub mod store;

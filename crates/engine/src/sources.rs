@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use toolgate_kernel::agent::Catalog;
+use toolgate_kernel::agent::{Catalog, NamedTool};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
-use toolgate_kernel::tool::{SourceTool, ToolList};
+use toolgate_kernel::tool::{Definition, Listed, Placement, SourceTool, ToolList};
 
 use crate::overflow;
 use crate::records::Records;
-use crate::tools::{CallContext, CallFailure, ToolSource};
+use crate::shared_tools::SharedTools;
+use crate::tools::{BUILT_IN, CallContext, CallFailure, SHARED, ToolSource};
 use crate::workspace::Workspace;
 
 /// Projects whose catalog is kept in memory.
@@ -19,6 +20,8 @@ const CATALOGS_MAX: usize = 1_000;
 /// Every tool source there is. A new one is a type that implements [`ToolSource`], and a line that adds it here.
 pub struct Sources {
     sources: Vec<Arc<dyn ToolSource>>,
+    /// The source of shared tools, which is one of `sources`.
+    shared: Arc<SharedTools>,
     /// Holds the receipts of calls that were made before.
     records: Arc<dyn Records>,
     /// Takes outputs that are too large for a conversation.
@@ -35,10 +38,12 @@ struct Kept {
 }
 
 impl Sources {
-    /// No source yet.
+    /// The shared tools of projects, and no other source yet.
     pub fn new(records: Arc<dyn Records>, workspace: Workspace) -> Self {
+        let shared = Arc::new(SharedTools::new(records.clone()));
         Self {
-            sources: Vec::new(),
+            sources: vec![shared.clone()],
+            shared,
             records,
             workspace,
             catalogs: Mutex::default(),
@@ -55,6 +60,10 @@ impl Sources {
         }
         self.sources.push(source);
         self
+    }
+
+    pub(crate) fn shared(&self) -> &SharedTools {
+        &self.shared
     }
 
     /// What the source of this name lists for a project; nothing when it cannot say.
@@ -87,6 +96,20 @@ impl Sources {
         catalog
     }
 
+    /// Runs a call of a tool that may be a copy of a shared one, unless it was made before.
+    pub(crate) async fn run_copy(
+        &self,
+        definition: &Definition,
+        tool: &SourceTool,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallFailure> {
+        match self.check_shared(definition, context.project).await {
+            Ok(()) => self.run(tool, input, context).await,
+            Err(failure) => self.receipt(context).await?.ok_or(failure),
+        }
+    }
+
     /// Runs a call of a tool as the run pinned it, unless it was made before.
     pub async fn run(
         &self,
@@ -112,6 +135,25 @@ impl Sources {
 
     fn named(&self, name: &str) -> Option<&Arc<dyn ToolSource>> {
         self.sources.iter().find(|source| source.name() == name)
+    }
+
+    /// Refuses a call of a copy of a shared tool, unless the project still has that one as it was.
+    pub(crate) async fn check_shared(
+        &self,
+        tool: &Definition,
+        project: ProjectId,
+    ) -> Result<(), CallFailure> {
+        let Some(pinned) = &tool.shared else {
+            return Ok(());
+        };
+        let original = SourceTool {
+            source: SHARED.into(),
+            tool: tool.name.to_string(),
+            placement: Placement::Server,
+            config: None,
+            listed: Some(pinned.clone()),
+        };
+        self.shared.still_offers(&original, project).await
     }
 
     /// The source of a tool, when it offers the tool as the model was told of it.
@@ -147,5 +189,27 @@ fn catalog_of(sources: &[Arc<dyn ToolSource>], lists: &Lists) -> Catalog {
             });
         }
     }
+    let mut by_trust: Vec<_> = sources.iter().zip(lists).collect();
+    // Shared tools are the first source; only the gateway's own tools are trusted more.
+    by_trust.sort_by_key(|(source, _)| source.name() != BUILT_IN);
+    for (source, list) in by_trust {
+        for (name, listed) in list.as_ref().map(|list| list.iter()).into_iter().flatten() {
+            if let Some(tool) = named_tool(&**source, name, listed) {
+                catalog.offer(tool);
+            }
+        }
+    }
     catalog
+}
+
+/// A listed tool that agents can use by its name; none when its name is not one that models accept.
+fn named_tool(source: &dyn ToolSource, name: &str, listed: &Listed) -> Option<NamedTool> {
+    let mut written = source.written_out(name, listed)?;
+    written["name"] = name.into();
+    Some(NamedTool {
+        name: name.parse().ok()?,
+        source: source.name(),
+        written,
+        shared: (source.name() == SHARED).then(|| listed.hash().to_owned()),
+    })
 }

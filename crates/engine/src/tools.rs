@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolgate_fair::Share;
 use toolgate_kernel::call::ErrorCode;
@@ -12,13 +13,13 @@ use toolgate_kernel::members::Members;
 use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::{Binding, Placement, SourceTool, ToolList};
+use toolgate_kernel::tool::{Binding, Listed, Placement, SourceTool, ToolList};
 
 use crate::records::Receipt;
 use crate::shares::share_of;
 use crate::store::{EntityRecord, StoreError};
 
-pub use toolgate_kernel::tool::BUILT_IN;
+pub use toolgate_kernel::tool::{BUILT_IN, SHARED};
 /// The built-in tool by which a run tells the one above something before its end: the engine brings its outputs up.
 pub const SIGNAL_PARENT: &str = "signal_parent";
 
@@ -68,7 +69,7 @@ impl CallContext {
     }
     /// Says what the tool does now, for people who wait: `{"status": words}`.
     pub fn tell(&self, words: &str) {
-        (self.progress)(serde_json::json!({ "status": words }).into());
+        (self.progress)(json!({ "status": words }).into());
     }
     /// What a tool in a sandbox is given, which needs these permissions: of the agent's grants, those among them.
     pub fn sandboxed(&self, permissions: &[String]) -> SandboxContext {
@@ -181,6 +182,12 @@ pub trait ToolSource: Send + Sync {
     /// what is wrong with it, with its place. `{"tool": name}` unless the source says otherwise.
     fn read(&self, tool: &Members<'_>, list: &ToolList) -> Option<Binding> {
         Binding::named(tool, "tool", list, "its source has no tool named")
+    }
+    /// A listed tool as the author of an agent would write it out, for agents that have only its name. None when it cannot
+    /// be used by its name alone. `{"tool": name}` of its first execution type unless the source says otherwise.
+    fn written_out(&self, name: &str, _listed: &Listed) -> Option<Value> {
+        let kind = self.execution_types().first()?;
+        Some(json!({ "executionType": kind, "execution": { "tool": name } }))
     }
     /// The tools of a project, by the source's own names. Asked when an agent is read and before each call, so it answers
     /// from memory, with the same `Arc` while nothing has changed. Empty for a source whose tools are only configured.

@@ -1,12 +1,13 @@
 //! An agent's configuration: read, checked with all problems at once, and compiled for use.
 //!
 //! `read` has the agent and its model, `access` who may start it, `tools` what it may call, `execution` what runs a tool,
-//! `catalog` the execution types that tool sources read.
+//! `catalog` what tool sources offer, `shared` a tool that agents of a project share.
 
 mod access;
 mod catalog;
 mod execution;
 mod read;
+mod shared;
 mod tools;
 
 use std::fmt;
@@ -26,7 +27,8 @@ use crate::tool::{Execution, ModelChoice, ResultSchema, Retry, Tool, Toolbox};
 
 pub(crate) use access::GROUPS_MAX;
 pub use access::{Access, DEFAULT_AGENT, GROUP_CHARS_MAX, Starter};
-pub use catalog::Catalog;
+pub use catalog::{Catalog, NamedTool};
+pub use shared::{read_shared, tools_by_name};
 
 /// Most model replies in one run that a configuration may ask for.
 pub const STEPS_MAX: u32 = 1_000;
@@ -242,7 +244,7 @@ pub struct Agent {
     pub grants: Vec<String>,
     /// Tools of the agent.
     pub tools: Toolbox,
-    /// Why tools of the configuration are not among `tools`; only with [`Missing::LeftOut`].
+    /// Why tools of the configuration are not among `tools`; never with [`Missing::Refused`].
     pub left_out: Vec<Problem>,
     /// Whose account of a conversation counts in its chats.
     pub history: History,
@@ -255,7 +257,12 @@ pub struct Agent {
 impl Agent {
     /// The agent that answers a tool that is a prompt tool of this one: no tools, and perhaps another model.
     pub fn behind(&self, tool: &ToolName) -> Option<Self> {
-        let Execution::Prompt(prompt) = &self.tools.get(tool)?.execution else {
+        self.behind_tool(self.tools.get(tool)?)
+    }
+
+    /// The same for a tool that it may no longer have.
+    pub fn behind_tool(&self, tool: &Tool) -> Option<Self> {
+        let Execution::Prompt(prompt) = &tool.execution else {
             return None;
         };
         let agent = Self {
@@ -263,7 +270,7 @@ impl Agent {
             // A call starts it, nobody else.
             access: Access::Backend,
             description: None,
-            instructions: self.tools[tool].description.clone(),
+            instructions: tool.description.clone(),
             model: match &prompt.model {
                 None => self.model.clone(),
                 Some(ModelChoice::Own(model)) => model.clone(),
@@ -337,7 +344,7 @@ impl Defaults<'_> {
     /// A collector by the rules for this document: one that is about to be stored obeys all of them.
     fn problems(&self) -> Problems {
         match self.missing {
-            Missing::Refused => Problems::of_new(),
+            Missing::Refused | Missing::Unknown => Problems::of_new(),
             Missing::LeftOut => Problems::default(),
         }
     }
@@ -350,6 +357,9 @@ pub enum Missing {
     Refused,
     /// The agent goes without it: for one that was stored when there was such a tool.
     LeftOut,
+    /// One that is used by its name alone is left out, unless that looks like a typo; anything else is refused. For a check
+    /// without a project, which may have such a tool.
+    Unknown,
 }
 
 /// Reads a configuration (the long form with `agent`, or a short one with `instructions` at the top) and reports everything
@@ -379,7 +389,11 @@ pub(crate) fn read_tools(
 /// The tools of a checked configuration in the order they were written.
 pub(crate) fn in_order(mut tools: Toolbox, list: &Value) -> Vec<Arc<Tool>> {
     let written = list.as_array().map_or(&[][..], Vec::as_slice);
-    let name = |item: &Value| item.get("name")?.as_str().map(str::to_owned);
+    let name = |item: &Value| {
+        item.as_str()
+            .or_else(|| item.get("name")?.as_str())
+            .map(str::to_owned)
+    };
     written
         .iter()
         .filter_map(|item| tools.remove(name(item)?.as_str()))

@@ -30,7 +30,7 @@ pub use execution::{Execution, ModelChoice, PromptTool, ResultSchema, Wait};
 pub use prerequisite::{Prerequisite, Scope};
 pub use query::Query;
 pub use resolved::{ApprovalRule, Definition};
-pub use source::{BUILT_IN, Binding, Listed, SourceTool, ToolList};
+pub use source::{BUILT_IN, Binding, Listed, SHARED, SourceTool, ToolList};
 
 /// How long a client may take by default.
 pub const CLIENT_DEADLINE: Duration = Duration::from_secs(600);

@@ -93,6 +93,9 @@ impl ToolSource for FakeTools {
     fn read(&self, tool: &Members<'_>, list: &ToolList) -> Option<Binding> {
         Binding::named(tool, "action", list, "the gateway has no action named")
     }
+    fn written_out(&self, name: &str, _: &Listed) -> Option<Value> {
+        Some(json!({ "executionType": "prebuilt", "execution": { "action": name } }))
+    }
     async fn list(&self, _: ProjectId) -> Result<Arc<ToolList>, CallFailure> {
         Ok(self.list.lock().expect("no panic holds the list").clone())
     }

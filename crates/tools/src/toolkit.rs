@@ -20,7 +20,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::members::Members;
 use toolgate_kernel::problem::Problems;
 use toolgate_kernel::schema::{Profile, Validator};
-use toolgate_kernel::tool::{Binding, SourceTool, ToolList};
+use toolgate_kernel::tool::{Binding, Listed, SourceTool, ToolList};
 
 use crate::image::ImageSource;
 use crate::notify::{Deliveries, SendNotification};
@@ -240,6 +240,9 @@ impl ToolSource for Toolkit {
     }
     fn read(&self, tool: &Members<'_>, list: &ToolList) -> Option<Binding> {
         Binding::named(tool, "action", list, "the gateway has no action named")
+    }
+    fn written_out(&self, name: &str, _: &Listed) -> Option<Value> {
+        Some(json!({ "executionType": "prebuilt", "execution": { "action": name } }))
     }
     async fn list(&self, _: ProjectId) -> Result<Arc<ToolList>, CallFailure> {
         Ok(self.list.clone())

@@ -27,6 +27,8 @@ pub(super) struct Child {
     id: RunId,
     /// How it starts, or why it cannot.
     start: Result<ChildStart, Outcome>,
+    /// The tool that was called.
+    tool: Arc<Tool>,
     /// What it is called in words to the model.
     name: String,
     /// That it waits for a person or a client, as the parent's log says.
@@ -63,6 +65,7 @@ impl Driver {
         Child {
             id,
             start,
+            tool: tool.clone(),
             name,
             asks,
             context: self.context(call, tool, &[], CancellationToken::new()),
@@ -177,6 +180,9 @@ impl Child {
             Ok(start) => start.clone(),
             Err(outcome) => return Ok(Found::Ended(outcome.clone())),
         };
+        if let Err(failure) = inner.tools.check_shared(&self.tool, start.project).await {
+            return Ok(Found::Ended(Outcome::error(failure.code, failure.message)));
+        }
         let agent = start.agent.clone();
         let (code, words) = match inner.start_child(start).await {
             Ok(Birth::Started) => return Ok(Found::Started),

@@ -161,7 +161,7 @@ impl Driver {
                             Err(error) => return unknown_speaker(&error),
                         }
                     }
-                    let running = inner.tools.run(&source, &input, &context);
+                    let running = inner.tools.run_copy(&tool, &source, &input, &context);
                     let running = AssertUnwindSafe(running).catch_unwind();
                     let outcome = match tokio::time::timeout(tool.timeout, running).await {
                         Ok(Ok(Ok(output))) => Outcome::Output(output),

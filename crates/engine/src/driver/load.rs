@@ -1,6 +1,6 @@
 //! From the log into memory.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +8,13 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use toolgate_kernel::event::{Entry, Event, RunStart, Seq, Status};
 use toolgate_kernel::id::{CallId, RunId, SpaceId};
+use toolgate_kernel::name::ToolName;
 use toolgate_kernel::run::{Arrival, Run};
 use toolgate_kernel::tool::ResultSchema;
 
 use super::{Driver, Lease, Pending, Seat, Watch};
 use crate::Inner;
-use crate::agents::Kit;
+use crate::agents::{Compiled, Kit};
 use crate::deliver::{Fate, Letter};
 use crate::shares::share_of;
 use crate::store::{LogPage, LogRange, Pages, RunRecord, StoreError};
@@ -250,10 +251,8 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
     let (Some(start), Some(first)) = (start, head.map(|entry| entry.first)) else {
         return Err(StoreError::Corrupt(format!("{} has no beginning", record.id)));
     };
-    let compiled = inner
-        .compiled(record.project, &record.agent, Some(record.revision))
+    let compiled = agent_of(inner, &record, start)
         .await?
-        .and_then(|compiled| compiled.behind(start.behind.as_ref()))
         .map(|compiled| compiled.with_result(result_of(start)))
         .ok_or_else(|| {
             StoreError::Corrupt(format!(
@@ -288,6 +287,38 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
         run,
         kit,
     })
+}
+
+/// The agent that a run follows. A prompt tool that was a shared tool may be gone since: then it is the one that the run
+/// above was told of.
+async fn agent_of(
+    inner: &Inner,
+    record: &RunRecord,
+    start: &RunStart,
+) -> Result<Option<Compiled>, StoreError> {
+    let compiled = inner
+        .compiled(record.project, &record.agent, Some(record.revision))
+        .await?;
+    let Some(compiled) = compiled else {
+        return Ok(None);
+    };
+    if let Some(found) = compiled.clone().behind(start.behind.as_ref()) {
+        return Ok(Some(found));
+    }
+    let (Some(tool), Some(call)) = (&start.behind, record.parent) else {
+        return Ok(None);
+    };
+    let mut pages = Pages::of_run(call.run, LogRange::default());
+    let head = pages.next(&*inner.store).await?.unwrap_or_default();
+    let events = head.entries.iter().flat_map(|entry| &entry.events);
+    let pins = events
+        .filter_map(Event::run_start)
+        .find_map(|start| start.tools.read::<BTreeMap<ToolName, String>>().ok());
+    let Some(hash) = pins.and_then(|pins| pins.get(tool).cloned()) else {
+        return Ok(None);
+    };
+    let stored = inner.stored_tools(record.project, std::iter::once(&hash)).await?;
+    Ok(stored.get(&hash).and_then(|tool| compiled.behind_tool(tool)))
 }
 
 /// What the answer of a run must be, when the call that started it says so.

@@ -28,7 +28,8 @@ impl ToolSource for Editions {
     }
     async fn list(&self, _: ProjectId) -> Result<Arc<ToolList>, CallFailure> {
         let newest = self.newest.load(Ordering::Relaxed);
-        let definition = json!({"description": format!("Quotes edition {newest}."), "parameters": {"type": "object"}});
+        let definition =
+            json!({"description": format!("Quotes edition {newest}."), "parameters": {"type": "object"}});
         let quote = Listed::new(definition).with_config(json!(newest).into());
         Ok(Arc::new(ToolList::from([("quote".to_owned(), quote)])))
     }

@@ -14,6 +14,8 @@ const FENCE: &str = "---";
 const SPAWN_AGENT: &str = "spawn_agent";
 /// Members of a prompt tool that belong into `execution`.
 const EXECUTION: [&str; 3] = ["prompt", "model", "result_schema"];
+/// Members by which a tool is defined and not only named.
+const DEFINING: [&str; 4] = ["description", "parameters", "inputSchema", "execution"];
 /// Most values in front matter.
 const NODES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 64;
@@ -155,8 +157,14 @@ fn config_tool(tool: &Value, has_action: &dyn Fn(&str) -> bool) -> Result<Value,
         }
         Value::Object(tool) if tool.contains_key("prompt") => Ok(prompt_tool(tool.clone())),
         Value::Object(tool) => match tool.get("name") {
-            Some(Value::String(name)) => server_tool(name, tool.clone(), has_action)
-                .map_err(|_| "a tool with a \"name\" needs a \"prompt\" or an \"executionType\"".into()),
+            Some(Value::String(name)) => match server_tool(name, tool.clone(), has_action) {
+                Err(_) if DEFINING.iter().any(|member| tool.contains_key(*member)) => {
+                    Err("a tool with a \"name\" needs a \"prompt\" or an \"executionType\"".into())
+                }
+                // A shared tool, or one of a plugin, with members that the agent changes.
+                Err(_) => Ok(Value::Object(tool.clone())),
+                written => written,
+            },
             _ => Err("expected a \"name\" and a \"prompt\"".into()),
         },
         _ => Err("expected the name of a server tool, or an object with a \"name\" and a \"prompt\"".into()),

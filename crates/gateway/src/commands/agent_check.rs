@@ -126,6 +126,12 @@ fn unknown_placeholders(config: &Value) -> Vec<Problem> {
     problems
 }
 
+/// A tool by a name that only a project may have.
+fn of_project(Problem { pointer, message }: Problem) -> Problem {
+    let words = "it has to be a shared tool of the project, or one of a plugin or an MCP server";
+    Problem::new(pointer, format!("{message}; {words}"))
+}
+
 fn gather_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     match value {
         Value::String(text) => texts.push(text),
@@ -153,16 +159,17 @@ fn check(file: &Path, defaults: &Defaults<'_>, offered: &Offered) -> Report {
         Err(errors) => return Report { errors, ..report },
     };
     let parsed = agent::parse(&written.name, &written.config, defaults);
+    let mut warnings = unknown_placeholders(&written.config);
     let problems = match parsed {
         Ok(agent) => {
             report.tools = agent.tools.keys().map(ToString::to_string).collect();
+            warnings.extend(agent.left_out.into_iter().map(of_project));
             Vec::new()
         }
         Err(problems) => problems,
     };
     report.errors = written.faults(problems);
-    let unfilled = unknown_placeholders(&written.config);
-    report.warnings = unfilled
+    report.warnings = warnings
         .into_iter()
         .map(|problem| written.locate(problem))
         .collect();

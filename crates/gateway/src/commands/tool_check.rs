@@ -147,7 +147,7 @@ impl Offered {
         Defaults {
             model: serve::default_model(&settings.model),
             catalog: &self.catalog,
-            missing: Missing::Refused,
+            missing: Missing::Unknown,
         }
     }
 }

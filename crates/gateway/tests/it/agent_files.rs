@@ -107,7 +107,7 @@ fn everything_wrong_is_told_with_its_line() {
     let lines: Vec<&str> = told.lines().collect();
     for start in [
         "page.md:4: error: /motor: ",
-        "page.md:6: error: /tools/0: the gateway has no action named \"getGaols\"; did you mean \"getGoals\"?",
+        "page.md:6: error: /tools/0: there is no tool named \"getGaols\"; did you mean \"getGoals\"?",
         "page.md:13: error: /tools/2/parameters/text/type: ",
         "page.md: 3 problems",
         "config.json:5: error: /tools/0/name: \"1st\" is not a name",

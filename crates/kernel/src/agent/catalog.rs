@@ -1,20 +1,42 @@
-//! The execution types that tool sources read, as a project has them at one moment.
+//! What tool sources offer a project at one moment: execution types, and tools that agents use by name.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::members::Members;
-use crate::problem::Problems;
-use crate::tool::{Binding, Execution, Placement, SourceTool};
+use super::execution::SPAWN_ACTION;
+use crate::members::{Members, guess};
+use crate::name::ToolName;
+use crate::problem::preview;
+use crate::tool::{BUILT_IN, Binding, Execution, Placement, SourceTool};
+
+/// Names that a problem lists.
+const NAMES_TOLD_MAX: usize = 60;
 
 /// Reads the `execution` of a tool, given the whole tool; notes what is wrong with it.
 pub type ReadExecution = dyn Fn(&Members<'_>) -> Option<Binding> + Send + Sync;
 
 /// What the tool sources of a project offer at one moment. Listing is asynchronous and reading a configuration is not, so
 /// a catalog is made first and read against afterwards.
-#[derive(Default)]
-pub struct Catalog(Vec<ExecutionType>);
+pub struct Catalog {
+    types: Vec<ExecutionType>,
+    /// By name, in lower case: names that differ only in case are taken for the same.
+    tools: BTreeMap<String, NamedTool>,
+}
+
+/// A tool that an agent can use by its name alone: `"tools": ["setMemory", "lookup_order"]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedTool {
+    /// What the model calls it.
+    pub name: ToolName,
+    /// The source that offers it.
+    pub source: &'static str,
+    /// The tool as an author would write it out, with its name.
+    pub written: Value,
+    /// Hash of a shared tool. An agent has a copy of such a tool, so a run has to look whether it is still the same.
+    pub shared: Option<String>,
+}
 
 /// An execution type that a source reads.
 struct ExecutionType {
@@ -22,6 +44,23 @@ struct ExecutionType {
     source: &'static str,
     placement: Placement,
     read: Box<ReadExecution>,
+}
+
+impl Default for Catalog {
+    /// Nothing but the one action that the kernel itself has.
+    fn default() -> Self {
+        let mut catalog = Self {
+            types: Vec::new(),
+            tools: BTreeMap::new(),
+        };
+        catalog.offer(NamedTool {
+            name: SPAWN_ACTION.parse().expect("a name"),
+            source: BUILT_IN,
+            written: json!({ "name": SPAWN_ACTION, "executionType": "spawn-agent" }),
+            shared: None,
+        });
+        catalog
+    }
 }
 
 impl Catalog {
@@ -33,26 +72,62 @@ impl Catalog {
         placement: Placement,
         read: impl Fn(&Members<'_>) -> Option<Binding> + Send + Sync + 'static,
     ) {
-        self.0.push(ExecutionType {
+        self.types.push(ExecutionType {
             name,
             source,
             placement,
             read: Box::new(read),
         });
     }
+    /// Adds a tool that agents use by its name alone. The first to offer a name keeps it, so that a less trusted source
+    /// cannot take it: add the more trusted sources first.
+    pub fn offer(&mut self, tool: NamedTool) {
+        self.tools.entry(tool.name.folded()).or_insert(tool);
+    }
+    /// The tool that an agent gets by this name alone.
+    pub fn by_name(&self, name: &str) -> Option<&NamedTool> {
+        let tool = self.tools.get(&name.to_ascii_lowercase());
+        tool.filter(|tool| tool.name.as_str() == name)
+    }
+    /// The tool that has this name, or one that differs from it only in case.
+    pub fn owner(&self, name: &ToolName) -> Option<&NamedTool> {
+        self.tools.get(&name.folded())
+    }
+    /// All tools that agents can use by name.
+    pub fn tools(&self) -> impl Iterator<Item = &NamedTool> {
+        self.tools.values()
+    }
+    /// The tool that an unknown name is most likely a typo of.
+    pub(super) fn meant(&self, name: &str) -> Option<&str> {
+        let there: Vec<&str> = self.tools().map(|tool| tool.name.as_str()).collect();
+        guess(name, &there)
+    }
+    /// Says that there is no tool of this name, and which there are.
+    pub(super) fn unknown(&self, name: &str) -> String {
+        let mut there: Vec<&str> = self.tools().map(|tool| tool.name.as_str()).collect();
+        there.sort_unstable();
+        let meant = match self.meant(name) {
+            Some(meant) => format!("; did you mean {meant:?}? There are: "),
+            None => "; there are: ".to_owned(),
+        };
+        let more = match there.len() > NAMES_TOLD_MAX {
+            true => ", and more",
+            false => "",
+        };
+        there.truncate(NAMES_TOLD_MAX);
+        format!(
+            "there is no tool named {}{meant}{}{more}",
+            preview(name),
+            there.join(", ")
+        )
+    }
     /// The execution types, in the order they were added.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.0.iter().map(|kind| kind.name)
-    }
-    /// Whether `prebuilt` has an action of this name.
-    pub(super) fn has_action(&self, name: &str) -> bool {
-        let (tool, unheard) = (json!({ "execution": { "action": name } }), Problems::default());
-        let tool = Members::open(&tool, "", &["execution"], &unheard);
-        tool.is_some_and(|tool| matches!(self.read("prebuilt", &tool), Some(Some(_))))
+        self.types.iter().map(|kind| kind.name)
     }
     /// Reads a tool of this execution type. None when no source reads it.
     pub(super) fn read(&self, name: &str, tool: &Members<'_>) -> Option<Option<(Execution, Usual)>> {
-        let kind = self.0.iter().find(|kind| kind.name == name)?;
+        let kind = self.types.iter().find(|kind| kind.name == name)?;
         let Some(binding) = (kind.read)(tool) else {
             return Some(None);
         };

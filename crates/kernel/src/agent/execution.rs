@@ -35,7 +35,7 @@ const KINDS: [(&str, Kind); 5] = [
 ];
 const PROMPT_CHARS_MAX: usize = 100_000;
 /// The `prebuilt` action that is `spawn-agent`.
-const SPAWN_ACTION: &str = "spawn_agent";
+pub(super) const SPAWN_ACTION: &str = "spawn_agent";
 
 /// What came of reading `executionType` and `execution`.
 pub(super) enum Read {
@@ -65,7 +65,7 @@ pub(super) fn read(tool: &Members<'_>, defaults: &Defaults<'_>) -> Read {
             }
             None => Read::Wrong(usual(&Execution::Client)),
         },
-        (None, Missing::Refused) => match of_source(tool, defaults) {
+        (None, Missing::Refused | Missing::Unknown) => match of_source(tool, defaults) {
             Some((execution, usual)) => Read::Runs(execution, usual),
             // The description may have been the source's to give: that it lacks is not worth a second problem.
             None => Read::Wrong(members(json!({ "description": "of a source" }))),

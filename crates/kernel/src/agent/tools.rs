@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::execution::Read;
-use super::{Defaults, TOOLS_MAX, execution};
+use super::{Defaults, Missing, NamedTool, TOOLS_MAX, execution};
 use crate::members::Members;
 use crate::name::ToolName;
 use crate::problem::{Problem, Problems, shown};
 use crate::schema::Limits;
+use crate::tool::source::members;
 use crate::tool::{
-    Approval, ApprovalRule, ApprovalTerms, Definition, EXECUTION_TIMEOUT, Prerequisite, Retry, Tool, Toolbox,
-    Visibility, definition,
+    Approval, ApprovalRule, ApprovalTerms, BUILT_IN, Definition, EXECUTION_TIMEOUT, Prerequisite, Retry,
+    Tool, Toolbox, Visibility, definition,
 };
 
 /// Most permissions, prerequisites or triggers of one tool.
@@ -78,34 +79,70 @@ pub(super) fn read<'v>(top: &Members<'v>, defaults: &Defaults<'_>) -> Tools<'v> 
     }
     for name in circle(&tools.toolbox) {
         let words = format!("{name:?} could never run: its prerequisites wait for themselves");
-        top.problems.add(format!("{}/prerequisites", places[name]), words);
+        // A shared tool may have changed since the agent was stored. Its calls are refused then, not the agent.
+        top.problems
+            .add_if_new(format!("{}/prerequisites", places[name]), words);
     }
     tools
 }
 
-fn tool(
+/// Reads a tool that is written out, or that stands by its name alone.
+pub(super) fn tool(
     item: &Value,
     pointer: &str,
     tools: &mut Tools<'_>,
     defaults: &Defaults<'_>,
     problems: &Problems,
 ) -> Option<Tool> {
-    let Some(written_out) = prebuilt(item, defaults) else {
-        return full_tool(item, pointer, tools, defaults, problems);
+    let Some(name) = short_form(item) else {
+        return full_tool(item, pointer, None, tools, defaults, problems);
+    };
+    let Some(named) = defaults.catalog.by_name(name) else {
+        let words = defaults.catalog.unknown(name);
+        let may_be_elsewhere = match defaults.missing {
+            Missing::Refused => false,
+            Missing::LeftOut => true,
+            Missing::Unknown => defaults.catalog.meant(name).is_none(),
+        };
+        if may_be_elsewhere {
+            tools.left_out.push(Problem::new(pointer, words));
+            return None;
+        }
+        if item.is_object() {
+            // It may have been meant as a tool of the agent's own, which lacks the rest.
+            return full_tool(item, pointer, None, tools, defaults, problems);
+        }
+        problems.add(pointer, words);
+        return None;
     };
     // A problem of a member that the short form does not have is a problem of the whole.
     let place = |at: String| match at.strip_prefix(pointer).and_then(|rest| item.pointer(rest)) {
         Some(_) => at,
         None => pointer.to_owned(),
     };
-    problems.placed(place, |problems| {
-        full_tool(&written_out, pointer, tools, defaults, problems)
-    })
+    let written_out = written_out(named, item);
+    let reasons = Problems::default();
+    // What a source says of a tool may have changed since the agent was stored, and the agent is still to be used.
+    let noted = match defaults.missing {
+        Missing::Refused | Missing::Unknown => problems,
+        Missing::LeftOut => &reasons,
+    };
+    let tool = noted.placed(place, |problems| {
+        let shared = named.shared.as_deref();
+        full_tool(&written_out, pointer, shared, tools, defaults, problems)
+    });
+    if reasons.is_empty() {
+        return tool;
+    }
+    tools.left_out.extend(reasons.or(tool).err().unwrap_or_default());
+    None
 }
 
-fn full_tool(
+/// Reads a tool that is written out; `shared` is the hash of the shared tool that it is a copy of.
+pub(super) fn full_tool(
     item: &Value,
     pointer: &str,
+    shared: Option<&str>,
     tools: &mut Tools<'_>,
     defaults: &Defaults<'_>,
     problems: &Problems,
@@ -115,7 +152,8 @@ fn full_tool(
     if let Some(name) = &name
         && tool.get("executionType").is_none()
         && tool.get("execution").is_none()
-        && defaults.catalog.has_action(name.as_str())
+        && let Some(action) = defaults.catalog.by_name(name.as_str())
+        && action.source == BUILT_IN
     {
         let words = format!(
             "{name:?} is an action of the gateway; write \"executionType\": \"prebuilt\" for it, or \"basic\" for a tool \
@@ -172,31 +210,37 @@ fn full_tool(
         timeout,
         retry: retry.unwrap_or_default(),
         deprecated,
+        shared: shared.map(str::to_owned),
     };
     Some(Tool::new(definition, input, output, approval))
 }
 
-/// The short form of a prebuilt tool, written out: its name, or an object that says neither what it does nor what runs it.
-fn prebuilt(item: &Value, defaults: &Defaults<'_>) -> Option<Value> {
-    let (name, mut tool) = match item {
-        Value::String(name) => (name.clone(), json!({ "name": name })),
+/// The name of a tool that is used by its name: that alone, or an object that says neither what it does nor what runs it.
+fn short_form(item: &Value) -> Option<&str> {
+    const WRITTEN_OUT: [&str; 5] = [
+        "executionType",
+        "execution",
+        "description",
+        "parameters",
+        "inputSchema",
+    ];
+    match item {
+        Value::String(name) => Some(name),
         Value::Object(tool) => {
-            let silent = [
-                "executionType",
-                "execution",
-                "description",
-                "parameters",
-                "inputSchema",
-            ];
-            let name = tool.get("name")?.as_str()?;
-            let is_silent = silent.iter().all(|member| !tool.contains_key(*member));
-            (is_silent && defaults.catalog.has_action(name)).then(|| (name.to_owned(), item.clone()))?
+            let is_short = WRITTEN_OUT.iter().all(|member| !tool.contains_key(*member));
+            tool.get("name")?.as_str().filter(|_| is_short)
         }
-        _ => return None,
-    };
-    tool["executionType"] = "prebuilt".into();
-    tool["execution"] = json!({ "action": name });
-    Some(tool)
+        _ => None,
+    }
+}
+
+/// The tool as its source says it, with what the short form says instead.
+fn written_out(named: &NamedTool, item: &Value) -> Value {
+    let mut tool = members(named.written.clone());
+    if let Value::Object(said) = item {
+        tool.extend(said.clone());
+    }
+    Value::Object(tool)
 }
 
 /// Tools that wait for each other in a circle: none of them could ever run.

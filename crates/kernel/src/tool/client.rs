@@ -216,6 +216,7 @@ pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
             .map_or(CLIENT_DEADLINE, std::time::Duration::from_millis),
         retry: Retry::Never,
         deprecated: tool.deprecated.clone(),
+        shared: None,
     }
     .compile()?;
     Ok(Tool {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Approval, ApprovalTerms, Execution, Placement, Prerequisite, Retry, Tool, Visibility, definition,
+    Approval, ApprovalTerms, BUILT_IN, Execution, Placement, Prerequisite, Retry, SHARED, Tool, Visibility,
+    definition,
 };
 use crate::json::Json;
 use crate::name::ToolName;
@@ -61,6 +62,9 @@ pub struct Definition {
     /// Set when it should not be used any more; the words travel with the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
+    /// Hash of the shared tool that it was copied from. A call fails once the project no longer has that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<String>,
 }
 
 /// Whether a person has to say yes before a call runs, as it is written.
@@ -93,6 +97,15 @@ impl Definition {
     /// SHA-256 of the definition, in hex. The order of members does not matter.
     pub fn hash(&self) -> String {
         definition::hash(&serde_json::to_value(self).expect("a definition is JSON"))
+    }
+    /// The source that the definition comes from: none when the agent's own configuration defines it.
+    pub fn source(&self) -> Option<&str> {
+        match (&self.shared, &self.execution) {
+            (Some(_), _) => Some(SHARED),
+            (None, Execution::Source(tool)) if tool.listed.is_some() => Some(&tool.source),
+            (None, Execution::Spawn) => Some(BUILT_IN),
+            (None, _) => None,
+        }
     }
     /// Where the tool runs.
     pub fn placement(&self) -> Placement {

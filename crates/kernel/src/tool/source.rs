@@ -12,6 +12,8 @@ use crate::members::Members;
 
 /// Name of the source of the gateway's own tools.
 pub const BUILT_IN: &str = "built-in";
+/// Name of the source of the tools that the agents of a project share.
+pub const SHARED: &str = "shared";
 
 /// A source's part of a definition: whom to ask for which tool, and with what configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +66,10 @@ impl Listed {
     /// What its source listed it with.
     pub fn config(&self) -> Option<&Json> {
         self.config.as_ref()
+    }
+    /// The members of the definition that the source gives.
+    pub fn members(&self) -> &Map<String, Value> {
+        &self.usual
     }
     /// What tells this state of the tool from another.
     pub fn hash(&self) -> &str {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use toolgate_kernel::agent::{
-    Access, Agent, Catalog, Defaults, History, Limits, Missing, ModelName, ModelSpec, Provider, Secret,
-    offered, parse, redact,
+    Access, Agent, Catalog, Defaults, History, Limits, Missing, ModelName, ModelSpec, NamedTool, Provider,
+    Secret, offered, parse, redact,
 };
 use toolgate_kernel::prompt::ToolChoice;
 use toolgate_kernel::tool::{Binding, EXECUTION_TIMEOUT, Execution, Placement, Retry, ToolList};
@@ -58,6 +58,16 @@ pub fn catalog(actions: &[&str]) -> Catalog {
         .map(|name| (name.to_string(), action(name).into()))
         .collect();
     let mut catalog = Catalog::default();
+    for name in actions {
+        // Odd ones are no names that a model could use.
+        let Ok(tool) = name.parse() else { continue };
+        catalog.offer(NamedTool {
+            name: tool,
+            source: "built-in",
+            written: json!({ "name": name, "executionType": "prebuilt", "execution": { "action": name } }),
+            shared: None,
+        });
+    }
     catalog.add("prebuilt", "built-in", Placement::Server, move |tool| {
         Binding::named(tool, "action", &list, "the gateway has no action named")
     });

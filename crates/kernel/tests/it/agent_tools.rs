@@ -382,7 +382,7 @@ fn a_prebuilt_tool_is_named_or_written_out_and_means_the_same() {
     assert_eq!(
         refused(json!("setGoal")),
         [
-            "/tools/0 the gateway has no action named \"setGoal\"; did you mean \"setGoals\"? There are: setGoals"
+            "/tools/0 there is no tool named \"setGoal\"; did you mean \"setGoals\"? There are: setGoals, spawn_agent"
         ]
     );
     // What it means must be said where it could be either.

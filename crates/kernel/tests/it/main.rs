@@ -2,6 +2,7 @@
 
 mod agent;
 mod agent_tools;
+mod by_name;
 mod check;
 mod client_tools;
 mod definitions;
