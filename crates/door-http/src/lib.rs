@@ -5,6 +5,7 @@
 
 mod event_schemas;
 mod events;
+mod precondition;
 mod routes;
 mod snapshot;
 mod until;

@@ -18,6 +18,7 @@ mod open_approvals;
 mod projects;
 mod results;
 mod runs;
+mod shared_tools;
 mod spaces;
 mod tool_check;
 mod tool_usage;
@@ -67,6 +68,12 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(open_approvals::list))
         .routes(routes!(approvals::decide))
         .routes(routes!(tools::list))
+        .routes(routes!(shared_tools::list))
+        .routes(routes!(
+            shared_tools::put,
+            shared_tools::get,
+            shared_tools::remove
+        ))
         .routes(routes!(tool_check::validate))
         .routes(routes!(tool_usage::usage))
         .routes(routes!(keys::list, keys::create))

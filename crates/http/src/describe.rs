@@ -171,6 +171,8 @@ refusals! {
     Contended = ["409"];
     /// The precondition failed.
     Changed = ["412"];
+    /// As much as there may be.
+    NoRoom = ["507"];
     /// Not now.
     Busy = ["503"];
 }

@@ -11,6 +11,7 @@ use toolgate_access::AccessError;
 use toolgate_engine::intake::{IntakeError, PostError};
 use toolgate_engine::knowledge::KnowledgeError;
 use toolgate_engine::quota::{QuotaError, QuotaExceeded};
+use toolgate_engine::shared_tools::SharedToolError;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::workspace::WorkspaceError;
 use toolgate_engine::{AgentError, TooManyWait};
@@ -276,6 +277,20 @@ impl From<AgentError> for Refusal {
             AgentError::Invalid(problems) => Self::invalid(problems),
             AgentError::TooManyWait(error) => error.into(),
             AgentError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<SharedToolError> for Refusal {
+    fn from(error: SharedToolError) -> Self {
+        let words = error.to_string();
+        match error {
+            SharedToolError::Invalid(problems) => Self::invalid(problems),
+            SharedToolError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "LIMIT_EXCEEDED", words),
+            SharedToolError::Changed(_) => Self::new(StatusCode::PRECONDITION_FAILED, "CHANGED", words),
+            SharedToolError::TooManyWait(error) => error.into(),
+            SharedToolError::Store(StoreError::Conflict) => Self::contended(),
+            SharedToolError::Store(error) => error.into(),
         }
     }
 }

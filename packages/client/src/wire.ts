@@ -307,6 +307,14 @@ export interface Document {
   text?: string | null;
 }
 
+/** Why a document was not stored. The others of the request are stored all the same. */
+export interface DocumentError {
+  /** The code that `PUT` of this document alone would give. */
+  code: string;
+  /** What is wrong with it. */
+  message: string;
+}
+
 /** A page of documents, by id. */
 export interface DocumentList {
   /** The documents. */
@@ -434,6 +442,12 @@ export interface KeyList {
   keys: Key[];
 }
 
+/** Passages that match a question, best first. */
+export interface KnowledgeResults {
+  /** The passages. */
+  results: Passage[];
+}
+
 /** How long calls took at most, in milliseconds: exact up to 16, then rounded up by an eighth or less. */
 export interface Latency {
   /** Half of them. */
@@ -540,6 +554,24 @@ export interface OpenApproval {
   requestedAt: Time;
   /** When silence becomes a no. */
   expiresAt: Time;
+}
+
+/** A passage of a document. */
+export interface Passage {
+  /** Id of the document. */
+  documentId: string;
+  /** Title of the document. */
+  title: string;
+  /** Where the document comes from, such as a URL. */
+  source?: string | null;
+  /** Index of the passage in the document, from 0. */
+  passage: number;
+  /** Text of the passage. */
+  text: string;
+  /** Excerpt around the hit. */
+  snippet: string;
+  /** Relevance: 1 for the best hit of this search, less for the others. */
+  score: number;
 }
 
 /** A message as the AI SDK keeps it. */
@@ -685,6 +717,26 @@ export interface ProjectList {
   projects: Project[];
 }
 
+/** A document to store. */
+export interface PutDocument {
+  /** Unique in its collection: letters, digits, `_`, `-` and `.`. */
+  id: string;
+  /** Its name for people; by default its own. */
+  title?: string | null;
+  /** Where it comes from, for those who want to look. */
+  source?: string | null;
+  /** `text/plain`, `text/markdown` or `text/html`; plain text unless said otherwise. */
+  mimeType?: string | null;
+  /** All of it. */
+  text: string;
+}
+
+/** Documents to store, each in place of the one with its id. */
+export interface PutDocuments {
+  /** The documents. */
+  documents: PutDocument[];
+}
+
 /** What is known of an entity. What is left out is taken away. */
 export interface PutEntity {
   /** `person`, `agent`, `device` or the project's own word; `person` unless said otherwise. */
@@ -800,6 +852,26 @@ export interface RunSummary {
   seq: number;
 }
 
+/** A tool that agents use by its name. Keys in its definition are masked. */
+export interface SharedTool {
+  /** What agents and models call it. Unique in the project. */
+  name: string;
+  /** Higher with each change; also in `etag`. */
+  version: number;
+  /** The definition as it was written, keys masked. */
+  definition: Record<string, unknown>;
+  /** When it was first stored. */
+  createdAt: Time;
+  /** When it was last changed. */
+  updatedAt: Time;
+}
+
+/** The shared tools of a project. */
+export interface SharedToolList {
+  /** By name. */
+  sharedTools: SharedTool[];
+}
+
 /** Something happened that a call waits for. */
 export interface SignalCall {
   /** What the call gives for it: any JSON. */
@@ -878,6 +950,20 @@ export type StartRun = {
 
 export type Status = 'queued' | 'running' | 'waiting_tool' | 'waiting_approval' | 'waiting_time' | 'completed' | 'failed' | 'cancelled';
 
+/** What became of a document: stored, or why not. */
+export interface StoredDocument {
+  /** Id of the document. */
+  id: string;
+  document?: Document | null;
+  error?: DocumentError | null;
+}
+
+/** What became of each document, in the order of the request. */
+export interface StoredDocuments {
+  /** One for each document. */
+  documents: StoredDocument[];
+}
+
 /** What became of what was sent. */
 export type Taken = Receipt | ResultList;
 
@@ -891,12 +977,13 @@ export interface TextPart {
 
 export type Time = string;
 
-/** A tool of an agent. */
+/** A tool of an agent, or one that agents share. */
 export interface Tool {
   /** What the model calls it. */
   name: string;
-  /** Agent that the tool belongs to. */
-  agent: AgentName;
+  agent?: AgentName | null;
+  /** Where its definition comes from: `agent`, `shared`, `built-in`, `plugin`, `mcp`; for backends only. */
+  source?: string | null;
   /** Description that the model is given. */
   description: string;
   /** JSON Schema of the input; for backends only. */
@@ -923,7 +1010,7 @@ export interface ToolDefinitions {
 
 /** A list of tools. */
 export interface ToolList {
-  /** By agent, then by name. */
+  /** By agent, then by name; then the shared tools by name. */
   tools: Tool[];
 }
 
@@ -1363,70 +1450,4 @@ export interface Message {
   };
   /** Who asked for the plan that posted it, or wrote to the run above. */
   onBehalfOf?: EntityId[];
-}
-
-/** A passage of a document. */
-export interface Passage {
-  /** Id of the document. */
-  documentId: string;
-  /** Title of the document. */
-  title: string;
-  /** Where the document comes from, such as a URL. */
-  source?: string | null;
-  /** Index of the passage in the document, from 0. */
-  passage: number;
-  /** Text of the passage. */
-  text: string;
-  /** Excerpt around the hit. */
-  snippet: string;
-  /** Relevance: 1 for the best hit of this search, less for the others. */
-  score: number;
-}
-
-/** Passages that match a question, best first. */
-export interface KnowledgeResults {
-  /** The passages. */
-  results: Passage[];
-}
-
-/** Documents to store, each in place of the one with its id. */
-export interface PutDocuments {
-  /** The documents. */
-  documents: PutDocument[];
-}
-
-/** A document to store. */
-export interface PutDocument {
-  /** Unique in its collection: letters, digits, `_`, `-` and `.`. */
-  id: string;
-  /** Its name for people; by default its own. */
-  title?: string | null;
-  /** Where it comes from, for those who want to look. */
-  source?: string | null;
-  /** `text/plain`, `text/markdown` or `text/html`; plain text unless said otherwise. */
-  mimeType?: string | null;
-  /** All of it. */
-  text: string;
-}
-
-/** What became of each document, in the order of the request. */
-export interface StoredDocuments {
-  /** One for each document. */
-  documents: StoredDocument[];
-}
-
-/** What became of a document: stored, or why not. */
-export interface StoredDocument {
-  /** Id of the document. */
-  id: string;
-  document?: Document | null;
-  error?: DocumentError | null;
-}
-
-/** Why a document was not stored. The others of the request are stored all the same. */
-export interface DocumentError {
-  /** The code that `PUT` of this document alone would give. */
-  code: string;
-  /** What is wrong with it. */
-  message: string;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, StatusCode};
@@ -14,7 +14,7 @@ use toolgate_access::Principal;
 use toolgate_engine::records::Listing;
 use toolgate_engine::store::Holdings;
 use toolgate_engine::workspace::{
-    BadFileName, FileInfo, FileName, Mime, NewFile, Only, Place, WorkspaceError, is_output,
+    BadFileName, FileInfo, FileName, Mime, NewFile, Place, WorkspaceError, is_output,
 };
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::collect;
@@ -28,6 +28,7 @@ use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
 
 use crate::Resources;
+use crate::precondition::{etag, only};
 
 /// The version of a file.
 const FILE_VERSION: HeaderName = HeaderName::from_static("toolgate-file-version");
@@ -305,10 +306,6 @@ fn media(headers: &HeaderMap) -> Result<Option<Mime>, Refusal> {
     })
 }
 
-fn etag(version: u64) -> HeaderValue {
-    HeaderValue::try_from(format!("\"{version}\"")).expect("a number is ASCII")
-}
-
 /// Whether the headers say that this version is known.
 fn knows(headers: &HeaderMap, tag: &HeaderValue) -> bool {
     let values = headers.get_all(IF_NONE_MATCH).iter();
@@ -318,25 +315,4 @@ fn knows(headers: &HeaderMap, tag: &HeaderValue) -> bool {
         // A cache on the way may have made it a weak one.
         known == b"*" || known.strip_prefix(b"W/").unwrap_or(known) == tag.as_bytes()
     })
-}
-
-/// What the headers say must be there.
-fn only(headers: &HeaderMap) -> Result<Only, Refusal> {
-    match (headers.get(IF_NONE_MATCH), headers.get(IF_MATCH)) {
-        (None, None) => Ok(Only::Always),
-        (Some(value), None) if value == "*" => Ok(Only::New),
-        (Some(_), None) => Err(Refusal::malformed("if-none-match: only * is understood here")),
-        (None, Some(value)) if value == "*" => Ok(Only::Existing),
-        (None, Some(value)) => version(value).map(Only::Version).ok_or_else(|| {
-            Refusal::malformed("if-match: expected * or the etag of a version, such as \"3\" in quotes")
-        }),
-        (Some(_), Some(_)) => Err(Refusal::malformed(
-            "if-match, if-none-match: a file cannot be new and at a version",
-        )),
-    }
-}
-
-fn version(etag: &HeaderValue) -> Option<u64> {
-    let text = etag.to_str().ok()?;
-    text.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }

@@ -12,20 +12,28 @@ use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::{Agent, Provider};
+use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::tool::{self, Placement, Tool, Toolbox};
 use utoipa::ToSchema;
 
-/// A tool of an agent.
+/// Source of a tool that the configuration of its agent defines.
+const OF_AGENT: &str = "agent";
+
+/// A tool of an agent, or one that agents share.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Tool)]
 pub(crate) struct ToolBody {
     /// What the model calls it.
     name: String,
-    /// Agent that the tool belongs to.
-    #[schema(value_type = schema::AgentName)]
-    agent: AgentName,
+    /// Agent that has the tool. Absent for a shared tool as such, which stands beside the agents that use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::AgentName>)]
+    agent: Option<AgentName>,
+    /// Where its definition comes from: `agent`, `shared`, `built-in`, `plugin`, `mcp`; for backends only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
     /// Description that the model is given.
     description: String,
     /// JSON Schema of the input; for backends only.
@@ -68,7 +76,7 @@ pub(crate) enum PlacementWord {
 /// A list of tools.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolList {
-    /// By agent, then by name.
+    /// By agent, then by name; then the shared tools by name.
     tools: Vec<ToolBody>,
 }
 
@@ -100,7 +108,7 @@ pub(crate) enum FormatWord {
     Google,
 }
 
-/// The tools of the project's agents that fit everything in the query. A user sees those that run on clients,
+/// The tools of the project's agents, and those that agents share, that fit everything in the query. A user sees those that run on clients,
 /// of agents that it may start, without their schemas; `permission` and `format` are for backends.
 #[utoipa::path(
     get, path = "/v1/tools", operation_id = "list_tools", tag = "tools",
@@ -127,11 +135,18 @@ pub(crate) async fn list(
     for agent in agents(&door, &who, query.read("agent")?).await? {
         let tools = agent.tools.values();
         let fitting = tools.filter(|tool| shown(tool) && wanted.fits(tool));
-        found.extend(fitting.map(|tool| (agent.name.clone(), tool.clone())));
+        found.extend(fitting.map(|tool| (Some(agent.name.clone()), tool.clone())));
+    }
+    // A vendor's format is for a request to a model, which has the tools of an agent.
+    if who.user.is_none() && format.is_none() && query.text("agent").is_none() {
+        let shared = shared(&door, who.project).await?.into_iter();
+        found.extend(shared.filter(|tool| wanted.fits(tool)).map(|tool| (None, tool)));
     }
     Ok(ok(match format {
         None => {
-            let tools = found.iter().map(|(agent, tool)| ToolBody::of(agent, tool, &who));
+            let tools = found
+                .iter()
+                .map(|(agent, tool)| ToolBody::of(agent.clone(), tool, &who));
             FoundTools::Listed(ToolList {
                 tools: tools.collect(),
             })
@@ -176,8 +191,22 @@ async fn agents(door: &Shared, who: &Principal, only: Option<AgentName>) -> Resu
     Ok(agents)
 }
 
+/// The shared tools as an agent that names them has them.
+async fn shared(door: &Shared, project: ProjectId) -> Result<Vec<Arc<Tool>>, Refusal> {
+    let stored = door.engine.shared_tools(project).await?.into_iter();
+    let names: Vec<String> = stored.map(|tool| tool.name).collect();
+    match names.is_empty() {
+        true => Ok(Vec::new()),
+        false => Ok(door.engine.tools_by_name(project, names).await?),
+    }
+}
+
 /// No model can be given two tools of one name, unless they are the same.
-fn render(door: &Shared, vendor: Provider, found: Vec<(AgentName, Arc<Tool>)>) -> Result<Json, Refusal> {
+fn render(
+    door: &Shared,
+    vendor: Provider,
+    found: Vec<(Option<AgentName>, Arc<Tool>)>,
+) -> Result<Json, Refusal> {
     let mut tools = Toolbox::new();
     for (_, tool) in found {
         let (name, hash) = (tool.name.clone(), tool.hash.clone());
@@ -195,11 +224,12 @@ fn render(door: &Shared, vendor: Provider, found: Vec<(AgentName, Arc<Tool>)>) -
 }
 
 impl ToolBody {
-    fn of(agent: &AgentName, tool: &Tool, who: &Principal) -> Self {
+    fn of(agent: Option<AgentName>, tool: &Tool, who: &Principal) -> Self {
         let all = who.user.is_none();
         Self {
             name: tool.name.to_string(),
-            agent: agent.clone(),
+            agent,
+            source: all.then(|| tool.source().unwrap_or(OF_AGENT).to_owned()),
             description: tool.description.clone(),
             parameters: all.then(|| tool.parameters.clone()),
             placement: tool.placement(),

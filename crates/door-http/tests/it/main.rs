@@ -13,6 +13,7 @@ mod knowledge;
 mod limits;
 mod messages;
 mod results;
+mod shared_tools;
 mod spaces;
 mod streams;
 mod tools;

@@ -105,6 +105,9 @@ impl Belongings {
             .post("/v1/keys", &json!({"kind": "secret", "name": MARK}))
             .await;
         assert!(key.is_success(), "{key:?}");
+        let shared = json!({"description": MARK, "executionType": "basic", "execution": {"static": MARK}});
+        let shared = api.put("/v1/shared-tools/theirs", &shared).await;
+        assert!(shared.is_success(), "{shared:?}");
         let settings = api
             .put("/v1/settings", &json!({"secrets": {"TOKEN": MARK}}))
             .await;
@@ -120,6 +123,7 @@ impl Belongings {
             "entities/ada",
             "settings",
             "tools",
+            "shared-tools",
         ];
         views.extend(lists.map(|list| format!("/v1/{list}")));
         let mut have = |name, value: &str| parameters.entry(name).or_default().push(value.to_owned());
@@ -128,6 +132,7 @@ impl Belongings {
         for kept in ["goal", "memory", "plan"] {
             have(kept, MARK);
         }
+        have("tool", "theirs");
         have("subject", "ada");
         have("entity", &entity.text("id"));
         have("key", &key.text("id"));
@@ -201,6 +206,7 @@ fn body(path: &str) -> Value {
         "settings" => json!({}),
         "projects" => json!({"name": "third"}),
         _ if path.contains("/approvals/") => json!({"approved": true}),
+        _ if path.contains("/shared-tools/") => json!({"description": "mine"}),
         _ if path.contains("/agents/") => json!({"instructions": "mine"}),
         _ => json!({}),
     }

@@ -1,0 +1,165 @@
+//! Tools that the agents of a project share. For backends only.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::ETAG;
+use http::{HeaderMap, StatusCode};
+use serde::Serialize;
+use toolgate_engine::shared_tools::SharedTool;
+use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::Body;
+use toolgate_http::caller::Backend;
+use toolgate_http::describe::{BackendOnly, BadBody, BadQuery, Changed, Contended, Missing, NoRoom, Refused};
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::At;
+use toolgate_http::wire::AnyObject;
+use toolgate_http::{Shared, schema};
+use toolgate_kernel::agent::redact;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::name::ToolName;
+use toolgate_kernel::problem::Problem;
+use toolgate_kernel::time::Time;
+use utoipa::ToSchema;
+
+use crate::precondition::{etag, only};
+
+/// A tool that agents use by its name. Keys in its definition are masked.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SharedTool)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SharedToolBody {
+    /// What agents and models call it. Unique in the project.
+    name: String,
+    /// Higher with each change; also in `etag`.
+    #[schema(minimum = 1)]
+    version: u64,
+    /// The definition as it was written, keys masked.
+    #[schema(value_type = Object)]
+    definition: Json,
+    /// When it was first stored.
+    #[schema(value_type = schema::Time)]
+    created_at: Time,
+    /// When it was last changed.
+    #[schema(value_type = schema::Time)]
+    updated_at: Time,
+}
+
+impl From<SharedTool> for SharedToolBody {
+    fn from(tool: SharedTool) -> Self {
+        Self {
+            definition: redact(&tool.definition),
+            name: tool.name,
+            version: tool.version,
+            created_at: tool.created,
+            updated_at: tool.updated,
+        }
+    }
+}
+
+impl SharedToolBody {
+    fn answer(tool: SharedTool, status: StatusCode) -> Response {
+        let tag = etag(tool.version);
+        ([(ETAG, tag)], Answer(status, Self::from(tool))).into_response()
+    }
+}
+
+/// The shared tools of a project.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SharedToolList {
+    /// By name.
+    shared_tools: Vec<SharedToolBody>,
+}
+
+/// The tools that the agents of the project share.
+#[utoipa::path(
+    get, path = "/v1/shared-tools", operation_id = "list_shared_tools", tag = "tools",
+    responses((status = 200, description = "All of them, by name.", body = SharedToolList), BackendOnly, Refused),
+)]
+pub(crate) async fn list(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+) -> Result<Answer<SharedToolList>, Refusal> {
+    let tools = door.engine.shared_tools(project).await?.into_iter();
+    Ok(ok(SharedToolList {
+        shared_tools: tools.map(SharedToolBody::from).collect(),
+    }))
+}
+
+/// Stores a tool that agents use by its name, checked like a tool of an agent. Agents that name it have it as it is now
+/// from their next run on; runs that began with it as it was fail its calls.
+#[utoipa::path(
+    put, path = "/v1/shared-tools/{tool}", operation_id = "put_shared_tool", tag = "tools",
+    params(
+        ("tool" = String, Path, description = "Its name: not one of the gateway's own tools, of a plugin or of an MCP server."),
+        ("if-match" = inline(Option<schema::EtagOrAny>), Header, description = "`etag` of the version to write over; `*`: whichever there is."),
+        ("if-none-match" = inline(Option<schema::AnyEtag>), Header, description = "`*`: there must be none."),
+    ),
+    request_body(content = Object, description = "The definition; `name` may be left out.", content_type = "application/json"),
+    responses(
+        (status = 200, description = "Written.", body = SharedToolBody),
+        (status = 201, description = "Made.", body = SharedToolBody),
+        BadBody, BackendOnly, Changed, Contended, NoRoom, Refused,
+    ),
+)]
+pub(crate) async fn put(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At(name): At<String>,
+    headers: HeaderMap,
+    body: Body<AnyObject>,
+) -> Result<Response, Refusal> {
+    let name = ToolName::try_from(name)
+        .map_err(|error| Refusal::invalid(vec![Problem::new("", error.to_string())]))?;
+    let definition = body.value.0.to_value();
+    let stored = door
+        .engine
+        .put_shared_tool(project, &name, definition, only(&headers)?);
+    let (tool, is_new) = stored.await?;
+    let status = match is_new {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    Ok(SharedToolBody::answer(tool, status))
+}
+
+/// A tool that the agents of the project share.
+#[utoipa::path(
+    get, path = "/v1/shared-tools/{tool}", operation_id = "get_shared_tool", tag = "tools",
+    params(("tool" = String, Path)),
+    responses((status = 200, description = "The tool.", body = SharedToolBody), Missing, BackendOnly, Refused),
+)]
+pub(crate) async fn get(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At(name): At<ToolName>,
+) -> Result<Response, Refusal> {
+    let tool = door.engine.shared_tool(project, &name).await?;
+    tool.map(|tool| SharedToolBody::answer(tool, StatusCode::OK))
+        .ok_or_else(|| Refusal::not_found("shared tool"))
+}
+
+/// Removes a shared tool. Agents that name it go without it; runs that began with it fail its calls.
+#[utoipa::path(
+    delete, path = "/v1/shared-tools/{tool}", operation_id = "remove_shared_tool", tag = "tools",
+    params(
+        ("tool" = String, Path),
+        ("if-match" = inline(Option<schema::EtagOrAny>), Header, description = "`etag` of the version to remove; `*`: whichever there is."),
+    ),
+    responses((status = 204, description = "Removed."), BadQuery, Missing, BackendOnly, Changed, Contended, Refused),
+)]
+pub(crate) async fn remove(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At(name): At<ToolName>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Refusal> {
+    let removed = door
+        .engine
+        .remove_shared_tool(project, &name, only(&headers)?)
+        .await?;
+    match removed {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(Refusal::not_found("shared tool")),
+    }
+}
