@@ -1,6 +1,8 @@
 //! The commands of `toolgate`.
 
 mod agent_check;
+mod api;
+mod plugin;
 mod project;
 mod store_check;
 mod tool_check;
@@ -40,6 +42,9 @@ enum Command {
     /// Check agents.
     #[command(subcommand)]
     Agent(Agent),
+    /// Make, sign and verify plugin packages, and manage the plugins of a running gateway.
+    #[command(subcommand)]
+    Plugin(plugin::Plugin),
     /// Manage the projects of a running gateway.
     Project(project::Project),
     /// Check what is stored.
@@ -125,6 +130,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         Command::Agent(Agent::Check(check)) => return check.run(),
         Command::Tool(Tool::Check(check)) => return check.run(),
         Command::Store(Store::Check(check)) => return check.run(),
+        Command::Plugin(plugin) => return plugin.run(),
         Command::Project(project) => project.run()?,
         Command::ReadDocument => readable::work()?,
     }

@@ -13,7 +13,7 @@ pub mod id;
 pub mod key;
 pub mod permission;
 pub mod sign;
-mod strict_json;
+pub mod strict_json;
 pub mod verify;
 
 pub use audit::{Audit, audit};

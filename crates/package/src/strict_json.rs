@@ -11,7 +11,7 @@ use crate::canonical::{inexact, is_exact};
 
 /// Parses `bytes` into a tree. A member that occurs twice in an object is a problem: which of the two counts differs
 /// between implementations.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Value, Vec<Problem>> {
+pub fn parse(bytes: &[u8]) -> Result<Value, Vec<Problem>> {
     let reading = Reading::default();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let read = reading

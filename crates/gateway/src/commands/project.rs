@@ -1,20 +1,12 @@
 //! `toolgate project`: manages the projects of a running gateway, with the operator's key.
 
-use std::time::Duration;
-
 use anyhow::{Context, bail};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::http::Method;
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Value, json};
-use toolgate_egress::{BodyLimit, Egress, Policy, Proxy, Request};
+use serde_json::json;
 
+use super::api::{Api, lines, text};
 use crate::output;
-
-/// Longest wait for the gateway: removing a large project takes a while.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// Most bytes of an answer.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// Manages projects, the tenants of a gateway.
 #[derive(Debug, Args)]
@@ -76,7 +68,7 @@ impl Project {
         let key = self.operator_key.context(
             "no operator key; set TOOLGATE_OPERATOR_KEY to the one that the gateway was started with",
         )?;
-        let gateway = Gateway { url: self.url, key };
+        let gateway = Api { url: self.url, key };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -86,11 +78,16 @@ impl Project {
 }
 
 /// Does what was asked; gives what to print.
-async fn act(gateway: &Gateway, action: Action) -> anyhow::Result<String> {
+async fn act(gateway: &Api, action: Action) -> anyhow::Result<String> {
     match action {
         Action::Create { name } => {
             let made = gateway
-                .send(Method::POST, &["projects"], Some(json!({ "name": name })))
+                .send(
+                    Method::POST,
+                    &["projects"],
+                    &[],
+                    Some(json!({ "name": name }).to_string()),
+                )
                 .await?;
             Ok(format!(
                 "project     {}\nsecret key  {}\npublic key  {}\nJWT secret  {}\n\nThey are shown only now.\n",
@@ -101,7 +98,7 @@ async fn act(gateway: &Gateway, action: Action) -> anyhow::Result<String> {
             ))
         }
         Action::List => {
-            let listed = gateway.send(Method::GET, &["projects"], None).await?;
+            let listed = gateway.send(Method::GET, &["projects"], &[], None).await?;
             Ok(lines(&listed["projects"], &["name", "id", "createdAt"]))
         }
         Action::Keys {
@@ -115,7 +112,12 @@ async fn act(gateway: &Gateway, action: Action) -> anyhow::Result<String> {
             };
             let path = ["projects", &name, "keys"];
             let made = gateway
-                .send(Method::POST, &path, Some(json!({ "kind": kind })))
+                .send(
+                    Method::POST,
+                    &path,
+                    &[],
+                    Some(json!({ "kind": kind }).to_string()),
+                )
                 .await?;
             Ok(format!("{}\n", text(&made, "key")))
         }
@@ -125,13 +127,13 @@ async fn act(gateway: &Gateway, action: Action) -> anyhow::Result<String> {
             ..
         } => {
             gateway
-                .send(Method::DELETE, &["projects", &name, "keys", &id], None)
+                .send(Method::DELETE, &["projects", &name, "keys", &id], &[], None)
                 .await?;
             Ok(format!("removed {id}\n"))
         }
         Action::Keys { name, .. } => {
             let listed = gateway
-                .send(Method::GET, &["projects", &name, "keys"], None)
+                .send(Method::GET, &["projects", &name, "keys"], &[], None)
                 .await?;
             Ok(lines(&listed["keys"], &["id", "kind", "hint", "createdAt"]))
         }
@@ -139,83 +141,10 @@ async fn act(gateway: &Gateway, action: Action) -> anyhow::Result<String> {
             if !yes {
                 bail!("this removes {name} with its agents, runs, files and keys; say --yes to do it");
             }
-            gateway.send(Method::DELETE, &["projects", &name], None).await?;
+            gateway
+                .send(Method::DELETE, &["projects", &name], &[], None)
+                .await?;
             Ok(format!("removed {name}\n"))
         }
     }
-}
-
-/// A running gateway, and the key that opens its projects.
-struct Gateway {
-    url: String,
-    key: String,
-}
-
-impl Gateway {
-    async fn send(&self, method: Method, path: &[&str], body: Option<Value>) -> anyhow::Result<Value> {
-        let mut url: url::Url = self.url.parse().with_context(|| {
-            format!(
-                "{:?} is no address, expected one like http://127.0.0.1:8787",
-                self.url
-            )
-        })?;
-        url.path_segments_mut()
-            .map_err(|()| anyhow::anyhow!("{:?} is no address of a gateway", self.url))?
-            .pop_if_empty()
-            .push("v1")
-            .extend(path);
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let bearer = HeaderValue::try_from(format!("Bearer {}", self.key));
-        headers.insert(AUTHORIZATION, bearer.context("the operator key cannot be sent")?);
-        // The person who types the address may go wherever it leads.
-        let policy = Policy::trusted(Proxy::Environment).within(ANSWER_TIMEOUT);
-        let request = Request {
-            method,
-            url,
-            headers,
-            body: body.map(|body| body.to_string().into()),
-            limit: BodyLimit::Whole(ANSWER_BYTES_MAX),
-        };
-        let answer = Egress::new().client(policy).send(request).await;
-        let answer = answer.with_context(|| format!("no gateway answers at {}", self.url))?;
-        let status = answer.status;
-        let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        if !status.is_success() {
-            bail!("{}", problem(status.as_u16(), &body));
-        }
-        Ok(body)
-    }
-}
-
-/// The error message of a response: its detail, or every problem with its pointer when there are several.
-fn problem(status: u16, body: &Value) -> String {
-    let mut message = match body["detail"].as_str() {
-        Some(detail) => detail.to_owned(),
-        None => format!("the gateway answered {status}"),
-    };
-    let problems = body["errors"].as_array().map_or(&[][..], Vec::as_slice);
-    // The detail repeats the only one.
-    if problems.len() > 1 {
-        for problem in problems {
-            let (pointer, text) = (text(problem, "pointer"), text(problem, "message"));
-            message.push_str(&format!("\n  {pointer} {text}"));
-        }
-    }
-    message
-}
-
-fn text<'a>(value: &'a Value, member: &str) -> &'a str {
-    value[member].as_str().unwrap_or("-")
-}
-
-/// One line per item, with these members.
-fn lines(items: &Value, members: &[&str]) -> String {
-    let items = items.as_array().into_iter().flatten();
-    items
-        .map(|item| {
-            let cells: Vec<&str> = members.iter().map(|member| text(item, member)).collect();
-            cells.join("  ") + "\n"
-        })
-        .collect()
 }

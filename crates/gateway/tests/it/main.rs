@@ -32,6 +32,7 @@ mod openapi;
 mod outside;
 mod parallel;
 mod plans;
+mod plugin_command;
 mod projects;
 mod redaction;
 mod remembering;

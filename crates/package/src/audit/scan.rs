@@ -7,7 +7,7 @@ use super::{Construct, LINE_CHARS_MAX};
 const HOSTS_MAX: usize = 100;
 
 /// The constructs, and why each is listed.
-const CONSTRUCTS: [(&str, &str); 26] = [
+const CONSTRUCTS: [(&str, &str); 25] = [
     ("eval", "runs a text as code"),
     ("Function", "runs a text as code"),
     ("AsyncFunction", "runs a text as code"),
@@ -45,7 +45,6 @@ const CONSTRUCTS: [(&str, &str); 26] = [
     ("atob", "decodes what may be hidden in a text"),
     ("fromCharCode", "makes texts that a search does not find"),
     ("unescape", "decodes what may be hidden in a text"),
-    ("with", "changes what names mean"),
 ];
 
 /// What was found in one piece of code.
