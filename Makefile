@@ -121,6 +121,16 @@ node_modules/installed: package-lock.json
 	npm install --no-save --no-audit --no-fund
 	touch $@
 
+# With a fresh key each time, which is thrown away: nobody has to keep it secret, and nobody can sign in its name later.
+.PHONY: sign-examples
+sign-examples: node_modules/installed ## build the packages of examples/plugins from their sources and sign them with a new key
+	npm run build --silent --workspace @toolgate/plugin
+	cargo build --locked --workspace --bin toolgate
+	keys=$$(mktemp --directory); trap 'rm -r "$$keys"' EXIT; \
+	  $(GATEWAY) plugin keygen --out "$$keys/curator"; \
+	  TOOLGATE_BIN=$(GATEWAY) node examples/plugins/build.js toolgate-examples "$$keys/curator.key.pem"; \
+	  cp "$$keys/curator.pub.pem" examples/plugins/curator.pub.pem
+
 .PHONY: torture
 torture: ## a thousand kills instead of a hundred
 	TOOLGATE_KILLS=1000 cargo test --locked -p toolgate --test it kill -- --nocapture

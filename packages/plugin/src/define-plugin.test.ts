@@ -80,6 +80,13 @@ test('helpers are there by their names', async () => {
   expect(await run(made(execute, helpers), { a: 4 })).toEqual([8, 8, 'm']);
 });
 
+test('code gets the helpers that it mentions, and those that they mention', () => {
+  const one = new Function('return () => two()')();
+  const two = new Function('return () => 2')();
+  const code = made(new Function('return () => one()')(), { three: 3, two, one });
+  expect(code).toBe('const two = () => 2;\nconst one = () => two();\nreturn (() => one())(args);');
+});
+
 test.each([
   ['a bound function', (() => 1).bind(null)],
   ['a built-in', Math.max],

@@ -13,26 +13,42 @@ export interface PluginTool<Args = never> extends ToolDefinition {
 /** A plugin as its author writes it. */
 export interface PluginSource extends Omit<PluginPackage, 'tools'> {
   tools: PluginTool[];
-  /** Functions and JSON values that every tool's code can use by these names. */
+  /** Functions and JSON values that a tool's code can use by these names; it gets those that it mentions. */
   helpers?: Record<string, unknown>;
 }
 
 /** Turns functions into a package: `execute` of each tool becomes its `executorCode`. */
 export function definePlugin({ helpers = {}, tools, ...rest }: PluginSource): PluginPackage {
-  const preamble = Object.entries(helpers).map(([name, value]) => declare(name, value));
+  const declarations = new Map(Object.entries(helpers).map(([name, value]) => [name, declare(name, value)]));
   const written = tools.map((tool, index): PackageTool => {
     const { execute, ...definition } = tool;
     const call = `return (${sourceOf(execute, `/tools/${index}/execute`)})(args);`;
-    return { ...definition, executorCode: [...preamble, call].join('\n') };
+    return { ...definition, executorCode: [...needed(call, declarations), call].join('\n') };
   });
   return { ...rest, tools: written };
+}
+
+/** The declarations that a piece of code mentions, and those that these mention, in the order they were written. */
+function needed(code: string, declarations: Map<string, string>): string[] {
+  const found = new Set<string>();
+  const texts = [code];
+  for (const text of texts) {
+    for (const word of text.match(/[\w$]+/g) ?? []) {
+      const declaration = declarations.get(word);
+      if (declaration === undefined || found.has(word)) continue;
+      found.add(word);
+      texts.push(declaration);
+    }
+  }
+  return [...declarations].filter(([name]) => found.has(name)).map(([, declaration]) => declaration);
 }
 
 function declare(name: string, value: unknown): string {
   const place = `/helpers/${name}`;
   if (!/^[A-Za-z_$][\w$]*$/.test(name)) throw new PackageError('PACKAGE_INVALID', 'is not a name', place);
   if (typeof value === 'function') return `const ${name} = ${sourceOf(value as () => unknown, place)};`;
-  const text = JSON.stringify(value);
+  // Readable: a curator looks at it.
+  const text = JSON.stringify(value, null, 2);
   if (text === undefined) throw new PackageError('PACKAGE_INVALID', 'is neither a function nor JSON', place);
   return `const ${name} = ${text};`;
 }

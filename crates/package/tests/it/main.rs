@@ -3,6 +3,7 @@
 mod audit;
 mod canonical;
 mod document;
+mod examples;
 mod keys;
 mod sample;
 mod schema;
