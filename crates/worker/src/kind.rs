@@ -15,6 +15,8 @@ pub struct Kind {
     pub warm: usize,
     /// What one process may use.
     pub limits: Limits,
+    /// What the process takes from itself besides.
+    pub seals: Seals,
     /// How many requests run and wait. For fewer running of one tenant and one user than of all, the others find a process
     /// free.
     pub queue: toolgate_fair::Limits,
@@ -35,4 +37,26 @@ pub struct Limits {
     pub request_bytes_max: usize,
     /// Largest response.
     pub response_bytes_max: usize,
+}
+
+/// What a worker takes from itself at its start, for good, besides what its [`Limits`] say. Each holds without the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seals {
+    /// System calls that the work does not need fail: none opens, connects, starts or signals anything.
+    pub seccomp: bool,
+    /// No path of the file system, no TCP port, and no process outside can be reached.
+    pub landlock: bool,
+}
+
+impl Seals {
+    /// Both.
+    pub const ALL: Self = Self {
+        seccomp: true,
+        landlock: true,
+    };
+    /// Neither: the limits alone.
+    pub const NONE: Self = Self {
+        seccomp: false,
+        landlock: false,
+    };
 }

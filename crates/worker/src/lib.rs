@@ -5,15 +5,17 @@
 //! its limits. [`serve`] is the side of the child, which sets the limits on itself before it reads a byte. Both are given
 //! the same [`Kind`].
 //!
-//! A process never works for two tenants, has no environment, and ends with its process group. Start with `kind`, then
-//! `workers`.
+//! A process never works for two owners, has no environment, and ends with its process group. It seals itself off from
+//! files, network and other processes (`seal`). Start with `kind`, then `workers`.
 
 mod frame;
 mod kind;
 mod process;
+mod seal;
 mod serve;
 mod workers;
 
-pub use kind::{Kind, Limits};
-pub use serve::serve;
-pub use workers::{WorkerError, Workers};
+pub use kind::{Kind, Limits, Seals};
+pub use seal::{Protection, Seal, keep_descriptors_from_workers};
+pub use serve::{Talk, serve, serve_with};
+pub use workers::{Exchange, Owner, WorkerError, Workers};

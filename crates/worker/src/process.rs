@@ -1,9 +1,11 @@
 //! One child.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
+use bytes::BytesMut;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -14,19 +16,24 @@ use crate::kind::Kind;
 /// A started worker. Dropping it kills it, and everything it has started.
 pub(crate) struct Process {
     /// Killed and reaped when dropped, after the group.
-    _child: Child,
+    child: Child,
     group: Option<Pid>,
     to: ChildStdin,
     from: ChildStdout,
+    /// Bytes of the next frame that have arrived.
+    incoming: BytesMut,
+    /// Bytes that wait to be handed over.
+    outgoing: BytesMut,
     /// Requests that it may still be given.
     pub uses_left: u32,
 }
 
 impl Process {
-    /// Starts `program` as a worker. Does not wait for it.
-    pub fn start(program: &Path, kind: &Kind) -> io::Result<Self> {
+    /// Starts `program` as a worker, with further arguments. Does not wait for it.
+    pub fn start(program: &Path, kind: &Kind, arguments: &[String]) -> io::Result<Self> {
         let mut child = Command::new(program)
             .arg(kind.argument)
+            .args(arguments)
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::piped())
@@ -40,45 +47,86 @@ impl Process {
         let to = child.stdin.take().expect("it is piped");
         let from = child.stdout.take().expect("it is piped");
         Ok(Self {
-            _child: child,
+            child,
             group,
             to,
             from,
+            incoming: BytesMut::new(),
+            outgoing: BytesMut::new(),
             uses_left: kind.uses,
         })
     }
 
-    /// Whether it still waits for a request. One that was killed while idle does not.
+    /// Whether it still waits for a request. One that was killed while idle does not, nor does one that has said
+    /// something that nobody asked for.
     pub fn is_alive(&self) -> bool {
         // Not reaped by looking: its id has to stay its own until the group is killed.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let ended = |group| waitid(WaitId::Pid(group), options);
-        self.group.is_some_and(|group| matches!(ended(group), Ok(None)))
+        self.incoming.is_empty() && self.group.is_some_and(|group| matches!(ended(group), Ok(None)))
     }
 
-    /// Hands over a request and waits for the response. `sent` is called when the request has been handed over.
-    pub async fn exchange(
-        &mut self,
-        request: &[u8],
-        response_bytes_max: usize,
-        sent: impl FnOnce(),
-    ) -> io::Result<Vec<u8>> {
+    /// Its process id, which is its own as long as this value lives.
+    pub fn id(&self) -> Option<Pid> {
+        self.group
+    }
+
+    /// Kills it, unless it has ended already, and says by which signal it did.
+    pub async fn ended_by(mut self) -> Option<i32> {
+        // Its id is its own until it is waited for, so the group is killed before.
+        if let Some(group) = self.group.take() {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        self.child.wait().await.ok()?.signal()
+    }
+
+    /// Hands over a request. Cancelling it leaves a process of no use.
+    pub async fn request(&mut self, request: &[u8]) -> io::Result<()> {
         self.uses_left = self.uses_left.saturating_sub(1);
-        let handed_over = self.send(request).await;
-        sent();
-        let mut head = [0; 4];
-        let begun = self.from.read_exact(&mut head).await;
-        // One that ended early may have closed its input first; that it gave no response is what counts.
-        begun.map(drop).and(handed_over)?;
-        let mut response = vec![0; frame::length(head, response_bytes_max)?];
-        self.from.read_exact(&mut response).await?;
-        Ok(response)
+        self.push(request)?;
+        while !self.outgoing.is_empty() {
+            self.to.write_buf(&mut self.outgoing).await?;
+        }
+        Ok(())
     }
 
-    async fn send(&mut self, request: &[u8]) -> io::Result<()> {
-        self.to.write_all(&frame::head(request)?).await?;
-        self.to.write_all(request).await?;
-        self.to.flush().await
+    /// Sends a frame while the next one is waited for.
+    pub fn push(&mut self, frame: &[u8]) -> io::Result<()> {
+        self.outgoing.extend_from_slice(&frame::head(frame)?);
+        self.outgoing.extend_from_slice(frame);
+        Ok(())
+    }
+
+    /// The next frame that it sends. May be cancelled and called again. What waits to be sent goes out meanwhile, so that
+    /// two sides that both send never wait for each other.
+    pub async fn next(&mut self, bytes_max: usize) -> io::Result<BytesMut> {
+        loop {
+            if let Some(frame) = self.complete_frame(bytes_max)? {
+                return Ok(frame);
+            }
+            tokio::select! {
+                read = self.from.read_buf(&mut self.incoming) => if read? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                },
+                sent = self.to.write_buf(&mut self.outgoing), if !self.outgoing.is_empty() => if sent.is_err() {
+                    // It may have closed its input and said something before; what it says counts.
+                    self.outgoing.clear();
+                },
+            }
+        }
+    }
+
+    /// A frame that has arrived whole. One that is too long is refused before it is read.
+    fn complete_frame(&mut self, bytes_max: usize) -> io::Result<Option<BytesMut>> {
+        let Some((head, _)) = self.incoming.split_first_chunk() else {
+            return Ok(None);
+        };
+        let length = frame::length(*head, bytes_max)?;
+        if self.incoming.len() < head.len() + length {
+            return Ok(None);
+        }
+        let mut frame = self.incoming.split_to(frame::HEAD_BYTES + length);
+        Ok(Some(frame.split_off(frame::HEAD_BYTES)))
     }
 }
 

@@ -5,10 +5,15 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolgate_fair::{Full, Queue, Share};
+use bytes::BytesMut;
+use rustix::process::{Pid, Signal};
+use toolgate_fair::{Full, Permit, Queue, Share};
 
 use crate::kind::Kind;
 use crate::process::Process;
+
+/// Whose requests a process handles: it never handles those of two. A hash of whatever tells them apart.
+pub type Owner = [u8; 32];
 
 /// Workers of one kind. Cheap to clone. Their processes end with the last clone.
 #[derive(Clone)]
@@ -19,6 +24,7 @@ pub struct Workers {
 struct Shared {
     program: PathBuf,
     kind: Kind,
+    arguments: Vec<String>,
     queue: Arc<Queue>,
     idle: Mutex<Idle>,
 }
@@ -27,8 +33,8 @@ struct Shared {
 #[derive(Default)]
 struct Idle {
     fresh: Vec<Process>,
-    /// Those that have worked, and for which tenant; the oldest first.
-    used: VecDeque<(u128, Process)>,
+    /// Those that have worked, and for whom; the oldest first.
+    used: VecDeque<(Owner, Process)>,
 }
 
 /// Why there is no response.
@@ -51,11 +57,17 @@ pub enum WorkerError {
 impl Workers {
     /// Workers that are `program`, started with the argument of their kind. None is started yet.
     pub fn new(program: PathBuf, kind: Kind) -> Self {
+        Self::with_arguments(program, kind, Vec::new())
+    }
+
+    /// Workers that are started with further arguments.
+    pub fn with_arguments(program: PathBuf, kind: Kind, arguments: Vec<String>) -> Self {
         let queue = Queue::new(kind.queue);
         Self {
             shared: Arc::new(Shared {
                 program,
                 kind,
+                arguments,
                 queue,
                 idle: Mutex::default(),
             }),
@@ -64,51 +76,130 @@ impl Workers {
 
     /// Lets a worker handle a request, after those who are before it. Dropping the future kills the worker.
     pub async fn run(&self, share: Share, request: &[u8]) -> Result<Vec<u8>, WorkerError> {
-        let shared = &*self.shared;
-        let limits = &shared.kind.limits;
-        if request.len() > limits.request_bytes_max {
-            return Err(WorkerError::TooLong(limits.request_bytes_max));
+        let permit = self.admit(share, request.len()).await?;
+        let limits = &self.shared.kind.limits;
+        let response = async {
+            let mut exchange = self.begin(permit, owner_of(share), request).await?;
+            let response = exchange.next(limits.response_bytes_max).await?;
+            exchange.finish();
+            Ok(response.to_vec())
+        };
+        tokio::time::timeout(limits.wall, response)
+            .await
+            .unwrap_or(Err(WorkerError::Failed))
+    }
+
+    /// Waits for the turn of a request of so many bytes.
+    pub async fn admit(&self, share: Share, request_bytes: usize) -> Result<Permit, WorkerError> {
+        let most = self.shared.kind.limits.request_bytes_max;
+        if request_bytes > most {
+            return Err(WorkerError::TooLong(most));
         }
-        let turn = shared.queue.turn(share, request.len()).await;
-        let _permit = turn.map_err(|Full| WorkerError::Busy)?;
-        let mut process = shared.process(share.tenant).map_err(WorkerError::Start)?;
+        let turn = self.shared.queue.turn(share, request_bytes).await;
+        turn.map_err(|Full| WorkerError::Busy)
+    }
+
+    /// Hands a request to a worker that has worked for nobody but this owner. Whoever waits for the end sets a time to it:
+    /// dropping the exchange kills the worker.
+    pub async fn begin(&self, permit: Permit, owner: Owner, request: &[u8]) -> Result<Exchange, WorkerError> {
+        let shared = &self.shared;
+        let mut process = shared.process(owner).map_err(WorkerError::Start)?;
+        let sent = process.request(request).await;
         // The next process starts while this one works. None is started before the first request: most gateways
         // never read a document, and an idle process is memory.
-        let exchange = process.exchange(request, limits.response_bytes_max, || shared.warm_up());
-        match tokio::time::timeout(limits.wall, exchange).await {
-            Ok(Ok(response)) => {
-                shared.put_back(share.tenant, process);
-                Ok(response)
-            }
-            Ok(Err(_)) | Err(_) => Err(WorkerError::Failed),
-        }
+        shared.warm_up();
+        sent.map_err(|_| WorkerError::Failed)?;
+        Ok(Exchange {
+            shared: shared.clone(),
+            owner,
+            process,
+            _permit: permit,
+        })
+    }
+
+    /// How many requests run now.
+    pub fn running(&self) -> usize {
+        self.shared.queue.running()
+    }
+}
+
+/// The owner of requests that are told apart by their tenant alone.
+fn owner_of(share: Share) -> Owner {
+    let mut owner = [0; 32];
+    owner[..16].copy_from_slice(&share.tenant.to_be_bytes());
+    owner
+}
+
+/// A request under way. Dropping it kills the worker.
+pub struct Exchange {
+    shared: Arc<Shared>,
+    owner: Owner,
+    process: Process,
+    _permit: Permit,
+}
+
+impl Exchange {
+    /// The next frame of the worker, of so many bytes at most. May be cancelled and called again. What was said by
+    /// [`Exchange::send`] goes out meanwhile.
+    pub async fn next(&mut self, bytes_max: usize) -> Result<BytesMut, WorkerError> {
+        self.process
+            .next(bytes_max)
+            .await
+            .map_err(|_| WorkerError::Failed)
+    }
+
+    /// Sends the worker a frame, with the next call of [`Exchange::next`].
+    pub fn send(&mut self, frame: &[u8]) -> Result<(), WorkerError> {
+        self.process.push(frame).map_err(|_| WorkerError::Failed)
+    }
+
+    /// Whether the worker was ended because it had used up its CPU time. It is gone after this.
+    pub async fn used_up_cpu(self) -> bool {
+        self.process.ended_by().await == Some(Signal::XCPU.as_raw())
+    }
+
+    /// The worker's process.
+    pub fn process_id(&self) -> Option<Pid> {
+        self.process.id()
+    }
+
+    /// The request is handled: the worker waits for the owner's next one.
+    pub fn finish(self) {
+        let Self {
+            shared,
+            owner,
+            process,
+            ..
+        } = self;
+        shared.put_back(owner, process);
     }
 }
 
 impl Shared {
-    /// One that has worked for this tenant, or one that has worked for nobody.
-    fn process(&self, tenant: u128) -> io::Result<Process> {
+    /// One that has worked for this owner, or one that has worked for nobody.
+    fn process(&self, owner: Owner) -> io::Result<Process> {
         loop {
             let known = {
                 let mut idle = self.idle();
-                let at = idle.used.iter().position(|(of, _)| *of == tenant);
+                // The one that worked last: it is warm.
+                let at = idle.used.iter().rposition(|(of, _)| *of == owner);
                 let used = at.and_then(|at| idle.used.remove(at)).map(|(_, process)| process);
                 used.or_else(|| idle.fresh.pop())
             };
             match known {
                 Some(process) if process.is_alive() => return Ok(process),
                 Some(_) => {}
-                None => return Process::start(&self.program, &self.kind),
+                None => return self.start(),
             }
         }
     }
 
-    fn put_back(&self, tenant: u128, process: Process) {
+    fn put_back(&self, owner: Owner, process: Process) {
         if process.uses_left == 0 {
             return;
         }
         let mut idle = self.idle();
-        idle.used.push_back((tenant, process));
+        idle.used.push_back((owner, process));
         if idle.used.len() > self.kind.queue.running.all {
             idle.used.pop_front();
         }
@@ -116,12 +207,16 @@ impl Shared {
 
     fn warm_up(&self) {
         while self.idle().fresh.len() < self.kind.warm {
-            match Process::start(&self.program, &self.kind) {
+            match self.start() {
                 Ok(process) => self.idle().fresh.push(process),
                 // Whoever needs one learns why there is none.
                 Err(_) => return,
             }
         }
+    }
+
+    fn start(&self) -> io::Result<Process> {
+        Process::start(&self.program, &self.kind, &self.arguments)
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle> {

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use toolgate_fair::{Share, Shares};
-use toolgate_worker::{Kind, Limits, WorkerError, Workers};
+use toolgate_worker::{Kind, Limits, Seals, WorkerError, Workers};
 
 use super::{AT_ONCE, PDF_BYTES_MAX, Readable, Source, Unreadable};
 
@@ -32,6 +32,7 @@ pub const READER: Kind = Kind {
         request_bytes_max: REQUEST_BYTES_MAX,
         response_bytes_max: RESPONSE_BYTES_MAX,
     },
+    seals: Seals::NONE,
     // A document may take all of its time, so one user never has all processes of its project, nor one project all.
     queue: toolgate_fair::Limits {
         running: Shares {

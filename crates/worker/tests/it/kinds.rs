@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolgate_fair::Shares;
-use toolgate_worker::{Kind, Limits};
+use toolgate_worker::{Kind, Limits, Seals};
 
 /// One request for each process.
 pub const ONCE: Kind = Kind {
@@ -18,6 +18,7 @@ pub const ONCE: Kind = Kind {
         request_bytes_max: 1 << 20,
         response_bytes_max: 1 << 20,
     },
+    seals: Seals::NONE,
     queue: toolgate_fair::Limits {
         running: Shares {
             all: 2,
