@@ -9,6 +9,7 @@ mod precondition;
 mod routes;
 mod snapshot;
 mod until;
+mod waited;
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,8 +1,8 @@
 //! A run as it stands: the JSON form of its [`RunState`].
 
 use serde::Serialize;
-use toolgate_engine::store::{RunRecord, RunTree};
-use toolgate_http::schema;
+use toolgate_engine::store::{RunRecord, RunTree, StoreError};
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::{Claim, Usage};
 use toolgate_kernel::id::{ApprovalId, CallId, EntityId, RunId, SpaceId};
@@ -206,8 +206,22 @@ pub(crate) struct PendingApproval {
 }
 
 impl RunBody {
+    /// The run as `reader` may see it, for whom `state` was folded; with what the runs below it have used.
+    pub async fn read(
+        door: &Shared,
+        record: RunRecord,
+        state: &RunState,
+        reader: &Decider,
+    ) -> Result<Self, StoreError> {
+        let tree = match record.root == record.id {
+            true => Some(door.engine.run_tree(record.id).await?),
+            false => None,
+        };
+        Ok(Self::of(record, tree, state, reader))
+    }
+
     /// The run as `reader` may see it, for whom `state` was folded.
-    pub fn of(record: RunRecord, tree: Option<RunTree>, state: &RunState, reader: &Decider) -> Self {
+    fn of(record: RunRecord, tree: Option<RunTree>, state: &RunState, reader: &Decider) -> Self {
         let end = state.end();
         let total_usage = tree.map(|tree| TotalUsage {
             tokens: tree.tokens,

@@ -431,6 +431,7 @@ fn shared(engine: Engine, access: Access, settings: &Settings, stop: Cancellatio
             body_timeout: settings.http.body_timeout,
             content: settings.content.limits(),
             heartbeat: settings.http.heartbeat,
+            wait_max: settings.http.wait_max,
             origins: settings.http.origins.clone(),
             stop,
         },

@@ -206,6 +206,9 @@ pub struct Http {
     /// How often a silent stream says that it lives.
     #[serde(deserialize_with = "text::duration")]
     pub heartbeat: Duration,
+    /// Longest wait for a run within one request.
+    #[serde(deserialize_with = "text::duration")]
+    pub wait_max: Duration,
     /// Origins that browsers may call from; `*` for any.
     pub origins: Vec<String>,
     /// Connections of clients.
@@ -221,6 +224,7 @@ impl Default for Http {
             body_timeout: Duration::from_secs(15),
             in_flight_bytes_max: 64 << 20,
             heartbeat: Duration::from_secs(15),
+            wait_max: Duration::from_secs(60),
             origins: Vec::new(),
             connections: Connections::default(),
             rate: Rate::default(),

@@ -45,10 +45,14 @@ impl InFlight {
         share.take(more).map_err(|over| too_much(door, over))
     }
 
+    /// The body has been worked on and is no longer in memory.
+    pub fn forget_body(&self) {
+        *self.0.body.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Counts an answer until it is sent, or refuses it.
     pub fn count_answer(&self, door: &Shared, answer: Response) -> Response {
-        // The body has been worked on.
-        *self.0.body.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.forget_body();
         let bytes = answer.body().size_hint().exact().unwrap_or(0) as usize;
         if bytes <= UNCOUNTED_BYTES {
             return answer;

@@ -20,6 +20,7 @@ pub mod run_state;
 pub mod schema;
 pub mod stream;
 pub mod ui_message;
+pub mod wait;
 pub mod wire;
 
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub struct HttpSettings {
     pub content: ContentLimits,
     /// How often a silent stream sends a comment to show that it lives.
     pub heartbeat: Duration,
+    /// Longest wait for a run within one request.
+    pub wait_max: Duration,
     /// Origins that browsers may call from; `*` for any.
     pub origins: Vec<String>,
     /// Fires when the gateway goes down: open streams end with a cursor to come back.

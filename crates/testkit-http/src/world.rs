@@ -69,6 +69,9 @@ pub const CONTENT: ContentLimits = ContentLimits {
 /// How often a silent stream shows that it lives.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
+/// Longest wait for a run within one request.
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
+
 /// A gateway without a socket.
 pub struct World {
     /// Every route.
@@ -185,6 +188,7 @@ impl World {
                 body_timeout: Duration::from_secs(15),
                 content: CONTENT,
                 heartbeat: HEARTBEAT,
+                wait_max: WAIT_MAX,
                 origins: settings.origins,
                 stop: stop.clone(),
             },

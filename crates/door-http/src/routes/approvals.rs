@@ -1,20 +1,25 @@
 //! A person's decision on a call.
 
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use toolgate_engine::intake::{Decided, Decision};
-use toolgate_http::answer::{Answer, ok};
+use toolgate_http::answer::ok;
 use toolgate_http::body::Body;
 use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BackendOnly, BadBody, Missing, Refused, Settled};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
+use toolgate_http::wait::Wait;
 use toolgate_http::wire::{Text, wire, words};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::{ApprovalId, CallId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
+
+use crate::snapshot::RunBody;
+use crate::waited::{Given, answer_after};
 
 const REASON_CHARS_MAX: usize = 2000;
 
@@ -78,13 +83,30 @@ impl From<Decided> for DecidedBody {
     }
 }
 
+/// A decision is stored; with the run when that was waited for.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DecidedAndRun {
+    #[serde(flatten)]
+    decided: DecidedBody,
+    /// The run once it has ended or waits again: of a child run's call, the run at the top.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<RunBody>,
+}
+
 /// Decides whether a call may run.
+///
+/// With `prefer: wait=30` the answer has the run too once that has ended or waits again, if that is within 30 seconds.
 #[utoipa::path(
     post, path = "/v1/approvals/{approval}", operation_id = "decide", tag = "approvals",
-    params(("approval" = inline(schema::ApprovalId), Path)),
+    params(
+        ("approval" = inline(schema::ApprovalId), Path),
+        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
+    ),
     request_body = Decide,
     responses(
-        (status = 200, description = "Stored.", body = DecidedBody),
+        (status = 200, description = "Stored; with the run, when that was waited for.", body = DecidedAndRun),
+        (status = 202, description = "Stored, and the run is under way after the wait.", body = DecidedBody),
         BadBody, Missing, BackendOnly, Settled, Refused,
     ),
 )]
@@ -92,8 +114,10 @@ pub(crate) async fn decide(
     State(door): State<Shared>,
     Caller(who): Caller,
     At(approval): At<ApprovalId>,
+    wait: Wait,
     body: Body<Decide>,
-) -> Result<Answer<DecidedBody>, Refusal> {
+) -> Result<Response, Refusal> {
+    let wait = wait.reserve(&door, &who)?;
     let top = door.access.reach_top(&who, approval.run, "approval").await?;
     let by = door.access.decider(&who, top.space).await?;
     let body = body.value;
@@ -101,5 +125,19 @@ pub(crate) async fn decide(
         true => Decision::Approve(body.input),
         false => Decision::Deny(body.reason.map(|reason| reason.0)),
     };
-    Ok(ok(door.engine.decide(approval, decision, by).await?.into()))
+    let decided = door.engine.decide(approval, decision, by).await?;
+    let given = Given {
+        run: approval.run,
+        seq: decided.seq,
+        place_above: &|state| state.decision(approval).map(|decision| decision.seq),
+    };
+    let decided = DecidedBody::from(decided);
+    let Some(wait) = wait else {
+        return Ok(ok(decided).into_response());
+    };
+    let told = |decided, run| DecidedAndRun {
+        decided,
+        run: Some(run),
+    };
+    answer_after(&door, &wait, who, given, decided, told).await
 }

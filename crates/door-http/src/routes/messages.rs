@@ -17,9 +17,10 @@ use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
 use toolgate_http::stream::{Follow, Mark, Until};
 use toolgate_http::ui_message::{Messages, earlier};
+use toolgate_http::wait::{Awaited, Since, Wait, ended_or_waits};
 use toolgate_http::wire::{AnyObject, TextOr, Words, wire};
 use toolgate_http::{Shared, schema};
-use toolgate_kernel::id::{MessageId, SpaceId};
+use toolgate_kernel::id::{MessageId, RunId, SpaceId};
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::tool::ClientTool;
@@ -28,7 +29,9 @@ use uuid::Uuid;
 
 use super::message::{MessageObject, Parts, Said};
 use crate::events::stream;
+use crate::snapshot::RunBody;
 use crate::until::{Saying, Streams};
+use crate::waited::{answer_rested, answer_unfinished};
 
 /// Makes a repeated request harmless.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -107,25 +110,47 @@ pub(crate) struct PostedBody {
     space_id: SpaceId,
     /// The run that answers: a new one, or the one that was under way. Null when nobody answers.
     #[schema(value_type = Option<schema::RunId>)]
-    run_id: Option<toolgate_kernel::id::RunId>,
+    run_id: Option<RunId>,
     /// A cursor from which everything the message caused is seen.
     seq: u64,
 }
 
+/// The run that answers a message has ended, or waits for a client, an approval or a moment, as `status` and `pending`
+/// tell.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Answered)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AnsweredBody {
+    /// Id of the message.
+    #[schema(value_type = schema::MessageId)]
+    message_id: MessageId,
+    /// The same as `id`.
+    #[schema(value_type = schema::RunId)]
+    run_id: RunId,
+    #[serde(flatten)]
+    run: RunBody,
+}
+
 /// Says something in a space.
 ///
-/// With `accept: text/event-stream` the answer is the event stream of the run that answers.
+/// With `accept: text/event-stream` the answer is the event stream of the run that answers. With `prefer: wait=30` it is
+/// the run once that has ended or waits for somebody, if that is within 30 seconds.
 #[utoipa::path(
     post, path = "/v1/spaces/{space}/messages", operation_id = "post_message", tag = "messages",
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
         ("idempotency-key" = inline(Option<schema::IdempotencyKey>), Header, description = "Makes a repeated request harmless for a day."),
     ),
     request_body = PostMessage,
     responses(
         (status = 202, description = "Stored.", body = PostedBody),
-        (status = 200, description = "Stored; what follows.", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "Stored; what follows, or the run that was waited for.", content(
+            (AnsweredBody = "application/json"),
+            (String = "text/event-stream"),
+        )),
         BadBody, Contended, Missing, Refused,
     ),
 )]
@@ -134,6 +159,7 @@ pub(crate) async fn post(
     Caller(who): Caller,
     At(space): At<SpaceId>,
     Saying(streams): Saying,
+    wait: Wait,
     request: Repeatable,
     body: Body<PostMessage>,
 ) -> Result<Response, Refusal> {
@@ -145,6 +171,8 @@ pub(crate) async fn post(
     let message = Said::of(body.text, body.content, body.parts, body.message);
     let message = message.with(body.message_id, body.metadata);
     let idempotency = request.idempotency(&who, &bytes, message.message_id);
+    // Not in memory while somebody waits.
+    drop(bytes);
     let message = message.by(&who);
     door.settings.content.check_message(&message, at)?;
     let answer = match (body.respond, body.agent) {
@@ -167,22 +195,29 @@ pub(crate) async fn post(
         told: Vec::new(),
         idempotency,
     };
-    say(&door, who, post, StatusCode::ACCEPTED, streams).await
+    say(&door, who, post, StatusCode::ACCEPTED, (streams, wait)).await
 }
 
 /// Starts a run.
 ///
-/// With `accept: text/event-stream` the answer is the run's event stream.
+/// With `accept: text/event-stream` the answer is the run's event stream. With `prefer: wait=30` it is the run once that
+/// has ended or waits for somebody, if that is within 30 seconds, and 202 otherwise.
 #[utoipa::path(
     post, path = "/v1/runs", operation_id = "start_run", tag = "runs",
     params(
         ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
         ("idempotency-key" = inline(Option<schema::IdempotencyKey>), Header, description = "Makes a repeated request harmless for a day."),
     ),
     request_body = StartRun,
     responses(
         (status = 201, description = "Started.", body = PostedBody),
-        (status = 200, description = "Started; what follows.", body = String, content_type = "text/event-stream"),
+        (status = 202, description = "Started, and under way after the wait.", body = PostedBody),
+        (status = 200, description = "Started; what follows, or the run that was waited for.", content(
+            (AnsweredBody = "application/json"),
+            (String = "text/event-stream"),
+        )),
         BadBody, Contended, Missing, Refused,
     ),
 )]
@@ -190,6 +225,7 @@ pub(crate) async fn start(
     State(door): State<Shared>,
     Caller(who): Caller,
     Saying(streams): Saying,
+    wait: Wait,
     request: Repeatable,
     body: Body<StartRun>,
 ) -> Result<Response, Refusal> {
@@ -198,6 +234,7 @@ pub(crate) async fn start(
     let message = Said::of(body.text, body.content, body.parts, body.message);
     let message = message.with(body.message_id, body.metadata);
     let idempotency = request.idempotency(&who, &bytes, message.message_id);
+    drop(bytes);
     let message = message.by(&who);
     door.settings.content.check_message(&message, at)?;
     let space = body.space.or(body.space_id);
@@ -219,7 +256,7 @@ pub(crate) async fn start(
         told: Vec::new(),
         idempotency,
     };
-    say(&door, who, post, StatusCode::CREATED, streams).await
+    say(&door, who, post, StatusCode::CREATED, (streams, wait)).await
 }
 
 /// Where the content of a message stands in its body.
@@ -232,20 +269,24 @@ fn place(text: bool, content: bool, parts: bool) -> &'static str {
     }
 }
 
-/// Stores a message and answers with the receipt, or with what the run makes of it.
+/// Stores a message and answers with the receipt, or with what the run makes of it. A stream goes before a wait.
 async fn say(
     door: &Shared,
     who: Principal,
     post: Post,
     done: StatusCode,
-    streams: Streams,
+    (streams, wait): (Streams, Wait),
 ) -> Result<Response, Refusal> {
     let open = streams.reserve(door, &who)?;
+    let wait = match open {
+        None => wait.reserve(door, &who)?,
+        Some(_) => None,
+    };
     // Without a key of its own the request is known by the id of its message.
     let names_message = post.is_known_by_message();
-    let posted = match open {
-        None => door.engine.post(post).await.map(|posted| (posted, None)),
-        Some(_) => door.engine.post_and_follow(post).await,
+    let posted = match open.is_some() || wait.is_some() {
+        false => door.engine.post(post).await.map(|posted| (posted, None)),
+        true => door.engine.post_and_follow(post).await,
     };
     let (posted, following) = posted.map_err(|error| match error {
         PostError::KeyReused if names_message => PostError::MessageIdReused,
@@ -253,6 +294,31 @@ async fn say(
     })?;
     if let Some(run) = posted.run_id {
         door.access.remember(who.project, run, posted.space_id);
+    }
+    let body = PostedBody {
+        message_id: posted.message_id,
+        space_id: posted.space_id,
+        run_id: posted.run_id,
+        seq: posted.seq.0,
+    };
+    if let (Some(wait), Some(run)) = (&wait, posted.run_id) {
+        let awaited = Awaited {
+            who,
+            run,
+            space: posted.space_id,
+            since: Since::Now,
+            is_rest: ended_or_waits,
+        };
+        let events = following.expect("what a run answers is followed");
+        let told = |run_id, run| AnsweredBody {
+            message_id: posted.message_id,
+            run_id,
+            run,
+        };
+        return match wait.rest(door, &awaited, events).await? {
+            Some(rested) => answer_rested(door, wait, rested, told).await,
+            None => Ok(answer_unfinished(wait, run, body)),
+        };
     }
     if let Some((open, events)) = open.zip(following) {
         let until = match streams {
@@ -272,12 +338,6 @@ async fn say(
         // Whoever was told then may have been taken out since.
         door.access.admit(&who, posted.space_id).await?;
     }
-    let body = PostedBody {
-        message_id: posted.message_id,
-        space_id: posted.space_id,
-        run_id: posted.run_id,
-        seq: posted.seq.0,
-    };
     Ok(Answer(done, body).into_response())
 }
 

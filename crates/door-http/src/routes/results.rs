@@ -15,6 +15,7 @@ use toolgate_http::problem::{ProblemBody, Refusal};
 use toolgate_http::query::At;
 use toolgate_http::run_state::CountedState;
 use toolgate_http::stream::{Follow, Mark, OpenStream, Until};
+use toolgate_http::wait::{OpenWait, Wait};
 use toolgate_http::wire::{At as Place, List, Members, Text, TextOr, Wire, Words, wire};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::call::CallState;
@@ -29,7 +30,9 @@ use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::events::{open, stream};
+use crate::snapshot::RunBody;
 use crate::until::{Saying, Streams};
+use crate::waited::{Given, answer_after};
 
 /// Most results in one request: what one step may ask for.
 const RESULTS_MAX: usize = 64;
@@ -180,23 +183,37 @@ pub(crate) enum Taken {
     Many(ResultList),
 }
 
+/// What became of what was sent; with the run when that was waited for.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TakenAndRun {
+    #[serde(flatten)]
+    taken: Taken,
+    /// The run once it has ended or waits again: of a child run's call, the run at the top.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<RunBody>,
+}
+
 /// Takes results of client calls of a run.
 ///
 /// The first result of a call is stored and gets a receipt; the same again gets the same receipt; another
 /// value is 409 and names the winner; after a deadline, a cancel or a new message it is 410 with the reason.
-/// With `accept: text/event-stream` the answer is what follows.
+/// With `accept: text/event-stream` the answer is what follows. With `prefer: wait=30` it has the run too once that has
+/// ended or waits again, if that is within 30 seconds.
 #[utoipa::path(
     post, path = "/v1/runs/{run}/tool-results", operation_id = "submit_run_results", tag = "results",
     params(
         ("run" = inline(schema::RunId), Path),
         ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
     ),
     request_body = ToolResults,
     responses(
-        (status = 200, description = "Stored.", content(
-            (Taken = "application/json"),
+        (status = 200, description = "Stored; with the run, when that was waited for.", content(
+            (TakenAndRun = "application/json"),
             (String = "text/event-stream"),
         )),
+        (status = 202, description = "Stored, and the run is under way after the wait.", body = Taken),
         (status = 207, description = "Several were sent and not all were taken.", body = ResultList),
         BadBody, Missing, Settled, Refused,
     ),
@@ -206,6 +223,7 @@ pub(crate) async fn to_run(
     Caller(who): Caller,
     At(run): At<RunId>,
     Saying(streams): Saying,
+    wait: Wait,
     body: Body<ToolResults>,
 ) -> Result<Response, Refusal> {
     let top = door.access.reach_top(&who, run, "run").await?;
@@ -214,7 +232,7 @@ pub(crate) async fn to_run(
         space: top.space,
         run: Some(run),
     };
-    take(&door, within, streams, body.value).await
+    take(&door, within, (streams, wait), body.value).await
 }
 
 /// Takes results of client calls of a space's runs; as for a run.
@@ -223,13 +241,16 @@ pub(crate) async fn to_run(
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
+        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
     ),
     request_body = ToolResults,
     responses(
-        (status = 200, description = "Stored.", content(
-            (Taken = "application/json"),
+        (status = 200, description = "Stored; with the run, when that was waited for.", content(
+            (TakenAndRun = "application/json"),
             (String = "text/event-stream"),
         )),
+        (status = 202, description = "Stored, and the run is under way after the wait.", body = Taken),
         (status = 207, description = "Several were sent and not all were taken.", body = ResultList),
         BadBody, Missing, Settled, Refused,
     ),
@@ -239,6 +260,7 @@ pub(crate) async fn to_space(
     Caller(who): Caller,
     At(space): At<SpaceId>,
     Saying(streams): Saying,
+    wait: Wait,
     body: Body<ToolResults>,
 ) -> Result<Response, Refusal> {
     door.access.reach_space(&who, space).await?;
@@ -247,7 +269,7 @@ pub(crate) async fn to_space(
         space,
         run: None,
     };
-    take(&door, within, streams, body.value).await
+    take(&door, within, (streams, wait), body.value).await
 }
 
 /// Where the calls must be. Whoever asks may reach it.
@@ -260,15 +282,20 @@ struct Within {
 async fn take(
     door: &Shared,
     within: Within,
-    streams: Streams,
+    (streams, wait): (Streams, Wait),
     results: ToolResults,
 ) -> Result<Response, Refusal> {
     let admitted = streams.reserve(door, &within.who)?;
+    let wait = match admitted {
+        None => wait.reserve(door, &within.who)?,
+        Some(_) => None,
+    };
     match (results, admitted) {
         (ToolResults::One(one), None) => {
             let (call, submission) = checked(door, &within, *one).await?;
             let receipt = door.engine.submit(call, submission).await?;
-            Ok(ok(Taken::One(receipt.into())).into_response())
+            let taken = Taken::One(receipt.clone().into());
+            within.answer(door, wait, Some(&receipt), taken).await
         }
         (ToolResults::One(one), Some(admitted)) => {
             let (call, submission) = checked(door, &within, *one).await?;
@@ -281,7 +308,7 @@ async fn take(
             let (receipt, events) = door.engine.submit_and_follow(call, submission).await?;
             stream(within.follow(&receipt, streams), door, admitted, events).await
         }
-        (ToolResults::Many(many), admitted) => take_many(door, within, many, streams, admitted).await,
+        (ToolResults::Many(many), admitted) => take_many(door, within, many, (streams, admitted), wait).await,
     }
 }
 
@@ -289,8 +316,8 @@ async fn take_many(
     door: &Shared,
     within: Within,
     many: Vec<OneResult>,
-    streams: Streams,
-    stream: Option<OpenStream>,
+    (streams, stream): (Streams, Option<OpenStream>),
+    wait: Option<OpenWait>,
 ) -> Result<Response, Refusal> {
     let mut outcomes = Vec::with_capacity(many.len());
     for one in many {
@@ -307,11 +334,9 @@ async fn take_many(
         .collect();
     let all = receipts.len() == outcomes.len();
     let one_run = receipts.windows(2).all(|pair| pair[0].run_id == pair[1].run_id);
-    if let Some(stream) = stream
-        && all
-        && one_run
-        && let Some(first) = receipts.iter().min_by_key(|receipt| receipt.seq)
-    {
+    let first = receipts.iter().min_by_key(|receipt| receipt.seq);
+    let first = first.filter(|_| all && one_run).map(|first| (*first).clone());
+    if let (Some(stream), Some(first)) = (stream, &first) {
         let top = door.access.reach_top(&within.who, first.run_id, "call").await?;
         let follow = match top.run == first.run_id {
             true => within.follow(first, streams),
@@ -323,15 +348,41 @@ async fn take_many(
         .into_iter()
         .map(|(call, outcome)| told(call, outcome))
         .collect();
-    let status = if all {
-        StatusCode::OK
-    } else {
-        StatusCode::MULTI_STATUS
-    };
-    Ok(Answer(status, Taken::Many(ResultList { results })).into_response())
+    let taken = Taken::Many(ResultList { results });
+    match all {
+        true => within.answer(door, wait, first.as_ref(), taken).await,
+        false => Ok(Answer(StatusCode::MULTI_STATUS, taken).into_response()),
+    }
 }
 
 impl Within {
+    /// What became of what was sent; with the run that a result moved, when somebody waits for it.
+    async fn answer(
+        self,
+        door: &Shared,
+        wait: Option<OpenWait>,
+        first: Option<&Receipt>,
+        taken: Taken,
+    ) -> Result<Response, Refusal> {
+        let (Some(wait), Some(first)) = (wait, first) else {
+            return Ok(ok(taken).into_response());
+        };
+        let call = first.tool_call_id;
+        let given = Given {
+            run: call.run,
+            seq: first.seq,
+            place_above: &|state| match state.call(call).map(|call| &call.state) {
+                Some(CallState::Settled(settled)) => Some(settled.seq),
+                _ => None,
+            },
+        };
+        let told = |taken, run| TakenAndRun {
+            taken,
+            run: Some(run),
+        };
+        answer_after(door, &wait, self.who, given, taken, told).await
+    }
+
     /// What follows the result of a child run's call in the run at the top, the result first. The child run itself is
     /// not for its reader.
     async fn follow_top(

@@ -139,11 +139,7 @@ pub(crate) async fn get(
     let record = door.access.run(&who, run).await?;
     let reader = door.access.decider(&who, record.space).await?;
     let state = CountedState::read(&door, &who, run, &reader).await?;
-    let tree = match record.root == record.id {
-        true => Some(door.engine.run_tree(run).await?),
-        false => None,
-    };
-    Ok(ok(RunBody::of(record, tree, &state, &reader)))
+    Ok(ok(RunBody::read(&door, record, &state, &reader).await?))
 }
 
 /// Cancels a run and everything below it. A run that has ended stays as it is.

@@ -18,4 +18,5 @@ mod spaces;
 mod streams;
 mod tools;
 mod views;
+mod waiting;
 mod world;
