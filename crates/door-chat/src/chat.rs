@@ -56,7 +56,7 @@ pub(crate) async fn last_run(
     let runs = door.engine.runs(who.project, filter).await?;
     Ok(runs
         .into_iter()
-        .find(|run| run.agent == *agent && run.parent.is_none()))
+        .find(|run| run.agent == *agent && run.parent.is_none() && run.tool.is_none()))
 }
 
 /// The space of a chat: the one that its id names, or one that belongs to the id and to whoever gives it, so that

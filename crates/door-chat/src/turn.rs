@@ -202,6 +202,7 @@ impl Turn {
         });
         let metadata = last.and_then(|last| last.metadata.clone());
         Post {
+            call: None,
             project: who.project,
             starter: who.starter(),
             charged: who.entity().into(),

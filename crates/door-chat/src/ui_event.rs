@@ -110,6 +110,7 @@ impl<'a> UiEvent<'a> {
             // A child run's question reads as one of the run at the top.
             Event::ChildCall(e) => Self::of(&e.event),
             Event::RunStart(_)
+            | Event::CallRequest(_)
             | Event::ContextCut(_)
             | Event::ToolExecuting(_)
             | Event::ToolReleased(_)

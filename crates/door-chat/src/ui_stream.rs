@@ -401,7 +401,7 @@ fn finish_reason(reason: EndReason) -> &'static str {
         EndReason::Stop => "stop",
         EndReason::Length => "length",
         EndReason::ContentFilter => "content-filter",
-        EndReason::ModelError | EndReason::InvalidOutput => "error",
+        EndReason::ModelError | EndReason::InvalidOutput | EndReason::ToolError => "error",
         EndReason::MaxSteps | EndReason::Limit | EndReason::Cancelled => "other",
     }
 }

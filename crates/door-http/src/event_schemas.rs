@@ -52,6 +52,7 @@ const END: Holds = Words(&[
     "limit",
     "model-error",
     "invalid-output",
+    "tool-error",
     "cancelled",
 ]);
 const CODE: Holds = Words(&[
@@ -95,6 +96,16 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
     ),
     ("message", false, &[("message", A("Message"), ALWAYS)]),
     ("history", false, &[("turns", Any, ALWAYS)]),
+    (
+        "call-request",
+        false,
+        &[
+            ("toolName", Text, ALWAYS),
+            ("input", Any, MAYBE),
+            ("from", A("EntityId"), MAYBE),
+            ("sender", Any, MAYBE),
+        ],
+    ),
     (
         "context-cut",
         false,

@@ -20,6 +20,7 @@ mod results;
 mod runs;
 mod shared_tools;
 mod spaces;
+mod tool_call;
 mod tool_check;
 mod tool_usage;
 pub(crate) mod tools;
@@ -74,6 +75,7 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
             shared_tools::get,
             shared_tools::remove
         ))
+        .routes(routes!(tool_call::call))
         .routes(routes!(tool_check::validate))
         .routes(routes!(tool_usage::usage))
         .routes(routes!(keys::list, keys::create))

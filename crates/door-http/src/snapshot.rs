@@ -40,6 +40,9 @@ pub(crate) struct RunSummary {
     /// The call that started it, for a child run; for backends only.
     #[schema(value_type = Option<schema::CallId>)]
     parent: Option<CallId>,
+    /// The tool that the run is one call of, which no model wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
     /// Place of its last event.
     seq: u64,
 }
@@ -55,6 +58,7 @@ impl RunSummary {
             created_at: record.created,
             updated_at: record.updated,
             parent: record.parent.filter(|_| is_backend),
+            tool: record.tool.map(|tool| tool.to_string()),
             seq: record.version.0,
         }
     }
@@ -243,7 +247,7 @@ impl RunBody {
 }
 
 impl Pending {
-    fn of(state: &RunState) -> Self {
+    pub fn of(state: &RunState) -> Self {
         let mut pending = Self::default();
         let own = state.pending().map(|call| (None, call));
         let below = state.pending_below().map(|(agent, call)| (Some(agent), call));

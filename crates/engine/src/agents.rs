@@ -89,6 +89,16 @@ impl Compiled {
         Some(Self::new(self.revision, agent, self.catalog, self.default_model))
     }
 
+    /// The tool that the project has under this name, whether or not the agent has it.
+    pub fn named_tool(&self, name: &ToolName) -> Option<Arc<Tool>> {
+        let defaults = Defaults {
+            model: self.default_model.clone(),
+            catalog: &self.catalog,
+            missing: Missing::Refused,
+        };
+        agent::tools_by_name(&[name.to_string()], &defaults).pop()
+    }
+
     /// The agent with an answer that must fit a schema, when the call that starts it says so.
     pub fn with_result(mut self, result: Option<ResultSchema>) -> Self {
         if let Some(result) = result {

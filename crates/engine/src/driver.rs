@@ -433,9 +433,10 @@ impl Driver {
         }
         if let Some((step, failures, not_before)) = ask {
             let begun = Arc::new(AtomicBool::new(false));
-            let asking = match self.exhausted().await? {
-                Some(words) => std::future::ready(Done::Exhausted(words)).boxed(),
-                None => {
+            let asking = match (self.run.request().cloned(), self.exhausted().await?) {
+                (Some(request), _) => self.write_call(step, failures, not_before, &request),
+                (None, Some(words)) => std::future::ready(Done::Exhausted(words)).boxed(),
+                (None, None) => {
                     let past = self.past().await?;
                     match self.overflow(&past) {
                         Some(cut) => self.cut(cut, &past, begun.clone()),

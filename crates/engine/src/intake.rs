@@ -8,9 +8,10 @@ use toolgate_kernel::history::Earlier;
 use toolgate_kernel::id::{ApprovalId, CallId, EntityId, MessageId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Message;
-use toolgate_kernel::name::AgentName;
+use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::run::{Arrival, Rejected, Run};
+use toolgate_kernel::schema::Misfit;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::ClientTool;
 
@@ -47,9 +48,22 @@ pub struct Post {
     pub told: Vec<Earlier>,
     /// What it does when the agent has a run under way in the space.
     pub under_way: UnderWay,
+    /// A call that the run makes instead of answering: the message has no content then, and no model is asked. Such a
+    /// run is beside the agent's own runs in the space, and no part of the conversation.
+    pub call: Option<RequestedCall>,
     /// The key that makes a repeated request harmless, and the hash of the request. With it the message's id is
     /// remembered too: in this space it names this message and no other, for a day.
     pub idempotency: Option<(String, [u8; 32])>,
+}
+
+/// A call of a tool that somebody asks for, without a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestedCall {
+    /// The tool: one of the agent, one that the request brings, or for a backend any that the project has under this
+    /// name. A user may call what it is shown: client tools, and those with `visibility: public`.
+    pub tool: ToolName,
+    /// The arguments.
+    pub input: Json,
 }
 
 impl Post {
@@ -125,6 +139,12 @@ pub enum PostError {
     /// There is no such agent in the project, or none that the caller may start.
     #[error("there is no agent named {0}")]
     NoAgent(AgentName),
+    /// There is no such tool, or none that the caller may call: in words.
+    #[error("{0}")]
+    NoTool(String),
+    /// The arguments of a requested call do not fit the tool.
+    #[error("the arguments do not fit the tool")]
+    Arguments(Misfit),
     /// A tool in the request clashes with one of the agent's, or breaks a rule.
     #[error("the request's tools are not acceptable")]
     Tools(Vec<Problem>),

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+use toolgate_fair::Share;
 use toolgate_kernel::agent::{DEFAULT_AGENT, History, Starter};
 use toolgate_kernel::event::{Entry, Event, Said, Seq};
 use toolgate_kernel::history::{Earlier, newest_within};
 use toolgate_kernel::id::{EntityId, MessageId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
-use toolgate_kernel::message::{Message, Part};
-use toolgate_kernel::name::AgentName;
-use toolgate_kernel::run::{Arrival, Run};
-use toolgate_kernel::tool::settle_conflicts;
+use toolgate_kernel::message::Part;
+use toolgate_kernel::name::{AgentName, ToolName};
+use toolgate_kernel::run::{Arrival, Run, check_arguments};
+use toolgate_kernel::tool::{Toolbox, settle_conflicts};
 use uuid::Uuid;
 
 use crate::agents::{Compiled, Kit};
 use crate::feed::Subscription;
-use crate::intake::{Answer, Charged, IntakeError, Post, PostError, Posted, UnderWay};
+use crate::intake::{Answer, Charged, IntakeError, Post, PostError, Posted, RequestedCall, UnderWay};
 use crate::shares::share_of;
 use crate::start::NewRun;
 use crate::store::{
@@ -93,7 +94,7 @@ impl Inner {
             Answer::Default => Some(own.clone()),
         };
         let open = match &name {
-            Some(name) if record.is_some() => self.store.open_run(space, name).await?,
+            Some(name) if record.is_some() && post.call.is_none() => self.store.open_run(space, name).await?,
             _ => None,
         };
         if let (UnderWay::Wait, Some(open)) = (post.under_way, &open) {
@@ -101,7 +102,7 @@ impl Inner {
         }
         let adds = Holdings {
             spaces: record.is_none().into(),
-            bytes: bytes_of(&post.message) + told_bytes(post, record.as_ref()),
+            bytes: bytes_of(post) + told_bytes(post, record.as_ref()),
             // A message joins the agent's open run, or ends it.
             open_runs: (name.is_some() && open.is_none()).into(),
         };
@@ -181,8 +182,47 @@ impl Inner {
         let share = share_of(post.project, post.message.from);
         let _admitted = self.blocking.admit(share).map_err(PostError::TooManyWait)?;
         let kit = self.kit(share, &agent, &post.client_tools, post.categories.as_deref());
-        let kit = kit.await.map_err(PostError::Tools)?;
+        let mut kit = kit.await.map_err(PostError::Tools)?;
+        if let Some(call) = &post.call {
+            kit = self.equip_call(share, &agent, kit, call, &post.starter).await?;
+        }
         Ok((agent, kit))
+    }
+
+    /// The tools of a run that is one call, when that may be made: they hold its tool. The arguments are checked here
+    /// too, so that nothing is stored of a request that is wrong.
+    async fn equip_call(
+        &self,
+        share: Share,
+        agent: &Compiled,
+        kit: Arc<Kit>,
+        call: &RequestedCall,
+        starter: &Starter,
+    ) -> Result<Arc<Kit>, PostError> {
+        let (name, is_backend) = (&call.tool, *starter == Starter::Backend);
+        let own = kit.toolbox.get(name.as_str()).cloned();
+        let own = own.filter(|tool| is_backend || tool.is_shown());
+        let (tool, kit) = match own {
+            Some(tool) => (tool, kit),
+            None if is_backend => {
+                let tool = agent.named_tool(name);
+                let tool = tool.ok_or_else(|| PostError::NoTool(unknown_tool(name, agent, &kit)))?;
+                let mut toolbox = Toolbox::clone(&kit.toolbox);
+                toolbox.insert(name.clone(), tool.clone());
+                (tool, Arc::new(Kit::new(toolbox)))
+            }
+            None => {
+                let words = format!("there is no tool named {name:?} that you may call here");
+                return Err(PostError::NoTool(words));
+            }
+        };
+        let input = call.input.clone();
+        let check = move || check_arguments(&tool, &input);
+        self.blocking
+            .run(share, check)
+            .await
+            .map_err(PostError::Arguments)?;
+        Ok(kit)
     }
 
     async fn post_new_run(
@@ -213,6 +253,7 @@ impl Inner {
                 history,
                 new_space,
                 idempotency,
+                call: post.call.clone(),
                 ..NewRun::new(id, post.project, space, agent, post.message.clone())
             })
             .await
@@ -426,14 +467,31 @@ fn told_bytes(post: &Post, space: Option<&SpaceRecord>) -> u64 {
     bytes as u64
 }
 
+/// The words for a tool that there is not.
+fn unknown_tool(name: &ToolName, agent: &Compiled, kit: &Kit) -> String {
+    let known: Vec<&str> = kit.toolbox.keys().map(|name| name.as_str()).collect();
+    let agent = &agent.agent.name;
+    match known.as_slice() {
+        [] => format!(
+            "there is no tool named {name:?}: agent {agent} has none, and neither has the gateway one"
+        ),
+        known => format!(
+            "there is no tool named {name:?} in the gateway; agent {agent} has these: {}",
+            known.join(", ")
+        ),
+    }
+}
+
 /// About what a message adds to the log. What it makes an agent say is counted when it is stored.
-fn bytes_of(message: &Message) -> u64 {
+fn bytes_of(Post { message, call, .. }: &Post) -> u64 {
+    // The request, and the call that it becomes.
+    let input = call.as_ref().map_or(0, |call| 2 * call.input.as_str().len());
     let parts: usize = message.parts.iter().map(Part::bytes).sum();
     let metadata = message
         .metadata
         .as_ref()
         .map_or(0, |metadata| metadata.as_str().len());
-    (parts + metadata).max(1) as u64
+    (parts + metadata + input).max(1) as u64
 }
 
 /// What is stored to answer a repeated request.
@@ -451,7 +509,7 @@ struct Receipt {
 /// The key of the message's id in its space, and the hash of everything that makes it the same message. None without
 /// a space, and for a message that cannot come again.
 fn message_key(post: &Post, space: Option<SpaceId>) -> Option<(String, [u8; 32])> {
-    let space = space.filter(|_| post.idempotency.is_some())?;
+    let space = space.filter(|_| post.idempotency.is_some() && post.call.is_none())?;
     let answer = match &post.answer {
         Answer::None => "none",
         Answer::Default => "default",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use toolgate_kernel::event::{Budget, Entry, RunStart, Seq};
+use toolgate_kernel::event::{Budget, CallRequest, Entry, RunStart, Seq};
 use toolgate_kernel::history::Earlier;
 use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::Message;
@@ -14,6 +14,7 @@ use toolgate_kernel::tool::{ClientTool, ResultSchema};
 use crate::Inner;
 use crate::agents::{Compiled, Kit};
 use crate::driver::{Begun, Driver, Seat, patient};
+use crate::intake::RequestedCall;
 use crate::shares::share_of;
 use crate::store::{Append, IdempotencyRecord, RunRecord, RunWrite, SpaceRecord, StoreError, Wake};
 
@@ -37,6 +38,8 @@ pub(crate) struct NewRun {
     /// Its place among its kin, when another run starts it.
     pub kinship: Option<Kinship>,
     pub idempotency: Vec<IdempotencyRecord>,
+    /// The call that the run is, instead of an answer to the message.
+    pub call: Option<RequestedCall>,
 }
 
 /// Where a run stands that another one starts.
@@ -75,6 +78,7 @@ impl NewRun {
             new_space: None,
             kinship: None,
             idempotency: Vec::new(),
+            call: None,
         }
     }
 }
@@ -95,6 +99,7 @@ impl Inner {
             new_space,
             kinship,
             idempotency,
+            call,
         } = new;
         let result = kinship.as_ref().and_then(|kin| kin.result.clone());
         let agent = agent.with_result(result);
@@ -130,7 +135,19 @@ impl Inner {
         };
         let share = share_of(project, message.from);
         let mut run = Run::new(id, agent.agent.clone(), kit.toolbox.clone());
-        let mut events = run.start(start, message, now);
+        let tool = call.as_ref().map(|call| call.tool.clone());
+        let mut events = match call {
+            None => run.start(start, message, now),
+            Some(RequestedCall { tool, input }) => {
+                let request = CallRequest {
+                    tool_name: tool,
+                    input: Some(input),
+                    from: message.from,
+                    sender: message.sender,
+                };
+                run.start_call(start, request, now)
+            }
+        };
         // A child never waits for room that its own parent takes.
         let permit = match parent {
             Some(_) => Some(self.seats.take(share)),
@@ -147,6 +164,7 @@ impl Inner {
             agent: agent.agent.name.clone(),
             revision: agent.revision,
             parent,
+            tool,
             root,
             status: run.status(),
             created: now,

@@ -34,6 +34,15 @@ impl ContentLimits {
         let bytes = metadata.map_or(0, |metadata| metadata.as_str().len());
         within(bytes, self.metadata, at, "content.metadata_bytes_max")
     }
+    /// Checks the arguments of a call, which are kept as a message is.
+    pub fn check_arguments(&self, arguments: &Json) -> Result<(), Refusal> {
+        within(
+            arguments.as_str().len(),
+            self.message,
+            "/arguments",
+            "content.message_bytes_max",
+        )
+    }
     /// Checks a report of progress.
     pub fn check_progress(&self, progress: &Json) -> Result<(), Refusal> {
         within(

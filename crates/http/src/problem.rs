@@ -17,6 +17,7 @@ use toolgate_engine::workspace::WorkspaceError;
 use toolgate_engine::{AgentError, TooManyWait};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::problem::Problem;
+use toolgate_kernel::schema::Misfit;
 use utoipa::ToSchema;
 
 use crate::schema;
@@ -203,6 +204,17 @@ impl From<PostError> for Refusal {
         match error {
             PostError::NoSpace => Self::missing(words),
             PostError::NoAgent(_) => Self::missing(words.clone()).errors(vec![Problem::new("/agent", words)]),
+            PostError::NoTool(_) => Self::missing(words),
+            PostError::Arguments(Misfit::Invalid(problems)) => {
+                let at = |problem: Problem| {
+                    Problem::new(format!("/arguments{}", problem.pointer), problem.message)
+                };
+                Self::invalid(problems.into_iter().map(at).collect())
+            }
+            PostError::Arguments(Misfit::TooCostly(problem)) => {
+                let problem = Problem::new("/arguments", problem.message);
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "TOO_COSTLY", words).errors(vec![problem])
+            }
             PostError::Tools(problems) => Self::invalid(problems),
             PostError::KeyReused => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", words)

@@ -80,6 +80,8 @@ events! {
         Said = "message",
         /// What a client says was said before the space began.
         Told = "history",
+        /// Somebody asks for one call of a tool, without a model.
+        CallRequest = "call-request",
         /// From here on the model is given less of what was said.
         ContextCut = "context-cut",
         /// The model is asked.
@@ -148,6 +150,7 @@ impl Event {
             Self::RunStart(_)
             | Self::Said(_)
             | Self::Told(_)
+            | Self::CallRequest(_)
             | Self::ContextCut(_)
             | Self::StepStart(_)
             | Self::StepRetry(_)
@@ -192,6 +195,7 @@ impl Event {
             Self::RunStart(_)
             | Self::Said(_)
             | Self::Told(_)
+            | Self::CallRequest(_)
             | Self::ContextCut(_)
             | Self::StepStart(_)
             | Self::StepRetry(_)

@@ -56,6 +56,7 @@ impl Transcript {
             Event::ContextCut(e) => self.shorten(e),
             Event::RunStart(_)
             | Event::Told(_)
+            | Event::CallRequest(_)
             | Event::StepRetry(_)
             | Event::TextStart(_)
             | Event::TextDelta(_)
@@ -354,6 +355,8 @@ impl SpokenPart<'_> {
         };
         match event {
             Event::RunStart(e) => *own = e.agent == *self.agent,
+            // A call that no model made is no part of what was said.
+            Event::CallRequest(_) => *own = false,
             Event::RunFinish(_) => *has_ended = true,
             _ => {}
         }

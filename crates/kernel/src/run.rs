@@ -13,6 +13,7 @@ mod take;
 mod tell_above;
 
 pub use answer::json_in;
+pub use pipeline::check_arguments;
 pub use replay::tool_ref;
 pub use state::{DecisionRecord, MessageRecord, RunState, Verdict};
 
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use crate::agent::Agent;
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome};
-use crate::event::{Budget, ChildStatus, Claim, ContextCut, FinishReason, Status, Usage};
+use crate::event::{Budget, CallRequest, ChildStatus, Claim, ContextCut, FinishReason, Status, Usage};
 use crate::id::{ApprovalId, CallId, EntityId, RunId};
 use crate::json::Json;
 use crate::message::Message;
@@ -52,6 +53,8 @@ pub struct Run {
     told_before: Option<Arc<[Arc<Turn>]>>,
     /// The last cut of what the model is given.
     cut: Option<Arc<ContextCut>>,
+    /// The call that the run is, if no model writes its calls.
+    request: Option<Arc<CallRequest>>,
 }
 
 /// Something that happens to a run.
@@ -254,7 +257,7 @@ pub enum Rejected {
 /// What must be under way now.
 #[derive(Debug, Clone, Copy)]
 pub enum Due<'a> {
-    /// Ask the model.
+    /// Ask the model; of a run that is a call without one, write that call.
     Ask {
         /// For this step.
         step: u32,
@@ -369,6 +372,12 @@ impl Run {
     /// The run's own conversation up to the step that is being asked.
     pub fn turns(&self) -> &[Arc<Turn>] {
         self.state.turns()
+    }
+
+    /// The call that the run is, for one without a model: the reply to its only step is this call. Nobody may be asked
+    /// for another.
+    pub fn request(&self) -> Option<&Arc<CallRequest>> {
+        self.request.as_ref()
     }
 
     /// Where it stands, by what it waits for.

@@ -12,9 +12,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::event::{
-    ChildCall, Event, Notification, ReasoningDelta, ReasoningEnd, ReasoningStart, RunFinish, RunStart,
-    RunStatus, Said, StepFinish, StepRetry, StepStart, TextDelta, TextEnd, TextStart, Told, ToolInputStart,
-    ToolReleased, Usage,
+    CallRequest, ChildCall, Event, Notification, ReasoningDelta, ReasoningEnd, ReasoningStart, RunFinish,
+    RunStart, RunStatus, Said, StepFinish, StepRetry, StepStart, TextDelta, TextEnd, TextStart, Told,
+    ToolInputStart, ToolReleased, Usage,
 };
 use crate::history::{Earlier, EarlierPart};
 use crate::json::Json;
@@ -81,6 +81,18 @@ fn public<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
         }),
         Event::Told(Told { turns }) => owned(Told {
             turns: turns.iter().filter_map(told_words).collect(),
+        }),
+        Event::CallRequest(CallRequest {
+            tool_name,
+            // The event of the call shows it to whoever may see it.
+            input: _,
+            from,
+            sender: _,
+        }) => owned(CallRequest {
+            tool_name: tool_name.clone(),
+            input: None,
+            from: *from,
+            sender: None,
         }),
         // May sum up what tools gave.
         Event::ContextCut(_) => None,

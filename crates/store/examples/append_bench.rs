@@ -138,6 +138,7 @@ fn begin(id: [u8; 16]) -> Append {
         RunId::from_bytes(id),
     );
     let record = RunRecord {
+        tool: None,
         id: run,
         project,
         space,

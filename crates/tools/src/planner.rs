@@ -189,6 +189,8 @@ impl Planner {
                 error @ (PostError::Busy(_)
                 | PostError::TooManyWait(_)
                 | PostError::Tools(_)
+                | PostError::NoTool(_)
+                | PostError::Arguments(_)
                 | PostError::KeyReused
                 | PostError::MessageIdReused),
             ) => {

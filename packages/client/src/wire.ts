@@ -42,6 +42,14 @@ export interface AgentRecordList {
   nextCursor?: string | null;
 }
 
+/** The run that answers a message has ended, or waits for a client, an approval or a moment, as `status` and `pending` tell. */
+export type Answered = Run & {
+  /** Id of the message. */
+  messageId: MessageId;
+  /** The same as `id`. */
+  runId: RunId;
+};
+
 export type Any = unknown;
 
 /** A question to a person: may this call run? */
@@ -54,6 +62,14 @@ export interface ApprovalList {
   nextCursor?: RunId | null;
 }
 
+/** Why a call gave no output. */
+export interface CallError {
+  /** For programs: `PERMISSION_DENIED`, `TIMEOUT`, `EXECUTION_FAILED`, … */
+  code: string;
+  /** In words. */
+  message: string;
+}
+
 /** One use of a tool by the model. */
 export type CallId = string;
 
@@ -62,6 +78,19 @@ export interface CallProgress {
   /** Whatever the tool says of itself: any JSON. */
   progress: unknown;
 }
+
+export type CallTool = {
+  /** The arguments, as the tool's parameters say; none is `{}`. */
+  arguments?: Record<string, unknown> | null;
+  /** Whose tools and grants; otherwise those of the space's agent, or of the project's `default`. */
+  agent?: AgentName | null;
+  /** Where; otherwise in a space that is made for this call. A user names one. */
+  space?: SpaceId | null;
+  /** The same as `space`. */
+  spaceId?: SpaceId | null;
+  /** Tools that the caller executes itself. */
+  clientTools?: NewClientTool[] | null;
+};
 
 /** One event of a UI message stream. */
 export interface ChatEvent {
@@ -248,6 +277,11 @@ export interface Decided {
   time: Time;
 }
 
+/** A decision is stored; with the run when that was waited for. */
+export type DecidedAndRun = Decided & ({
+  run?: Run | null;
+});
+
 export type Definition = unknown;
 
 /** Something that has to be delivered outside. What was taken is gone. */
@@ -345,7 +379,7 @@ export interface Entity {
 export type EntityId = string;
 
 /** Something that happened in a run or a space. A type that you do not know is to be skipped. */
-export type Event = RunStartEvent | MessageEvent | HistoryEvent | ContextCutEvent | StepStartEvent | StepRetryEvent | TextStartEvent | TextDeltaEvent | TextEndEvent | ReasoningStartEvent | ReasoningDeltaEvent | ReasoningEndEvent | ToolInputStartEvent | ToolInputDeltaEvent | ToolInputAvailableEvent | ToolApprovalRequestEvent | ToolApprovalResponseEvent | ToolExecutingEvent | ToolReleasedEvent | ToolProgressEvent | ToolOutputAvailableEvent | ToolOutputErrorEvent | ToolOutputDeniedEvent | StepFinishEvent | RunStatusEvent | RunFinishEvent | NotificationEvent;
+export type Event = RunStartEvent | MessageEvent | HistoryEvent | CallRequestEvent | ContextCutEvent | StepStartEvent | StepRetryEvent | TextStartEvent | TextDeltaEvent | TextEndEvent | ReasoningStartEvent | ReasoningDeltaEvent | ReasoningEndEvent | ToolInputStartEvent | ToolInputDeltaEvent | ToolInputAvailableEvent | ToolApprovalRequestEvent | ToolApprovalResponseEvent | ToolExecutingEvent | ToolReleasedEvent | ToolProgressEvent | ToolOutputAvailableEvent | ToolOutputErrorEvent | ToolOutputDeniedEvent | StepFinishEvent | RunStatusEvent | RunFinishEvent | NotificationEvent;
 
 /** A page of stored events, oldest first. */
 export interface EventPage {
@@ -848,6 +882,8 @@ export interface RunSummary {
   /** When its last event was stored. */
   updatedAt: Time;
   parent?: CallId | null;
+  /** The tool that the run is one call of, which no model wrote. */
+  tool?: string | null;
   /** Place of its last event. */
   seq: number;
 }
@@ -967,6 +1003,11 @@ export interface StoredDocuments {
 /** What became of what was sent. */
 export type Taken = Receipt | ResultList;
 
+/** What became of what was sent; with the run when that was waited for. */
+export type TakenAndRun = Taken & ({
+  run?: Run | null;
+});
+
 /** A part of a message that is text. */
 export interface TextPart {
   /** Always `text`. */
@@ -1000,6 +1041,21 @@ export interface Tool {
   version?: string | null;
   /** Set when it should not be used any more: why. */
   deprecated?: string | null;
+}
+
+/** A call as it stands. */
+export interface ToolCall {
+  /** The run that is this call. */
+  runId: RunId;
+  /** Id of the tool call. */
+  toolCallId: CallId;
+  /** Space of the run. */
+  spaceId: SpaceId;
+  /** Status of the run: `completed` when the call gave an output, `failed` when it gave an error. */
+  status: Status;
+  output?: Any | null;
+  error?: CallError | null;
+  pending?: Pending | null;
 }
 
 /** Tools as a vendor's models are told of them. */
@@ -1108,6 +1164,18 @@ export interface MessageEvent {
 export interface HistoryEvent {
   type: 'history';
   turns: unknown;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface CallRequestEvent {
+  type: 'call-request';
+  toolName: string;
+  input?: unknown;
+  from?: EntityId;
+  sender?: unknown;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -1411,7 +1479,7 @@ export interface RunStatusEvent {
 export interface RunFinishEvent {
   type: 'run-finish';
   status: Status;
-  reason: 'stop' | 'length' | 'content-filter' | 'max-steps' | 'limit' | 'model-error' | 'invalid-output' | 'cancelled';
+  reason: 'stop' | 'length' | 'content-filter' | 'max-steps' | 'limit' | 'model-error' | 'invalid-output' | 'tool-error' | 'cancelled';
   usage: Usage;
   error?: string;
   seq: number;

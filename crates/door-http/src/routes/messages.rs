@@ -181,6 +181,7 @@ pub(crate) async fn post(
         (_, None) => Answers::Default,
     };
     let post = Post {
+        call: None,
         project: who.project,
         starter: who.starter(),
         charged: who.entity().into(),
@@ -242,6 +243,7 @@ pub(crate) async fn start(
         door.access.reach_space(&who, space).await?;
     }
     let post = Post {
+        call: None,
         project: who.project,
         starter: who.starter(),
         charged: who.entity().into(),
@@ -341,7 +343,8 @@ async fn say(
     Ok(Answer(done, body).into_response())
 }
 
-async fn checked(
+/// The tools that a request brings.
+pub(crate) async fn checked(
     door: &Shared,
     who: &Principal,
     tools: Option<ClientTools>,
@@ -386,7 +389,7 @@ pub(crate) struct Repeatable {
 impl Repeatable {
     /// The key under which the answer is remembered, and the hash of what was asked. Users of one project
     /// choose their keys apart from each other.
-    fn idempotency(
+    pub(crate) fn idempotency(
         self,
         who: &Principal,
         body: &[u8],

@@ -16,6 +16,7 @@ mod results;
 mod shared_tools;
 mod spaces;
 mod streams;
+mod tool_calls;
 mod tools;
 mod views;
 mod waiting;

@@ -66,10 +66,15 @@ impl Person {
                             let outputs = of_step.remove(&run).unwrap_or_default();
                             open.entry(run).or_default().extend(outputs);
                         }
-                        Event::Said(e) => {
+                        Event::Said(_) | Event::CallRequest(_) => {
+                            let from = match event {
+                                Event::Said(e) => e.message.from,
+                                Event::CallRequest(e) => e.from,
+                                _ => None,
+                            };
                             let outputs = open.remove(&run).unwrap_or_default();
                             if !outputs.is_empty()
-                                && e.message.from == self.speaker
+                                && from == self.speaker
                                 && self.is_same_agent(inner, run).await?
                             {
                                 for output in outputs {

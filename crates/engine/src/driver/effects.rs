@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::call::{Call, ErrorCode, Outcome};
-use toolgate_kernel::event::ToolProgress;
+use toolgate_kernel::event::{CallRequest, FinishReason, ToolProgress, Usage};
 use toolgate_kernel::id::{EntityId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
@@ -22,7 +22,7 @@ use super::load::patient;
 use super::{Adrift, Done, Driver, Past};
 use crate::Inner;
 use crate::estimate;
-use crate::model::{Ask, ModelError, ModelErrorKind};
+use crate::model::{Ask, Ending, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
 use crate::run_tree::beyond;
 use crate::store::StoreError;
@@ -57,13 +57,7 @@ impl Driver {
             self.driving.clone(),
             inner.clock.clone(),
         );
-        let person = Person {
-            speaker: self.run.speaker(),
-            space: self.home,
-            toolbox: self.kit.toolbox.clone(),
-            run: self.id,
-            agent: self.run.agent().name.clone(),
-        };
+        let person = self.person();
         let span = tracing::info_span!(
             "chat",
             otel.kind = "client",
@@ -102,25 +96,49 @@ impl Driver {
                 span.record("gen_ai.usage.input_tokens", ending.usage.input_tokens);
                 span.record("gen_ai.usage.output_tokens", ending.usage.output_tokens);
             }
-            let (person_grants, ending) = match person.grants_for(&inner, &parts).await {
-                Ok(grants) => (grants, ending),
-                Err(error) => (Vec::new(), Err(unknown_grants(&error))),
-            };
-            let now = inner.clock.now();
-            let (earlier, ending) = match person.earlier_outputs(&inner, &parts, now).await {
-                Ok(earlier) => (earlier, ending),
-                Err(error) => (Vec::new(), Err(unknown_grants(&error))),
-            };
-            Done::Replied {
-                step,
-                failures,
-                parts,
-                person_grants,
-                earlier,
-                ending,
-            }
+            person.reply(&inner, (step, failures), parts, ending).await
         };
         asking.instrument(span).boxed()
+    }
+
+    /// Writes the reply of a run that is one call, which no model is asked for.
+    pub(crate) fn write_call(
+        &self,
+        step: u32,
+        failures: u32,
+        not_before: Option<Time>,
+        request: &CallRequest,
+    ) -> BoxFuture<'static, Done> {
+        let inner = self.inner.clone();
+        let person = self.person();
+        let input = request.input.as_ref().map_or("", Json::as_str);
+        let parts = vec![ReplyPart::Call {
+            name: request.tool_name.as_str().into(),
+            arguments: input.to_owned(),
+            signature: None,
+        }];
+        let ending = Ok(Ending {
+            reason: FinishReason::ToolCalls,
+            usage: Usage::default(),
+        });
+        let writing = async move {
+            if let Some(moment) = not_before {
+                tokio::time::sleep(moment.since(inner.clock.now())).await;
+            }
+            person.reply(&inner, (step, failures), parts, ending).await
+        };
+        writing.boxed()
+    }
+
+    /// The person whom the step under way works for.
+    fn person(&self) -> Person {
+        Person {
+            speaker: self.run.speaker(),
+            space: self.home,
+            toolbox: self.kit.toolbox.clone(),
+            run: self.id,
+            agent: self.run.agent().name.clone(),
+        }
     }
 
     /// Why the model is not asked any more: the run and its run tree have used up what they may.
@@ -259,6 +277,33 @@ pub(super) struct Person {
 }
 
 impl Person {
+    /// A reply, with what its calls are judged by.
+    async fn reply(
+        &self,
+        inner: &Inner,
+        (step, failures): (u32, u32),
+        parts: Vec<ReplyPart>,
+        ending: Result<Ending, ModelError>,
+    ) -> Done {
+        let (person_grants, ending) = match self.grants_for(inner, &parts).await {
+            Ok(grants) => (grants, ending),
+            Err(error) => (Vec::new(), Err(unknown_grants(&error))),
+        };
+        let now = inner.clock.now();
+        let (earlier, ending) = match self.earlier_outputs(inner, &parts, now).await {
+            Ok(earlier) => (earlier, ending),
+            Err(error) => (Vec::new(), Err(unknown_grants(&error))),
+        };
+        Done::Replied {
+            step,
+            failures,
+            parts,
+            person_grants,
+            earlier,
+            ending,
+        }
+    }
+
     /// What the person was granted, as its entity and as a member of the space; only looked up when the reply calls a tool
     /// that needs it.
     async fn grants_for(&self, inner: &Inner, parts: &[ReplyPart]) -> Result<Vec<String>, StoreError> {

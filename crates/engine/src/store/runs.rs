@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::{CallId, EntityId, NodeId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::name::AgentName;
+use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::time::Time;
 
 use super::StoreError;
@@ -21,7 +21,7 @@ pub trait Runs: Send + Sync {
     async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError>;
     /// Rows of runs that may wait for an approval, newest first: those in whose current step one was asked for.
     async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<Vec<RunRecord>, StoreError>;
-    /// The newest run of an agent in a space that is not final and that no call started.
+    /// The newest run of an agent in a space that is not final, that no call started, and that is not one itself.
     async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError>;
     /// What the run at the top of a tree and all below it come to: what `step-finish` tells of tokens is counted
     /// by the write that stores it. Nothing for a run that is not there.
@@ -61,6 +61,8 @@ pub struct RunRecord {
     pub revision: u32,
     /// The call that started it, for a child run.
     pub parent: Option<CallId>,
+    /// The tool that the run is one call of; none for a run in which a model writes the calls.
+    pub tool: Option<ToolName>,
     /// The run at the top of its tree; itself when it has no parent.
     pub root: RunId,
     /// Status of the run.

@@ -18,6 +18,7 @@ mod messages;
 mod newer;
 mod nodes;
 mod prerequisites;
+mod requested_call;
 mod shared_tools;
 mod sources;
 mod superseding;

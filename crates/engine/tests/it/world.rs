@@ -242,6 +242,7 @@ impl World {
 
     pub fn post_to(&self, space: Option<SpaceId>, words: &str) -> Post {
         Post {
+            call: None,
             starter: Starter::Backend,
             charged: Charged::Nobody,
             makes_space: false,

@@ -40,6 +40,7 @@ mod sdk;
 mod start;
 mod stream;
 mod telemetry;
+mod tool_calls;
 mod tool_check;
 mod usage;
 mod waiting;

@@ -199,6 +199,7 @@ fn body(path: &str) -> Value {
         "claim" | "release" => json!({"holder": "stranger"}),
         "progress" => json!({"progress": 1}),
         "signal" => json!({"value": 1}),
+        "call" => json!({"arguments": {"mine": 1}}),
         "documents" => json!({"documents": [{"id": "theirs", "text": "mine"}]}),
         "validate" => json!({"tools": []}),
         "keys" => json!({"kind": "public"}),

@@ -13,7 +13,7 @@ use crate::agent::ModelName;
 use crate::history::Earlier;
 use crate::id::{CallId, EntityId, MessageId, RunId};
 use crate::json::Json;
-use crate::message::Message;
+use crate::message::{Message, Sender};
 use crate::name::{AgentName, ToolName};
 use crate::time::Time;
 use crate::tool::ClientTool;
@@ -109,6 +109,22 @@ body! {
     Told {
         /// The conversation, oldest turn first.
         turns: Vec<Earlier>,
+    }
+}
+body! {
+    /// Somebody asks for one call of a tool: the run is this call, and no model has a part in it.
+    CallRequest {
+        /// Name of the tool.
+        tool_name: ToolName,
+        /// The arguments; for secret principals only. The event of the call itself shows them to whoever may see them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Json>,
+        /// Who asks; absent if a backend does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<EntityId>,
+        /// What was known of who asks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sender: Option<Sender>,
     }
 }
 body! {

@@ -28,6 +28,7 @@ impl Event {
             Self::RunStart(_)
             | Self::Said(_)
             | Self::Told(_)
+            | Self::CallRequest(_)
             | Self::ContextCut(_)
             | Self::StepRetry(_)
             | Self::ReasoningEnd(_)

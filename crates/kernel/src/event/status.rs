@@ -147,6 +147,8 @@ pub enum EndReason {
     ModelError,
     /// The answer does not have the form that it must have.
     InvalidOutput,
+    /// The call that the run was for gave no output.
+    ToolError,
     /// Somebody asked for it.
     Cancelled,
 }

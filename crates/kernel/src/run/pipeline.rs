@@ -222,6 +222,13 @@ impl Run {
     }
 }
 
+/// Checks the arguments of a call of `tool` before there is a call, as the pipeline does afterwards.
+pub fn check_arguments(tool: &Tool, input: &Json) -> Result<(), Misfit> {
+    let mut value = input.to_value();
+    drop_blanks(tool, &mut value);
+    tool.input.verify(&value)
+}
+
 /// Where a call goes that nothing holds back any more.
 pub(super) fn release(tool: &Arc<Tool>, now: Time) -> Fate {
     match tool.placement() {

@@ -29,6 +29,7 @@ impl Run {
             state: RunState::default(),
             told_before: None,
             cut: None,
+            request: None,
         }
     }
 
@@ -67,6 +68,7 @@ impl Run {
                 };
             }
             Event::Told(e) => self.told_before = Some(history::told(self.id, &e.turns).into()),
+            Event::CallRequest(e) => self.request = Some(Arc::new(e.clone())),
             Event::ContextCut(e) => self.cut = Some(Arc::new(e.clone())),
             Event::ToolInputAvailable(e) => {
                 if let Some(call) = self.state.calls.last_mut() {

@@ -6,7 +6,7 @@
 
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
 use crate::event::{
-    ChildCall, Claim, Entry, Event, FinishReason, RunFinish, Said, Seq, Status, StepFinish,
+    CallRequest, ChildCall, Claim, Entry, Event, FinishReason, RunFinish, Said, Seq, Status, StepFinish,
     ToolApprovalResponse, ToolExecuting, ToolInputAvailable, Usage,
 };
 use crate::history::Transcript;
@@ -268,6 +268,7 @@ impl RunState {
         self.transcript.apply(event);
         match event {
             Event::Said(e) => self.hear(e, seq),
+            Event::CallRequest(e) => self.hear_request(e),
             Event::ContextCut(e) => self.count(e.usage.unwrap_or_default()),
             Event::StepStart(e) => {
                 self.step = e.step;
@@ -412,6 +413,15 @@ impl RunState {
             }
         }
         self.steps_since_message = 0;
+    }
+
+    /// Whoever asks for a call is whom the run works for, as the writer of a message is.
+    fn hear_request(&mut self, e: &CallRequest) {
+        self.time_zone = e.sender.as_ref().and_then(|sender| sender.time_zone.clone());
+        self.heard = (e.from, e.from);
+        (self.speaker, self.works_for) = self.heard;
+        self.speakers.extend(e.from);
+        self.unknown_speaker |= e.from.is_none();
     }
 
     fn ask(&mut self, failures: u32, not_before: Option<Time>) {

@@ -8,9 +8,10 @@ use super::{Arrival, Phase, Rejected, Reply, ReplyPart, Run, deadline};
 use crate::agent::History;
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
 use crate::event::{
-    ChildStatus, Claim, EndReason, Event, FinishReason, ReasoningEnd, RemoteTask, RunFinish, RunStart,
-    RunStatus, Said, Seq, Status, StepFinish, StepRetry, StepStart, TextEnd, Told, ToolApprovalRequest,
-    ToolExecuting, ToolInputAvailable, ToolOutputAvailable, ToolOutputError, ToolReleased, Usage,
+    CallRequest, ChildStatus, Claim, EndReason, Event, FinishReason, ReasoningEnd, RemoteTask, RunFinish,
+    RunStart, RunStatus, Said, Seq, Status, StepFinish, StepRetry, StepStart, TextEnd, Told,
+    ToolApprovalRequest, ToolExecuting, ToolInputAvailable, ToolOutputAvailable, ToolOutputError,
+    ToolReleased, Usage,
 };
 use crate::id::{CallId, EntityId};
 use crate::message::{Message, Origin};
@@ -46,6 +47,18 @@ impl Run {
             log.emit(Told { turns: told });
         }
         log.emit(Said { message });
+        log.events
+    }
+
+    /// The first events of a run that is one call, which no model writes.
+    pub fn start_call(&mut self, start: RunStart, request: CallRequest, now: Time) -> Vec<Event> {
+        let mut log = Log {
+            run: self,
+            events: Vec::new(),
+            now,
+        };
+        log.emit(start);
+        log.emit(request);
         log.events
     }
 
@@ -121,6 +134,8 @@ impl Log<'_> {
             (Arrival::Tick | Arrival::Recovered, Some(_)) => Ok(()),
             (_, Some(status)) => Err(Rejected::Ended(status)),
             (Arrival::Begin, None) => self.begin(),
+            // It is one call, and nobody reads what is said to it.
+            (Arrival::Message(_), None) if self.run.request.is_some() => Err(Rejected::OutOfTurn),
             (Arrival::Message(message), None) => {
                 let why = match &message.origin {
                     None => "the user said something new instead",
@@ -311,6 +326,9 @@ impl Log<'_> {
     }
 
     fn next_step(&mut self) {
+        if self.run.request.is_some() && self.run.state.step > 0 {
+            return self.finish_call();
+        }
         let limits = &self.run.agent.limits;
         if self.run.state.usage.total() > limits.tokens {
             let used = format!("the run used more than {} tokens", limits.tokens);
@@ -337,6 +355,21 @@ impl Log<'_> {
             self.emit(TextEnd { id, text });
         }
         self.finish(Status::Completed, EndReason::MaxSteps, words);
+    }
+
+    /// The one call that the run was for has settled: the run ends as the call did.
+    fn finish_call(&mut self) {
+        let outcome = self.run.state.calls.first().and_then(|call| match &call.state {
+            CallState::Settled(settled) => Some(&settled.outcome),
+            _ => None,
+        });
+        match outcome {
+            Some(Outcome::Error { code, message }) => {
+                let error = format!("{}: {message}", code.as_str());
+                self.finish(Status::Failed, EndReason::ToolError, Some(error));
+            }
+            Some(Outcome::Output(_)) | None => self.finish(Status::Completed, EndReason::Stop, None),
+        }
     }
 
     fn finish(&mut self, status: Status, reason: EndReason, error: Option<String>) {

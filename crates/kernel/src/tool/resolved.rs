@@ -14,6 +14,7 @@ use crate::json::Json;
 use crate::name::ToolName;
 use crate::problem::Problem;
 use crate::schema::{Profile, Validator};
+use crate::view::hidden;
 
 /// A resolved definition. Stored: members may be added with a default, never renamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -110,6 +111,10 @@ impl Definition {
     /// Where the tool runs.
     pub fn placement(&self) -> Placement {
         self.execution.placement()
+    }
+    /// Whether users see its inputs and outputs: it runs on a client, or its author shows it.
+    pub fn is_shown(&self) -> bool {
+        !hidden(self.placement(), self.visibility == Visibility::Public)
     }
     /// Makes it ready to validate calls. Its schemas compiled when it was made, so only one that came otherwise has
     /// problems.

@@ -14,7 +14,7 @@ use crate::id::EntityId;
 use crate::tool::Decider;
 
 /// Events that speak of no tool.
-const SEEN: [(&str, &str); 16] = [
+const SEEN: [(&str, &str); 17] = [
     (
         "run-start",
         "agent revision model.provider model.name depth clientTools[].name clientTools[].description \
@@ -31,6 +31,7 @@ const SEEN: [(&str, &str); 16] = [
         "history",
         "turns[].user[].type turns[].user[].text turns[].user[].url turns[].user[].mediaType turns[].assistant[].text",
     ),
+    ("call-request", "toolName from"),
     ("step-start", "step"),
     ("step-retry", "step attempt notBefore"),
     ("text-start", "id"),

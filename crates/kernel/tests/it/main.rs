@@ -15,6 +15,7 @@ mod odd;
 mod official_suite;
 mod profile;
 mod query;
+mod requested_call;
 mod run;
 mod run_state;
 mod schema;

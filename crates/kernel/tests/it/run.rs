@@ -10,7 +10,9 @@ use proptest::prelude::*;
 use serde_json::json;
 use toolgate_kernel::agent::{self, Agent};
 use toolgate_kernel::call::{Call, CallState, ErrorCode, Handle, Outcome};
-use toolgate_kernel::event::{ChildStatus, Claim, Entry, Event, FinishReason, RunStart, Seq, Status, Usage};
+use toolgate_kernel::event::{
+    CallRequest, ChildStatus, Claim, Entry, Event, FinishReason, RunStart, Seq, Status, Usage,
+};
 use toolgate_kernel::id::{ApprovalId, CallId, EntityId, MessageId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
@@ -24,7 +26,7 @@ use crate::view::member;
 
 pub const START: Time = Time(1_800_000_000_000);
 
-fn test_agent() -> Arc<Agent> {
+pub fn test_agent() -> Arc<Agent> {
     let config = json!({
         "instructions": "test",
         "loop": {"maxSteps": 4},
@@ -53,13 +55,22 @@ fn test_agent() -> Arc<Agent> {
 /// A run and the log it leaves.
 pub struct Story {
     pub run: Run,
-    log: Vec<Entry>,
-    now: Time,
+    pub log: Vec<Entry>,
+    pub now: Time,
     agent: Arc<Agent>,
 }
 
 impl Story {
     pub fn begin(agent: &Arc<Agent>) -> Self {
+        Self::begin_with(agent, |run, start| run.start(start, message(0), START))
+    }
+
+    /// A run that is one call, which no model writes.
+    pub fn begin_call(agent: &Arc<Agent>, request: CallRequest) -> Self {
+        Self::begin_with(agent, |run, start| run.start_call(start, request, START))
+    }
+
+    fn begin_with(agent: &Arc<Agent>, start_run: impl FnOnce(&mut Run, RunStart) -> Vec<Event>) -> Self {
         let id = RunId::new(Uuid::from_u128(5));
         let run = Run::new(id, agent.clone(), Arc::new(agent.tools.clone()));
         let mut story = Self {
@@ -85,7 +96,7 @@ impl Story {
             tools: Json::null(),
             tool_versions: BTreeMap::new(),
         };
-        let events = story.run.start(start, message(0), START);
+        let events = start_run(&mut story.run, start);
         story.store(events);
         story.take(Arrival::Begin).unwrap();
         story
@@ -139,7 +150,7 @@ impl Story {
         }
     }
 
-    fn replayed(&self) -> Run {
+    pub fn replayed(&self) -> Run {
         // Through JSON, as a store keeps it.
         let log: Vec<Entry> = self
             .log
@@ -164,7 +175,7 @@ impl Story {
     }
 
     /// Whoever folds the log knows what the run knows, as far as it may: from the first entry or from a later one.
-    fn check_readers(&self) {
+    pub fn check_readers(&self) {
         for reader in [&Decider::Backend, &member()] {
             let seen = RunState::of(&self.log, reader);
             assert_eq!(

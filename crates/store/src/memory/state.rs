@@ -179,7 +179,9 @@ impl State {
                     return Err(StoreError::Exists);
                 }
                 match self.open_run(record.space, &record.agent) {
-                    Some(open) if record.parent.is_none() && !record.status.is_final() => {
+                    Some(open)
+                        if record.parent.is_none() && record.tool.is_none() && !record.status.is_final() =>
+                    {
                         Err(StoreError::OpenRun(open.id))
                     }
                     Some(_) | None => Ok(()),
@@ -199,7 +201,7 @@ impl State {
     /// The newest open run of an agent in a space that is no child run.
     pub(super) fn open_run(&self, space: SpaceId, agent: &AgentName) -> Option<&RunRecord> {
         let mut open = self.open_runs(space);
-        open.rfind(|run| run.agent == *agent && run.parent.is_none())
+        open.rfind(|run| run.agent == *agent && run.parent.is_none() && run.tool.is_none())
     }
 
     fn open_runs(&self, space: SpaceId) -> impl DoubleEndedIterator<Item = &RunRecord> {

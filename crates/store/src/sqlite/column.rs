@@ -4,7 +4,7 @@ use rusqlite::{Connection, Params, Row};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::json::Json;
-use toolgate_kernel::name::AgentName;
+use toolgate_kernel::name::{AgentName, ToolName};
 
 use super::fault::Fault;
 
@@ -86,6 +86,13 @@ pub(crate) fn optional_agent_name(row: &Row<'_>, column: usize) -> Result<Option
     row.get::<_, Option<String>>(column)?
         .map(parse_agent_name)
         .transpose()
+}
+
+pub(crate) fn tool_name(row: &Row<'_>, column: usize) -> Result<Option<ToolName>, Fault> {
+    let name = row.get::<_, Option<String>>(column)?.map(ToolName::try_from);
+    Ok(name
+        .transpose()
+        .map_err(|error| StoreError::Corrupt(error.to_string()))?)
 }
 
 fn parse_json(text: String) -> Result<Json, Fault> {

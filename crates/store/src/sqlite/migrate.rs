@@ -29,6 +29,7 @@ const STEPS: &[(u32, &str)] = &[
         include_str!("../../migrations/sqlite/0012_identity_provider.sql"),
     ),
     (13, include_str!("../../migrations/sqlite/0013_search.sql")),
+    (14, include_str!("../../migrations/sqlite/0014_run_tool.sql")),
 ];
 
 const TABLE: &str = "

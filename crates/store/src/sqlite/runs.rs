@@ -8,10 +8,10 @@ use toolgate_engine::store::{
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::{CallId, EntityId, NodeId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::name::AgentName;
+use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::time::Time;
 
-use super::column::{agent_name, bounded, change, first, insert, rows, seq};
+use super::column::{agent_name, bounded, change, first, insert, rows, seq, tool_name};
 use super::fault::Fault;
 use super::{SqliteStore, usage};
 
@@ -62,8 +62,8 @@ impl Runs for SqliteStore {
 
 const CREATE: &str = "
     INSERT INTO runs (id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-                      updated, version, wake_at, node, epoch, tokens, lane, open, wakes)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+                      updated, version, wake_at, node, epoch, tokens, lane, open, wakes, tool)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
     ON CONFLICT DO NOTHING";
 
 /// Inserts the row of a run whose last event has the sequence number `version`.
@@ -95,6 +95,7 @@ pub(crate) fn create(
         lane,
         !record.status.is_final(),
         record.wakes,
+        record.tool.as_ref().map(ToolName::as_str),
     ];
     insert(connection, CREATE, row)
 }
@@ -190,7 +191,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-                    updated, version, wake_at, node, epoch, lane, wakes FROM runs ",
+                    updated, version, wake_at, node, epoch, lane, wakes, tool FROM runs ",
             $rest
         )
     };
@@ -227,13 +228,14 @@ fn record(row: &Row<'_>) -> Result<RunRecord, Fault> {
         epoch,
         lane: row.get(15)?,
         wakes: row.get(16)?,
+        tool: tool_name(row, 17)?,
     })
 }
 
 pub(crate) const OPEN: &str = "
-    SELECT id, lane, agent = ?2 AND parent_run IS NULL FROM runs WHERE space = ?1 AND open = 1";
+    SELECT id, lane, agent = ?2 AND parent_run IS NULL AND tool IS NULL FROM runs WHERE space = ?1 AND open = 1";
 
-/// The lane of a run that begins in a space. Rejects a second open run of its agent, unless it is a child run. Writes
+/// The lane of a run that begins in a space. Rejects a second open run of its agent, unless it is a child run or one call. Writes
 /// are serial, so the result holds until the row is inserted.
 pub(crate) fn admit(connection: &Connection, record: &RunRecord) -> Result<u8, Fault> {
     let key = params![record.space.to_bytes(), record.agent.as_str()];
@@ -247,6 +249,7 @@ pub(crate) fn admit(connection: &Connection, record: &RunRecord) -> Result<u8, F
     let same = open.iter().filter(|(.., same)| *same).map(|(id, ..)| *id).max();
     if let Some(other) = same
         && record.parent.is_none()
+        && record.tool.is_none()
         && !record.status.is_final()
     {
         // Writing the same run again is `Exists`, not a conflict.
@@ -260,8 +263,9 @@ pub(crate) fn admit(connection: &Connection, record: &RunRecord) -> Result<u8, F
     Ok(crate::free_lane(&taken))
 }
 
-pub(crate) const OPEN_RUN: &str =
-    select!("WHERE space = ?1 AND open = 1 AND agent = ?2 AND parent_run IS NULL ORDER BY id DESC LIMIT 1");
+pub(crate) const OPEN_RUN: &str = select!(
+    "WHERE space = ?1 AND open = 1 AND agent = ?2 AND parent_run IS NULL AND tool IS NULL ORDER BY id DESC LIMIT 1"
+);
 
 fn open(connection: &Connection, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, Fault> {
     first(

@@ -210,7 +210,7 @@ async fn an_agent_has_one_open_run_per_space(store: Arc<dyn Store>) {
     refused!(store.append(create(cooks(2, 1))).await, StoreError::OpenRun(open) if open == run(1));
     assert_eq!(store.run(run(2)).await.stored(), None);
     refused!(store.append(create(cooks(1, 1))).await, StoreError::Exists);
-    // Another agent, another space, a child run, and a finished run.
+    // Another agent, another space, a child run, a run that is one call, and a finished run.
     store.append(create(run_record(run(3), space(1)))).await.stored();
     store.append(create(cooks(4, 2))).await.stored();
     let parent = Some(CallId {
@@ -222,6 +222,15 @@ async fn an_agent_has_one_open_run_per_space(store: Arc<dyn Store>) {
         ..cooks(5, 1)
     };
     store.append(create(child)).await.stored();
+    let call = RunRecord {
+        tool: Some("stir".parse().expect("a name")),
+        ..cooks(8, 1)
+    };
+    store.append(create(call.clone())).await.stored();
+    assert_eq!(
+        store.run(run(8)).await.stored().map(|run| run.tool),
+        Some(call.tool)
+    );
     let over = RunRecord {
         status: Status::Failed,
         ..cooks(6, 1)
@@ -247,7 +256,17 @@ async fn an_open_run_is_found_by_space_and_agent(store: Arc<dyn Store>) {
         }),
         ..cooks(3, 1)
     };
-    for record in [cooks(1, 1), cooks(2, 2), child, run_record(run(4), space(1))] {
+    let call = RunRecord {
+        tool: Some("stir".parse().expect("a name")),
+        ..cooks(5, 1)
+    };
+    for record in [
+        cooks(1, 1),
+        cooks(2, 2),
+        child,
+        call,
+        run_record(run(4), space(1)),
+    ] {
         store.append(create(record)).await.stored();
     }
     assert_eq!((open(1).await, open(2).await), (Some(run(1)), Some(run(2))));

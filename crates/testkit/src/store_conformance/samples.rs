@@ -62,6 +62,7 @@ pub fn text(words: &str) -> Event {
 /// A row of project 1 without a lease: `queued`, created at time 1, of an agent that has no other run.
 pub fn run_record(id: RunId, space: SpaceId) -> RunRecord {
     RunRecord {
+        tool: None,
         id,
         project: project(1),
         space,

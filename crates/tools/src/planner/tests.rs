@@ -98,6 +98,7 @@ impl World {
             }],
         );
         let posted = engine.post(Post {
+            call: None,
             starter: Starter::Backend,
             charged: Charged::Nobody,
             makes_space: false,

@@ -230,6 +230,7 @@ impl World {
         let words = json!(calls).to_string();
         let project = self.store.space(space).await.unwrap().expect("a space").project;
         let post = Post {
+            call: None,
             starter: Starter::Backend,
             charged: Charged::Nobody,
             makes_space: false,
