@@ -121,12 +121,13 @@ fn numbers() -> impl Strategy<Value = Value> {
     prop_oneof![whole_numbers(), float]
 }
 
-/// Bounded, so that the suite takes a second or two.
+/// Bounded, so that the suite takes a few seconds; `PROPTEST_CASES` makes it longer.
 fn config() -> ProptestConfig {
+    let usual = ProptestConfig::default();
     ProptestConfig {
-        cases: 512,
+        cases: 2 * usual.cases,
         failure_persistence: None,
-        ..ProptestConfig::default()
+        ..usual
     }
 }
 

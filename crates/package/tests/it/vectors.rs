@@ -83,13 +83,19 @@ fn the_canonical_texts_hold() {
         ("numbers as names", r#"{"10":1,"9":2,"1":3,"-1":4,"01":5}"#),
         ("deep", r#"[[[[[{"z":[{"y":{"x":[{"w":1}]}}]}]]]]]"#),
     ];
+    let (numbers, levels) = (many_numbers(), format!("{}{}", "[".repeat(127), "]".repeat(127)));
     let accepted: Vec<Value> = texts
         .into_iter()
+        .chain([
+            ("many numbers", numbers.as_str()),
+            ("127 levels", levels.as_str()),
+        ])
         .map(|(name, text)| {
             let value: Value = serde_json::from_str(text).expect("JSON");
             json!({ "name": name, "json": text, "canonical": canonical(&value).expect("a canonical text") })
         })
         .collect();
+    let too_deep = format!("{}{}", "[".repeat(128), "]".repeat(128));
     let refused = [
         ("2^53", "9007199254740992"),
         ("2^53 + 1, which becomes 2^53 in a double", "[9007199254740993]"),
@@ -97,6 +103,7 @@ fn the_canonical_texts_hold() {
         ("2^64", "18446744073709551616"),
         ("1e300", "[[1e300]]"),
         ("a number beyond all doubles", "1e999"),
+        ("128 levels", too_deep.as_str()),
         ("half a character", r#"["\ud800"]"#),
         ("half a character in a name", r#"{"\udc00":1}"#),
     ];
@@ -115,6 +122,30 @@ fn the_canonical_texts_hold() {
         "canonical.json",
         &json!({ "accepted": accepted, "refused": refused }),
     );
+}
+
+/// Doubles of every size, the same each time: the shortest text of a number is where implementations differ.
+fn many_numbers() -> String {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut bits = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let fits = |number: &f64| number.is_finite() && number.abs() < 9e15;
+    let any = std::iter::repeat_with(move || f64::from_bits(bits()))
+        .filter(fits)
+        .take(150);
+    let mut bits = 0_u64;
+    let near = std::iter::repeat_with(move || {
+        bits = bits
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (bits >> 11) as f64 / (1_u64 << (bits % 60)) as f64
+    });
+    let all: Vec<f64> = any.chain(near.filter(fits).take(150)).collect();
+    serde_json::to_string(&all).expect("JSON")
 }
 
 /// Documents of every shape.
