@@ -4,6 +4,8 @@
 pub mod fs;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+#[cfg(feature = "package")]
+pub mod package;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "time")]

@@ -8,10 +8,14 @@ mod terminal;
 mod turn;
 
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
+use toolgate_client::plugins::package::CuratorKeys;
 use toolgate_client::{ChatRequest, Client, Error, SpaceId};
+
+use crate::commands::plugin::read_curators;
 
 /// Talk to an agent, in the terminal or through a pipe.
 #[derive(Debug, Args)]
@@ -32,9 +36,12 @@ pub struct Chat {
     /// Continue the conversation of this space
     #[arg(long, value_name = "ID")]
     space: Option<SpaceId>,
-    /// Add local tools: `fs:DIR`, `fs-read:DIR`, `sqlite:FILE` or `time`; may be given several times
+    /// Add local tools: `fs:DIR`, `fs-read:DIR`, `sqlite:FILE`, `package:FILE` or `time`; may be given several times
     #[arg(long = "plugin", value_name = "PLUGIN")]
     plugins: Vec<local::PluginFlag>,
+    /// JSON file with the public keys of curators, for packages that are signed: `{"CURATOR": PEM}`
+    #[arg(long, value_name = "FILE")]
+    curators: Option<PathBuf>,
     /// Add the tools of an MCP server: a command with its arguments, or a URL; may be given several times
     #[arg(long = "mcp", value_name = "COMMAND|URL")]
     servers: Vec<local::McpFlag>,
@@ -70,7 +77,12 @@ async fn talk(flags: Chat) -> anyhow::Result<()> {
         builder = builder.key(key);
     }
     let client = builder.build()?;
-    let warnings = local::register_local_tools(&client, &flags.plugins, &flags.servers, &flags.tools).await?;
+    let curators = match &flags.curators {
+        Some(path) => read_curators(path)?,
+        None => CuratorKeys::default(),
+    };
+    let local = (&flags.plugins[..], &flags.servers[..]);
+    let warnings = local::register_local_tools(&client, local, &flags.tools, &curators).await?;
     for warning in warnings {
         eprintln!("warning: {warning}");
     }

@@ -2,7 +2,7 @@
 
 mod agent_check;
 mod api;
-mod plugin;
+pub mod plugin;
 mod project;
 mod store_check;
 mod tool_check;
@@ -57,6 +57,13 @@ enum Command {
     /// untrusted document.
     #[command(name = readable::READER.argument, hide = true)]
     ReadDocument,
+    /// Runs code of others from standard input. Hidden: the gateway starts itself with this command.
+    #[command(name = toolgate_sandbox::RUN_SCRIPT.argument, hide = true)]
+    RunScript {
+        /// Leave out a protection, to show that the others hold: seccomp, landlock
+        #[arg(long, hide = true)]
+        without: Vec<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -133,6 +140,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         Command::Plugin(plugin) => return plugin.run(),
         Command::Project(project) => project.run()?,
         Command::ReadDocument => readable::work()?,
+        Command::RunScript { without } => toolgate_sandbox::work(&without)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,8 @@
 mod fs;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "package")]
+mod package;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "time")]

@@ -6,8 +6,10 @@ use std::str::FromStr;
 use anyhow::Context as _;
 use toolgate_client::plugins::fs::Access;
 use toolgate_client::plugins::mcp::McpServer;
+use toolgate_client::plugins::package::{self, CuratorKeys, Mode, Trust};
 use toolgate_client::plugins::{fs, sqlite, time};
 use toolgate_client::{Client, Plugin};
+use toolgate_engine::clock::{Clock as _, SystemClock};
 
 /// The value of `--plugin`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub enum PluginFlag {
     Sqlite(PathBuf),
     /// The time of day.
     Time,
+    /// A plugin package. It need not be signed, because a person has named the file; a signature that it has must hold.
+    Package(PathBuf),
 }
 
 impl FromStr for PluginFlag {
@@ -27,14 +31,15 @@ impl FromStr for PluginFlag {
             Some(("fs", path)) if !path.is_empty() => Ok(Self::Fs(path.into(), Access::Write)),
             Some(("fs-read", path)) if !path.is_empty() => Ok(Self::Fs(path.into(), Access::Read)),
             Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
+            Some(("package", path)) if !path.is_empty() => Ok(Self::Package(path.into())),
             None if text == "time" => Ok(Self::Time),
-            _ => Err("expected fs:DIR, fs-read:DIR, sqlite:FILE or time".into()),
+            _ => Err("expected fs:DIR, fs-read:DIR, sqlite:FILE, package:FILE or time".into()),
         }
     }
 }
 
 impl PluginFlag {
-    fn plugin(&self) -> anyhow::Result<Plugin> {
+    fn plugin(&self, curators: &CuratorKeys) -> anyhow::Result<Plugin> {
         match self {
             Self::Fs(root, access) => fs::plugin(root, *access)
                 .with_context(|| format!("cannot share the directory {}", root.display())),
@@ -42,6 +47,16 @@ impl PluginFlag {
                 sqlite::plugin(file).with_context(|| format!("cannot read the database {}", file.display()))
             }
             Self::Time => Ok(time::plugin()),
+            Self::Package(path) => {
+                let failed = || format!("cannot load the package {}", path.display());
+                let document = std::fs::read(path).with_context(failed)?;
+                let trust = Trust {
+                    curators: curators.clone(),
+                    mode: Mode::Development,
+                    ..Trust::default()
+                };
+                package::plugin(&document, &trust, SystemClock.now()).with_context(failed)
+            }
         }
     }
 }
@@ -93,13 +108,13 @@ impl McpFlag {
 /// Registers the local tools, restricted to `--tools`; returns warnings.
 pub async fn register_local_tools(
     client: &Client,
-    plugins: &[PluginFlag],
-    servers: &[McpFlag],
+    (plugins, servers): (&[PluginFlag], &[McpFlag]),
     only: &[String],
+    curators: &CuratorKeys,
 ) -> anyhow::Result<Vec<String>> {
     let mut brought = plugins
         .iter()
-        .map(PluginFlag::plugin)
+        .map(|flag| flag.plugin(curators))
         .collect::<anyhow::Result<Vec<Plugin>>>()?;
     let mut warnings = Vec::new();
     for flag in servers {
@@ -139,6 +154,7 @@ mod tests {
         assert_eq!("fs:a:b".parse(), Ok(PluginFlag::Fs("a:b".into(), Access::Write)));
         assert_eq!("fs-read:.".parse(), Ok(PluginFlag::Fs(".".into(), Access::Read)));
         assert_eq!("time".parse(), Ok(PluginFlag::Time));
+        assert_eq!("package:a.json".parse(), Ok(PluginFlag::Package("a.json".into())));
         for wrong in ["", "fs", "fs:", "sqlite:", "time:now", "shell:/"] {
             assert!(wrong.parse::<PluginFlag>().is_err(), "{wrong}");
         }
@@ -150,10 +166,13 @@ mod tests {
         let client = Client::builder("http://127.0.0.1:9").build().unwrap();
         let flags = [PluginFlag::Fs(directory.path().into(), Access::Write)];
         let only = ["read_file".to_owned()];
-        register_local_tools(&client, &flags, &[], &only).await.unwrap();
+        let nobody = CuratorKeys::default();
+        register_local_tools(&client, (&flags, &[]), &only, &nobody)
+            .await
+            .unwrap();
         assert!(client.has_tool("read_file") && !client.has_tool("write_file"));
         let other = Client::builder("http://127.0.0.1:9").build().unwrap();
-        let unknown = register_local_tools(&other, &flags, &[], &["fly".to_owned()])
+        let unknown = register_local_tools(&other, (&flags, &[]), &["fly".to_owned()], &nobody)
             .await
             .unwrap_err();
         assert!(unknown.to_string().contains("write_file"), "{unknown}");

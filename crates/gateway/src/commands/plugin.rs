@@ -5,6 +5,7 @@ mod file;
 mod keygen;
 mod remote;
 mod report;
+mod run;
 mod sign;
 mod verify;
 
@@ -14,6 +15,8 @@ use clap::Subcommand;
 use toolgate_package::SCHEMA;
 
 use crate::output;
+
+pub use file::read_curators;
 
 #[derive(Debug, Subcommand)]
 pub enum Plugin {
@@ -25,6 +28,8 @@ pub enum Plugin {
     Sign(sign::Sign),
     /// Check a package and its signatures
     Verify(verify::Verify),
+    /// Try a tool of a package in the sandbox
+    Run(run::Run),
     /// Install a package into a project of a running gateway, or replace the version it has
     Install(remote::Install),
     /// List the plugins of a project
@@ -45,6 +50,7 @@ impl Plugin {
             Self::Keygen(keygen) => keygen.run(),
             Self::Sign(sign) => sign.run(),
             Self::Verify(verify) => verify.run(),
+            Self::Run(run) => run.run(),
             Self::Install(install) => install.run(),
             Self::List(list) => list.run(),
             Self::Remove(remove) => remove.run(),

@@ -227,3 +227,97 @@ fn the_schema_is_printed() {
     let schema: Value = serde_json::from_str(&Desk::new().done("schema")).expect("JSON");
     assert_eq!(schema["$id"], "urn:toolgate:schema:plugin:1");
 }
+
+/// The words of one argument, of which one has spaces.
+fn run(desk: &Desk, input: &str) -> Said {
+    let output = binary()
+        .args(["plugin", "run", "a", "a_hello", input])
+        .current_dir(desk.0.path())
+        .output()
+        .expect("the binary starts");
+    Said {
+        code: output.status.code().expect("a code"),
+        out: String::from_utf8(output.stdout).expect("text"),
+        err: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+#[test]
+fn a_tool_is_tried_in_the_sandbox() {
+    let desk = Desk::new();
+    desk.done("new a");
+    let said = run(&desk, r#"{"name": "Ada L."}"#);
+    assert_eq!(
+        serde_json::from_str::<Value>(&said.out).expect("JSON"),
+        json!({ "greeting": "Hello, Ada L.!" })
+    );
+    desk.refused(
+        "run a nothing",
+        "there is no tool \"nothing\"; there are: a_hello",
+    );
+    desk.refused("run a a_hello []", "the input of a tool is an object");
+    desk.refused("run a a_hello {\"nam\":1}", "/nam");
+}
+
+#[test]
+fn what_a_tried_tool_logs_and_throws_is_told() {
+    let desk = Desk::new();
+    desk.done("new a");
+    let code = |code: &str| std::fs::write(desk.path("a/hello.js"), code).expect("written");
+    code("console.warn('look', { a: 1 }, '\\u001b[2J'); return 1;");
+    let said = run(&desk, "{}");
+    assert_eq!(said.out, "1\n", "{}", said.err);
+    assert!(
+        said.err.contains("[warn] look {\"a\":1}") && !said.err.contains('\u{1b}'),
+        "{}",
+        said.err
+    );
+    code("throw new Error('no luck');");
+    let said = run(&desk, "{}");
+    assert!(said.code == 1 && said.err.contains("no luck"), "{}", said.err);
+    code("return await fetch('https://example.com/');");
+    assert!(run(&desk, "{}").err.contains("fetch is not permitted"));
+    code("return await storage.get('x');");
+    assert!(run(&desk, "{}").err.contains("storage is not permitted"));
+    let mut asking = desk.json("a/plugin.json");
+    asking["permissions"] = json!(["storage"]);
+    asking["tools"][0]["outputSchema"] = json!({ "type": "array" });
+    desk.write("a/plugin.json", &asking);
+    code("await storage.set('x', 1); return await storage.list();");
+    assert_eq!(
+        serde_json::from_str::<Value>(&run(&desk, "{}").out).expect("JSON"),
+        json!(["x"])
+    );
+    code("return 'text';");
+    assert!(
+        run(&desk, "{}")
+            .err
+            .contains("the output does not fit the outputSchema")
+    );
+}
+
+#[test]
+fn a_watched_tool_runs_again_when_its_code_changes() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+    let desk = Desk::new();
+    desk.done("new a");
+    let code = |code: &str| std::fs::write(desk.path("a/hello.js"), code).expect("written");
+    code("return 'first';");
+    let mut watching = binary()
+        .args(["plugin", "run", "a", "--watch"])
+        .current_dir(desk.0.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    let mut lines = BufReader::new(watching.stdout.take().expect("piped")).lines();
+    let mut next = || lines.next().expect("a line").expect("text");
+    assert_eq!(next(), "\"first\"");
+    // Broken in between: it says so and goes on.
+    code("return }");
+    code("return 'the second';");
+    assert_eq!(next(), "\"the second\"");
+    watching.kill().expect("it runs");
+    watching.wait().expect("it ended");
+}

@@ -9,10 +9,13 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 use toolgate_kernel::problem::Problem;
 use toolgate_package::document::{CODE_BYTES_MAX, DOCUMENT_BYTES_MAX};
-use toolgate_package::{Package, strict_json};
+use toolgate_package::{CuratorKeys, Package, strict_json};
 
 /// Name of the package file in a folder.
 pub const FILE: &str = "plugin.json";
+
+/// Largest file with curators' keys.
+const CURATORS_BYTES_MAX: usize = 4 << 20;
 
 /// A package file that was read.
 pub struct Source {
@@ -87,12 +90,25 @@ pub fn read_bounded(path: &Path, bytes_max: usize) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// All problems of a file, as an error.
+/// Reads a JSON file with the keys of curators.
+pub fn read_curators(path: &Path) -> anyhow::Result<CuratorKeys> {
+    let bytes = read_bounded(path, CURATORS_BYTES_MAX)?;
+    strict_json::parse(&bytes)
+        .and_then(|value| CuratorKeys::read(&value, ""))
+        .map_err(|problems| listed("the curators cannot be read".into(), path, &problems))
+}
+
+/// All problems of a package file, as an error.
 pub fn told(path: &Path, problems: &[Problem]) -> anyhow::Error {
-    let mut text = match problems.len() {
+    let words = match problems.len() {
         1 => "the package has a problem".to_owned(),
         many => format!("the package has {many} problems"),
     };
+    listed(words, path, problems)
+}
+
+fn listed(words: String, path: &Path, problems: &[Problem]) -> anyhow::Error {
+    let mut text = words;
     for Problem { pointer, message } in problems {
         write!(text, "\n  {}#{pointer}: {message}", path.display()).expect("a string takes everything");
     }

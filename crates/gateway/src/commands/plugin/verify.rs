@@ -3,21 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use toolgate_engine::clock::{Clock as _, SystemClock};
 use toolgate_package::key::PEM_BYTES_MAX;
-use toolgate_package::{
-    CuratorId, CuratorKey, CuratorKeys, KeyId, Package, PublicKey, Verification, audit, strict_json,
-};
+use toolgate_package::{CuratorId, CuratorKey, CuratorKeys, KeyId, Package, PublicKey, Verification, audit};
 
-use super::file::{Source, read_bounded, told};
+use super::file::{Source, read_bounded, read_curators};
 use super::report;
 use crate::output;
-
-/// Largest file with curators' keys.
-const CURATORS_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug, Args)]
 pub struct Verify {
@@ -96,20 +91,6 @@ impl Verify {
         }
         Ok(keys)
     }
-}
-
-fn read_curators(path: &Path) -> anyhow::Result<CuratorKeys> {
-    let bytes = read_bounded(path, CURATORS_BYTES_MAX)?;
-    let value = strict_json::parse(&bytes).map_err(|problems| told(path, &problems))?;
-    let read = CuratorKeys::read(&value, "");
-    let Err(problems) = read else {
-        return read.map_err(|_| unreachable!("it was read"));
-    };
-    let lines: Vec<String> = problems
-        .iter()
-        .map(|problem| format!("{}#{}: {}", path.display(), problem.pointer, problem.message))
-        .collect();
-    bail!("the curators cannot be read\n  {}", lines.join("\n  "))
 }
 
 fn read_key(path: &Path) -> anyhow::Result<PublicKey> {
