@@ -34,7 +34,7 @@ pub const UNSIGNED_MEMBERS: [&str; 5] = [
     "installedAt",
 ];
 
-/// A document that was read and found valid. Whether its signatures hold is for [`crate::verify`] to say.
+/// A document that was read and found valid. Whether its signatures hold is for [`crate::verify()`] to say.
 #[derive(Debug, Clone)]
 pub struct Package {
     id: PluginId,

@@ -1,7 +1,7 @@
 //! Plugin packages: one JSON document with tools and their code, hashed, signed and checked.
 //!
-//! Start with [`Package::parse`] (what a document may be), then [`canonical`] (what is hashed), then [`sign`] and
-//! [`verify`] (who vouches for it), then [`audit`] (what a reviewer should look at). No engine, no IO, no clock: code is
+//! Start with [`Package::parse`] (what a document may be), then [`canonical`] (what is hashed), then [`sign()`] and
+//! [`verify()`] (who vouches for it), then [`audit()`] (what a reviewer should look at). No engine, no IO, no clock: code is
 //! never run here, not even parsed; the sandbox does that.
 
 pub mod audit;
