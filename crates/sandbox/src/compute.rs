@@ -30,8 +30,11 @@ pub struct Compute {
 
 impl Compute {
     /// Runs code in this sandbox, and has it checked where it is configured.
-    pub fn new(sandbox: Sandbox, syntax: SyntaxChecker) -> Self {
-        Self { sandbox, syntax }
+    pub fn new(sandbox: Sandbox) -> Self {
+        Self {
+            syntax: sandbox.syntax_checker(),
+            sandbox,
+        }
     }
 }
 

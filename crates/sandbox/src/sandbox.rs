@@ -1,6 +1,6 @@
 //! The gateway's side: jobs in, results out.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use crate::job::{
     CODE_BYTES_MAX, CPU_MAX, FailureKind, Job, JobLimits, MEMORY_BYTES_MAX, OUTPUT_BYTES_MAX, ScriptFailure,
 };
 use crate::session;
+use crate::syntax::SyntaxChecker;
 use crate::wire::{Request, Said};
 use crate::work::RUN_SCRIPT;
 
@@ -26,6 +27,7 @@ const TOLD_WITHIN: Duration = Duration::from_secs(10);
 /// Runs code of others in confined processes. Cheap to clone. The processes end with the last clone.
 #[derive(Clone)]
 pub struct Sandbox {
+    program: Arc<Path>,
     workers: Workers,
     protection: Arc<OnceCell<Protection>>,
 }
@@ -56,6 +58,7 @@ impl Sandbox {
             .iter()
             .flat_map(|seal| ["--without".into(), seal.clone()]);
         Self {
+            program: program.as_path().into(),
             workers: Workers::with_arguments(program, options.kind, arguments.collect()),
             protection: Arc::default(),
         }
@@ -87,6 +90,11 @@ impl Sandbox {
             let words = format!("it did not finish within {} ms", limits.wall.as_millis());
             Err(ScriptFailure::new(FailureKind::Timeout, words))
         })
+    }
+
+    /// Says whether code is JavaScript, in processes of the same program.
+    pub fn syntax_checker(&self) -> SyntaxChecker {
+        SyntaxChecker::new(self.program.to_path_buf())
     }
 
     /// What protects the machine from the code, as a worker finds it. Asked once.

@@ -1,6 +1,7 @@
 //! One call in a worker: its host calls are carried out side by side, and everything that the worker says is counted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -17,6 +18,8 @@ use crate::wire::{self, Said, Wish};
 
 /// Bytes in front of the text of a frame, at most.
 const FRAME_HEAD_BYTES: usize = 16;
+/// How often a call that takes longer is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Longest message of a failure.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
 
@@ -33,6 +36,8 @@ pub(crate) async fn run(
         + FRAME_HEAD_BYTES;
     let mut budget = Budget::default();
     let mut calls = FuturesUnordered::new();
+    let mut busy = Busy::default();
+    let mut looks = tokio::time::interval_at(tokio::time::Instant::now() + LOOK_EVERY, LOOK_EVERY);
     loop {
         let frame = tokio::select! {
             frame = exchange.next(frame_max) => match frame {
@@ -41,6 +46,10 @@ pub(crate) async fn run(
             },
             Some((id, answer)) = calls.next(), if !calls.is_empty() => {
                 exchange.send(&wire::answer(id, &answer)).map_err(|_| broke_rules())?;
+                continue;
+            }
+            _ = looks.tick(), if !busy.demoted => {
+                busy.look(&mut exchange);
                 continue;
             }
         };
@@ -70,6 +79,26 @@ pub(crate) async fn run(
             }
             Said::Told(_) => return Err(broke_rules()),
         }
+    }
+}
+
+/// Whether a worker keeps a processor busy: it goes on behind all others then, so that their short calls stay short.
+#[derive(Default)]
+struct Busy {
+    before: Option<Duration>,
+    demoted: bool,
+}
+
+impl Busy {
+    fn look(&mut self, exchange: &mut Exchange) {
+        let now = exchange.cpu_time();
+        if let (Some(before), Some(now)) = (self.before, now)
+            && now.saturating_sub(before) >= LOOK_EVERY / 2
+        {
+            exchange.demote();
+            self.demoted = true;
+        }
+        self.before = now;
     }
 }
 

@@ -4,14 +4,22 @@ use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use bytes::BytesMut;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, setpriority_process, waitid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::frame;
 use crate::kind::Kind;
+
+/// Priority of a worker that has used much CPU time: it gets about a thirtieth of what others get.
+const DEMOTED: i32 = 15;
+/// What Linux counts CPU time in where it tells programs of it, on every machine.
+const TICK: Duration = Duration::from_millis(10);
+/// Where the user's and the system's time stand in `/proc/PID/stat`, counted from the state.
+const USER_TIME_FIELD: usize = 11;
 
 /// A started worker. Dropping it kills it, and everything it has started.
 pub(crate) struct Process {
@@ -66,9 +74,22 @@ impl Process {
         self.incoming.is_empty() && self.group.is_some_and(|group| matches!(ended(group), Ok(None)))
     }
 
-    /// Its process id, which is its own as long as this value lives.
-    pub fn id(&self) -> Option<Pid> {
-        self.group
+    /// CPU time that it has used, in steps of the system's clock tick.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.group?.as_raw_nonzero())).ok()?;
+        // The name of the program, in brackets, may hold anything.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut times = fields.split_whitespace().skip(USER_TIME_FIELD).take(2);
+        let mut ticks = || times.next()?.parse::<u64>().ok();
+        let ticks = ticks()? + ticks()?;
+        Some(TICK * u32::try_from(ticks).ok()?)
+    }
+
+    /// Lowers its priority, which nobody can raise again, so it is of no further use.
+    pub fn demote(&mut self) {
+        self.uses_left = 0;
+        // One that has ended needs no priority.
+        let _ = self.group.map(|group| setpriority_process(Some(group), DEMOTED));
     }
 
     /// Kills it, unless it has ended already, and says by which signal it did.

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::BytesMut;
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 use toolgate_fair::{Full, Permit, Queue, Share};
 
 use crate::kind::Kind;
@@ -116,11 +117,6 @@ impl Workers {
             _permit: permit,
         })
     }
-
-    /// How many requests run now.
-    pub fn running(&self) -> usize {
-        self.shared.queue.running()
-    }
 }
 
 /// The owner of requests that are told apart by their tenant alone.
@@ -158,9 +154,14 @@ impl Exchange {
         self.process.ended_by().await == Some(Signal::XCPU.as_raw())
     }
 
-    /// The worker's process.
-    pub fn process_id(&self) -> Option<Pid> {
-        self.process.id()
+    /// CPU time that the worker has used since its start; none where the system does not tell.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        self.process.cpu_time()
+    }
+
+    /// Lets everything else go first, for good: the worker handles no further request.
+    pub fn demote(&mut self) {
+        self.process.demote();
     }
 
     /// The request is handled: the worker waits for the owner's next one.

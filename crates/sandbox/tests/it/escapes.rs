@@ -463,7 +463,7 @@ async fn hostile_code_is_contained_and_others_do_not_notice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_spelling_of_an_inner_address_is_fetched() {
     let sandbox = sandbox();
-    // Permissions that would let every one of them through: what holds is the SSRF guard.
+    // Each is named by a permission where a permission can: what holds is the SSRF guard.
     let addresses = [
         "http://127.0.0.1/",
         "http://localhost/",
@@ -484,7 +484,6 @@ async fn no_spelling_of_an_inner_address_is_fetched() {
             .host_str()
             .expect("a host")
             .to_owned();
-        // A permission cannot even name an IP address or a name without a dot.
         let pattern = host.parse().into_iter().collect();
         let guarded = Arc::new(GuardedFetch::new(client.clone(), pattern));
         let code = format!("return (await fetch('{address}')).status");

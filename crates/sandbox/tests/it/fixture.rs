@@ -1,6 +1,6 @@
 //! A worker as the gateway starts it, with things to try from inside: what code that has taken QuickJS over would try.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
@@ -10,6 +10,9 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit, se
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(2).collect();
     let without: Vec<String> = arguments.chunks(2).map(|pair| pair[1].clone()).collect();
+    if without.iter().any(|name| name == "honesty") {
+        return lie();
+    }
     toolgate_sandbox::work_with_probe(&without, |what| {
         let (what, rest) = what.split_once(' ').unwrap_or((what, ""));
         match attempt(what, rest) {
@@ -17,6 +20,24 @@ fn main() -> io::Result<()> {
             Err(error) => format!("refused: {error}"),
         }
     })
+}
+
+/// A worker that says whatever its code is, as hex, and then waits to be killed.
+fn lie() -> io::Result<()> {
+    let mut head = [0; 4];
+    io::stdin().read_exact(&mut head)?;
+    let mut request = vec![0; u32::from_be_bytes(head) as usize];
+    io::stdin().read_exact(&mut request)?;
+    let request: serde_json::Value = serde_json::from_slice(&request)?;
+    let code = request["run"]["code"].as_str().unwrap_or_default().as_bytes();
+    let digit = |at: usize| char::from(code[at]).to_digit(16).expect("a hex digit") as u8;
+    let bytes: Vec<u8> = (0..code.len() / 2)
+        .map(|at| digit(2 * at) << 4 | digit(2 * at + 1))
+        .collect();
+    io::stdout().write_all(&bytes)?;
+    io::stdout().flush()?;
+    // Until the gateway closes its end or kills it.
+    io::copy(&mut io::stdin(), &mut io::sink()).map(drop)
 }
 
 fn attempt(what: &str, rest: &str) -> io::Result<()> {

@@ -1,8 +1,10 @@
 //! Code in real worker processes.
 
 mod escapes;
+mod fetching;
 mod probes;
 mod running;
+mod wire;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
