@@ -40,6 +40,8 @@ pub struct Resources {
     pub openapi: LazyLock<String>,
     /// Configuration of the first agent of a new project.
     pub first_agent: Json,
+    /// Protections of the sandbox that this machine lacks.
+    pub sandbox_lacks: Vec<String>,
 }
 
 /// The door's routes.

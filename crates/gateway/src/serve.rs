@@ -28,6 +28,7 @@ use toolgate_http::{Http, HttpSettings, Shared};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
+use toolgate_sandbox::{Compute, Sandbox, SandboxOptions};
 use toolgate_store::{SqliteOptions, SqliteStore};
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::Deliveries;
@@ -86,6 +87,7 @@ async fn serve(
     telemetry: &Telemetry,
 ) -> anyhow::Result<()> {
     let signals = Signals::listen()?;
+    toolgate_worker::keep_descriptors_from_workers();
     // Bound before anything is made: a second start by mistake must not print keys and then fail.
     let listener = bind(&settings.listen).await?;
     let address = listener.local_addr()?;
@@ -101,6 +103,8 @@ async fn serve(
     let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
     let embeddings = settings.embeddings.model()?;
     let program = std::env::current_exe().context("the gateway's own program, which reads documents")?;
+    let sandbox = Sandbox::new(program.clone(), SandboxOptions::default());
+    let sandbox_lacks = sandbox_lacks(&sandbox).await;
     let workers = Workers::new(program, READER);
     let reader = Arc::new(Reader::in_workers(workers));
     let egress = Egress::with_requests(settings.engine.outbound_requests());
@@ -124,7 +128,13 @@ async fn serve(
         deliveries: deliveries.clone(),
         reader,
     });
-    let engine = engine(store.clone(), sources(tools), projects, data.node()?, settings);
+    let engine = engine(
+        store.clone(),
+        sources(tools, sandbox),
+        projects,
+        data.node()?,
+        settings,
+    );
     let project = greet(&engine, &*store, settings, address).await?;
 
     let agents = match &settings.agents {
@@ -147,6 +157,7 @@ async fn serve(
         metrics: telemetry.figures(),
         openapi: LazyLock::new(doors::openapi),
         first_agent: project::first_agent(),
+        sandbox_lacks,
     };
     let door = doors::router(shared, resources);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
@@ -310,8 +321,31 @@ fn open_store(data: &DataDir, damage: Damage) -> anyhow::Result<SqliteStore> {
 }
 
 /// Every tool source of the gateway: a new one is a line here.
-pub(crate) fn sources(tools: Toolkit) -> Sources {
-    tools.sources()
+pub(crate) fn sources(tools: Toolkit, sandbox: Sandbox) -> Sources {
+    tools.sources().with(Arc::new(Compute::new(sandbox)))
+}
+
+/// The protections of the sandbox that this machine lacks. Whoever runs the gateway is told at the start.
+async fn sandbox_lacks(sandbox: &Sandbox) -> Vec<String> {
+    let protection = match sandbox.protection().await {
+        Ok(protection) => protection,
+        Err(error) => {
+            tracing::warn!(%error, "the sandbox cannot be tried: calls of `compute` tools and plugins may fail");
+            return vec!["worker".into()];
+        }
+    };
+    for (name, reason) in protection.missing() {
+        tracing::warn!(
+            protection = name,
+            reason,
+            "code in the sandbox runs without one of its protections"
+        );
+    }
+    protection
+        .missing()
+        .into_iter()
+        .map(|(name, _)| name.into())
+        .collect()
 }
 
 fn engine(

@@ -791,6 +791,20 @@ export interface PutMember {
   grants?: string[] | null;
 }
 
+/** It takes work. */
+export interface Ready {
+  /** Always `ok`. */
+  status: string;
+  /** What an operator may want to know of it. */
+  details: ReadyDetails;
+}
+
+/** What an operator may want to know. */
+export interface ReadyDetails {
+  /** The sandbox that runs code of others. */
+  sandbox: SandboxDetails;
+}
+
 /** A result is stored. The same result again gets the same receipt. */
 export interface Receipt {
   /** Id of the tool call. */
@@ -886,6 +900,12 @@ export interface RunSummary {
   tool?: string | null;
   /** Place of its last event. */
   seq: number;
+}
+
+/** How the sandbox is protected. */
+export interface SandboxDetails {
+  /** Protections that this machine lacks, of `seccomp`, `landlock`, `no-new-privileges`, `descriptors`; `worker` when no process can be started. The log says why. */
+  missing: string[];
 }
 
 /** A tool that agents use by its name. Keys in its definition are masked. */

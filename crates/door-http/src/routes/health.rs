@@ -23,6 +23,31 @@ pub(crate) struct Health {
     status: &'static str,
 }
 
+/// It takes work.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Ready {
+    /// Always `ok`.
+    #[schema(value_type = String)]
+    status: &'static str,
+    /// What an operator may want to know of it.
+    details: ReadyDetails,
+}
+
+/// What an operator may want to know.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ReadyDetails {
+    /// The sandbox that runs code of others.
+    sandbox: SandboxDetails,
+}
+
+/// How the sandbox is protected.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SandboxDetails {
+    /// Protections that this machine lacks, of `seccomp`, `landlock`, `no-new-privileges`, `descriptors`; `worker` when no
+    /// process can be started. The log says why.
+    missing: Vec<String>,
+}
+
 /// This document.
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "get_openapi", tag = "health", security(()),
@@ -45,9 +70,12 @@ pub(crate) async fn healthz() -> Answer<Health> {
 /// store is asked at most once a second.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "get_ready", tag = "health", security(()),
-    responses((status = 200, description = "They should.", body = Health), Busy),
+    responses((status = 200, description = "They should.", body = Ready), Busy),
 )]
-pub(crate) async fn readyz(State(door): State<Shared>) -> Result<Answer<Health>, Refusal> {
+pub(crate) async fn readyz(
+    State(door): State<Shared>,
+    State(resources): State<Arc<Resources>>,
+) -> Result<Answer<Ready>, Refusal> {
     if door.settings.stop.is_cancelled() {
         return Err(Refusal::unavailable("the gateway is going down"));
     }
@@ -56,7 +84,14 @@ pub(crate) async fn readyz(State(door): State<Shared>) -> Result<Answer<Health>,
             "the store cannot be read or written, see the log",
         ));
     }
-    Ok(ok(Health { status: "ok" }))
+    let missing = resources.sandbox_lacks.clone();
+    let details = ReadyDetails {
+        sandbox: SandboxDetails { missing },
+    };
+    Ok(ok(Ready {
+        status: "ok",
+        details,
+    }))
 }
 
 /// Figures in Prometheus' text format.

@@ -64,6 +64,7 @@ impl World {
                 metrics: Arc::new(|| "toolgate_up 1\n".into()),
                 openapi: LazyLock::new(|| DOCUMENT.clone()),
                 first_agent: agent().into(),
+                sandbox_lacks: vec!["landlock".into()],
             };
             router(ground.shared.clone(), resources)
         };

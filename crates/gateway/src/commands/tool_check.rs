@@ -18,6 +18,7 @@ use toolgate_kernel::agent::{Catalog, Defaults, Missing};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::tool::{Checked, ClientToolLimits, Rules, ToolList, check, check_agent};
+use toolgate_sandbox::{Sandbox, SandboxOptions};
 use toolgate_store::MemoryStore;
 use toolgate_tools::Toolkit;
 use toolgate_tools::knowledge::Library;
@@ -117,7 +118,8 @@ impl Offered {
         let store = Arc::new(MemoryStore::new());
         let reader = Arc::new(Reader::here());
         let egress = Egress::new();
-        let sources = serve::sources(Toolkit::standard(toolgate_tools::Parts {
+        let sandbox = Sandbox::new(std::env::current_exe()?, SandboxOptions::default());
+        let tools = Toolkit::standard(toolgate_tools::Parts {
             store: store.clone(),
             records: store.clone(),
             workspace: Workspace::new(store.clone(), WorkspaceLimits::default()),
@@ -131,7 +133,8 @@ impl Offered {
             plans: toolgate_tools::PlanLimits::default(),
             egress,
             outbound: Arc::new(settings.outbound_settings()?),
-        }));
+        });
+        let sources = serve::sources(tools, sandbox);
         // Of no project: what only some projects have is not known here.
         let nobody = ProjectId::from_bytes([0; 16]);
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;

@@ -11,6 +11,7 @@ mod attack_validation;
 mod bombs;
 mod chat;
 mod child_questions;
+mod compute;
 mod context;
 mod damage;
 mod deadline;
