@@ -132,6 +132,13 @@ pub struct ShownKey {
     hash: [u8; 32],
 }
 
+impl ShownKey {
+    /// Id of the key.
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+}
+
 impl fmt::Debug for ShownKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.id.fmt(out)

@@ -1,0 +1,576 @@
+//! Everything that an operator does with the plugins of a project.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use semver::Version;
+use serde_json::{Value, json};
+use toolgate_egress::{BodyLimit, Egress, Policy, Request};
+use toolgate_engine::clock::Clock;
+use toolgate_engine::record_updater::RecordUpdater;
+use toolgate_engine::records::{Amendment, Change, Records};
+use toolgate_engine::shares::share_of;
+use toolgate_engine::store::StoreError;
+use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::problem::Problem;
+use toolgate_package::document::DOCUMENT_BYTES_MAX;
+use toolgate_package::{Audit, Package, PackageHash};
+use url::Url;
+
+use crate::cache::{Cache, Snapshot};
+use crate::curators::NewCurator;
+use crate::error::{PluginError, Reason, Refused};
+use crate::index::{Curator, INDEX, Index, Installed, Read, Revocation, Signed, package_id, put, record_set};
+use crate::plan::{self, Ground, TakenNames, folded};
+use crate::review::{Action, Offer, Review};
+use crate::settings::{PluginResolver, PluginSettings};
+
+/// Longest time that fetching a package may take.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
+/// Versions that a rollback can go back to, per plugin; older ones are named by their hash.
+const HISTORY_MAX: usize = 20;
+/// Most bytes of the index after an installation or a new key: it is read whenever something may have changed.
+const INDEX_BYTES_MAX: usize = 1 << 20;
+/// Most packages that a project may have revoked.
+const REVOKED_MAX: usize = 1_000;
+
+/// What the plugins work with.
+pub struct PluginsParts {
+    /// Where they are stored.
+    pub records: Arc<dyn Records>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// The settings of projects.
+    pub resolver: Arc<dyn PluginResolver>,
+    /// Connections to servers of others.
+    pub egress: Egress,
+    /// Version of the gateway, which packages may ask for.
+    pub engine: Version,
+}
+
+/// The plugins of all projects. Cheap to clone.
+#[derive(Clone)]
+pub struct Plugins(Arc<Inner>);
+
+struct Inner {
+    updater: RecordUpdater,
+    clock: Arc<dyn Clock>,
+    resolver: Arc<dyn PluginResolver>,
+    egress: Egress,
+    engine: Version,
+    cache: Cache,
+}
+
+/// A package that was read, with what takes time to find out. Made off the runtime's threads.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    pub(crate) package: Package,
+    pub(crate) bytes: u64,
+    pub(crate) audit: Audit,
+}
+
+impl Candidate {
+    /// Reads a document; gives all its problems. Takes some milliseconds for a large one.
+    pub fn parse(document: &[u8]) -> Result<Self, Vec<Problem>> {
+        let package = Package::parse(document)?;
+        Ok(Self {
+            bytes: Json::from(package.document()).as_str().len() as u64,
+            audit: toolgate_package::audit(&package),
+            package,
+        })
+    }
+    /// The package.
+    pub fn package(&self) -> &Package {
+        &self.package
+    }
+}
+
+/// A package to install.
+pub struct Install {
+    /// The package.
+    pub candidate: Candidate,
+    /// Address that it was fetched from.
+    pub source_url: Option<String>,
+    /// Another curator than so far may sign the plugin.
+    pub replace_curator: bool,
+    /// Names of tools that the project has from elsewhere, with who has them, in words.
+    pub taken: BTreeMap<String, String>,
+}
+
+/// Where a rollback goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RollBack {
+    /// To the package that was current before.
+    Previous,
+    /// To the stored package of the plugin with this hash.
+    To(String),
+}
+
+/// What must not run any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Revoke {
+    /// The package with this hash, stored or not.
+    Package(String),
+    /// Every stored package of a plugin.
+    Plugin(String),
+    /// Everything that a curator has signed.
+    Curator(String),
+    /// Everything that one key of a curator has signed.
+    Key {
+        /// Id of the curator.
+        curator: String,
+        /// Id of the key.
+        key: String,
+    },
+}
+
+/// A document that was signed.
+pub struct Signature {
+    /// The document with its hashes and signatures.
+    pub document: Value,
+    /// What a reviewer should look at in it.
+    pub audit: Audit,
+}
+
+/// A decided change: the index as it will be, and the other records.
+type Decided<T> = Result<(Option<(Index, Vec<Change>)>, T), PluginError>;
+
+impl Plugins {
+    /// The plugins in this store.
+    pub fn new(parts: PluginsParts) -> Self {
+        Self(Arc::new(Inner {
+            cache: Cache::new(parts.records.clone(), parts.resolver.clone()),
+            updater: RecordUpdater::new(parts.records),
+            clock: parts.clock,
+            resolver: parts.resolver,
+            egress: parts.egress,
+            engine: parts.engine,
+        }))
+    }
+
+    /// The index of a project as it is stored now, and the project's settings.
+    pub async fn index(&self, project: ProjectId) -> Result<(Index, Arc<PluginSettings>), StoreError> {
+        Ok((self.read(project).await?.index, self.settings(project).await?))
+    }
+
+    /// The document of a stored package, its code included; for the project's backend only.
+    pub async fn document(&self, project: ProjectId, hash: &str) -> Result<Option<Json>, StoreError> {
+        let records = self.0.updater.records();
+        let record = records.record(record_set(project), &package_id(hash)).await?;
+        Ok(record.map(|record| record.body))
+    }
+
+    /// Says what installing a package would do, and changes nothing.
+    pub async fn review(&self, project: ProjectId, install: &Install) -> Result<Review, PluginError> {
+        let (read, settings) = (self.read(project).await?, self.settings(project).await?);
+        Ok(self.reviewed(&read.index, install, &settings))
+    }
+
+    /// Installs a package, or replaces the current one of its plugin, unless something stands against it: then all of it
+    /// is told and nothing is changed.
+    pub async fn install(&self, project: ProjectId, install: Install) -> Result<Review, PluginError> {
+        let settings = self.settings(project).await?;
+        let decide = |read: &Read| {
+            let review = self.reviewed(&read.index, &install, &settings);
+            if !review.refused.is_empty() {
+                return Err(PluginError::Refused(review.refused));
+            }
+            if review.action == Action::None {
+                return Ok((None, review));
+            }
+            let mut index = read.index.clone();
+            let mut changes = self.made_current(&mut index, &review.package.plugin, &review.hash);
+            let stored = index.packages.get(&review.hash);
+            // The same package may come again with a better signature, which stands outside of its hash.
+            if stored.is_none_or(|stored| !matches!(stored.signed, Signed::Verified { .. })) {
+                changes.push(put(
+                    package_id(&review.hash),
+                    install.candidate.package.document().into(),
+                ));
+                index.packages.insert(review.hash.clone(), review.package.clone());
+            }
+            within_size(&index)?;
+            Ok((Some((index, changes)), review))
+        };
+        self.change(project, decide).await
+    }
+
+    /// Goes back to a stored package of a plugin. What stands against it is checked as for an installation, but its
+    /// signature counts as it was found when it was stored: an expired key does not stop a rollback.
+    pub async fn roll_back(
+        &self,
+        project: ProjectId,
+        plugin: &str,
+        to: &RollBack,
+        taken: &BTreeMap<String, String>,
+    ) -> Result<(), PluginError> {
+        let settings = self.settings(project).await?;
+        let taken = folded_names(taken);
+        let decide = |read: &Read| {
+            let index = &read.index;
+            let installed = installed(index, plugin)?;
+            let hash = match to {
+                RollBack::Previous => installed.history.last().cloned().ok_or_else(|| {
+                    PluginError::Missing(format!("version of {plugin:?} before the current one"))
+                })?,
+                RollBack::To(hash) => hash.clone(),
+            };
+            let package = index
+                .packages
+                .get(&hash)
+                .filter(|package| package.plugin == plugin);
+            let package = package.ok_or_else(|| {
+                PluginError::Missing(format!("stored package of {plugin:?} with this hash"))
+            })?;
+            let mut refused: Vec<Refused> = index
+                .trust(&hash, &settings)
+                .err()
+                .iter()
+                .map(Refused::from)
+                .collect();
+            refused.extend(self.ground(&settings, &taken).against_running(index, package));
+            if !refused.is_empty() {
+                return Err(PluginError::Refused(refused));
+            }
+            let mut next = index.clone();
+            self.went_back(&mut next, plugin, &hash);
+            Ok((Some((next, Vec::new())), ()))
+        };
+        self.change(project, decide).await
+    }
+
+    /// Removes a plugin, unless others need it. Runs under way keep its packages, which stay stored until `purge`.
+    pub async fn remove(&self, project: ProjectId, plugin: &str, purge: bool) -> Result<(), PluginError> {
+        let decide = |read: &Read| {
+            let mut index = read.index.clone();
+            let refused = plan::against_removing(&index, plugin);
+            if !refused.is_empty() {
+                return Err(PluginError::Refused(refused));
+            }
+            let removed = index.plugins.remove(plugin);
+            let mut changes: Vec<Change> = removed
+                .iter()
+                .map(|gone| Change::Remove(gone.data.clone()))
+                .collect();
+            let packages: Vec<String> = index.versions(plugin).map(|(hash, _)| hash.clone()).collect();
+            if removed.is_none() && (packages.is_empty() || !purge) {
+                return Err(missing_plugin(plugin));
+            }
+            for hash in packages.iter().filter(|_| purge) {
+                index.packages.remove(hash);
+                changes.push(Change::Remove(package_id(hash)));
+            }
+            Ok((Some((index, changes)), ()))
+        };
+        self.change(project, decide).await
+    }
+
+    /// Deletes a stored package that is not the current one of its plugin. Runs that have pinned it cannot call it any more.
+    pub async fn purge(&self, project: ProjectId, hash: &str) -> Result<(), PluginError> {
+        let decide = |read: &Read| {
+            let mut index = read.index.clone();
+            let missing = || PluginError::Missing("stored package with this hash".into());
+            let package = index.packages.remove(hash).ok_or_else(missing)?;
+            if let Some(installed) = index.plugins.get_mut(&package.plugin) {
+                if installed.current == hash {
+                    let words = format!(
+                        "it is the current package of {:?}; remove the plugin instead",
+                        package.plugin
+                    );
+                    return Err(PluginError::Refused(vec![Reason::Dependency.at("", words)]));
+                }
+                installed.history.retain(|earlier| earlier != hash);
+            }
+            Ok((Some((index, vec![Change::Remove(package_id(hash))])), ()))
+        };
+        self.change(project, decide).await
+    }
+
+    /// Stops packages for good, on this node at once and on others within a second; calls under way are cut off.
+    pub async fn revoke(
+        &self,
+        project: ProjectId,
+        what: &Revoke,
+        reason: Option<&str>,
+    ) -> Result<(), PluginError> {
+        let revocation = Revocation {
+            time: self.0.clock.now(),
+            reason: reason.map(str::to_owned),
+        };
+        let decide = |read: &Read| {
+            let mut index = read.index.clone();
+            revoke(&mut index, what, &revocation)?;
+            Ok((Some((index, Vec::new())), ()))
+        };
+        self.change(project, decide).await
+    }
+
+    /// Adds a curator or changes one: keys are added, or get other dates. A revoked curator is trusted again by a new key.
+    pub async fn put_curator(
+        &self,
+        project: ProjectId,
+        id: &str,
+        written: NewCurator,
+    ) -> Result<Curator, PluginError> {
+        let now = self.0.clock.now();
+        let decide = |read: &Read| {
+            let curator = written.applied(id, &read.index, now)?;
+            let mut index = read.index.clone();
+            index.curators.insert(id.to_owned(), curator.clone());
+            within_size(&index)?;
+            Ok((Some((index, Vec::new())), curator))
+        };
+        self.change(project, decide).await
+    }
+
+    /// Fetches the document of a package with this hash.
+    pub async fn fetch(
+        &self,
+        project: ProjectId,
+        url: Url,
+        expected: PackageHash,
+    ) -> Result<Candidate, PluginError> {
+        let settings = self.settings(project).await?;
+        let egress = self.0.egress.within(share_of(project, None));
+        let client = egress.client(Policy::public(settings.allow.clone()).within(FETCH_TIMEOUT));
+        let response = client
+            .send(Request::get(url, BodyLimit::Whole(DOCUMENT_BYTES_MAX)))
+            .await?;
+        if !response.status.is_success() {
+            let words = format!("the server answered with status {}", response.status.as_u16());
+            return Err(toolgate_egress::EgressError::Unusable(words).into());
+        }
+        let candidate = off_threads(move || Candidate::parse(&response.body)).await?;
+        let candidate = candidate.map_err(PluginError::Invalid)?;
+        match candidate.package.hash() {
+            found if found == expected => Ok(candidate),
+            found => Err(PluginError::OtherPackage {
+                found: found.to_string(),
+                expected: expected.to_string(),
+            }),
+        }
+    }
+
+    /// Signs a document with the project's key, for whoever shows an API key that may; `key` is its id, none where no keys
+    /// are asked for.
+    pub async fn sign(
+        &self,
+        project: ProjectId,
+        candidate: Candidate,
+        key: Option<&str>,
+    ) -> Result<Signature, PluginError> {
+        let cannot = |words: &str| PluginError::CannotSign(words.into());
+        let settings = self.settings(project).await?;
+        let signing = settings.signing.as_ref().ok_or_else(|| {
+            cannot(
+                "the project has no signing key; make one with `toolgate plugin keygen`, keep its private key as a secret, \
+                 and set plugins.signing (curator, secret, keys) in the project's settings",
+            )
+        })?;
+        if key.is_some_and(|key| !signing.allowed.iter().any(|allowed| allowed == key)) {
+            let words = "this key may not sign; add its id to plugins.signing.keys in the project's settings";
+            return Err(cannot(words));
+        }
+        if signing.private_key.is_none() {
+            let words = "plugins.signing.secret in the project's settings names no secret that is set; keep the private key there";
+            return Err(cannot(words));
+        }
+        let signing = signing.clone();
+        off_threads(move || signing.sign(candidate)).await?
+    }
+
+    /// The plugins of a project as they were at most a second ago.
+    pub(crate) async fn snapshot(&self, project: ProjectId) -> Result<Arc<Snapshot>, StoreError> {
+        self.0.cache.snapshot(project).await
+    }
+
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.0.cache
+    }
+
+    pub(crate) fn updater(&self) -> &RecordUpdater {
+        &self.0.updater
+    }
+
+    pub(crate) fn egress(&self) -> &Egress {
+        &self.0.egress
+    }
+
+    pub(crate) async fn settings(&self, project: ProjectId) -> Result<Arc<PluginSettings>, StoreError> {
+        self.0.resolver.plugin_settings(project).await
+    }
+
+    fn reviewed(&self, index: &Index, install: &Install, settings: &PluginSettings) -> Review {
+        let offer = Offer {
+            candidate: &install.candidate,
+            source_url: install.source_url.as_deref(),
+            replace_curator: install.replace_curator,
+            now: self.0.clock.now(),
+        };
+        offer.review(index, &self.ground(settings, &folded_names(&install.taken)))
+    }
+
+    fn ground<'a>(&'a self, settings: &'a PluginSettings, taken: &'a TakenNames) -> Ground<'a> {
+        Ground {
+            settings,
+            engine: &self.0.engine,
+            taken,
+        }
+    }
+
+    /// Makes a package the current one; a plugin that was not there gets storage of its own.
+    fn made_current(&self, index: &mut Index, plugin: &str, hash: &str) -> Vec<Change> {
+        let now = self.0.clock.now();
+        if let Some(installed) = index.plugins.get_mut(plugin) {
+            let before = std::mem::replace(&mut installed.current, hash.to_owned());
+            installed.updated_at = now;
+            if before != hash {
+                installed.history.push(before);
+                let beyond = installed.history.len().saturating_sub(HISTORY_MAX);
+                installed.history.drain(..beyond);
+            }
+            return Vec::new();
+        }
+        index.installations += 1;
+        let data = format!("data:{}", index.installations);
+        let installed = Installed {
+            current: hash.to_owned(),
+            history: Vec::new(),
+            data: data.clone(),
+            installed_at: now,
+            updated_at: now,
+        };
+        index.plugins.insert(plugin.to_owned(), installed);
+        vec![put(data, json!({}).into())]
+    }
+
+    fn went_back(&self, index: &mut Index, plugin: &str, hash: &str) {
+        let Some(installed) = index.plugins.get_mut(plugin) else {
+            return;
+        };
+        if installed.current == hash {
+            return;
+        }
+        match installed.history.iter().rposition(|earlier| earlier == hash) {
+            Some(place) => installed.history.truncate(place),
+            None => installed.history.push(installed.current.clone()),
+        }
+        installed.current = hash.to_owned();
+        installed.updated_at = self.0.clock.now();
+    }
+
+    async fn read(&self, project: ProjectId) -> Result<Read, StoreError> {
+        let records = self.0.updater.records();
+        Read::of(records.record(record_set(project), INDEX).await?)
+    }
+
+    /// Reads, decides and writes in one transaction; again if another node was faster.
+    async fn change<T>(
+        &self,
+        project: ProjectId,
+        decide: impl Fn(&Read) -> Decided<T>,
+    ) -> Result<T, PluginError> {
+        let decide = |read: Read| {
+            let (changed, result) = decide(&read)?;
+            let amendment = changed.map_or_else(Amendment::default, |(index, mut changes)| {
+                changes.push(index.put());
+                Amendment {
+                    expected: vec![read.expected()],
+                    changes,
+                    ..Amendment::default()
+                }
+            });
+            Ok::<_, PluginError>((amendment, result))
+        };
+        let (set, now) = (record_set(project), self.0.clock.now());
+        let changed = self
+            .0
+            .updater
+            .update(set, now, || self.read(project), decide)
+            .await;
+        // Also after a failure: a store that gave no answer may have done it.
+        self.0.cache.changed(project).await;
+        changed
+    }
+}
+
+/// Does work that takes more than a moment where nobody waits for the thread.
+async fn off_threads<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, PluginError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| StoreError::Unavailable("work on a package was given up".into()).into())
+}
+
+/// Refuses an index that has grown too large to be read often.
+fn within_size(index: &Index) -> Result<(), PluginError> {
+    let bytes = serde_json::to_string(index).map_or(usize::MAX, |text| text.len());
+    if bytes <= INDEX_BYTES_MAX {
+        return Ok(());
+    }
+    let words = format!(
+        "what is known of the project's curators and packages would have {bytes} bytes, at most {INDEX_BYTES_MAX} are \
+         allowed; purge old versions first"
+    );
+    Err(PluginError::Refused(vec![Reason::LimitExceeded.at("", words)]))
+}
+
+fn revoke(index: &mut Index, what: &Revoke, revocation: &Revocation) -> Result<(), PluginError> {
+    match what {
+        Revoke::Package(hash) => {
+            index
+                .revoked
+                .entry(hash.clone())
+                .or_insert_with(|| revocation.clone());
+        }
+        Revoke::Plugin(plugin) => {
+            let hashes: Vec<String> = index.versions(plugin).map(|(hash, _)| hash.clone()).collect();
+            if hashes.is_empty() {
+                return Err(missing_plugin(plugin));
+            }
+            for hash in hashes {
+                index.revoked.entry(hash).or_insert_with(|| revocation.clone());
+            }
+        }
+        Revoke::Curator(curator) => {
+            let curator = known(index, curator)?;
+            curator.revoked.get_or_insert_with(|| revocation.clone());
+            for key in curator.keys.values_mut() {
+                key.revoked.get_or_insert_with(|| revocation.clone());
+            }
+        }
+        Revoke::Key { curator, key } => {
+            let known = known(index, curator)?.keys.get_mut(key);
+            let known = known
+                .ok_or_else(|| PluginError::Missing(format!("key {key:?} of the curator {curator:?}")))?;
+            known.revoked.get_or_insert_with(|| revocation.clone());
+        }
+    }
+    match index.revoked.len() > REVOKED_MAX {
+        true => {
+            let words = format!(
+                "a project may have revoked at most {REVOKED_MAX} packages; revoke their curator instead"
+            );
+            Err(PluginError::Refused(vec![Reason::LimitExceeded.at("", words)]))
+        }
+        false => Ok(()),
+    }
+}
+
+fn known<'i>(index: &'i mut Index, curator: &str) -> Result<&'i mut Curator, PluginError> {
+    let known = index.curators.get_mut(curator);
+    known.ok_or_else(|| PluginError::Missing(format!("curator {curator:?}")))
+}
+
+fn installed<'i>(index: &'i Index, plugin: &str) -> Result<&'i Installed, PluginError> {
+    index.plugins.get(plugin).ok_or_else(|| missing_plugin(plugin))
+}
+
+fn missing_plugin(plugin: &str) -> PluginError {
+    PluginError::Missing(format!("plugin {plugin:?} in this project"))
+}
+
+fn folded_names(taken: &BTreeMap<String, String>) -> TakenNames {
+    let folded = taken.iter().map(|(name, who)| (folded(name), who.clone()));
+    folded.collect()
+}

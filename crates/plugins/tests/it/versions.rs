@@ -1,0 +1,116 @@
+//! Every version is kept; installing, going back, removing and purging.
+
+use toolgate_plugins::{Action, PluginError, RollBack};
+
+use crate::world::{document, world};
+
+#[tokio::test(start_paused = true)]
+async fn a_review_changes_nothing_and_says_what_would() {
+    let world = world().await;
+    let mut first = document("time", "1.0.0", &["get_time"]);
+    first["permissions"] = serde_json::json!(["storage"]);
+    world.installed(first.clone()).await;
+    let before = world.index().await;
+    first["version"] = "1.1.0".into();
+    first["permissions"] = serde_json::json!(["storage", "fetch:*.example.com"]);
+    let offer = world.offer(&world.signed(first));
+    let review = world.plugins.review(world.project, &offer).await.unwrap();
+    assert_eq!(
+        (review.action, review.from.as_deref()),
+        (Action::Upgrade, Some("1.0.0"))
+    );
+    let permissions: Vec<_> = review
+        .permissions
+        .iter()
+        .map(|asked| (asked.permission.as_str(), asked.added))
+        .collect();
+    assert_eq!(permissions, [("fetch:*.example.com", true), ("storage", false)]);
+    assert!(
+        review.permissions[0]
+            .words
+            .contains("every host below example.com")
+    );
+    assert!(review.refused.is_empty());
+    assert_eq!(world.index().await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn installing_the_current_package_again_changes_nothing() {
+    let world = world().await;
+    let signed = world.signed(document("time", "1.0.0", &["get_time"]));
+    world.install(&signed).await.unwrap();
+    let before = world.index().await;
+    assert_eq!(world.install(&signed).await.unwrap().action, Action::None);
+    assert_eq!(world.index().await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_are_kept_and_gone_back_to() {
+    let world = world().await;
+    let mut hashes = Vec::new();
+    for version in ["1.0.0", "1.1.0", "2.0.0"] {
+        hashes.push(world.installed(document("time", version, &["get_time"])).await);
+    }
+    for (to, version) in [
+        (RollBack::Previous, "1.1.0"),
+        (RollBack::Previous, "1.0.0"),
+        (RollBack::To(hashes[2].clone()), "2.0.0"),
+        (RollBack::Previous, "1.0.0"),
+    ] {
+        world.roll_back("time", &to).await.unwrap();
+        assert_eq!(world.version("time").await.as_deref(), Some(version), "{to:?}");
+    }
+    let nothing = world.roll_back("time", &RollBack::Previous).await;
+    assert!(matches!(nothing, Err(PluginError::Missing(_))));
+    for hash in &hashes {
+        assert!(world.runs(hash).await, "a run that pinned it may go on");
+        assert!(
+            world
+                .plugins
+                .document(world.project, hash)
+                .await
+                .unwrap()
+                .is_some()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removed_plugin_keeps_its_packages_for_runs_under_way_until_it_is_purged() {
+    let world = world().await;
+    let hash = world.installed(document("time", "1.0.0", &["get_time"])).await;
+    world.plugins.remove(world.project, "time", false).await.unwrap();
+    assert!(world.runs(&hash).await && world.version("time").await.is_none());
+    let again = world.plugins.remove(world.project, "time", false).await;
+    assert!(matches!(again, Err(PluginError::Missing(_))));
+    world.plugins.remove(world.project, "time", true).await.unwrap();
+    assert!(!world.runs(&hash).await);
+    assert!(
+        world
+            .plugins
+            .document(world.project, &hash)
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_nodes_that_change_plugins_at_once_lose_nothing() {
+    let world = world().await;
+    let nodes = [world.plugins.clone(), world.another_node()];
+    let installs = (0..8).map(|number| {
+        let document = world.signed(document(
+            &format!("plugin-{number}"),
+            "1.0.0",
+            &[&format!("tool_{number}")],
+        ));
+        let (plugins, project, offer) = (nodes[number % 2].clone(), world.project, world.offer(&document));
+        tokio::spawn(async move { plugins.install(project, offer).await })
+    });
+    let installs: Vec<_> = installs.collect();
+    for install in installs {
+        install.await.unwrap().unwrap();
+    }
+    assert_eq!(world.index().await.plugins.len(), 8);
+}

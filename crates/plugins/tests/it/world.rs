@@ -1,0 +1,195 @@
+//! A project with plugins, in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolgate_egress::Egress;
+use toolgate_kernel::id::ProjectId;
+use toolgate_package::{Algorithm, CuratorKey, SigningKey, sign};
+use toolgate_plugins::{
+    Candidate, Index, Install, Mode, NewCurator, PluginError, PluginLimits, PluginSettings, Plugins,
+    PluginsParts, Review,
+};
+use toolgate_store::MemoryStore;
+use toolgate_testkit::held_clock::HeldClock;
+use uuid::Uuid;
+
+/// The curator that the project trusts.
+pub const CURATOR: &str = "acme";
+/// Its first key.
+pub const KEY: &str = "first";
+
+pub struct World {
+    pub plugins: Plugins,
+    pub clock: Arc<HeldClock>,
+    pub project: ProjectId,
+    pub settings: PluginSettings,
+    /// Private key of [`KEY`].
+    pub key: SigningKey,
+    store: Arc<MemoryStore>,
+    taken: BTreeMap<String, String>,
+}
+
+/// A world in production mode that trusts [`CURATOR`].
+pub async fn world() -> World {
+    World::with(PluginSettings::default()).await
+}
+
+/// Settings of development mode.
+pub fn development() -> PluginSettings {
+    PluginSettings {
+        mode: Mode::Development,
+        ..PluginSettings::default()
+    }
+}
+
+/// A document with a tool of each of these names.
+pub fn document(id: &str, version: &str, tools: &[&str]) -> Value {
+    let tools: Vec<Value> = tools.iter().map(|name| tool(name)).collect();
+    json!({"id": id, "name": id, "version": version, "tools": tools})
+}
+
+fn tool(name: &str) -> Value {
+    json!({
+        "name": name,
+        "description": format!("The tool {name}."),
+        "parameters": {"type": "object"},
+        "executorCode": "return args;",
+    })
+}
+
+impl World {
+    pub async fn with(settings: PluginSettings) -> Self {
+        let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(HeldClock::new()));
+        let world = Self {
+            plugins: plugins(&store, &clock, &settings),
+            project: ProjectId::new(Uuid::from_u128(7)),
+            key: SigningKey::generate(Algorithm::Ed25519),
+            taken: BTreeMap::from([("setGoals".to_owned(), "the gateway".to_owned())]),
+            store,
+            clock,
+            settings,
+        };
+        world.trust(CURATOR, KEY, &world.key).await;
+        world
+    }
+
+    /// The same plugins as another node has them.
+    pub fn another_node(&self) -> Plugins {
+        plugins(&self.store, &self.clock, &self.settings)
+    }
+
+    /// The same store after a restart with other settings.
+    pub fn reopened(self, settings: PluginSettings) -> Self {
+        Self {
+            plugins: plugins(&self.store, &self.clock, &settings),
+            settings,
+            ..self
+        }
+    }
+
+    pub async fn trust(&self, curator: &str, id: &str, key: &SigningKey) {
+        let mut written = CuratorKey::new(key.public());
+        written.id = id.parse().unwrap();
+        self.put_key(curator, written).await.unwrap();
+    }
+
+    pub async fn put_key(&self, curator: &str, key: CuratorKey) -> Result<(), PluginError> {
+        let written = NewCurator {
+            name: None,
+            keys: vec![key],
+        };
+        self.plugins
+            .put_curator(self.project, curator, written)
+            .await
+            .map(drop)
+    }
+
+    /// Signed by [`CURATOR`].
+    pub fn signed(&self, document: Value) -> Value {
+        self.signed_by(document, CURATOR, KEY, &self.key)
+    }
+
+    pub fn signed_by(&self, document: Value, curator: &str, id: &str, key: &SigningKey) -> Value {
+        sign(
+            document,
+            key,
+            &curator.parse().unwrap(),
+            Some(&id.parse().unwrap()),
+        )
+        .unwrap()
+    }
+
+    pub fn offer(&self, document: &Value) -> Install {
+        Install {
+            candidate: Candidate::parse(document.to_string().as_bytes()).unwrap(),
+            source_url: None,
+            replace_curator: false,
+            taken: self.taken.clone(),
+        }
+    }
+
+    pub async fn install(&self, document: &Value) -> Result<Review, PluginError> {
+        self.plugins.install(self.project, self.offer(document)).await
+    }
+
+    /// Installs a document after signing it; gives its hash.
+    pub async fn installed(&self, document: Value) -> String {
+        self.install(&self.signed(document)).await.unwrap().hash
+    }
+
+    pub async fn roll_back(&self, plugin: &str, to: &toolgate_plugins::RollBack) -> Result<(), PluginError> {
+        self.plugins
+            .roll_back(self.project, plugin, to, &self.taken)
+            .await
+    }
+
+    pub async fn index(&self) -> Index {
+        self.plugins.index(self.project).await.unwrap().0
+    }
+
+    /// Whether a package may run now.
+    pub async fn runs(&self, hash: &str) -> bool {
+        self.index().await.trust(hash, &self.settings).is_ok()
+    }
+
+    /// The version that is current; none if the plugin is not installed.
+    pub async fn version(&self, plugin: &str) -> Option<String> {
+        let index = self.index().await;
+        index.current(plugin).map(|(_, package)| package.version.clone())
+    }
+}
+
+fn plugins(store: &Arc<MemoryStore>, clock: &Arc<HeldClock>, settings: &PluginSettings) -> Plugins {
+    Plugins::new(PluginsParts {
+        records: store.clone(),
+        clock: clock.clone(),
+        resolver: Arc::new(settings.clone()),
+        egress: Egress::new(),
+        engine: "0.1.0".parse().unwrap(),
+    })
+}
+
+/// The reasons of a refusal, `CODE pointer words` each.
+pub fn reasons<T>(result: Result<T, PluginError>) -> Vec<String> {
+    let Err(PluginError::Refused(refused)) = result else {
+        panic!("it is refused");
+    };
+    let told = refused.iter().map(|refused| {
+        format!(
+            "{} {} {}",
+            refused.reason.code(),
+            refused.problem.pointer,
+            refused.problem.message
+        )
+    });
+    told.collect()
+}
+
+/// Limits with one of them changed.
+pub fn limits(change: impl FnOnce(&mut PluginLimits)) -> PluginSettings {
+    let mut settings = PluginSettings::default();
+    change(&mut settings.limits);
+    settings
+}
