@@ -23,6 +23,7 @@ use toolgate_engine::workspace::Workspace;
 use toolgate_http::Shared;
 use toolgate_http::describe::Api;
 use toolgate_kernel::json::Json;
+use toolgate_plugins::Plugins;
 
 /// What this door shows beside runs and the directory of a project.
 pub struct Resources {
@@ -32,6 +33,8 @@ pub struct Resources {
     pub records: Arc<dyn Records>,
     /// The documents of projects.
     pub knowledge: Arc<dyn Knowledge>,
+    /// The plugins of projects.
+    pub plugins: Plugins,
     /// Deliveries to webhooks and mail.
     pub outbox: Arc<Outbox>,
     /// Renders the metrics.

@@ -4,6 +4,7 @@ mod agent_state;
 mod agents;
 mod approvals;
 mod calls;
+mod curators;
 mod deliveries;
 mod entities;
 mod feeds;
@@ -15,6 +16,8 @@ mod knowledge_search;
 mod message;
 mod messages;
 mod open_approvals;
+mod plugin_bodies;
+mod plugins;
 mod projects;
 mod results;
 mod runs;
@@ -78,6 +81,14 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(tool_call::call))
         .routes(routes!(tool_check::validate))
         .routes(routes!(tool_usage::usage))
+        .routes(routes!(plugins::list, plugins::install))
+        .routes(routes!(plugins::get, plugins::remove))
+        .routes(routes!(plugins::roll_back))
+        .routes(routes!(plugins::revoke))
+        .routes(routes!(plugins::sign))
+        .routes(routes!(curators::list))
+        .routes(routes!(curators::get, curators::put, curators::revoke))
+        .routes(routes!(curators::revoke_key))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::remove))
         .routes(routes!(projects::list, projects::create))

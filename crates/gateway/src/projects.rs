@@ -11,6 +11,7 @@ use toolgate_engine::store::{Directory, StoreError};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::Problem;
+use toolgate_plugins::{PluginResolver, PluginSettings};
 use toolgate_tools::{OutboundResolver, OutboundSettings};
 
 use crate::serve::default_model;
@@ -32,6 +33,7 @@ pub struct ProjectResolver {
 struct Resolved {
     engine: Arc<ProjectSettings>,
     outbound: Arc<OutboundSettings>,
+    plugins: Arc<PluginSettings>,
 }
 
 impl ProjectResolver {
@@ -77,13 +79,15 @@ impl ProjectResolver {
 }
 
 fn resolve(settings: &Settings) -> anyhow::Result<Resolved> {
+    let outbound = settings.outbound_settings()?;
     Ok(Resolved {
+        plugins: Arc::new(settings.plugin_settings(outbound.allow.clone())),
         engine: Arc::new(ProjectSettings {
             default_model: default_model(&settings.model),
             client_tools: settings.client_tools.limits()?,
             conflict: settings.client_tools.conflict.into(),
         }),
-        outbound: Arc::new(settings.outbound_settings()?),
+        outbound: Arc::new(outbound),
     })
 }
 
@@ -112,5 +116,12 @@ impl Projects for ProjectResolver {
 impl OutboundResolver for ProjectResolver {
     async fn outbound_settings(&self, project: ProjectId) -> Result<Arc<OutboundSettings>, StoreError> {
         Ok(self.resolved(project).await?.outbound.clone())
+    }
+}
+
+#[async_trait]
+impl PluginResolver for ProjectResolver {
+    async fn plugin_settings(&self, project: ProjectId) -> Result<Arc<PluginSettings>, StoreError> {
+        Ok(self.resolved(project).await?.plugins.clone())
     }
 }

@@ -28,6 +28,7 @@ use toolgate_http::{Http, HttpSettings, Shared};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
+use toolgate_plugins::{PluginSource, Plugins, PluginsParts};
 use toolgate_sandbox::{Compute, Sandbox, SandboxOptions};
 use toolgate_store::{SqliteOptions, SqliteStore};
 use toolgate_tools::knowledge::Library;
@@ -128,13 +129,18 @@ async fn serve(
         deliveries: deliveries.clone(),
         reader,
     });
-    let engine = engine(
-        store.clone(),
-        sources(tools, sandbox),
-        projects,
-        data.node()?,
-        settings,
-    );
+    let plugins = Plugins::new(PluginsParts {
+        records: store.clone(),
+        clock: Arc::new(SystemClock),
+        resolver: projects.clone(),
+        egress: egress.clone(),
+        engine: env!("CARGO_PKG_VERSION")
+            .parse()
+            .context("the gateway's own version")?,
+    });
+    let of_plugins = Arc::new(PluginSource::new(plugins.clone(), sandbox.clone()));
+    let sources = sources(tools, sandbox).with(of_plugins);
+    let engine = engine(store.clone(), sources, projects, data.node()?, settings);
     let project = greet(&engine, &*store, settings, address).await?;
 
     let agents = match &settings.agents {
@@ -153,6 +159,7 @@ async fn serve(
         records: store.clone(),
         workspace,
         knowledge: knowledge.clone(),
+        plugins,
         outbox,
         metrics: telemetry.figures(),
         openapi: LazyLock::new(doors::openapi),

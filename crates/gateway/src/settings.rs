@@ -11,6 +11,7 @@ mod environment;
 mod notifications;
 mod outbound;
 mod plans;
+mod plugins;
 mod project;
 mod text;
 
@@ -31,6 +32,7 @@ pub use embeddings::Embeddings;
 pub use notifications::Notifications;
 pub use outbound::{Images, Outside, Search};
 pub use plans::Plans;
+pub use plugins::Plugins;
 pub use project::ProjectOverlay;
 
 /// Every setting with its default, written for people.
@@ -91,6 +93,8 @@ pub struct Settings {
     pub notifications: Notifications,
     /// Limits on plans.
     pub plans: Plans,
+    /// Plugins.
+    pub plugins: Plugins,
     /// The vendors of models.
     pub vendors: Vendors,
     /// Logs.
@@ -126,6 +130,7 @@ impl Default for Settings {
             embeddings: Embeddings::default(),
             notifications: Notifications::default(),
             plans: Plans::default(),
+            plugins: Plugins::default(),
             vendors: Vendors::default(),
             log: Log::default(),
             telemetry: Telemetry::default(),

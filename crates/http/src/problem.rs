@@ -158,6 +158,11 @@ impl Refusal {
     fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, detail)
     }
+    /// The same, with everything that is wrong with what was sent.
+    pub fn with_errors(self, mut errors: Vec<Problem>) -> Self {
+        errors.truncate(ERRORS_MAX);
+        self.errors(errors)
+    }
     pub(crate) fn errors(mut self, errors: Vec<Problem>) -> Self {
         self.0.body.errors = errors;
         self

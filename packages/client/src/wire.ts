@@ -250,6 +250,40 @@ export type CreatedProject = Project & ({
   jwtSecret?: string | null;
 });
 
+/** Somebody who may sign plugins for the project. */
+export interface Curator {
+  /** The curator's id, which stands in what it signs. */
+  id: string;
+  /** Name for people. */
+  name?: string | null;
+  /** Its public keys, by id. */
+  keys: CuratorKey[];
+  /** When it was added. */
+  addedAt: Time;
+  revoked?: Revocation | null;
+}
+
+/** A public key of a curator. */
+export interface CuratorKey {
+  /** The key's id. */
+  id: string;
+  /** Algorithm of its signatures. */
+  algorithm: string;
+  /** The key as PEM. */
+  publicKey: string;
+  notBefore?: Time | null;
+  expires?: Time | null;
+  /** When it was added. */
+  addedAt: Time;
+  revoked?: Revocation | null;
+}
+
+/** The curators of a project. */
+export interface CuratorList {
+  /** By id, revoked ones included. */
+  curators: Curator[];
+}
+
 export type Decide = {
   /** Whether the call may run. */
   approved?: boolean | null;
@@ -672,6 +706,145 @@ export interface PendingPause {
 /** Where a tool runs. */
 export type Placement = 'server' | 'plugin' | 'mcp' | 'client';
 
+/** An installed plugin; never its code. */
+export interface Plugin {
+  /** The plugin's id. */
+  id: string;
+  /** Whether its tools are offered. */
+  running: boolean;
+  /** Why its tools are not offered. */
+  stoppedBecause?: string | null;
+  /** The current package. */
+  current: PluginPackage;
+  /** The other stored packages of the plugin. */
+  otherVersions: PluginPackage[];
+  /** Hashes of the packages that a rollback goes back to, the next one last. */
+  history: string[];
+  /** When the plugin was installed. */
+  installedAt: Time;
+  /** When its current package was chosen. */
+  updatedAt: Time;
+}
+
+/** The plugins of a project. */
+export interface PluginList {
+  /** Which plugins may run: `production` or `development`. */
+  mode: PluginMode;
+  /** Installed plugins, by id. */
+  plugins: Plugin[];
+  /** Stored packages of removed plugins: runs under way may still use them. */
+  removed: PluginPackage[];
+  /** Bytes of all stored packages. */
+  storedBytes: number;
+}
+
+/** Which plugins may run. */
+export type PluginMode = 'production' | 'development';
+
+/** The package of a plugin that a tool comes from. */
+export interface PluginOfTool {
+  /** Id of the plugin. */
+  id: string;
+  /** Version of the package. */
+  version: string;
+  /** Hash of the package. */
+  packageHash: string;
+  /** How far it is trusted; `unsigned` ones run in development mode only. */
+  verification: PluginTrust;
+}
+
+/** A stored package; never its code. */
+export interface PluginPackage {
+  /** Hash of the package. */
+  packageHash: string;
+  /** Id of its plugin. */
+  plugin: string;
+  /** Name for people. */
+  name: string;
+  /** The version. */
+  version: string;
+  /** Who signed it. */
+  verification: PluginVerification;
+  /** Names of its tools. */
+  tools: string[];
+  /** Its permissions. */
+  permissions: PluginPermission[];
+  /** Version ranges of the plugins that it needs, by id. */
+  dependencies: Record<string, unknown>;
+  /** Range of gateway versions that it needs. */
+  engine?: string | null;
+  /** Where it was fetched from. */
+  sourceUrl?: string | null;
+  /** Bytes of the document. */
+  bytes: number;
+  /** When it was stored. */
+  addedAt: Time;
+  revoked?: Revocation | null;
+}
+
+/** A permission of a package. */
+export interface PluginPermission {
+  /** As the package writes it. */
+  permission: string;
+  /** What it allows, in plain words. */
+  description: string;
+  /** In a review: whether the current version does not have it. */
+  added?: boolean | null;
+}
+
+/** Something that stands against installing a package. */
+export interface PluginProblem {
+  /** Why, for programs. */
+  code: string;
+  /** Place in the document. */
+  pointer: string;
+  /** Why, in words. */
+  message: string;
+}
+
+/** What installing a package does, or would do. */
+export interface PluginReview {
+  /** Whether it was installed by this request. */
+  installed: boolean;
+  /** What becomes of the plugin. */
+  action: ReviewAction;
+  /** The version that was current before. */
+  fromVersion?: string | null;
+  /** The package. */
+  package: PluginPackage;
+  /** What changes in the tools of the plugin. */
+  tools: PluginToolChanges;
+  /** The audit report: size, constructs in the code, hosts that it names, warnings. */
+  audit: Record<string, unknown>;
+  /** What stands against it; empty if it can be installed. */
+  problems: PluginProblem[];
+}
+
+/** Changes of the tools of a plugin, by name. */
+export interface PluginToolChanges {
+  /** Tools that the current version does not have. */
+  added: string[];
+  /** Tools that only the current version has. */
+  removed: string[];
+  /** Tools that both have; their definition or code may differ. */
+  kept: string[];
+}
+
+/** How far a plugin that runs is trusted. */
+export type PluginTrust = 'verified' | 'tools-only' | 'unsigned';
+
+/** What the signature of a package was found to be. */
+export interface PluginVerification {
+  /** `verified`: all of it is signed. `tools-only`: permissions, version and id are not. `unsigned`: nobody vouches for it. `rejected`: its signature does not hold. */
+  state: VerificationState;
+  /** Who signed it. */
+  curator?: string | null;
+  /** With which key. */
+  key?: string | null;
+  /** Why that is not enough for it to run. */
+  reason?: string | null;
+}
+
 export type PostMessage = {
   /** The text. */
   text?: string | null;
@@ -749,6 +922,14 @@ export type ProjectId = string;
 export interface ProjectList {
   /** By name. */
   projects: Project[];
+}
+
+/** A curator. Keys are added, or get other dates; those that are left out stay as they are. */
+export interface PutCurator {
+  /** Name for people. */
+  name?: string | null;
+  /** `{publicKey, id?, notBefore?, expires?}`: a PEM text, an id (else made from the key), and moments between which packages that it has signed can be installed. */
+  keys?: Record<string, unknown>[] | null;
 }
 
 /** A document to store. */
@@ -846,6 +1027,33 @@ export interface ResultOutcome {
   error?: Problem | null;
 }
 
+/** What becomes of a plugin. */
+export type ReviewAction = 'install' | 'upgrade' | 'downgrade' | 'replace' | 'none';
+
+/** That something was revoked. */
+export interface Revocation {
+  /** When. */
+  time: Time;
+  /** Why, in the operator's words. */
+  reason?: string | null;
+}
+
+/** What must not run any more: a package, or every stored package of a plugin. */
+export interface RevokePlugin {
+  /** Hash of the package, stored or not. */
+  packageHash?: string | null;
+  /** Id of the plugin. */
+  plugin?: string | null;
+  /** Why, for those who read the list. */
+  reason?: string | null;
+}
+
+/** Where a plugin goes back to. */
+export interface RollBackPlugin {
+  /** Hash of a stored package of the plugin; the one before the current if it is left out. */
+  packageHash?: string | null;
+}
+
 /** A run as it stands. */
 export type Run = RunSummary & ({
   /** Calls and approvals that the run waits for. */
@@ -932,6 +1140,14 @@ export interface SharedToolList {
 export interface SignalCall {
   /** What the call gives for it: any JSON. */
   value: unknown;
+}
+
+/** A signed package. */
+export interface SignedBody {
+  /** The document with its hashes and signatures. */
+  document: Record<string, unknown>;
+  /** The audit report: size, constructs in the code, permissions asked for, hosts that it names, warnings. */
+  audit: Record<string, unknown>;
 }
 
 /** A tool as it is understood. */
@@ -1061,6 +1277,7 @@ export interface Tool {
   version?: string | null;
   /** Set when it should not be used any more: why. */
   deprecated?: string | null;
+  plugin?: PluginOfTool | null;
 }
 
 /** A call as it stands. */
@@ -1148,6 +1365,9 @@ export interface Validated {
   /** The tools as they are understood, in the order they were written; none unless all are sound. */
   tools: SoundTool[];
 }
+
+/** What a signature was found to be. */
+export type VerificationState = 'verified' | 'tools-only' | 'unsigned' | 'rejected';
 
 export interface RunStartEvent {
   type: 'run-start';

@@ -33,9 +33,9 @@ const URL_CHARS_MAX: usize = 2_000;
 const SETTINGS_BYTES_MAX: usize = 64 * 1024;
 /// The project that the gateway's own settings make at every start.
 const DEFAULT: &str = "default";
-/// Sections of the settings that only the operator may change: they raise limits, or let tools reach addresses inside
-/// the operator's network.
-const OPERATOR_SECTIONS: [&str; 4] = ["outside", "clientTools", "search", "images"];
+/// Sections of the settings that only the operator may change: they raise limits, let tools reach addresses inside the
+/// operator's network, or let unsigned code run.
+const OPERATOR_SECTIONS: [&str; 5] = ["outside", "clientTools", "search", "images", "plugins"];
 /// Stands for a secret that is set.
 const MASK: &str = "***";
 

@@ -15,7 +15,8 @@ use toolgate_kernel::agent::{Agent, Provider};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
-use toolgate_kernel::tool::{self, Placement, Tool, Toolbox};
+use toolgate_kernel::tool::{self, Execution, Placement, Tool, Toolbox};
+use toolgate_plugins::{PinnedTool, Trust};
 use utoipa::ToSchema;
 
 /// Source of a tool that the configuration of its agent defines.
@@ -60,6 +61,49 @@ pub(crate) struct ToolBody {
     /// Set when it should not be used any more: why.
     #[serde(skip_serializing_if = "Option::is_none")]
     deprecated: Option<String>,
+    /// The package of a plugin that it comes from; for backends only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plugin: Option<PluginOfTool>,
+}
+
+/// The package of a plugin that a tool comes from.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PluginOfTool {
+    /// Id of the plugin.
+    id: String,
+    /// Version of the package.
+    version: String,
+    /// Hash of the package.
+    package_hash: String,
+    /// How far it is trusted; `unsigned` ones run in development mode only.
+    #[schema(value_type = TrustWord)]
+    verification: Trust,
+}
+
+/// How far a plugin that runs is trusted.
+#[derive(ToSchema)]
+#[schema(as = PluginTrust, rename_all = "kebab-case")]
+#[expect(dead_code, reason = "describes the plugins' words")]
+pub(crate) enum TrustWord {
+    Verified,
+    ToolsOnly,
+    Unsigned,
+}
+
+impl PluginOfTool {
+    fn of(tool: &Tool) -> Option<Self> {
+        let Execution::Source(source) = &tool.execution else {
+            return None;
+        };
+        let pinned = PinnedTool::of(source)?;
+        Some(Self {
+            id: pinned.plugin,
+            version: pinned.version,
+            package_hash: pinned.package,
+            verification: pinned.trust,
+        })
+    }
 }
 
 /// Where a tool runs.
@@ -238,6 +282,7 @@ impl ToolBody {
             permissions: if all { tool.permissions.clone() } else { Vec::new() },
             version: tool.version.clone(),
             deprecated: tool.deprecated.clone(),
+            plugin: if all { PluginOfTool::of(tool) } else { None },
         }
     }
 }

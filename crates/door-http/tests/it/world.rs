@@ -4,10 +4,12 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock};
 
 use toolgate_door_http::{Resources, api, router};
+use toolgate_egress::Egress;
 use toolgate_engine::Settings;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::describe::document;
+use toolgate_plugins::{PluginSettings, Plugins, PluginsParts};
 use toolgate_testkit_http::contract::Contract;
 use toolgate_testkit_http::world::{Ground, WorldSettings};
 use toolgate_tools::knowledge::Library;
@@ -60,6 +62,13 @@ impl World {
                 records: ground.store.clone(),
                 workspace,
                 knowledge: Arc::new(knowledge),
+                plugins: Plugins::new(PluginsParts {
+                    records: ground.store.clone(),
+                    clock: ground.clock.clone(),
+                    resolver: Arc::new(PluginSettings::default()),
+                    egress: Egress::new(),
+                    engine: "0.1.0".parse().expect("a version"),
+                }),
                 outbox,
                 metrics: Arc::new(|| "toolgate_up 1\n".into()),
                 openapi: LazyLock::new(|| DOCUMENT.clone()),

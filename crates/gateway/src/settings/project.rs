@@ -11,7 +11,7 @@ use toolgate_kernel::agent::Secret;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::{Problem, member};
 
-use super::{ClientTools, Images, Model, Outside, Search, Settings, text};
+use super::{ClientTools, Images, Model, Outside, Plugins, Search, Settings, text};
 
 /// Name of the project that the gateway begins with; the gateway's own secrets and outbound allow-list are its alone.
 const DEFAULT_PROJECT: &str = "default";
@@ -33,6 +33,8 @@ pub struct ProjectOverlay {
     pub search: Option<Search>,
     /// The image provider.
     pub images: Option<Images>,
+    /// Plugins.
+    pub plugins: Option<Plugins>,
 }
 
 impl ProjectOverlay {
@@ -49,10 +51,11 @@ impl ProjectOverlay {
                 "outside" => section_of(section).map(|read| overlay.outside = Some(read)),
                 "search" => section_of(section).map(|read| overlay.search = Some(read)),
                 "images" => section_of(section).map(|read| overlay.images = Some(read)),
+                "plugins" => section_of(section).map(|read| overlay.plugins = Some(read)),
                 // Names of secrets are the project's own.
                 "secrets" => text::secrets(section).map(|read| overlay.secrets = read),
                 _ => Err(serde::de::Error::custom(
-                    "unknown section, expected one of model, clientTools, outside, secrets, search, images",
+                    "unknown section, expected one of model, clientTools, outside, secrets, search, images, plugins",
                 )),
             };
             // The value may be a secret: serde's messages quote numbers and words, so only what is expected is told.
@@ -106,6 +109,7 @@ impl Settings {
         if name != DEFAULT_PROJECT {
             own.secrets.clear();
             own.outside.allow.clear();
+            own.plugins.signing = Default::default();
         }
         for overlay in [self.projects.get(name).cloned(), stored].into_iter().flatten() {
             own.model = overlay.model.unwrap_or(own.model);
@@ -113,6 +117,7 @@ impl Settings {
             own.outside = overlay.outside.unwrap_or(own.outside);
             own.search = overlay.search.unwrap_or(own.search);
             own.images = overlay.images.unwrap_or(own.images);
+            own.plugins = overlay.plugins.unwrap_or(own.plugins);
             own.secrets.extend(overlay.secrets);
         }
         own

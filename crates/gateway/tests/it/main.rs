@@ -34,6 +34,7 @@ mod outside;
 mod parallel;
 mod plans;
 mod plugin_command;
+mod plugins;
 mod projects;
 mod redaction;
 mod remembering;

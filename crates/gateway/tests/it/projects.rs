@@ -12,6 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use toolgate_testkit::model_server::ModelServer;
 
 use crate::harness::{Answer, Api, Gateway, api_answer, put_agent, soon, tool};
+use crate::plugins::{CURATOR, Curator, document as plugin_document, hash};
 
 const OPERATOR: &str = "operator-key-of-the-tests-0123456789";
 /// Stands in everything that belongs to the first project, and must stay there.
@@ -112,7 +113,9 @@ impl Belongings {
             .put("/v1/settings", &json!({"secrets": {"TOKEN": MARK}}))
             .await;
         assert!(settings.is_success(), "{settings:?}");
-        views.extend([file, document]);
+        let package = marked_plugin(api).await;
+        let address = format!("/v1/plugins/{package}");
+        views.extend([file, document, address, format!("/v1/curators/{CURATOR}")]);
         let lists = [
             "agents",
             "spaces",
@@ -123,6 +126,8 @@ impl Belongings {
             "entities/ada",
             "settings",
             "tools",
+            "plugins",
+            "curators",
             "shared-tools",
         ];
         views.extend(lists.map(|list| format!("/v1/{list}")));
@@ -139,6 +144,9 @@ impl Belongings {
         have("revision", "1");
         have("delivery", "dlv_00000000000000000000000000");
         have("project", "default");
+        have("plugin", "marked");
+        have("plugin", &package);
+        have("curator", CURATOR);
         Self { parameters, views }
     }
 
@@ -164,6 +172,18 @@ impl Belongings {
             .flat_map(|value| self.paths(&format!("{before}{value}{after}")));
         paths.collect()
     }
+}
+
+/// Installs a plugin with the mark in it, and gives its hash.
+async fn marked_plugin(api: &Api) -> String {
+    let curator = Curator::new();
+    curator.trusted(api).await;
+    let mut document = plugin_document("marked", "1.0.0", &[("marked_tool", "return 'MARKED';")]);
+    document["name"] = json!(MARK);
+    let signed = curator.signed(document);
+    let installed = api.post("/v1/plugins", &signed).await;
+    assert_eq!(installed.status, 201, "{installed:?}");
+    hash(&signed)
 }
 
 /// Waits until a run waits for somebody, and gives it as it stands then.
@@ -206,6 +226,9 @@ fn body(path: &str) -> Value {
         "spaces" => json!({}),
         "settings" => json!({}),
         "projects" => json!({"name": "third"}),
+        "plugins" | "sign" => plugin_document("stranger", "1.0.0", &[("strange", "return 1;")]),
+        "revoke" => json!({"plugin": "marked"}),
+        _ if path.contains("/curators/") => json!({"name": "stranger"}),
         _ if path.contains("/approvals/") => json!({"approved": true}),
         _ if path.contains("/shared-tools/") => json!({"description": "mine"}),
         _ if path.contains("/agents/") => json!({"instructions": "mine"}),

@@ -130,6 +130,17 @@ impl Api {
         self.try_post(path, body).await.expect("the gateway answers")
     }
 
+    /// The status that a request is answered with; none when the gateway goes away meanwhile.
+    pub fn send_or_cut(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> impl Future<Output = Option<u16>> + Send + use<> {
+        let request = with_json(self.request(method, path), body);
+        async move { answer(request).await.ok().map(|answer| answer.status) }
+    }
+
     /// Any request with a JSON body, answered with JSON where there is a choice.
     pub async fn send(&self, method: Method, path: &str, body: &Value) -> Answer {
         let request = self.request(method, path).header("accept", "application/json");
