@@ -470,16 +470,12 @@ fn told_bytes(post: &Post, space: Option<&SpaceRecord>) -> u64 {
 /// The words for a tool that there is not.
 fn unknown_tool(name: &ToolName, agent: &Compiled, kit: &Kit) -> String {
     let known: Vec<&str> = kit.toolbox.keys().map(|name| name.as_str()).collect();
+    let known = match known.as_slice() {
+        [] => "none".to_owned(),
+        known => known.join(", "),
+    };
     let agent = &agent.agent.name;
-    match known.as_slice() {
-        [] => format!(
-            "there is no tool named {name:?}: agent {agent} has none, and neither has the gateway one"
-        ),
-        known => format!(
-            "there is no tool named {name:?} in the gateway; agent {agent} has these: {}",
-            known.join(", ")
-        ),
-    }
+    format!("the project has no tool named {name:?}, and agent {agent} has {known}; see GET /v1/tools")
 }
 
 /// About what a message adds to the log. What it makes an agent say is counted when it is stored.

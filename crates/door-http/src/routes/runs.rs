@@ -1,8 +1,10 @@
 //! Runs: how they stand, and how to stop them.
 
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use toolgate_access::Principal;
+use toolgate_engine::feed::Scope;
 use toolgate_engine::store::RunFilter;
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::caller::Caller;
@@ -10,12 +12,14 @@ use toolgate_http::describe::{BackendOnly, BadQuery, Missing, Refused, Settled};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query};
 use toolgate_http::run_state::CountedState;
+use toolgate_http::wait::{Awaited, Since, Wait, ended_or_waits};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::Status;
 use toolgate_kernel::id::{RunId, SpaceId};
 use utoipa::ToSchema;
 
 use crate::snapshot::{RunBody, RunSummary};
+use crate::waited::answer_rested;
 
 /// A page of runs, newest first.
 #[derive(Serialize, ToSchema)]
@@ -125,21 +129,45 @@ async fn page(
 }
 
 /// A run as it stands.
+///
+/// With `prefer: wait=30` the answer comes when it has ended or waits for somebody, after 30 seconds at the latest.
 #[utoipa::path(
     get, path = "/v1/runs/{run}", operation_id = "get_run", tag = "runs",
-    params(("run" = inline(schema::RunId), Path)),
-    responses((status = 200, description = "The run.", body = RunBody), Missing, Refused),
+    params(
+        ("run" = inline(schema::RunId), Path),
+        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
+    ),
+    responses((status = 200, description = "The run.", body = RunBody), BadQuery, Missing, Refused),
 )]
 pub(crate) async fn get(
     State(door): State<Shared>,
     Caller(who): Caller,
     At(run): At<RunId>,
-) -> Result<Answer<RunBody>, Refusal> {
+    wait: Wait,
+) -> Result<Response, Refusal> {
+    let record = door.access.run(&who, run).await?;
+    let wait = wait.reserve(&door, &who)?;
+    if let Some(wait) = &wait {
+        let events = door.engine.subscribe(Scope::Run(run), record.version).await?;
+        let awaited = Awaited {
+            who: who.clone(),
+            run,
+            space: record.space,
+            since: Since::Now,
+            is_rest: ended_or_waits,
+        };
+        if let Some(rested) = wait.rest(&door, &awaited, events).await? {
+            return answer_rested(&door, wait, rested, |_, run| run).await;
+        }
+    }
     // The log is read after the row: what the row says has happened is in it.
     let record = door.access.run(&who, run).await?;
     let reader = door.access.decider(&who, record.space).await?;
     let state = CountedState::read(&door, &who, run, &reader).await?;
-    Ok(ok(RunBody::read(&door, record, &state, &reader).await?))
+    let body = RunBody::read(&door, record, &state, &reader).await?;
+    let applied = wait.map(|wait| wait.applied()).unwrap_or_default();
+    Ok((applied, ok(body)).into_response())
 }
 
 /// Cancels a run and everything below it. A run that has ended stays as it is.

@@ -263,6 +263,30 @@ async fn a_user_calls_in_its_space_what_its_agent_shows() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shared_tool_is_called_by_its_name() {
+    let world = World::new().await;
+    let shared = json!({
+        "description": "for tests", "executionType": "basic", "execution": {"mode": "pass-through"},
+        "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}},
+    });
+    let (backend, ada) = (world.backend(), world.user("ada"));
+    backend.put("/v1/shared-tools/copy", shared).await.expect(201);
+    let space = space_of(&ada).await;
+    let body = json!({"spaceId": space, "arguments": {"n": 1}});
+    let told = backend
+        .post("/v1/tools/copy/call", body.clone())
+        .await
+        .expect(200);
+    assert_eq!(told["output"], json!({"n": 1}));
+    let wrong = json!({"arguments": {"n": "one"}});
+    let told = backend.post("/v1/tools/copy/call", wrong).await.expect(422);
+    assert_eq!(told["errors"][0]["pointer"], "/arguments/n");
+    assert_eq!(ada.post("/v1/tools/copy/call", body).await.code(404), "NOT_FOUND");
+    let told = world.stranger().post("/v1/tools/copy/call", json!({})).await;
+    assert_eq!(told.code(404), "NOT_FOUND");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_user_learns_of_a_backends_call_what_it_learns_of_any() {
     let world = World::new().await;
     let ada = world.user("ada");

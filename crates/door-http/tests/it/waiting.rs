@@ -182,6 +182,11 @@ async fn a_run_that_takes_longer_is_202_and_its_repeat_waits_again() {
     assert_eq!(place, format!("/v1/runs/{}", text(&posted["runId"])));
     assert_eq!(ada.get(&place).await.expect(200)["status"], "running");
 
+    let polled = ada.with("prefer", "wait=4").get(&place).await;
+    assert_eq!(polled.header("preference-applied"), "wait=4");
+    assert_eq!(polled.expect(200)["status"], "running");
+    assert_eq!(began.elapsed().as_secs(), 9);
+
     let began = Instant::now();
     let client = patient(&ada);
     let again = client.post("/v1/runs", body);
@@ -189,8 +194,9 @@ async fn a_run_that_takes_longer_is_202_and_its_repeat_waits_again() {
         tokio::time::sleep(Duration::from_secs(3)).await;
         world.tools.gate.add_permits(1);
     };
-    let (told, ()) = tokio::join!(again, release);
+    let (told, polled, ()) = tokio::join!(again, client.get(&place), release);
     let run = told.expect(200);
+    assert_eq!(polled.expect(200)["text"], run["text"]);
     assert_eq!(began.elapsed().as_secs(), 3, "as soon as the run has ended");
     assert_eq!(
         (&run["runId"], &run["text"]),
