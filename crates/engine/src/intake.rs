@@ -151,6 +151,12 @@ pub enum PostError {
     /// The idempotency key was used for another request.
     #[error("the idempotency key was used for another request")]
     KeyReused,
+    /// The request tells a past, and the space has one of its own, which the agent goes by.
+    #[error(
+        "the space is there and this agent goes by its messages, so the history would not be used; leave it out, start \
+         without a space, or use an agent with history: client"
+    )]
+    HistoryNotTaken,
     /// The message id was used for another message, or by another sender.
     #[error("the message id is taken by another message of this space, choose a new one")]
     MessageIdReused,

@@ -134,6 +134,9 @@ impl Inner {
         post: &mut Post,
     ) -> Result<Posted, PostError> {
         let (agent, kit) = self.equip(name, given, post).await?;
+        if agent.agent.history == History::Server && !post.history.is_empty() {
+            return Err(PostError::HistoryNotTaken);
+        }
         if let Some(open) = open
             && let Some(posted) = self.join_run(open, &agent, &kit, post).await?
         {

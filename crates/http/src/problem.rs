@@ -225,6 +225,10 @@ impl From<PostError> for Refusal {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", words)
             }
             PostError::MessageIdReused => Self::conflict("MESSAGE_ID_REUSED", words),
+            PostError::HistoryNotTaken => {
+                let problem = Problem::new("/history", words.clone());
+                Self::conflict("HISTORY_NOT_TAKEN", words).errors(vec![problem])
+            }
             PostError::Quota(exceeded) => exceeded.into(),
             PostError::RunUnderWay(_) | PostError::TooManyWait(_) | PostError::Busy(_) => {
                 Self::unavailable(words)

@@ -192,7 +192,8 @@ impl Planner {
                 | PostError::NoTool(_)
                 | PostError::Arguments(_)
                 | PostError::KeyReused
-                | PostError::MessageIdReused),
+                | PostError::MessageIdReused
+                | PostError::HistoryNotTaken),
             ) => {
                 tracing::warn!(plan = record.id, %error, "a plan is due and could not be started; it is tried again");
                 Outcome::Later(now.after(BUSY_PAUSE), error.to_string())

@@ -88,7 +88,7 @@ wire! {
         /// Of the agent's client tools only those of these categories, and those of none.
         categories "selectedToolCategories": Option<Categories>,
         /// What was said before: the past of a space that the run makes, and for an agent with `history: client`. In a
-        /// space that is there, other agents go by its log.
+        /// space that is there, other agents go by its log, and it is refused: 409 `HISTORY_NOT_TAKEN`.
         history "history": Option<Messages>,
         /// Whatever the sender attaches; never given to a model.
         metadata "metadata": Option<AnyObject>,
