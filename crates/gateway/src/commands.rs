@@ -1,6 +1,7 @@
 //! The commands of `toolgate`.
 
 mod agent_check;
+mod agent_purge;
 mod api;
 pub mod plugin;
 mod project;
@@ -39,7 +40,7 @@ enum Command {
     Settings,
     /// Print the OpenAPI document of the HTTP API.
     Openapi,
-    /// Check agents.
+    /// Check agents, or purge one.
     #[command(subcommand)]
     Agent(Agent),
     /// Make, sign and verify plugin packages, and manage the plugins of a running gateway.
@@ -70,6 +71,8 @@ enum Command {
 enum Agent {
     /// Check agent files and report every error.
     Check(agent_check::Check),
+    /// Delete an agent of a running gateway, also a retired one, with all that it has stored.
+    Purge(agent_purge::Purge),
 }
 
 #[derive(Debug, Subcommand)]
@@ -135,6 +138,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
             output::print(&format!("{}\n", doors::openapi()))?;
         }
         Command::Agent(Agent::Check(check)) => return check.run(),
+        Command::Agent(Agent::Purge(purge)) => purge.run()?,
         Command::Tool(Tool::Check(check)) => return check.run(),
         Command::Store(Store::Check(check)) => return check.run(),
         Command::Plugin(plugin) => return plugin.run(),

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolgate_testkit::model_server::ModelServer;
 
-use crate::harness::{Api, Gateway, LOOK, binary, soon, worker};
+use crate::harness::{Api, Gateway, LOOK, SECRET_KEY, binary, soon, worker};
 
 const RESEARCH: &str = "---
 name: research-agent
@@ -285,9 +284,25 @@ async fn an_agent_whose_file_is_gone_keeps_its_state_until_it_is_purged() {
     until(&api, "worker", |found| found.is_some()).await;
     assert!(remembered(&api, &models).await.contains("Zq7-blue"));
 
-    let purge = "/v1/agents/worker?purge=true";
-    assert_eq!(api.send(Method::DELETE, purge, &Value::Null).await.status, 204);
-    assert_eq!(api.send(Method::DELETE, purge, &Value::Null).await.status, 404);
+    let url = gateway.url();
+    let purge = |more: &[&str]| {
+        let mut command = binary();
+        command
+            .args(["agent", "purge", "worker", "--url", &url])
+            .args(more);
+        let ended = command
+            .env("TOOLGATE_SECRET_KEY", SECRET_KEY)
+            .output()
+            .expect("it runs");
+        let told = [ended.stdout, ended.stderr].concat();
+        (ended.status.code(), String::from_utf8(told).expect("text"))
+    };
+    let (code, told) = purge(&[]);
+    assert!(code == Some(1) && told.contains("say --yes"), "{told}");
+    assert!(remembered(&api, &models).await.contains("Zq7-blue"));
+    assert_eq!(purge(&["--yes"]), (Some(0), "purged worker\n".into()));
+    let (code, told) = purge(&["--yes"]);
+    assert!(code == Some(1) && told.contains("no such agent"), "{told}");
     config["instructions"] = "Follow the script again.".into();
     write(files.path(), "worker.json", &config.to_string());
     until(&api, "worker", |found| found.is_some()).await;
