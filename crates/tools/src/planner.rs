@@ -101,6 +101,8 @@ enum Outcome {
     Over(String),
     /// The start is postponed to this time, for this reason.
     Later(Time, String),
+    /// A run is under way in the space: the start is postponed to this time, for this reason.
+    Blocked(Time, String),
     /// The agent is retired: the start is postponed until it is back, for this reason.
     Paused(String),
 }
@@ -114,10 +116,13 @@ impl Planner {
         let next = match &outcome {
             Outcome::Started | Outcome::Missed(_) => plan.schedule.next(due, now),
             Outcome::Over(_) => None,
-            Outcome::Later(moment, _) => Some(*moment),
+            Outcome::Later(moment, _) | Outcome::Blocked(moment, _) => Some(*moment),
             Outcome::Paused(_) => Some(now.after(RETIRED_PAUSE)),
         };
-        let is_postponed = matches!(outcome, Outcome::Later(..) | Outcome::Paused(_));
+        let is_postponed = matches!(
+            outcome,
+            Outcome::Later(..) | Outcome::Blocked(..) | Outcome::Paused(_)
+        );
         let plan = Plan {
             status: match (&outcome, next) {
                 (_, Some(_)) => PlanStatus::Active,
@@ -125,14 +130,21 @@ impl Planner {
                 (_, None) => PlanStatus::Failed,
             },
             waits_since: is_postponed.then_some(due),
+            blocked_since: match outcome {
+                Outcome::Blocked(..) => plan.blocked_since.or(Some(now)),
+                Outcome::Later(..) => plan.blocked_since,
+                Outcome::Started | Outcome::Missed(_) | Outcome::Over(_) | Outcome::Paused(_) => None,
+            },
             last: if is_postponed { plan.last } else { Some(due) },
             paused: matches!(outcome, Outcome::Paused(_)),
             runs: plan.runs + u64::from(matches!(outcome, Outcome::Started)),
             reason: match outcome {
                 Outcome::Started => None,
-                Outcome::Missed(why) | Outcome::Over(why) | Outcome::Later(_, why) | Outcome::Paused(why) => {
-                    Some(why)
-                }
+                Outcome::Missed(why)
+                | Outcome::Over(why)
+                | Outcome::Later(_, why)
+                | Outcome::Blocked(_, why)
+                | Outcome::Paused(why) => Some(why),
             },
             ..plan
         };
@@ -155,6 +167,8 @@ impl Planner {
                 format!("your plans may start {max} runs an hour, and did; this one waits for the next");
             return Ok(Outcome::Later(hour, words));
         }
+        // A plan that was paused, or whose gateway was down, has not waited for a run meanwhile.
+        let blocked_since = plan.blocked_since.unwrap_or(now);
         let message = ScheduledMessage {
             project: set.project,
             space: plan.space,
@@ -164,7 +178,7 @@ impl Planner {
             text: plan.message.clone(),
             plan_id: record.id.clone(),
             asked_by: plan.asked_by,
-            under_way: match now < due.after(self.limits.wait_max) {
+            under_way: match now < blocked_since.after(self.limits.wait_max) {
                 true => UnderWay::Wait,
                 false => UnderWay::Join,
             },
@@ -175,8 +189,8 @@ impl Planner {
                 Outcome::Started
             }
             Err(error @ PostError::RunUnderWay(_)) => {
-                let pause = (now.since(due) / 10).clamp(WAIT_PAUSE_MIN, WAIT_PAUSE_MAX);
-                Outcome::Later(now.after(pause), error.to_string())
+                let pause = (now.since(blocked_since) / 10).clamp(WAIT_PAUSE_MIN, WAIT_PAUSE_MAX);
+                Outcome::Blocked(now.after(pause), error.to_string())
             }
             Err(error @ PostError::NoSpace) => Outcome::Over(error.to_string()),
             Err(error @ PostError::NoAgent(_)) => Outcome::Paused(error.to_string()),

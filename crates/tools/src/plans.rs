@@ -83,6 +83,9 @@ pub(crate) struct Plan {
     /// Due time of a start that was postponed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<Time>,
+    /// Since when a run under way in the space keeps a start from being posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_since: Option<Time>,
     /// Due time of the last start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Time>,
@@ -187,6 +190,7 @@ impl ServerTool for CreatePlan {
             space: context.space,
             asked_by: context.works_for,
             waits_since: None,
+            blocked_since: None,
             last: None,
             runs: 0,
             paused: false,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::{BacklogLimits, Scope};
-use toolgate_engine::intake::{Answer, Charged, Post, UnderWay};
+use toolgate_engine::intake::{Answer, Charged, Post, Posted, UnderWay};
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::store::{Directory, LogRange, ProjectRecord, RunFilter, RunRecord, Runs};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
@@ -90,30 +90,7 @@ impl World {
     /// Lets an agent call a tool, and gives the output (or the error) and the space.
     async fn call(&self, agent: &str, tool: &str, input: Value) -> (Value, SpaceId) {
         let engine = &self.nodes[0].0;
-        let message = Message::new(
-            MessageId::new(Uuid::now_v7()),
-            None,
-            vec![Part::Text {
-                text: format!("{tool} {input}"),
-            }],
-        );
-        let posted = engine.post(Post {
-            call: None,
-            starter: Starter::Backend,
-            charged: Charged::Nobody,
-            makes_space: false,
-            under_way: UnderWay::Join,
-            categories: None,
-            history: Vec::new(),
-            told: Vec::new(),
-            project: self.project,
-            space: None,
-            message,
-            answer: Answer::Agent(agent.parse().unwrap()),
-            client_tools: Vec::new(),
-            idempotency: None,
-        });
-        let posted = posted.await.unwrap();
+        let posted = self.post(None, agent, format!("{tool} {input}")).await;
         let mut following = engine
             .subscribe(Scope::Run(posted.run_id.unwrap()), Seq(0))
             .await
@@ -129,6 +106,28 @@ impl World {
             }
         }
         (told, posted.space_id)
+    }
+
+    /// Posts a message in a space, or in a new one.
+    async fn post(&self, space: Option<SpaceId>, agent: &str, text: String) -> Posted {
+        let message = Message::new(MessageId::new(Uuid::now_v7()), None, vec![Part::Text { text }]);
+        let posted = self.nodes[0].0.post(Post {
+            call: None,
+            starter: Starter::Backend,
+            charged: Charged::Nobody,
+            makes_space: false,
+            under_way: UnderWay::Join,
+            categories: None,
+            history: Vec::new(),
+            told: Vec::new(),
+            project: self.project,
+            space,
+            message,
+            answer: Answer::Agent(agent.parse().unwrap()),
+            client_tools: Vec::new(),
+            idempotency: None,
+        });
+        posted.await.unwrap()
     }
 
     /// The runs of a space that plans started.
@@ -446,6 +445,42 @@ async fn a_due_plan_waits_for_the_run_under_way_up_to_a_limit() {
     let origins: Vec<_> = said.map(|message| message.origin.clone()).collect();
     assert_eq!(origins.len(), 2);
     assert!(origins.iter().all(Option::is_some), "{origins:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_was_paused_waits_for_the_run_under_way_as_long_as_any() {
+    let world = World::with(1).await;
+    let input = json!({"message": "wait {}", "everySeconds": 60});
+    let (_, space) = world.call("other", "createPlan", input).await;
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    let first = world.waiting(space).await;
+    let (engine, name) = (&world.nodes[0].0, "other".parse().unwrap());
+    let config = world.store.agent(world.project, &name, None).await.unwrap();
+    let config = config.expect("it was there").config;
+    engine.remove_agent(world.project, &name).await.unwrap();
+    world.wait(Duration::from_secs(61));
+    world.look().await;
+    world.wait(LIMITS.wait_max * 2);
+    engine.put_agent(world.project, &name, config).await.unwrap();
+    let said = world.post(Some(space), "other", "wait {}".into()).await;
+    let under_way = world.waiting(space).await;
+    assert_eq!(Some(under_way.id), said.run_id);
+    assert_ne!(under_way.id, first.id);
+    world.wait(RETIRED_PAUSE);
+    world.look().await;
+    assert_eq!(world.runs(space).await.len(), 3, "the run is left alone");
+    let still = world.store.run(under_way.id).await.unwrap().unwrap();
+    assert!(!still.status.is_final(), "{still:?}");
+    world.wait(LIMITS.wait_max);
+    world.look().await;
+    let log = engine.run_log(under_way.id, LogRange::default()).await.unwrap();
+    let mut events = log.entries.iter().flat_map(|entry| &entry.events);
+    let superseded = events.any(|event| match event {
+        Event::ToolOutputError(e) => e.error_text.as_ref().unwrap().contains("a plan was due"),
+        _ => false,
+    });
+    assert!(superseded, "it joins after the wait");
 }
 
 #[tokio::test(start_paused = true)]
