@@ -19,6 +19,7 @@ use serde_json::Value;
 use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::records::Records;
+use toolgate_engine::state_editor::StateEditor;
 use toolgate_engine::workspace::Workspace;
 use toolgate_http::Shared;
 use toolgate_http::describe::Api;
@@ -31,6 +32,8 @@ pub struct Resources {
     pub workspace: Workspace,
     /// What agents have stored with their tools.
     pub records: Arc<dyn Records>,
+    /// Changes by hand what agents have stored.
+    pub state: Arc<dyn StateEditor>,
     /// The documents of projects.
     pub knowledge: Arc<dyn Knowledge>,
     /// The plugins of projects.

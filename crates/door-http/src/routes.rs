@@ -13,6 +13,7 @@ mod health;
 mod keys;
 mod knowledge;
 mod knowledge_search;
+mod memories;
 mod message;
 mod messages;
 mod open_approvals;
@@ -40,11 +41,11 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(agents::put, agents::get, agents::remove))
         .routes(routes!(agents::revision))
         .routes(routes!(agent_state::goals))
-        .routes(routes!(agent_state::remove_goal))
-        .routes(routes!(agent_state::memories))
-        .routes(routes!(agent_state::remove_memory))
+        .routes(routes!(agent_state::change_goal, agent_state::remove_goal))
+        .routes(routes!(memories::list))
+        .routes(routes!(memories::change, memories::remove))
         .routes(routes!(agent_state::plans))
-        .routes(routes!(agent_state::remove_plan))
+        .routes(routes!(agent_state::change_plan, agent_state::remove_plan))
         .routes(routes!(spaces::create, spaces::list))
         .routes(routes!(spaces::get))
         .routes(routes!(spaces::add_member, spaces::remove_member))

@@ -19,6 +19,7 @@ pub mod revocation;
 pub mod shared_tools;
 pub mod shares;
 pub mod sources;
+pub mod state_editor;
 pub mod store;
 pub mod tools;
 pub mod usage;

@@ -19,6 +19,7 @@ use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::feed::BacklogLimits;
 use toolgate_engine::outbox::Outbox;
+use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Directory, Store, StoreError};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
@@ -34,7 +35,7 @@ use toolgate_store::{SqliteOptions, SqliteStore};
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::Deliveries;
 use toolgate_tools::readable::{READER, Reader};
-use toolgate_tools::{Planner, Toolkit};
+use toolgate_tools::{Editor, Planner, Toolkit};
 use toolgate_worker::Workers;
 
 use crate::agents::Folder;
@@ -157,6 +158,10 @@ async fn serve(
     let shared = shared(engine.clone(), access, settings, stop.clone());
     let resources = Resources {
         records: store.clone(),
+        state: Arc::new(Editor {
+            updater: RecordUpdater::new(store.clone()),
+            plans: settings.plans.limits(),
+        }),
         workspace,
         knowledge: knowledge.clone(),
         plugins,

@@ -12,6 +12,7 @@ use toolgate_engine::intake::{IntakeError, PostError};
 use toolgate_engine::knowledge::KnowledgeError;
 use toolgate_engine::quota::{QuotaError, QuotaExceeded};
 use toolgate_engine::shared_tools::SharedToolError;
+use toolgate_engine::state_editor::EditError;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::workspace::WorkspaceError;
 use toolgate_engine::{AgentError, TooManyWait};
@@ -298,6 +299,19 @@ impl From<AgentError> for Refusal {
             AgentError::Invalid(problems) => Self::invalid(problems),
             AgentError::TooManyWait(error) => error.into(),
             AgentError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<EditError> for Refusal {
+    fn from(error: EditError) -> Self {
+        let words = error.to_string();
+        match error {
+            EditError::Missing => Self::missing(words),
+            EditError::Changed(_) => Self::new(StatusCode::PRECONDITION_FAILED, "CHANGED", words),
+            EditError::Invalid(problems) => Self::invalid(problems),
+            EditError::Store(StoreError::Conflict) => Self::contended(),
+            EditError::Store(error) => error.into(),
         }
     }
 }

@@ -11,6 +11,7 @@ use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
+use toolgate_kernel::members::Members;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
 use toolgate_kernel::words::words;
@@ -18,9 +19,12 @@ use toolgate_kernel::words::words;
 use crate::records::{body, input, is_minted, named, of_agent};
 use crate::toolkit::ServerTool;
 
-const KIND: &str = "goal";
+pub(crate) const KIND: &str = "goal";
+/// The members of a goal that can be changed by hand.
+pub(crate) const CHANGEABLE: [&str; 4] = ["description", "priority", "isLongTerm", "isCompleted"];
 /// Most goals of one agent, completed ones included.
 const GOALS_MAX: usize = 200;
+const DESCRIPTION_CHARS_MAX: usize = 2000;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `setGoals`: creates, changes and clears goals, all or nothing.
@@ -88,7 +92,7 @@ impl ServerTool for SetGoals {
                             "type": "object",
                             "properties": {
                                 "id": {"type": "string", "description": "Existing goal to update. Omit to create a new goal."},
-                                "description": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "What you want to achieve."},
+                                "description": {"type": "string", "minLength": 1, "maxLength": DESCRIPTION_CHARS_MAX, "description": "What you want to achieve."},
                                 "priority": {"type": "number", "description": "0 is lowest. Higher is more important."},
                                 "isLongTerm": {"type": "boolean", "description": "Whether it is a long-term, ongoing goal."},
                                 "isCompleted": {"type": "boolean", "description": "Whether it is done."},
@@ -188,13 +192,7 @@ fn decide(
         }
         held.goal.change(input);
         modified.push(json!({"action": action, "id": held.id, "description": held.goal.description}));
-        changes.push(Change::Put(NewRecord {
-            id: held.id.clone(),
-            body: serde_json::to_value(&held.goal).expect("a goal is JSON").into(),
-            text: None,
-            data: None,
-            due: None,
-        }));
+        changes.push(Change::Put(put(held.id.clone(), &held.goal)));
     }
     if goals.len() > GOALS_MAX {
         let words = format!(
@@ -260,6 +258,33 @@ impl Goal {
         }
         self.is_long_term = input.is_long_term.unwrap_or(self.is_long_term);
         self.is_completed = input.is_completed.unwrap_or(self.is_completed);
+    }
+}
+
+/// The goal with changes by hand.
+pub(crate) fn changed(record: &Record, changes: &Members<'_>) -> Option<NewRecord> {
+    let mut goal: Goal = record.body.read().ok()?;
+    if let Some(description) = changes.text("description", DESCRIPTION_CHARS_MAX) {
+        goal.description = description.to_owned();
+    }
+    match changes.get("priority") {
+        None => {}
+        Some(Value::Number(priority)) => goal.priority = priority.clone(),
+        Some(_) => changes.wrong("priority", "expected a number, 0 for the lowest"),
+    }
+    goal.is_long_term = changes.choice_of_bool("isLongTerm").unwrap_or(goal.is_long_term);
+    goal.is_completed = changes.choice_of_bool("isCompleted").unwrap_or(goal.is_completed);
+    Some(put(record.id.clone(), &goal))
+}
+
+/// The record of a goal.
+fn put(id: String, goal: &Goal) -> NewRecord {
+    NewRecord {
+        id,
+        body: serde_json::to_value(goal).expect("a goal is JSON").into(),
+        text: None,
+        data: None,
+        due: None,
     }
 }
 

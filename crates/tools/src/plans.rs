@@ -1,5 +1,6 @@
 //! Tools for an agent's plans. Plans belong to the agent; when one is due, the agent runs in the plan's space.
 
+mod change;
 mod moment;
 
 use std::time::Duration;
@@ -23,6 +24,7 @@ use toolgate_kernel::words::words;
 use crate::cron::Cron;
 use crate::records::{body, input, is_minted, named, of_agent};
 use crate::toolkit::ServerTool;
+pub(crate) use change::{CHANGEABLE, changed};
 use moment::CreateInput;
 
 pub(crate) const KIND: &str = "plan";

@@ -160,8 +160,14 @@ impl Toolkit {
         toolkit.register(WebSearch(outbound));
         toolkit.register(goals::SetGoals(updater.clone()));
         toolkit.register(goals::GetGoals(updater.clone()));
-        toolkit.register(memory::SetMemory(updater.clone()));
-        toolkit.register(memory::GetMemory(updater.clone()));
+        toolkit.register(memory::SetMemory {
+            updater: updater.clone(),
+            store: store.clone(),
+        });
+        toolkit.register(memory::GetMemory {
+            updater: updater.clone(),
+            store: store.clone(),
+        });
         toolkit.register(space::GetSpaceContext(store.clone()));
         toolkit.register(space::UpdateSpaceMetadata {
             store: store.clone(),
@@ -239,7 +245,16 @@ impl ToolSource for Toolkit {
         &["prebuilt"]
     }
     fn read(&self, tool: &Members<'_>, list: &ToolList) -> Option<Binding> {
-        Binding::named(tool, "action", list, "the gateway has no action named")
+        let unknown = "the gateway has no action named";
+        let binding = Binding::named_with(tool, "action", &["scope"], list, unknown)?;
+        let execution = tool.get("execution")?;
+        match execution.get("scope").filter(|scope| !scope.is_null()) {
+            None => Some(binding),
+            Some(scope) => {
+                memory::check_scope(tool, execution, scope);
+                Some(binding.with_config(json!({ "scope": scope }).into()))
+            }
+        }
     }
     fn written_out(&self, name: &str, _: &Listed) -> Option<Value> {
         Some(json!({ "executionType": "prebuilt", "execution": { "action": name } }))
@@ -254,8 +269,19 @@ impl ToolSource for Toolkit {
         context: &CallContext,
     ) -> Result<Json, CallFailure> {
         let missing = || CallFailure::new(ErrorCode::NotFound, format!("there is no action {:?}", tool.tool));
+        let config = tool.config.clone();
         let Registered { tool, input: schema } = self.tools.get(tool.tool.as_str()).ok_or_else(missing)?;
-        let input = input.to_value();
+        let mut input = input.to_value();
+        // Whose memories a tool is about is for the author of the agent to say, not for the model.
+        if let Some(members) = input.as_object_mut().filter(|_| tool.name().ends_with("Memory")) {
+            members.shift_remove("scope");
+            members.extend(
+                config
+                    .as_ref()
+                    .and_then(|config| config.to_value().as_object().cloned())
+                    .unwrap_or_default(),
+            );
+        }
         // The author of an agent may have written another schema, which the engine went by.
         let problems = schema.check(&input);
         if !problems.is_empty() {

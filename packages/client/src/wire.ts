@@ -27,6 +27,8 @@ export type AgentName = string;
 export type AgentRecordBody = Record<string, unknown> & ({
   /** Unique among what its agent has of this kind. */
   id: string;
+  /** Higher with each change; in quotes it is the `etag` that `if-match` takes. */
+  version: number;
   nextAt?: Time | null;
   /** When it was created. */
   createdAt: Time;
@@ -1214,7 +1216,7 @@ export type StartRun = {
   clientTools?: NewClientTool[] | null;
   /** Of the agent's client tools only those of these categories, and those of none. */
   selectedToolCategories?: string[] | null;
-  /** What was said before: the past of a space that the run makes, and for an agent with `history: client`. In a space that is there, other agents go by its log. */
+  /** What was said before: the past of a space that the run makes, and for an agent with `history: client`. In a space that is there, other agents go by its log, and it is refused: 409 `HISTORY_NOT_TAKEN`. */
   history?: ChatMessage[] | null;
   /** Whatever the sender attaches; never given to a model. */
   metadata?: Record<string, unknown> | null;

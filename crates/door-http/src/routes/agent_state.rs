@@ -1,27 +1,36 @@
-//! What agents have stored with their tools: goals, memories, plans. A backend sees and deletes all of it, also that of a
-//! retired agent; a user the plans that were made for it.
+//! Goals and plans that agents have stored with their tools. A backend sees, changes and deletes all of them, also those
+//! of a retired agent; a user the plans that were made for it. The memories are in `memories`.
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use http::header::ETAG;
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolgate_access::Principal;
 use toolgate_engine::records::{Change, Expected, Listing, Owner, Record, RecordSet};
+use toolgate_engine::state_editor::{Edit, EditError};
 use toolgate_engine::store::StoreError;
+use toolgate_engine::workspace::Only;
 use toolgate_http::answer::{Answer, ok};
+use toolgate_http::body::Body;
 use toolgate_http::caller::{Backend, Caller};
-use toolgate_http::describe::{BackendOnly, BadQuery, Contended, Missing, Refused};
+use toolgate_http::describe::{BackendOnly, BadBody, BadQuery, Changed, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query};
+use toolgate_http::wire::AnyObject;
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::entity_of;
+use toolgate_kernel::id::EntityId;
+use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
 
 use crate::Resources;
+use crate::precondition::{etag, only};
 
 /// Most records of a page: a memory may have 8,000 characters, a plan 10,000.
 const PAGE_MAX: usize = 100;
@@ -32,6 +41,9 @@ const PAGE_MAX: usize = 100;
 pub(crate) struct AgentRecordBody {
     /// Unique among what its agent has of this kind.
     id: String,
+    /// Higher with each change; in quotes it is the `etag` that `if-match` takes.
+    #[schema(minimum = 1)]
+    version: u64,
     /// When a plan is due next.
     #[schema(value_type = Option<schema::Time>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,6 +65,7 @@ impl From<Record> for AgentRecordBody {
     fn from(record: Record) -> Self {
         Self {
             id: record.id,
+            version: record.version,
             next_at: record.due,
             created_at: record.created,
             updated_at: record.updated,
@@ -94,26 +107,6 @@ pub(crate) async fn goals(
         .await
 }
 
-/// The memories of an agent, by id.
-#[utoipa::path(
-    get, path = "/v1/memories", operation_id = "list_memories", tag = "agents",
-    params(
-        ("agent" = inline(schema::AgentName), Query, description = "The agent, also a retired one."),
-        ("after" = Option<String>, Query, description = "`nextCursor` of the page before."),
-        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500, description = "A page has 100 at most."),
-    ),
-    responses((status = 200, description = "A page.", body = AgentRecordList), BadQuery, BackendOnly, Refused),
-)]
-pub(crate) async fn memories(
-    State(resources): State<Arc<Resources>>,
-    Backend(project): Backend,
-    query: Query,
-) -> Result<Answer<AgentRecordList>, Refusal> {
-    Kept::of(&Principal::backend(project), &query, "memory")?
-        .list(&resources, &query)
-        .await
-}
-
 /// The plans of an agent, by id: for a user those that were made for it.
 #[utoipa::path(
     get, path = "/v1/plans", operation_id = "list_plans", tag = "agents",
@@ -138,8 +131,9 @@ pub(crate) async fn plans(
     params(
         ("goal" = String, Path),
         ("agent" = inline(schema::AgentName), Query, description = "The agent, also a retired one."),
+        ("if-match" = inline(Option<schema::EtagOrAny>), Header, description = "`etag` of the version to delete."),
     ),
-    responses((status = 204, description = "Deleted."), BadQuery, Missing, BackendOnly, Contended, Refused),
+    responses((status = 204, description = "Deleted."), BadQuery, Missing, BackendOnly, Changed, Contended, Refused),
 )]
 pub(crate) async fn remove_goal(
     State(door): State<Shared>,
@@ -147,30 +141,60 @@ pub(crate) async fn remove_goal(
     Backend(project): Backend,
     At(goal): At<String>,
     query: Query,
+    headers: HeaderMap,
 ) -> Result<StatusCode, Refusal> {
     Kept::of(&Principal::backend(project), &query, "goal")?
-        .remove(&door, &resources, &goal)
+        .remove(&door, &resources, &goal, &headers)
         .await
 }
 
-/// Deletes a memory of an agent.
+/// Changes members of a goal; the others stay as they are.
 #[utoipa::path(
-    delete, path = "/v1/memories/{memory}", operation_id = "remove_memory", tag = "agents",
+    patch, path = "/v1/goals/{goal}", operation_id = "change_goal", tag = "agents",
     params(
-        ("memory" = String, Path),
+        ("goal" = String, Path),
         ("agent" = inline(schema::AgentName), Query, description = "The agent, also a retired one."),
+        ("if-match" = inline(Option<schema::EtagOrAny>), Header, description = "`etag` of the version to change."),
     ),
-    responses((status = 204, description = "Deleted."), BadQuery, Missing, BackendOnly, Contended, Refused),
+    request_body(content = Object, description = "Any of `description`, `priority`, `isLongTerm`, `isCompleted`.", content_type = "application/json"),
+    responses((status = 200, description = "As it is now.", body = AgentRecordBody), BadBody, Missing, BackendOnly, Changed, Contended, Refused),
 )]
-pub(crate) async fn remove_memory(
+pub(crate) async fn change_goal(
     State(door): State<Shared>,
     State(resources): State<Arc<Resources>>,
     Backend(project): Backend,
-    At(memory): At<String>,
+    At(goal): At<String>,
     query: Query,
-) -> Result<StatusCode, Refusal> {
-    Kept::of(&Principal::backend(project), &query, "memory")?
-        .remove(&door, &resources, &memory)
+    headers: HeaderMap,
+    body: Body<AnyObject>,
+) -> Result<Response, Refusal> {
+    Kept::of(&Principal::backend(project), &query, "goal")?
+        .change(&door, &resources, goal, body.value.0, &headers)
+        .await
+}
+
+/// Changes members of a plan; the others stay as they are. A user may change those that were made for it.
+#[utoipa::path(
+    patch, path = "/v1/plans/{plan}", operation_id = "change_plan", tag = "agents",
+    params(
+        ("plan" = String, Path),
+        ("agent" = inline(schema::AgentName), Query, description = "The agent, also a retired one."),
+        ("if-match" = inline(Option<schema::EtagOrAny>), Header, description = "`etag` of the version to change."),
+    ),
+    request_body(content = Object, description = "`message`, one of `inSeconds`, `at`, `everySeconds` and `cron` with `timeZone`, or `status: \"cancelled\"`.", content_type = "application/json"),
+    responses((status = 200, description = "As it is now.", body = AgentRecordBody), BadBody, Missing, Changed, Contended, Refused),
+)]
+pub(crate) async fn change_plan(
+    State(door): State<Shared>,
+    State(resources): State<Arc<Resources>>,
+    Caller(who): Caller,
+    At(plan): At<String>,
+    query: Query,
+    headers: HeaderMap,
+    body: Body<AnyObject>,
+) -> Result<Response, Refusal> {
+    Kept::of(&who, &query, "plan")?
+        .change(&door, &resources, plan, body.value.0, &headers)
         .await
 }
 
@@ -180,8 +204,9 @@ pub(crate) async fn remove_memory(
     params(
         ("plan" = String, Path),
         ("agent" = inline(schema::AgentName), Query, description = "The agent, also a retired one."),
+        ("if-match" = inline(Option<schema::EtagOrAny>), Header, description = "`etag` of the version to delete."),
     ),
-    responses((status = 204, description = "Deleted."), BadQuery, Missing, Contended, Refused),
+    responses((status = 204, description = "Deleted."), BadQuery, Missing, Changed, Contended, Refused),
 )]
 pub(crate) async fn remove_plan(
     State(door): State<Shared>,
@@ -189,21 +214,23 @@ pub(crate) async fn remove_plan(
     Caller(who): Caller,
     At(plan): At<String>,
     query: Query,
+    headers: HeaderMap,
 ) -> Result<StatusCode, Refusal> {
     Kept::of(&who, &query, "plan")?
-        .remove(&door, &resources, &plan)
+        .remove(&door, &resources, &plan, &headers)
         .await
 }
 
-/// What an agent has of one kind, as far as the caller may see it.
-struct Kept {
-    set: RecordSet,
+/// What somebody has of one kind, as far as the caller may see it.
+pub(super) struct Kept {
+    pub set: RecordSet,
     /// Only what was made for this entity, for a user.
-    made_for: Option<String>,
+    pub made_for: Option<EntityId>,
 }
 
 impl Kept {
-    fn of(who: &Principal, query: &Query, kind: &'static str) -> Result<Self, Refusal> {
+    /// What the agent in the query has.
+    pub fn of(who: &Principal, query: &Query, kind: &'static str) -> Result<Self, Refusal> {
         let agent: Option<AgentName> = query.read("agent")?;
         let agent =
             agent.ok_or_else(|| Refusal::malformed("query agent: is missing, expected an agent's name"))?;
@@ -213,16 +240,21 @@ impl Kept {
                 owner: Owner::Entity(entity_of(who.project, &agent)),
                 kind,
             },
-            made_for: who.entity().map(|entity| entity.to_string()),
+            made_for: who.entity(),
         })
     }
 
     fn shows(&self, record: &AgentRecordBody) -> bool {
-        let made_for = self.made_for.as_deref();
-        made_for.is_none_or(|user| record.content.get("askedBy").and_then(Value::as_str) == Some(user))
+        let made_for = self.made_for.map(|user| user.to_string());
+        made_for
+            .is_none_or(|user| record.content.get("askedBy").and_then(Value::as_str) == Some(user.as_str()))
     }
 
-    async fn list(&self, resources: &Resources, query: &Query) -> Result<Answer<AgentRecordList>, Refusal> {
+    pub async fn list(
+        &self,
+        resources: &Resources,
+        query: &Query,
+    ) -> Result<Answer<AgentRecordList>, Refusal> {
         let limit = match &self.made_for {
             None => query.limit()?.min(PAGE_MAX),
             // All that an agent may have is on one page: the cursor would be the id of somebody else's plan.
@@ -243,20 +275,56 @@ impl Kept {
         }))
     }
 
-    async fn remove(&self, door: &Shared, resources: &Resources, id: &str) -> Result<StatusCode, Refusal> {
+    pub async fn change(
+        &self,
+        door: &Shared,
+        resources: &Resources,
+        id: String,
+        changes: Json,
+        headers: &HeaderMap,
+    ) -> Result<Response, Refusal> {
+        let edit = Edit {
+            set: self.set,
+            id,
+            changes,
+            only: only(headers)?,
+            made_for: self.made_for,
+        };
+        let changed = resources.state.change(edit, door.engine.clock().now()).await;
+        let record = changed.map_err(|error| match error {
+            EditError::Missing => Refusal::not_found(self.set.kind),
+            error => error.into(),
+        })?;
+        let tag = etag(record.version);
+        Ok(([(ETAG, tag)], ok(AgentRecordBody::from(record))).into_response())
+    }
+
+    pub async fn remove(
+        &self,
+        door: &Shared,
+        resources: &Resources,
+        id: &str,
+        headers: &HeaderMap,
+    ) -> Result<StatusCode, Refusal> {
         let missing = || Refusal::not_found(self.set.kind);
         let record = resources
             .records
             .record(self.set, id)
             .await?
             .ok_or_else(missing)?;
-        let unchanged = Expected {
-            id: id.to_owned(),
-            version: Some(record.version),
-        };
+        let version = record.version;
         if !self.shows(&record.into()) {
             return Err(missing());
         }
+        match only(headers)? {
+            Only::Always | Only::Existing => {}
+            Only::Version(expected) if expected == version => {}
+            Only::Version(_) | Only::New => return Err(EditError::Changed(version).into()),
+        }
+        let unchanged = Expected {
+            id: id.to_owned(),
+            version: Some(version),
+        };
         let changes = vec![Change::Remove(id.to_owned())];
         let now = door.engine.clock().now();
         let removed = resources

@@ -7,6 +7,7 @@ use toolgate_door_http::{Resources, api, router};
 use toolgate_egress::Egress;
 use toolgate_engine::Settings;
 use toolgate_engine::outbox::Outbox;
+use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::describe::document;
 use toolgate_plugins::{PluginSettings, Plugins, PluginsParts};
@@ -14,6 +15,7 @@ use toolgate_testkit_http::contract::Contract;
 use toolgate_testkit_http::world::{Ground, WorldSettings};
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::readable::Reader;
+use toolgate_tools::{Editor, PlanLimits};
 
 pub use toolgate_testkit_http::world::{
     BODY_BYTES_MAX, FAR, HEARTBEAT, HIDDEN, OTHER_PUBLIC, PUBLIC, SECRET, agent, project, token,
@@ -60,6 +62,10 @@ impl World {
             let knowledge = Library::new(ground.store.clone(), Arc::new(Reader::here()));
             let resources = Resources {
                 records: ground.store.clone(),
+                state: Arc::new(Editor {
+                    updater: RecordUpdater::new(ground.store.clone()),
+                    plans: PlanLimits::default(),
+                }),
                 workspace,
                 knowledge: Arc::new(knowledge),
                 plugins: Plugins::new(PluginsParts {

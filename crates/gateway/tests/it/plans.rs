@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolgate_kernel::time::Time;
 use toolgate_testkit::model_server::ModelServer;
 
-use crate::harness::{Api, Gateway, LOOK, put_agent, soon, worker};
+use crate::harness::{Api, Gateway, LOOK, api_answer, put_agent, soon, worker};
 
 fn now() -> Time {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -122,12 +122,12 @@ async fn a_due_plan_leaves_an_open_approval_alone_and_is_never_the_users_words()
 }
 
 #[tokio::test]
-async fn plans_and_memories_are_listed_and_deleted_by_those_whose_they_are() {
+async fn goals_memories_and_plans_are_listed_changed_and_deleted_by_those_whose_they_are() {
     let models = ModelServer::start().await;
     let gateway = Gateway::start(&[]).await;
     let api = gateway.api();
     let mut config = worker(&models);
-    for action in ["createPlan", "setMemory", "setGoals"] {
+    for action in ["createPlan", "setMemory", "getMemory", "setGoals"] {
         let tool = json!({"name": action, "executionType": "prebuilt", "execution": {"action": action}});
         config["tools"].as_array_mut().expect("tools").push(tool);
     }
@@ -143,34 +143,158 @@ async fn plans_and_memories_are_listed_and_deleted_by_those_whose_they_are() {
     let run = ada.start(&script).await;
     api.finished(run["runId"].as_str().expect("an id")).await;
 
-    let listed = async |api: &Api, kind: &str| {
-        let page = api.get(&format!("/v1/{kind}?agent=worker")).await;
+    let listed = async |api: &Api, path: &str| {
+        let page = api.get(&format!("/v1/{path}")).await;
         assert_eq!(page.status, 200, "{page:?}");
         page.body["records"].as_array().expect("records").clone()
     };
-    let remove = async |api: &Api, kind: &str, record: &Value| {
+    let at = |kind: &str, record: &Value, query: &str| {
         let id = record["id"].as_str().expect("an id");
-        let path = format!("/v1/{kind}/{id}?agent=worker");
-        api.send(Method::DELETE, &path, &Value::Null).await.status
+        format!("/v1/{kind}/{id}?{query}")
     };
-    assert_eq!(listed(&api, "memories").await[0]["content"], "Zq7-blue");
-    assert_eq!(listed(&api, "goals").await[0]["description"], "win");
-    assert_eq!(listed(&bob, "plans").await, [] as [Value; 0]);
-    let plans = listed(&ada, "plans").await;
-    assert_eq!(plans, listed(&api, "plans").await);
+    let remove = async |api: &Api, path: &str| api.send(Method::DELETE, path, &Value::Null).await.status;
+    let change = async |api: &Api, path: &str, body: Value| api.send(Method::PATCH, path, &body).await;
+
+    let nothing: [Value; 0] = [];
+    assert_eq!(listed(&api, "goals?agent=worker").await[0]["description"], "win");
+    assert_eq!(listed(&bob, "plans?agent=worker").await, nothing);
+    let plans = listed(&ada, "plans?agent=worker").await;
+    assert_eq!(plans, listed(&api, "plans?agent=worker").await);
     assert_eq!(plans[0]["status"], "active");
     assert!(plans[0]["nextAt"].is_string(), "{plans:?}");
-    for kind in ["memories", "goals"] {
-        let record = listed(&api, kind).await.remove(0);
-        assert_eq!(ada.get(&format!("/v1/{kind}?agent=worker")).await.status, 403);
-        assert_eq!(remove(&ada, kind, &record).await, 403);
-        assert_eq!(remove(&api, kind, &record).await, 204);
-        assert_eq!(listed(&api, kind).await, [] as [Value; 0]);
+
+    // A goal is the agent's: for backends alone.
+    let goal = listed(&api, "goals?agent=worker").await.remove(0);
+    let path = at("goals", &goal, "agent=worker");
+    assert_eq!(ada.get("/v1/goals?agent=worker").await.status, 403);
+    assert_eq!(
+        change(&ada, &path, json!({"isCompleted": true})).await.status,
+        403
+    );
+    assert_eq!(remove(&ada, &path).await, 403);
+    let changed = change(&api, &path, json!({"isCompleted": true, "priority": 3})).await;
+    assert_eq!(
+        (changed.status, &changed.body["version"]),
+        (200, &json!(2)),
+        "{changed:?}"
+    );
+    assert_eq!(
+        (&changed.body["isCompleted"], &changed.body["description"]),
+        (&json!(true), &json!("win"))
+    );
+    let wrong = change(&api, &path, json!({"priority": "high", "colour": 1})).await;
+    assert_eq!(
+        (wrong.status, wrong.body["errors"].as_array().map(Vec::len)),
+        (422, Some(2)),
+        "{wrong:?}"
+    );
+    assert_eq!(change(&api, &path, json!({})).await.status, 422);
+    assert_eq!(remove(&api, &path).await, 204);
+    assert_eq!(listed(&api, "goals?agent=worker").await, nothing);
+
+    // A memory is the person's whom the run worked for.
+    assert_eq!(listed(&api, "memories?agent=worker").await, nothing);
+    let memory = listed(&ada, "memories").await.remove(0);
+    assert_eq!(memory["content"], "Zq7-blue");
+    assert_eq!(
+        listed(&api, "memories?user=ada").await,
+        std::slice::from_ref(&memory)
+    );
+    assert_eq!(listed(&bob, "memories").await, nothing);
+    for query in ["?agent=worker", "?user=ada", "?user=bob"] {
+        assert_eq!(
+            bob.get(&format!("/v1/memories{query}")).await.status,
+            403,
+            "{query}"
+        );
     }
-    assert_eq!(remove(&bob, "plans", &plans[0]).await, 404);
-    assert_eq!(remove(&ada, "plans", &plans[0]).await, 204);
-    assert_eq!(remove(&ada, "plans", &plans[0]).await, 404);
-    assert_eq!(listed(&api, "plans").await, [] as [Value; 0]);
+    for query in ["", "?user=ada&agent=worker"] {
+        assert_eq!(
+            api.get(&format!("/v1/memories{query}")).await.status,
+            400,
+            "{query}"
+        );
+    }
+    assert_eq!(api.get("/v1/memories?user=nobody").await.status, 404);
+    let space = run["spaceId"].as_str().expect("an id");
+    assert_eq!(listed(&ada, &format!("memories?space={space}")).await, nothing);
+    assert_eq!(bob.get(&format!("/v1/memories?space={space}")).await.status, 404);
+    let path = at("memories", &memory, "");
+    assert_eq!(change(&bob, &path, json!({"content": "red"})).await.status, 404);
+    assert_eq!(remove(&bob, &path).await, 404);
+    assert_eq!(
+        change(
+            &ada,
+            &at("memories", &memory, &format!("space={space}")),
+            json!({"content": "x"})
+        )
+        .await
+        .status,
+        403
+    );
+    let changed = change(
+        &ada,
+        &path,
+        json!({"content": "green", "topic": "Favourite colour"}),
+    )
+    .await;
+    assert_eq!(
+        (changed.status, &changed.body["content"]),
+        (200, &json!("green")),
+        "{changed:?}"
+    );
+    let memory = listed(&ada, "memories").await.remove(0);
+    assert_eq!(memory, changed.body);
+    let of_ada = at("memories", &memory, "user=ada");
+    let stale = api.request(Method::PATCH, &of_ada).header("if-match", "\"7\"");
+    let stale = api_answer(stale.json(&json!({"content": "x"})))
+        .await
+        .expect("an answer");
+    assert_eq!(
+        (stale.status, stale.text("code")),
+        (412, "CHANGED".into()),
+        "{stale:?}"
+    );
+    let stale = api.request(Method::DELETE, &of_ada).header("if-match", "\"7\"");
+    assert_eq!(api_answer(stale).await.expect("an answer").status, 412);
+    let fresh = api.request(Method::PATCH, &of_ada).header("if-match", "\"1\"");
+    let fresh = api_answer(fresh.json(&json!({"content": "teal"})))
+        .await
+        .expect("an answer");
+    assert_eq!(fresh.status, 200, "{fresh:?}");
+    let recall = ada.start(r#"call:getMemory input:{"query":"teal"} text:1"#).await;
+    api.finished(recall["runId"].as_str().expect("an id")).await;
+    assert!(format!("{:?}", models.conversations()).contains("Favourite colour"));
+    assert_eq!(remove(&ada, &at("memories", &memory, "")).await, 204);
+    assert_eq!(listed(&api, "memories?user=ada").await, nothing);
+
+    // A plan is the agent's, and whoever asked for it may change and end it.
+    let path = at("plans", &plans[0], "agent=worker");
+    assert_eq!(change(&bob, &path, json!({"message": "mine"})).await.status, 404);
+    let changed = change(
+        &ada,
+        &path,
+        json!({"message": "text:2", "cron": "0 9 * * 1", "timeZone": "Europe/Rome"}),
+    )
+    .await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    assert_eq!(
+        changed.body["schedule"]["cron"]["timeZone"], "Europe/Rome",
+        "{changed:?}"
+    );
+    let wrong = change(&ada, &path, json!({"at": "2020-01-01T00:00:00Z"})).await;
+    assert_eq!(wrong.status, 422, "{wrong:?}");
+    assert!(!wrong.text("detail").contains("createPlan"), "{wrong:?}");
+    let ended = change(&ada, &path, json!({"status": "cancelled"})).await;
+    assert_eq!(
+        (&ended.body["status"], ended.body.get("nextAt")),
+        (&json!("cancelled"), None),
+        "{ended:?}"
+    );
+    assert_eq!(remove(&bob, &path).await, 404);
+    assert_eq!(remove(&ada, &path).await, 204);
+    assert_eq!(remove(&ada, &path).await, 404);
+    assert_eq!(listed(&api, "plans?agent=worker").await, nothing);
     assert_eq!(api.get("/v1/plans").await.status, 400, "whose?");
 }
 

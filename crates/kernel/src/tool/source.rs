@@ -152,6 +152,13 @@ impl Binding {
             usual: listed.usual.clone(),
         })
     }
+    /// The same tool, with what its source wants to read back in [`SourceTool::config`] when it is called.
+    pub fn with_config(self, config: Json) -> Self {
+        Self {
+            config: Some(config),
+            ..self
+        }
+    }
     /// A tool that its configuration defines, with members of the definition that hold where the author says nothing else.
     pub fn configured(tool: impl Into<String>, config: Json, usual: Value) -> Self {
         Self {

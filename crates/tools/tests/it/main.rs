@@ -11,6 +11,7 @@ mod knowledge_upkeep;
 mod mail;
 mod meaning;
 mod memory;
+mod memory_scopes;
 mod model_habits;
 mod notify;
 mod one_file;

@@ -227,7 +227,16 @@ impl World {
     }
 
     async fn start_in(&self, space: SpaceId, agent: &str, calls: &[(&str, Value)]) -> RunId {
-        let words = json!(calls).to_string();
+        self.post(space, agent, message(json!(calls).to_string())).await
+    }
+
+    /// Posts a message whose text is one call; gives what came of it.
+    pub async fn say_in(&self, space: SpaceId, agent: &str, said: Message) -> Result<Value, String> {
+        let run = self.post(space, agent, said).await;
+        self.outcomes(run).await.pop().expect("one call has one outcome")
+    }
+
+    async fn post(&self, space: SpaceId, agent: &str, said: Message) -> RunId {
         let project = self.store.space(space).await.unwrap().expect("a space").project;
         let post = Post {
             call: None,
@@ -240,7 +249,7 @@ impl World {
             told: Vec::new(),
             project,
             space: Some(space),
-            message: message(words),
+            message: said,
             answer: Answer::Agent(agent.parse().unwrap()),
             client_tools: Vec::new(),
             idempotency: None,
@@ -328,7 +337,10 @@ fn as_told(ask: &Ask) -> Vec<Say> {
     if last_results(ask).is_some() {
         return vec![text("done")];
     }
-    let told: Vec<(String, Value)> = serde_json::from_str(&last_words(ask)).expect("calls");
+    let words = last_words(ask);
+    // Where several people speak, the name of the one who does stands before.
+    let calls = &words[words.find("[[").expect("calls")..];
+    let told: Vec<(String, Value)> = serde_json::from_str(calls).expect("calls");
     let calls = told
         .into_iter()
         .map(|(tool, input)| call(&tool, input.to_string()));

@@ -184,7 +184,12 @@ const PREBUILT: [&str; 18] = [
 
 /// An agent that follows a script and has every tool there is.
 pub fn agent(models: &ModelServer, server: &Outside, script: &str) -> Value {
-    let prebuilt = PREBUILT.map(|name| (name, "prebuilt", json!({"action": name})));
+    // What the agent of a row remembers is its own: all rows work for one person.
+    let execution = |name: &str| match name.ends_with("Memory") {
+        true => json!({"action": name, "scope": "agent"}),
+        false => json!({"action": name}),
+    };
+    let prebuilt = PREBUILT.map(|name| (name, "prebuilt", execution(name)));
     let own = [
         ("gate", "request", json!({"url": server.url("/gate")})),
         ("find", "request", json!({"url": server.url("/items/{{id}}")})),
