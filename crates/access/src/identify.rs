@@ -148,6 +148,7 @@ impl Access {
         Ok(User {
             entity,
             expires: claims.expires,
+            token: Secret::new(token),
             groups: claims.groups,
             roles: claims.roles,
             time_zone: claims.time_zone,

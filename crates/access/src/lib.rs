@@ -152,6 +152,8 @@ pub struct User {
     pub entity: EntityId,
     /// When its token expires.
     pub expires: Time,
+    /// The token itself, for tools that may pass it on.
+    pub token: Secret,
     /// Groups that its token names.
     pub groups: Arc<[String]>,
     /// Roles that its token names, in every space.

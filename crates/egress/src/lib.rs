@@ -16,5 +16,5 @@ mod transport;
 pub use client::{BodyLimit, Client, EgressError, Hop, Request, Response};
 pub use guard::{AllowList, BadHost};
 pub use policy::{Destinations, Policy, Proxy, REDIRECTS_MAX};
-pub use secrets::{BadSecret, Secrets, percent_encode};
+pub use secrets::{BadSecret, Secrets, USER_TOKEN, percent_encode};
 pub use transport::Egress;

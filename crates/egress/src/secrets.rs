@@ -13,6 +13,8 @@ use toolgate_kernel::agent::Secret;
 /// How a configuration names a secret: `${secret.NAME}`.
 const OPEN: &str = "${secret.";
 const CLOSE: char = '}';
+/// How a configuration names the token of the user whom a call is made for.
+pub const USER_TOKEN: &str = "${user.token}";
 /// A shorter one would be found by chance in every other text, and so could not be kept out of it.
 pub const SECRET_CHARS_MIN: usize = 4;
 
@@ -26,6 +28,8 @@ pub struct Secrets(Arc<Kept>);
 #[derive(Debug, Default)]
 struct Kept {
     by_name: BTreeMap<String, Secret>,
+    /// What [`USER_TOKEN`] stands for.
+    user_token: Option<Secret>,
     /// Finds every spelling of every secret; none when there is nothing to find.
     finder: Option<AhoCorasick>,
     /// What stands for each spelling.
@@ -62,8 +66,20 @@ impl Secrets {
             }
             by_name.insert(name, secret);
         }
-        let found = by_name.iter().flat_map(|(name, secret)| {
-            let mark = format!("[secret {name}]");
+        Ok(Self::prepared(by_name, None))
+    }
+
+    /// The same secrets, and the token of a user for [`USER_TOKEN`].
+    pub fn with_user_token(&self, token: Secret) -> Self {
+        Self::prepared(self.0.by_name.clone(), Some(token))
+    }
+
+    fn prepared(by_name: BTreeMap<String, Secret>, user_token: Option<Secret>) -> Self {
+        let named = by_name
+            .iter()
+            .map(|(name, secret)| (format!("[secret {name}]"), secret));
+        let token = user_token.iter().map(|token| ("[user token]".to_owned(), token));
+        let found = named.chain(token).flat_map(|(mark, secret)| {
             spellings(secret.expose())
                 .into_iter()
                 .map(move |text| (text, mark.clone()))
@@ -75,16 +91,29 @@ impl Secrets {
             .ascii_case_insensitive(true)
             .build(&texts)
             .expect("a few words fit");
-        Ok(Self(Arc::new(Kept {
+        Self(Arc::new(Kept {
             finder: (!texts.is_empty()).then_some(finder),
             by_name,
+            user_token,
             marks,
-        })))
+        }))
     }
 
-    /// `text` of a configuration with every `${secret.NAME}` replaced by what `write` makes of the secret. The error is the
-    /// first name that is unknown. Never to be given text that comes from a model.
+    /// `text` of a configuration with every `${secret.NAME}` replaced by what `write` makes of the secret, and
+    /// [`USER_TOKEN`] likewise where there is a token. The error is the first name that is unknown. Never to be given text
+    /// that comes from a model.
     pub fn fill(&self, text: &str, write: impl Fn(&str) -> String) -> Result<String, String> {
+        let Some(token) = &self.0.user_token else {
+            return self.fill_named(text, &write);
+        };
+        let parts: Result<Vec<String>, String> = text
+            .split(USER_TOKEN)
+            .map(|part| self.fill_named(part, &write))
+            .collect();
+        Ok(parts?.join(&write(token.expose())))
+    }
+
+    fn fill_named(&self, text: &str, write: impl Fn(&str) -> String) -> Result<String, String> {
         let mut out = String::new();
         let mut rest = text;
         while let Some((before, found)) = rest.split_once(OPEN) {

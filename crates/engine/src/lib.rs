@@ -23,6 +23,7 @@ pub mod state_editor;
 pub mod store;
 pub mod tools;
 pub mod usage;
+pub mod user_tokens;
 pub mod workspace;
 
 mod agent_warnings;
@@ -152,6 +153,7 @@ struct Inner {
     readiness: readiness::Readiness,
     blocking: BlockingPool,
     quotas: Quotas,
+    user_tokens: user_tokens::UserTokens,
     tasks: TaskTracker,
     /// A run may have a new earliest deadline, or the last run may have left a gateway that goes down.
     look: Notify,
@@ -204,6 +206,7 @@ impl Engine {
             revocations: Revocations::default(),
             readiness: readiness::Readiness::default(),
             blocking: BlockingPool::new(),
+            user_tokens: user_tokens::UserTokens::default(),
             tasks: TaskTracker::new(),
             look: Notify::new(),
             next_wake: AtomicI64::new(i64::MAX),

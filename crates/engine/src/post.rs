@@ -60,15 +60,21 @@ impl Inner {
                 "the gateway is going down; try again in a moment".into(),
             ));
         }
+        let posted = self.post_again(space, &mut post).await;
+        self.user_tokens.end(post.message.message_id, post.message.from);
+        posted
+    }
+
+    async fn post_again(self: &Arc<Self>, space: SpaceId, post: &mut Post) -> Result<Posted, PostError> {
         for _ in 1..POST_ATTEMPTS {
             // Boxed: it is large, and whoever awaits it would be copied with it, layer by layer.
-            match Box::pin(self.try_post(space, &mut post)).await {
+            match Box::pin(self.try_post(space, post)).await {
                 // Somebody else made the space, started the run, or sent the same request: look again, and join.
                 Err(PostError::Store(StoreError::OpenRun(_) | StoreError::Exists)) => {}
                 other => return other,
             }
         }
-        Box::pin(self.try_post(space, &mut post)).await
+        Box::pin(self.try_post(space, post)).await
     }
 
     /// Reads what there is, decides, and writes. The store refuses a write that others came before: `Exists` when
@@ -248,6 +254,9 @@ impl Inner {
             History::Server => post.told.clone(),
         };
         let history = newest_within(history, self.settings.history_bytes_max);
+        // Before it begins: its first call may be made at once.
+        self.user_tokens
+            .bind(message_id, post.message.from, id, self.clock.now());
         let entry = self
             .start(NewRun {
                 kit,
@@ -294,6 +303,8 @@ impl Inner {
         }
         let message_id = post.message.message_id;
         let idempotency = self.remember(post, space, Some(id), version);
+        self.user_tokens
+            .bind(message_id, post.message.from, id, self.clock.now());
         let arrival = Arrival::Message(post.message.clone());
         let place = move |run: &Run| run.state().message(message_id).map(|message| message.seq);
         match self.deliver_once(id, arrival, idempotency, place).await {

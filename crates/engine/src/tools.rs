@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolgate_fair::Share;
+use toolgate_kernel::agent::Secret;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -46,6 +47,9 @@ pub struct CallContext {
     /// On whose behalf the run works: that person, or who asked for the plan that wrote the last message. Says whose
     /// something is that a tool keeps; gives no rights.
     pub works_for: Option<EntityId>,
+    /// The token that the person of `profile` showed with the request that this run goes on from. None once it has
+    /// expired, and when the run goes on without such a request. Only for what the operator lets it be passed on to.
+    pub user_token: Option<Secret>,
     /// What was said in the space so far, as the model was told.
     pub turns: Vec<Arc<Turn>>,
     /// The tools that the run has.

@@ -132,6 +132,7 @@ impl Metered {
 #[cfg(test)]
 mod tests {
     use toolgate_access::User;
+    use toolgate_kernel::agent::Secret;
     use toolgate_kernel::time::Time;
 
     use super::*;
@@ -141,6 +142,7 @@ mod tests {
             user: Some(User {
                 entity: EntityId::from_bytes([number; 16]),
                 expires: Time(0),
+                token: Secret::new("none"),
                 groups: Arc::default(),
                 roles: Arc::default(),
                 time_zone: None,

@@ -19,6 +19,8 @@ pub struct OutboundSettings {
     pub allow: AllowList,
     /// Values that `request` tools may send by name.
     pub secrets: Secrets,
+    /// Origins that `request` tools may pass the token of the user on to.
+    pub user_token: Vec<url::Origin>,
     /// Whether `robots.txt` is obeyed.
     pub manners: Manners,
     /// The web search provider.

@@ -10,11 +10,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use toolgate_egress::{BodyLimit, Client, EgressError, Request, Response, Secrets};
 use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
+use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::members::Members;
 use toolgate_kernel::tool::{Binding, SourceTool, ToolList};
 
-use crate::outbound::{self, Outbound};
+use crate::outbound::{self, Outbound, OutboundSettings};
 use crate::toolkit::configured;
 use config::HttpCall;
 
@@ -53,7 +54,11 @@ impl ToolSource for Requests {
         let call = configured(tool, config::read)?;
         let input = with_context(input.to_value(), context);
         let (world, client) = self.0.of(context).await?;
-        let result = run(&call, &input, context, &client, &world.secrets);
+        let secrets = match call.passes_user_token() {
+            false => world.secrets.clone(),
+            true => with_user_token(&call, &input, context, &world)?,
+        };
+        let result = run(&call, &input, context, &client, &secrets);
         Ok(result.await?.into())
     }
 }
@@ -87,6 +92,35 @@ fn drop_empty(metadata: &mut Value) {
         Value::Array(items) => !items.is_empty(),
         _ => true,
     });
+}
+
+/// The secrets with the user's token, if the operator lets it be passed on to where the call goes.
+fn with_user_token(
+    call: &HttpCall,
+    input: &Value,
+    context: &CallContext,
+    world: &OutboundSettings,
+) -> Result<Secrets, CallFailure> {
+    let secrets = &world.secrets;
+    let filling = fill::Filling { input, secrets };
+    let url = filling.url(&call.url, &call.query);
+    let url = url.map_err(|words| hidden(CallFailure::failed(words), secrets))?;
+    let origin = url.origin();
+    if !world.user_token.contains(&origin) {
+        let words = format!(
+            "the user's token may not be passed on to {}; the operator can allow it with the setting outside.user_token",
+            origin.ascii_serialization()
+        );
+        return Err(CallFailure::new(ErrorCode::PermissionDenied, words));
+    }
+    let token = context.user_token.clone().ok_or_else(|| {
+        CallFailure::unavailable(
+            "the user's token is needed for this call, and there is none: the run does not work for a signed-in user, goes \
+             on without a request of theirs, or the token has expired. Ask the user to send a message, then call the tool \
+             again.",
+        )
+    })?;
+    Ok(secrets.with_user_token(token))
 }
 
 /// Makes the call, again where that can help, and reads the answer. No secret is in what it returns.

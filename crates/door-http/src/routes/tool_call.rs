@@ -10,7 +10,7 @@ use toolgate_engine::intake::{Answer as Answers, Post, RequestedCall, UnderWay};
 use toolgate_engine::store::RunRecord;
 use toolgate_http::answer::ok;
 use toolgate_http::body::Body;
-use toolgate_http::caller::Caller;
+use toolgate_http::caller::{Caller, lend_token};
 use toolgate_http::client_tools::ClientTools;
 use toolgate_http::describe::{BadBody, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
@@ -159,6 +159,7 @@ pub(crate) async fn call(
         call: Some(RequestedCall { tool, input }),
         idempotency,
     };
+    lend_token(&door, &who, post.message.message_id);
     let posted = door.engine.post(post).await?;
     let run = posted.run_id.expect("a call is a run");
     door.access.remember(who.project, run, posted.space_id);

@@ -174,7 +174,11 @@ impl Driver {
                 async move {
                     if let Some(speaker) = speaker {
                         match patient(|| inner.store.entity(speaker)).await {
-                            Ok(profile) => context.profile = profile,
+                            Ok(profile) => {
+                                context.profile = profile;
+                                let (root, now) = (context.root, inner.clock.now());
+                                context.user_token = inner.user_tokens.of(root, speaker, now);
+                            }
                             // Without knowing whom it works for, a tool would act on nobody's behalf.
                             Err(error) => return unknown_speaker(&error),
                         }
@@ -228,6 +232,7 @@ impl Driver {
             call: call.tool.call,
             profile: None,
             works_for: self.run.works_for(),
+            user_token: None,
             turns: history.iter().chain(self.run.turns()).cloned().collect(),
             tools: self.kit.toolbox.keys().cloned().collect(),
             grants: agent.grants.clone(),

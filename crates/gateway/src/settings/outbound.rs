@@ -18,6 +18,8 @@ const OWN_KEY: &str = "KEY";
 pub struct Outside {
     /// Besides the public internet.
     pub allow: Vec<String>,
+    /// Origins that `request` tools may pass the token of the user on to.
+    pub user_token: Vec<String>,
     /// Leave pages alone whose owner asks for it.
     pub robots: bool,
 }
@@ -26,6 +28,7 @@ impl Default for Outside {
     fn default() -> Self {
         Self {
             allow: Vec::new(),
+            user_token: Vec::new(),
             robots: true,
         }
     }
@@ -83,6 +86,19 @@ pub struct Images {
     pub api_key: Option<Secret>,
 }
 
+/// An origin: scheme, host and port, nothing else.
+fn read_origin(text: &str) -> anyhow::Result<url::Origin> {
+    let url: Option<url::Url> = text.parse().ok();
+    let url = url.filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
+    let is_whole = |url: &url::Url| url.path() == "/" && url.query().is_none() && url.username().is_empty();
+    match url.filter(is_whole) {
+        Some(url) => Ok(url.origin()),
+        None => bail!(
+            "the setting `outside.user_token` has {text:?}, expected an origin such as \"https://api.example.com\""
+        ),
+    }
+}
+
 impl Settings {
     /// Adds the secrets of tools that stand in the environment; they win over the file's.
     pub fn add_secrets(&mut self, environment: impl Iterator<Item = (String, String)>) {
@@ -97,6 +113,12 @@ impl Settings {
     pub fn outbound_settings(&self) -> anyhow::Result<OutboundSettings> {
         Ok(OutboundSettings {
             allow: AllowList::new(&self.outside.allow).context("the setting `outside.allow`")?,
+            user_token: self
+                .outside
+                .user_token
+                .iter()
+                .map(|origin| read_origin(origin))
+                .collect::<anyhow::Result<_>>()?,
             search: self.search_engine()?,
             images: self.image_server()?,
             manners: match self.outside.robots {

@@ -110,6 +110,7 @@ impl Settings {
             own.secrets.clear();
             own.outside.allow.clear();
             own.plugins.signing = Default::default();
+            own.outside.user_token.clear();
         }
         for overlay in [self.projects.get(name).cloned(), stored].into_iter().flatten() {
             own.model = overlay.model.unwrap_or(own.model);

@@ -287,8 +287,13 @@ async fn an_agent_whose_file_is_gone_keeps_its_state_until_it_is_purged() {
     let url = gateway.url();
     let purge = |more: &[&str]| {
         let mut command = binary();
-        command.args(["agent", "purge", "worker", "--url", &url]).args(more);
-        let ended = command.env("TOOLGATE_SECRET_KEY", SECRET_KEY).output().expect("it runs");
+        command
+            .args(["agent", "purge", "worker", "--url", &url])
+            .args(more);
+        let ended = command
+            .env("TOOLGATE_SECRET_KEY", SECRET_KEY)
+            .output()
+            .expect("it runs");
         let told = [ended.stdout, ended.stderr].concat();
         (ended.status.code(), String::from_utf8(told).expect("text"))
     };

@@ -45,4 +45,5 @@ mod telemetry;
 mod tool_calls;
 mod tool_check;
 mod usage;
+mod user_token;
 mod waiting;

@@ -2,6 +2,7 @@
 
 use http::Method;
 use serde_json::Value;
+use toolgate_egress::USER_TOKEN;
 use toolgate_kernel::members::Members;
 use toolgate_kernel::problem::{preview, shown};
 use toolgate_kernel::template::Template;
@@ -22,6 +23,14 @@ pub(super) struct HttpCall {
     pub attempts: u32,
     /// Most bytes of an answer.
     pub bytes_max: usize,
+}
+
+impl HttpCall {
+    /// Whether it passes the token of the user on.
+    pub fn passes_user_token(&self) -> bool {
+        let mut headers = self.headers.iter();
+        headers.any(|(_, value)| value.source().contains(USER_TOKEN))
+    }
 }
 
 const MEMBERS: [&str; 8] = [
@@ -79,6 +88,16 @@ pub(super) fn read(tool: &Members<'_>) -> Option<HttpCall> {
         call.wrong("result", format!("{words}, got {}", preview(pointer)));
     }
     let headers = pairs(&call, "headers");
+    for member in ["url", "query", "body"] {
+        if call
+            .get(member)
+            .is_some_and(|value| value.to_string().contains(USER_TOKEN))
+        {
+            let words =
+                format!("{USER_TOKEN} can only stand in a header, because addresses and bodies are logged");
+            call.wrong(member, words);
+        }
+    }
     for (name, value) in &headers {
         if carries_credentials(name) && is_literal(value) {
             let words = format!(
@@ -127,7 +146,10 @@ fn carries_credentials(name: &str) -> bool {
 /// Whether all of a value stands in the configuration: it has no secret by name and no place for the input.
 fn is_literal(value: &Template) -> bool {
     let text = value.source();
-    !text.trim().is_empty() && !text.contains("${secret.") && value.paths().next().is_none()
+    !text.trim().is_empty()
+        && !text.contains("${secret.")
+        && !text.contains(USER_TOKEN)
+        && value.paths().next().is_none()
 }
 
 /// A value may be one name in front of a dot in the host, so that it cannot choose whom the request goes to.

@@ -247,6 +247,7 @@ pub fn context() -> CallContext {
         call: call(),
         profile: None,
         works_for: None,
+        user_token: None,
         turns: Vec::new(),
         tools: Vec::new(),
         grants: Vec::new(),
