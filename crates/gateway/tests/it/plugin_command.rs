@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolgate_testkit::model_server::ModelServer;
 
-use crate::harness::binary;
+use crate::harness::{Gateway, SECRET_KEY, binary, gateway};
 
 /// What a command printed, and its exit code.
 struct Said {
@@ -96,6 +97,15 @@ fn a_new_package_is_signed_and_verified() {
         desk.json("hello/plugin.json")["tools"][0]["executorFile"],
         "hello.js"
     );
+}
+
+#[test]
+fn every_id_makes_a_valid_package() {
+    let desk = Desk::new();
+    for id in ["a", "1-2-3", &"9a".repeat(32), &"b-".repeat(32)] {
+        desk.done(&format!("new {id}"));
+        desk.done(&format!("verify {id} --unsigned"));
+    }
 }
 
 #[test]
@@ -320,4 +330,66 @@ fn a_watched_tool_runs_again_when_its_code_changes() {
     assert_eq!(next(), "\"the second\"");
     watching.kill().expect("it runs");
     watching.wait().expect("it ended");
+}
+
+/// A command that talks to a gateway.
+fn ask(gateway: &Gateway, arguments: &[&str]) -> Said {
+    let output = binary()
+        .arg("plugin")
+        .args(arguments)
+        .env("TOOLGATE_URL", gateway.url())
+        .env("TOOLGATE_SECRET_KEY", SECRET_KEY)
+        .output()
+        .expect("the binary starts");
+    Said {
+        code: output.status.code().expect("a code"),
+        out: String::from_utf8(output.stdout).expect("text"),
+        err: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_of_a_running_gateway_are_installed_listed_and_removed() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models).await;
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plugins");
+    let at = |name: &str| examples.join(name).to_str().expect("text").to_owned();
+    let (key, time) = (at("curator.pub.pem"), at("time/time.json"));
+    let said = ask(&gateway, &["install", &time]);
+    assert!(
+        said.code == 1 && said.err.contains("toolgate plugin trust"),
+        "{}",
+        said.err
+    );
+    let said = ask(&gateway, &["trust", "toolgate-examples", "--key", &key]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let said = ask(&gateway, &["install", &time, "--dry-run"]);
+    assert!(
+        said.out.starts_with("time 1.0.0 would be installed\n"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+    assert_eq!(ask(&gateway, &["list"]).out, "");
+    let said = ask(&gateway, &["install", &time]);
+    assert!(
+        said.out.contains("verified by toolgate-examples"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+    let listed = ask(&gateway, &["list"]).out;
+    assert_eq!(
+        listed,
+        "time  1.0.0  verified by toolgate-examples  get_current_time, time_between\n"
+    );
+    let said = ask(&gateway, &["install", "https://plugins.example.com/time.json"]);
+    assert!(said.code == 1 && said.err.contains("--hash"), "{}", said.err);
+    assert_eq!(ask(&gateway, &["remove", "time"]).out, "removed time\n");
+    let said = ask(&gateway, &["remove", "time"]);
+    assert!(
+        said.code == 1 && said.err.contains("there is no plugin"),
+        "{}",
+        said.err
+    );
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::json;
+use toolgate_kernel::name::NAME_CHARS_MAX;
 use toolgate_package::PluginId;
 
 use super::file::FILE;
@@ -33,13 +34,7 @@ impl New {
                 folder.display()
             );
         }
-        let tool = format!("{}_hello", id.as_str().replace('-', "_"));
-        // A tool's name may not begin with a digit.
-        let tool = match tool.starts_with(|first: char| first.is_ascii_digit()) {
-            true => format!("_{tool}"),
-            false => tool,
-        };
-        let tool = &tool[tool.len().saturating_sub(64)..];
+        let tool = tool_name(&id);
         let document = json!({
             "$schema": "urn:toolgate:schema:plugin:1",
             "id": id,
@@ -75,4 +70,17 @@ impl New {
         ))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// A tool's name that begins with the plugin's id, as far as there is room: tools of two plugins have different names.
+fn tool_name(id: &PluginId) -> String {
+    const ENDING: &str = "_hello";
+    let room = NAME_CHARS_MAX - ENDING.len() - 1;
+    let stem: String = id.as_str().replace('-', "_").chars().take(room).collect();
+    // A name may not begin with a digit.
+    let first = match stem.starts_with(|first: char| first.is_ascii_digit()) {
+        true => "_",
+        false => "",
+    };
+    format!("{first}{stem}{ENDING}")
 }

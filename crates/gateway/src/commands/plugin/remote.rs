@@ -97,13 +97,24 @@ impl Install {
             .collect();
         let review = self
             .remote
-            .send(Method::POST, &["plugins"], &flags, Some(body.to_string()))?;
+            .send(Method::POST, &["plugins"], &flags, Some(body.to_string()))
+            .map_err(with_hint)?;
         output::print(&reviewed(&review))?;
         // A dry run that finds problems is a check that fails.
         Ok(match items(&review["problems"]).next() {
             None => ExitCode::SUCCESS,
             Some(_) => ExitCode::FAILURE,
         })
+    }
+}
+
+/// Says how to let a curator in.
+fn with_hint(error: anyhow::Error) -> anyhow::Error {
+    match error.to_string().contains("is not trusted here") {
+        true => error.context(
+            "nothing was installed; if you trust the curator: toolgate plugin trust CURATOR --key FILE",
+        ),
+        false => error,
     }
 }
 
@@ -162,6 +173,9 @@ impl List {
             true => format!("{}\n", serde_json::to_string_pretty(&listed)?),
             false => items(&listed["plugins"]).map(line).collect(),
         };
+        if told.is_empty() {
+            eprintln!("no plugins are installed");
+        }
         output::print(&told)?;
         Ok(ExitCode::SUCCESS)
     }
