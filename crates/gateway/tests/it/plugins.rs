@@ -8,6 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
+use toolgate_package::{Algorithm, SigningKey};
 use toolgate_testkit::model_server::ModelServer;
 
 pub use curator::{CURATOR, Curator, document, hash};
@@ -437,5 +438,60 @@ async fn a_plugin_keeps_values_within_its_quota_and_development_marks_what_nobod
         output(&run(&api, "teller").await.1),
         &json!(1),
         "a new installation begins anew"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_project_signs_for_the_key_that_it_names_and_goes_back_to_an_earlier_version() {
+    let key = SigningKey::generate(Algorithm::Ed25519);
+    let operator = "operator-key-of-the-tests-0123456789";
+    let gateway = Gateway::start(&[("TOOLGATE_OPERATOR_KEY", operator)]).await;
+    let operator = gateway.api().with_key(operator);
+    let made = operator.post("/v1/projects", &json!({"name": "signers"})).await;
+    let api = gateway.api().with_key(&made.text("secretKey"));
+    let signer = api
+        .post("/v1/keys", &json!({"kind": "secret", "name": "curator"}))
+        .await;
+    let settings = json!({
+        "plugins": {"signing": {"curator": CURATOR, "secret": "CURATOR_KEY", "keys": [signer.text("id")]}},
+        "secrets": {"CURATOR_KEY": key.to_pem().as_str()},
+    });
+    let own = api.put("/v1/settings", &settings).await;
+    assert_eq!(own.status, 422, "what may run is the operator's to say: {own:?}");
+    let stored = operator.put("/v1/projects/signers/settings", &settings).await;
+    assert!(stored.is_success(), "{stored:?}");
+    let public_key = json!({"publicKey": key.public().to_pem()});
+    let trusted = api
+        .put(&format!("/v1/curators/{CURATOR}"), &json!({"keys": [public_key]}))
+        .await;
+    assert!(trusted.is_success(), "{trusted:?}");
+
+    let signer = gateway.api().with_key(&signer.text("key"));
+    for version in ["1.0.0", "1.1.0"] {
+        let unsigned = document("oracle", version, &[("ask_oracle", "return eval('1');")]);
+        let other_key = api.post("/v1/plugins/sign", &unsigned).await;
+        assert_eq!(
+            (other_key.status, other_key.text("code").as_str()),
+            (403, "CANNOT_SIGN")
+        );
+        let signed = signer.post("/v1/plugins/sign", &unsigned).await;
+        assert_eq!(signed.status, 200, "{signed:?}");
+        assert_eq!(signed.body["audit"]["tools"][0]["constructs"][0]["name"], "eval");
+        assert!(!signed.body.to_string().contains("PRIVATE KEY"));
+        assert_eq!(
+            api.post("/v1/plugins", &signed.body["document"]).await.status,
+            201
+        );
+    }
+    let back = api.post("/v1/plugins/oracle/rollback", &json!({})).await;
+    assert_eq!(back.body["plugins"][0]["current"]["version"], "1.0.0", "{back:?}");
+    assert_eq!(back.body["plugins"][0]["otherVersions"][0]["version"], "1.1.0");
+    assert_eq!(
+        api.post("/v1/plugins/oracle/rollback", &json!({})).await.status,
+        404
+    );
+    assert_eq!(
+        api.post("/v1/plugins/nothing/rollback", &json!({})).await.status,
+        404
     );
 }
