@@ -2,10 +2,11 @@
 //! [`Credentials`] from its requests, gets an [`Identity`] for them, and maps [`AccessError`] to its own codes.
 //! What is remembered here (keys, users, where a run belongs) may be forgotten at any time.
 //!
-//! Start with [`Access`]; then `identify` (keys, tokens, rate limits), `reach` (project, spaces, runs) and `follow`
-//! (access that lasts, and ends).
+//! Start with [`Access`]; then `identify` (keys, tokens, rate limits), `reach` (project, spaces, runs), `follow`
+//! (access that lasts, and ends) and `file_links` (access to one file that is handed on).
 
 mod cache;
+pub mod file_links;
 mod follow;
 mod identify;
 mod jwks;

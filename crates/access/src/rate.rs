@@ -19,6 +19,8 @@ pub(crate) enum Asker {
     Operator,
     Backend(KeyId),
     User(EntityId),
+    /// Whoever has this link, by its hash.
+    Link([u8; 32]),
 }
 
 /// Counts requests.
@@ -53,7 +55,7 @@ impl Limiter {
         }
         let requests = match asker {
             Asker::Operator | Asker::Backend(_) => &self.secret,
-            Asker::User(_) => &self.public,
+            Asker::User(_) | Asker::Link(_) => &self.public,
         };
         requests.check_key(&asker).map_err(|refused| {
             let wait = refused.wait_time_from(self.clock.now());

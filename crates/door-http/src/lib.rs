@@ -16,6 +16,7 @@ use std::sync::{Arc, LazyLock};
 use axum::Router;
 use axum::extract::FromRef;
 use serde_json::Value;
+use toolgate_access::file_links::FileLinks;
 use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::records::Records;
@@ -30,6 +31,10 @@ use toolgate_plugins::Plugins;
 pub struct Resources {
     /// The files of spaces.
     pub workspace: Workspace,
+    /// Links to these files that work without a key.
+    pub links: FileLinks,
+    /// Address that users reach the gateway at, without a slash at its end; links begin with it.
+    pub public_url: Option<String>,
     /// What agents have stored with their tools.
     pub records: Arc<dyn Records>,
     /// Changes by hand what agents have stored.

@@ -8,6 +8,7 @@ mod curators;
 mod deliveries;
 mod entities;
 mod feeds;
+mod file_links;
 mod files;
 mod health;
 mod keys;
@@ -51,6 +52,9 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(spaces::add_member, spaces::remove_member))
         .routes(routes!(files::list))
         .routes(routes!(files::read, files::write, files::remove))
+        .routes(routes!(file_links::create))
+        .routes(routes!(file_links::end_all))
+        .routes(routes!(file_links::read))
         .routes(routes!(knowledge::list, knowledge_search::put_many))
         .routes(routes!(knowledge_search::search))
         .routes(routes!(knowledge::put, knowledge::get, knowledge::remove))

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use toolgate_access::file_links::FileLinks;
 use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, keys};
 use toolgate_bus::InProcessBus;
 use toolgate_door_http::Resources;
@@ -163,6 +164,8 @@ async fn serve(
             plans: settings.plans.limits(),
         }),
         workspace,
+        links: FileLinks::new(store.clone(), settings.files.links()),
+        public_url: settings.files.address()?,
         knowledge: knowledge.clone(),
         plugins,
         outbox,

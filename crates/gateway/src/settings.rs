@@ -8,6 +8,7 @@ mod connections;
 mod content;
 mod embeddings;
 mod environment;
+mod files;
 mod notifications;
 mod outbound;
 mod plans;
@@ -29,6 +30,7 @@ pub use client_tools::ClientTools;
 pub use connections::Connections;
 pub use content::{Content, Quotas};
 pub use embeddings::Embeddings;
+pub use files::Files;
 pub use notifications::Notifications;
 pub use outbound::{Images, Outside, Search};
 pub use plans::Plans;
@@ -89,6 +91,8 @@ pub struct Settings {
     pub model: Model,
     /// The model that tells what documents mean.
     pub embeddings: Embeddings,
+    /// Links to files of spaces.
+    pub files: Files,
     /// Where notifications go besides the space.
     pub notifications: Notifications,
     /// Limits on plans.
@@ -128,6 +132,7 @@ impl Default for Settings {
             images: Images::default(),
             model: Model::default(),
             embeddings: Embeddings::default(),
+            files: Files::default(),
             notifications: Notifications::default(),
             plans: Plans::default(),
             plugins: Plugins::default(),

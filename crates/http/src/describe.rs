@@ -175,6 +175,8 @@ refusals! {
     NoRoom = ["507"];
     /// Not now.
     Busy = ["503"];
+    /// Whoever asks, where no key is needed.
+    Limited = ["429", "503"];
 }
 
 fn refusal((status, words): &(&str, &str)) -> (String, Value) {

@@ -186,7 +186,7 @@ impl Painter<'_> {
         };
         let told = |file: &FileInfo| {
             let url = format!("/v1/spaces/{}/files/{}", context.space, file.path);
-            json!({"url": url, "path": file.path, "mediaType": mime})
+            json!({"url": url, "path": file.path, "version": file.version, "mediaType": mime})
         };
         let receipt = |file: &FileInfo| context.receipt(told(file).into());
         let written = self

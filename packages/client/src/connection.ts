@@ -49,6 +49,11 @@ export class Connection {
     this.#log = log;
   }
 
+  /** A URL of the gateway's, complete. */
+  absolute(url: string): string {
+    return url.startsWith('/') ? this.#base + url : url;
+  }
+
   /** The JSON of a response; `undefined` if it has no body. */
   async json<T>(path: string, options: RequestOptions = {}): Promise<T> {
     const response = await this.send(path, options);

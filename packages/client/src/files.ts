@@ -2,7 +2,7 @@ import type { Connection } from './connection.js';
 import { bytesOf, type Content } from './content.js';
 import { CODES, ValidationError } from './error.js';
 import type { CallOptions } from './resources.js';
-import type { File, FileList } from './wire.js';
+import type { File, FileLink, FileList } from './wire.js';
 
 /** A file's content. */
 export interface FileContent {
@@ -76,11 +76,40 @@ export class Files {
     });
   }
 
+  /**
+   * A link to one version of a file that works without a key until it expires, for `<img src>` and downloads. Ask for it
+   * when it is shown; do not store it.
+   */
+  async link(
+    spaceId: string,
+    path: string,
+    { version, expiresIn, ...options }: LinkOptions = {},
+  ): Promise<FileLink> {
+    const link = await this.#connection.json<FileLink>(
+      `/v1/spaces/${encodeURIComponent(spaceId)}/file-links`,
+      {
+        ...options,
+        method: 'POST',
+        body: { path, version, expiresIn },
+        safe: true,
+      },
+    );
+    return { ...link, url: this.#connection.absolute(link.url) };
+  }
+
   /** Deletes a file and its earlier versions. */
   async delete(spaceId: string, path: string, { version, ...options }: DeleteOptions = {}): Promise<void> {
     const headers = version === undefined ? {} : condition({ version });
     await this.#connection.json(address(spaceId, path), { ...options, method: 'DELETE', headers });
   }
+}
+
+/** Options of `files.link`. */
+export interface LinkOptions extends CallOptions {
+  /** Version of the file; by default the newest. */
+  version?: number;
+  /** Seconds that the link works for; by default the gateway's setting. */
+  expiresIn?: number;
 }
 
 /** Options of `files.delete`. */

@@ -29,7 +29,7 @@ export {
   type StreamNotes,
   type SubscribeOptions,
 } from './event-stream.js';
-export type { DeleteOptions, FileContent, Files, Only, WriteOptions } from './files.js';
+export type { DeleteOptions, FileContent, Files, LinkOptions, Only, WriteOptions } from './files.js';
 export type * from './json-schema.js';
 export type { DocumentQuery, Knowledge, PutDocument } from './knowledge.js';
 export type * from './plugin.js';

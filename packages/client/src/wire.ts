@@ -10,7 +10,7 @@ export interface Agent {
   config: Record<string, unknown>;
   /** When this revision was written. */
   createdAt: Time;
-  /** What is sound and yet worth knowing when it is saved: calls that nothing can ever answer, each with its place. */
+  /** What is valid and most likely not meant, told when it is saved: calls that nothing can ever answer, placeholders that nothing fills, misspelt keywords of schemas; each with its place. */
   warnings?: Fault[];
 }
 
@@ -202,6 +202,16 @@ export interface ClientTool {
   deprecated?: string | null;
   /** What the caller calls it, when the run had to call it something else. */
   givenName?: string | null;
+}
+
+/** A link to a file. */
+export interface CreateFileLink {
+  /** Name of the file. */
+  path: string;
+  /** Version of the file; the newest if there is none. */
+  version?: number | null;
+  /** Seconds that it works for. */
+  expiresIn?: number | null;
 }
 
 /** A new key. */
@@ -447,6 +457,24 @@ export interface File {
   createdAt: Time;
   /** When this version was written. */
   updatedAt: Time;
+}
+
+/** A link to one version of a file, for anybody who has it. */
+export interface FileLink {
+  /** The link: an address on this gateway, absolute if the setting `files.public_url` is set. */
+  url: string;
+  /** Name of the file. */
+  path: string;
+  /** Version of the file. The link never leads to another one. */
+  version: number;
+  /** Media type of the file. */
+  mimeType: string;
+  /** Size in bytes. */
+  bytes: number;
+  /** Whether a browser shows it; it saves every other file. */
+  inline: boolean;
+  /** The link works until then at most. */
+  expiresAt: Time;
 }
 
 /** A page of files, by name. */

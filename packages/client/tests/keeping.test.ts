@@ -23,6 +23,20 @@ describe('files of a space', () => {
     await expect(client.files.read(id, 'a.txt')).rejects.toThrow(NotFoundError);
   });
 
+  test('are shown by a link that needs no key', async () => {
+    const { client } = await world([]);
+    const { id } = await client.spaces.create();
+    await client.files.write(id, 'größe 1.png', new Uint8Array([137, 80]), { mimeType: 'image/png' });
+    const link = await client.files.link(id, 'größe 1.png', { version: 1, expiresIn: 60 });
+    expect(link).toMatchObject({ version: 1, inline: true, mimeType: 'image/png' });
+    const shown = await fetch(link.url);
+    expect([shown.status, shown.headers.get('content-type')]).toEqual([200, 'image/png']);
+    expect(new Uint8Array(await shown.arrayBuffer())).toEqual(new Uint8Array([137, 80]));
+    await client.files.delete(id, 'größe 1.png');
+    expect((await fetch(link.url)).status).toBe(404);
+    await expect(client.files.link(id, 'größe 1.png')).rejects.toThrow(NotFoundError);
+  });
+
   test('are changed only as they were seen', async () => {
     const { client } = await world([]);
     const { id } = await client.spaces.create();

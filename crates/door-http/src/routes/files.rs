@@ -269,7 +269,7 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn place(who: &Principal, space: SpaceId) -> Place {
+pub(super) fn place(who: &Principal, space: SpaceId) -> Place {
     Place {
         project: who.project,
         space,
@@ -277,7 +277,7 @@ fn place(who: &Principal, space: SpaceId) -> Place {
 }
 
 /// A file that this principal may know of.
-fn name(who: &Principal, path: &str) -> Result<FileName, Refusal> {
+pub(super) fn name(who: &Principal, path: &str) -> Result<FileName, Refusal> {
     let name: FileName = path
         .parse()
         .map_err(|error: BadFileName| Refusal::malformed(error.to_string()))?;

@@ -6,6 +6,7 @@ mod auth;
 mod bodies;
 mod deliveries;
 mod ending;
+mod file_links;
 mod files;
 mod grants;
 mod jwks;

@@ -2,7 +2,9 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
+use toolgate_access::file_links::{FileLinks, LinkLimits};
 use toolgate_door_http::{Resources, api, router};
 use toolgate_egress::Egress;
 use toolgate_engine::Settings;
@@ -22,6 +24,11 @@ pub use toolgate_testkit_http::world::{
 };
 
 pub const FILE_BYTES_MAX: usize = 100_000;
+/// How long links to files last.
+pub const LINKS: LinkLimits = LinkLimits {
+    lifetime: Duration::from_secs(60),
+    lifetime_max: Duration::from_secs(600),
+};
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| document([api()]));
 pub static CONTRACT: LazyLock<Contract> = LazyLock::new(|| Contract::new(&DOCUMENT));
@@ -67,6 +74,8 @@ impl World {
                     plans: PlanLimits::default(),
                 }),
                 workspace,
+                links: FileLinks::new(ground.store.clone(), LINKS),
+                public_url: None,
                 knowledge: Arc::new(knowledge),
                 plugins: Plugins::new(PluginsParts {
                     records: ground.store.clone(),

@@ -133,6 +133,8 @@ impl Belongings {
         views.extend(lists.map(|list| format!("/v1/{list}")));
         let mut have = |name, value: &str| parameters.entry(name).or_default().push(value.to_owned());
         have("path", &format!("{MARK}.txt"));
+        // Not one of the first project's: a link is for whoever has it.
+        have("link", "AgAAAAAA");
         have("document", MARK);
         for kept in ["goal", "memory", "plan"] {
             have(kept, MARK);
@@ -224,6 +226,7 @@ fn body(path: &str) -> Value {
         "validate" => json!({"tools": []}),
         "keys" => json!({"kind": "public"}),
         "spaces" => json!({}),
+        "file-links" => json!({"path": format!("{MARK}.txt")}),
         "settings" => json!({}),
         "projects" => json!({"name": "third"}),
         "plugins" | "sign" => plugin_document("stranger", "1.0.0", &[("strange", "return 1;")]),

@@ -64,7 +64,10 @@ async fn an_image_is_kept_and_can_be_read() {
         .unwrap();
         let path = format!("images/{}.png", call());
         let url = format!("/v1/spaces/{}/files/{path}", context().space);
-        assert_eq!(told, json!({"url": url, "path": path, "mediaType": "image/png"}));
+        assert_eq!(
+            told,
+            json!({"url": url, "path": path, "version": 1, "mediaType": "image/png"})
+        );
         let asked = &server.asked()[0];
         assert_eq!(asked.target, "/v1/images/generations");
         assert_eq!(asked.header("authorization"), "Bearer the-operators-key");
