@@ -1,7 +1,8 @@
 //! An agent's configuration: read, checked with all problems at once, and compiled for use.
 //!
 //! `read` has the agent and its model, `access` who may start it, `tools` what it may call, `execution` what runs a tool,
-//! `catalog` what tool sources offer, `shared` a tool that agents of a project share.
+//! `catalog` what tool sources offer, `shared` a tool that agents of a project share, `warnings` what is valid and most
+//! likely not meant.
 
 mod access;
 mod catalog;
@@ -9,6 +10,7 @@ mod execution;
 mod read;
 mod shared;
 mod tools;
+mod warnings;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,6 +31,7 @@ pub(crate) use access::GROUPS_MAX;
 pub use access::{Access, DEFAULT_AGENT, GROUP_CHARS_MAX, Starter};
 pub use catalog::{Catalog, NamedTool};
 pub use shared::{read_shared, tools_by_name};
+pub use warnings::{ChildWalk, WARNINGS_MAX, config_warnings};
 
 /// Most model replies in one run that a configuration may ask for.
 pub const STEPS_MAX: u32 = 1_000;

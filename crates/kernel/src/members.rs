@@ -259,7 +259,7 @@ pub(crate) fn guess<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
 }
 
 /// Edit distance (Levenshtein).
-fn slips(one: &str, other: &str) -> usize {
+pub(crate) fn slips(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (index, letter) in one.chars().enumerate() {

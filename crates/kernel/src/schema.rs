@@ -1,11 +1,12 @@
 //! JSON Schema: definitions and values are checked here and nowhere else.
 //!
 //! `profile` holds what a schema may be, `names` where its references lead, `expansion` what they come to, `work` what
-//! checking a value takes, `words` the sentences.
+//! checking a value takes, `words` the sentences, `spelling` typos in keywords.
 
 mod expansion;
 mod names;
 mod profile;
+mod spelling;
 mod tidy;
 mod words;
 mod work;
@@ -23,6 +24,7 @@ use words::Subject;
 use work::{Plan, Purpose};
 
 pub use profile::{Limits, Profile};
+pub use spelling::misspelt_keywords;
 pub use tidy::{subschemas, tidy};
 
 /// Most problems that [`Validator::check`] lists.

@@ -38,7 +38,8 @@ pub(crate) struct AgentBody {
     /// When this revision was written.
     #[schema(value_type = schema::Time)]
     created_at: Time,
-    /// What is sound and yet worth knowing when it is saved: calls that nothing can ever answer, each with its place.
+    /// What is valid and most likely not meant, told when it is saved: calls that nothing can ever answer, placeholders
+    /// that nothing fills, misspelt keywords of schemas; each with its place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, value_type = Vec<FaultBody>)]
     warnings: Vec<Problem>,

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_engine::records::{Change, Listing, NewRecord, Owner, RecordSet, Records};
 use toolgate_engine::tools::BUILT_IN;
 use toolgate_engine::{AgentError, Engine};
+use toolgate_kernel::agent::config_warnings;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
@@ -184,6 +185,8 @@ impl Folder {
         match self.engine.put_agent(self.project, &name, config).await {
             Ok(revision) => {
                 tracing::info!(file, agent = %name, revision, "stored the agent of a file");
+                let warnings = config_warnings(&written.config).into_iter();
+                self.warn(file, warnings.map(|problem| written.locate(problem)));
                 Ok(Ok(name))
             }
             Err(AgentError::Invalid(problems)) => Ok(Err(written.faults(problems))),
@@ -217,6 +220,19 @@ impl Folder {
         } in faults
         {
             tracing::error!(file = %file.display(), line, pointer, "{message}");
+        }
+    }
+
+    /// Logs what is valid and most likely not meant. Agents that are missing are not told: their files may come next.
+    fn warn(&self, file: &str, warnings: impl Iterator<Item = Fault>) {
+        let file = self.path.join(file);
+        for Fault {
+            line,
+            pointer,
+            message,
+        } in warnings
+        {
+            tracing::warn!(file = %file.display(), line, pointer, "{message}");
         }
     }
 

@@ -7,10 +7,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
-use toolgate_kernel::agent::{self, Defaults};
+use toolgate_kernel::agent::{self, Agent, ChildWalk, DEFAULT_AGENT, Defaults, config_warnings};
+use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
-use toolgate_kernel::template::Template;
 
 use super::tool_check::Offered;
 use crate::agents::{AgentFile, Fault, agent_files, is_folder_readme, text};
@@ -49,7 +48,9 @@ impl Check {
             }
         }
         let files = files.iter().filter(|file| !is_left_alone(file));
-        let mut reports: Vec<Report> = files.map(|file| check(file, &defaults, &offered)).collect();
+        let mut checked: Vec<Checked> = files.map(|file| check(file, &defaults, &offered)).collect();
+        find_child_warnings(&mut checked, self.files.iter().any(|path| path.is_dir()));
+        let mut reports: Vec<Report> = checked.into_iter().map(|one| one.report).collect();
         find_repeated_names(&mut reports);
         let text = match self.json {
             true => serde_json::to_string_pretty(&reports)? + "\n",
@@ -87,43 +88,36 @@ fn find_repeated_names(reports: &mut [Report]) {
     }
 }
 
-/// Placeholders of prompt and request tools that no parameter fills: they would stay as they are, or fail each call.
-fn unknown_placeholders(config: &Value) -> Vec<Problem> {
-    let tools = config["tools"].as_array().into_iter().flatten().enumerate();
-    let mut problems = Vec::new();
-    for (index, tool) in tools {
-        let members = match tool["executionType"].as_str() {
-            Some("prompt") => &["prompt"][..],
-            Some("request") => &["url", "query", "headers", "body"][..],
-            _ => continue,
-        };
-        let schema = tool.get("parameters").or_else(|| tool.get("inputSchema"));
-        // Without a list of parameters every name may be one.
-        let Some(known) = schema.and_then(|schema| schema["properties"].as_object()) else {
+/// Adds warnings of child runs that can never start, as the gateway gives them when an agent is saved. Agents below are
+/// looked for among the checked files. That one is missing is told only when a folder is checked: a single file may be
+/// one of many.
+fn find_child_warnings(checked: &mut [Checked], folder: bool) {
+    let named = |one: &Checked| one.agent.clone().map(|agent| (agent.name.clone(), agent));
+    let agents: HashMap<AgentName, Agent> = checked.iter().filter_map(named).collect();
+    for Checked {
+        report,
+        written,
+        agent,
+    } in checked
+    {
+        let (Some(written), Some(agent)) = (written, agent) else {
             continue;
         };
-        for member in members {
-            let mut texts = Vec::new();
-            gather_texts(&tool["execution"][member], &mut texts);
-            let paths = texts
-                .iter()
-                .flat_map(|text| Template::new(*text).paths().collect::<Vec<_>>());
-            let is_open = |path: &String| {
-                let own = path.starts_with("context.user.") || path.starts_with("context.space.");
-                let name = path.split('.').next().unwrap_or_default();
-                !known.contains_key(name) && !own
-            };
-            problems.extend(paths.filter(is_open).map(|path| {
-                let names: Vec<&str> = known.keys().map(String::as_str).collect();
-                let words = format!(
-                    "no parameter fills {{{{{path}}}}}; the parameters are: {}",
-                    names.join(", ")
-                );
-                Problem::new(format!("/tools/{index}/execution/{member}"), words)
-            }));
+        let mut walk = ChildWalk::new(agent, &written.config);
+        while let Some(below) = walk.next_agent() {
+            // Every project begins with an agent of this name.
+            let told = folder && below.as_str() != DEFAULT_AGENT;
+            match agents.get(&below) {
+                None if !told => {}
+                below => walk.look(below),
+            }
         }
+        let warnings = walk.warnings().into_iter();
+        report
+            .warnings
+            .extend(warnings.map(|problem| written.locate(problem)));
+        report.warnings.sort_by_key(|warning| warning.line);
     }
-    problems
 }
 
 /// A tool by a name that only a project may have.
@@ -132,16 +126,14 @@ fn of_project(Problem { pointer, message }: Problem) -> Problem {
     Problem::new(pointer, format!("{message}; {words}"))
 }
 
-fn gather_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
-    match value {
-        Value::String(text) => texts.push(text),
-        Value::Array(items) => items.iter().for_each(|item| gather_texts(item, texts)),
-        Value::Object(members) => members.values().for_each(|item| gather_texts(item, texts)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
+/// A file that was checked: the report on it and, as far as it could be read, what is in it.
+struct Checked {
+    report: Report,
+    written: Option<AgentFile>,
+    agent: Option<Agent>,
 }
 
-fn check(file: &Path, defaults: &Defaults<'_>, offered: &Offered) -> Report {
+fn check(file: &Path, defaults: &Defaults<'_>, offered: &Offered) -> Checked {
     let mut report = Report {
         file: file.display().to_string(),
         valid: false,
@@ -156,26 +148,33 @@ fn check(file: &Path, defaults: &Defaults<'_>, offered: &Offered) -> Report {
         .and_then(|text| AgentFile::read(file, &text, &has_action))
     {
         Ok(written) => written,
-        Err(errors) => return Report { errors, ..report },
-    };
-    let parsed = agent::parse(&written.name, &written.config, defaults);
-    let mut warnings = unknown_placeholders(&written.config);
-    let problems = match parsed {
-        Ok(agent) => {
-            report.tools = agent.tools.keys().map(ToString::to_string).collect();
-            warnings.extend(agent.left_out.into_iter().map(of_project));
-            Vec::new()
+        Err(errors) => {
+            return Checked {
+                report: Report { errors, ..report },
+                written: None,
+                agent: None,
+            };
         }
-        Err(problems) => problems,
     };
+    let (agent, problems) = match agent::parse(&written.name, &written.config, defaults) {
+        Ok(agent) => (Some(agent), Vec::new()),
+        Err(problems) => (None, problems),
+    };
+    let tools = agent.iter().flat_map(|agent| agent.tools.keys());
+    report.tools = tools.map(ToString::to_string).collect();
     report.errors = written.faults(problems);
-    report.warnings = warnings
+    let left_out = agent.iter().flat_map(|agent| agent.left_out.iter().cloned());
+    let warnings = config_warnings(&written.config)
         .into_iter()
-        .map(|problem| written.locate(problem))
-        .collect();
+        .chain(left_out.map(of_project));
+    report.warnings = warnings.map(|problem| written.locate(problem)).collect();
     report.valid = report.errors.is_empty();
     report.agent = Some(written.name.to_string());
-    report
+    Checked {
+        report,
+        written: Some(written),
+        agent,
+    }
 }
 
 /// The report on one file.

@@ -361,3 +361,55 @@ fn a_folder_is_checked_whole_with_names_that_repeat_and_placeholders_that_nothin
         "{told}"
     );
 }
+
+#[test]
+fn a_check_warns_of_misspelt_keywords_and_of_child_runs_that_can_never_start() {
+    let tool = |more: &str| format!(r#"{{"name": "ask", "description": "Asks.", {more}}}"#);
+    let child = |agent: &str| {
+        tool(&format!(
+            r#""executionType": "ai-agent", "execution": {{"agent": "{agent}"}}"#
+        ))
+    };
+    let agent = |limits: &str, tool: &str| {
+        format!(r#"{{"agent": {{"system": "Help."}}, "limits": {limits}, "tools": [{tool}]}}"#)
+    };
+    let misspelt = tool(
+        r#""parameters": {"type": "object", "requried": ["a"], "x-order": 1, "unit": "m",
+            "properties": {"a": {"type": "string", "discription": "x"}}}"#,
+    );
+    let files = folder(&[
+        ("top.json", &agent(r#"{"depth": 1}"#, &child("middle"))),
+        ("middle.json", &agent("{}", &child("nobody"))),
+        ("typo.json", &agent("{}", &misspelt)),
+    ]);
+    let (code, told) = check(files.path(), &["."]);
+    assert_eq!(code, 0, "{told}");
+    let warnings: Vec<&str> = told.lines().filter(|line| line.contains("warning: ")).collect();
+    assert_eq!(warnings.len(), 4, "{told}");
+    for (warning, [file, pointer, words]) in warnings.iter().zip([
+        ["middle.json:", "/tools/0: ", "there is no agent named nobody now"],
+        [
+            "top.json:",
+            "/tools/0: ",
+            "ask of middle would start a run 2 deep, and limits.depth of top is 1",
+        ],
+        [
+            "typo.json:1: ",
+            "/tools/0/parameters/requried: ",
+            "did you mean \"required\"?",
+        ],
+        [
+            "typo.json:2: ",
+            "/tools/0/parameters/properties/a/discription: ",
+            "did you mean \"description\"?",
+        ],
+    ]) {
+        assert!(
+            warning.contains(file) && warning.contains(pointer) && warning.contains(words),
+            "{told}"
+        );
+    }
+    // A single file may be one of many.
+    let (_, told) = check(files.path(), &["middle.json"]);
+    assert!(!told.contains("warning"), "{told}");
+}
