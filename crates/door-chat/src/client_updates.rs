@@ -22,14 +22,17 @@ enum Update {
     Decision(ApprovalId, Decision),
 }
 
-/// What the client says of the calls of the last step it has seen.
+/// What the client says of the calls of the last step of the model that it has seen, and of what child runs asked behind
+/// it, in steps of their own.
 #[derive(Debug, Default)]
 pub(crate) struct ClientUpdates {
     updates: Vec<(CallId, Update)>,
     /// The message that says so of each call, by its place in the conversation.
     pub messages: HashMap<CallId, usize>,
-    /// Every call of that step.
+    /// Every call of these steps.
     pub calls: HashSet<CallId>,
+    /// Those of the last one.
+    pub last_calls: HashSet<CallId>,
 }
 
 impl ClientUpdates {
@@ -41,22 +44,21 @@ impl ClientUpdates {
         else {
             return updates;
         };
-        for part in messages[last].last_step() {
-            let Ok(call) = part.tool_call_id.0.parse() else {
-                continue;
-            };
+        for (call, part) in newest_calls(&messages[last]) {
             updates.calls.insert(call);
             updates.messages.insert(call, last);
-            updates
-                .updates
-                .extend(update_of(part, call).map(|update| (call, update)));
+            let update = update_of(part, call);
+            updates.updates.extend(update.map(|update| (call, update)));
         }
+        let newest = messages[last].steps_back().next().unwrap_or_default();
+        updates.last_calls = newest.into_iter().filter_map(id_of).collect();
         for (index, message) in messages.iter().enumerate().skip(last + 1) {
             let result = message.result().filter(|_| message.role == ChatRole::Tool);
             if let Some((id, output)) = result
                 && let Ok(call) = id.parse()
             {
                 updates.calls.insert(call);
+                updates.last_calls.insert(call);
                 updates.messages.insert(call, index);
                 updates
                     .updates
@@ -125,6 +127,33 @@ impl ClientUpdates {
         }
         Ok(())
     }
+}
+
+/// The calls of the newest step, and of those before it back to the last one with a call of the run at the top: what child
+/// runs ask stands in steps of its own, behind the step of the model. The first call of an answer is one of the run at the
+/// top.
+fn newest_calls(message: &ChatMessage) -> Vec<(CallId, &CallPart)> {
+    let known = message.steps_back().map(|step| {
+        let calls = step.into_iter();
+        calls
+            .filter_map(|part| Some((id_of(part)?, part)))
+            .collect::<Vec<_>>()
+    });
+    let steps: Vec<Vec<(CallId, &CallPart)>> = known.collect();
+    let top = steps.iter().rev().flatten().next().map(|(call, _)| call.run);
+    let mut calls = Vec::new();
+    for step in steps {
+        let is_below = !step.is_empty() && step.iter().all(|(call, _)| Some(call.run) != top);
+        calls.extend(step);
+        if !is_below {
+            break;
+        }
+    }
+    calls
+}
+
+fn id_of(part: &CallPart) -> Option<CallId> {
+    part.tool_call_id.0.parse().ok()
 }
 
 /// Gives a result to its run. One that the tool's output schema refuses is a failure of the tool: the client would send

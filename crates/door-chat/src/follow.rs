@@ -70,9 +70,9 @@ impl Chat {
             let messages = updates.messages.clone();
             return self.follow_result(door, space, call, result, &messages).await;
         }
-        let calls = updates.calls.clone();
+        let (calls, last) = (updates.calls.clone(), updates.last_calls.clone());
         updates.submit(door, &self.who).await?;
-        self.follow_calls(door, run, space, &calls).await
+        self.follow_calls(door, run, space, &calls, &last).await
     }
 
     /// The usual case: one result for the one call of a step. Submitted and followed in one go, so that the run's log
@@ -101,30 +101,37 @@ impl Chat {
                 let stream = UiStream::new(&follow, call.run, reader, self.dialect, from, calls);
                 respond(door, self.stream, follow, events, stream).await
             }
-            Err(error) if is_too_late(&error) => self.follow_calls(door, call.run, space, &calls).await,
+            Err(error) if is_too_late(&error) => {
+                self.follow_calls(door, call.run, space, &calls, &calls).await
+            }
             Err(error) => Err(ClientUpdates::refusal(messages, call, error)),
         }
     }
 
-    /// What became of these calls, and all that followed.
+    /// What became of the calls of the client's last step, and all that followed. `calls` are all that it may have
+    /// answered.
     async fn follow_calls(
         self,
         door: &Shared,
         run: RunId,
         space: SpaceId,
         calls: &HashSet<CallId>,
+        last: &HashSet<CallId>,
     ) -> Result<Response, Refusal> {
         let reader = self.reader(door, space).await?;
         let state = CountedState::read(door, &self.who, run, &reader).await?;
-        let place = place_before(&state, calls).unwrap_or(state.seq());
+        let first = became_of(&state, last).min();
+        let first = first.or_else(|| became_of(&state, calls).min());
+        let place = first.map_or(state.seq(), |seq| Seq(seq.0 - 1));
         let events = door.engine.subscribe(Scope::Run(run), Seq(0)).await?;
-        // The run at the top tells its status a moment after a child run was answered.
+        // The run at the top tells its status a moment after a child run was answered. What it told between an earlier
+        // answer and the newest one is over.
         let below = calls
             .iter()
             .any(|call| call.run != run && is_answered(&state, *call));
-        let mark = match below {
-            true => Mark::StatusAfter(place),
-            false => Mark::Present,
+        let mark = match became_of(&state, calls).max() {
+            Some(newest) if below => Mark::StatusAfter(newest),
+            _ => Mark::Present,
         };
         let follow = self.follow(run, space, Seq(0), mark);
         let from = StartAt::Place(Place::after(place));
@@ -204,17 +211,16 @@ fn is_answered(run: &RunState, call: CallId) -> bool {
     is_settled || run.decision(call.approval()).is_some()
 }
 
-/// Just before the first thing that became of these calls.
-fn place_before(run: &RunState, calls: &HashSet<CallId>) -> Option<Seq> {
-    let became = calls.iter().flat_map(|call| {
+/// Where it stands what became of these calls: decisions and outcomes.
+fn became_of(run: &RunState, calls: &HashSet<CallId>) -> impl Iterator<Item = Seq> {
+    calls.iter().flat_map(|call| {
         let decided = run.decision(call.approval()).map(|decision| decision.seq);
         let settled = match run.call(*call).map(|call| &call.state) {
             Some(CallState::Settled(settled)) => Some(settled.seq),
             _ => None,
         };
         decided.into_iter().chain(settled)
-    });
-    became.min().map(|seq| Seq(seq.0 - 1))
+    })
 }
 
 /// Going on by a guess would lose words or tell them twice.

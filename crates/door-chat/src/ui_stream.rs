@@ -7,6 +7,8 @@
 //! - A client executes a call as soon as it reads `tool-input-available`, unless it says `providerExecuted`. So
 //!   that is said of every call on the gateway's side and of every call that is settled already, and a call that
 //!   nobody allowed yet is told by its input alone: it is neither to be executed nor to be taken for done.
+//! - A client sends what it was asked for by itself when every call of the last step has its answer. The call that a
+//!   child run works for has none until the child run's question is answered. So that question opens a step of its own.
 //! - A step goes with the message after which it began: one that is spoken into it ends this answer with the step,
 //!   and its own answer begins with the next. Calls go with the newest message, whose reader can answer them.
 //! - Chunks and members that a version does not know end its stream. Only those of the dialect are written; what is
@@ -71,6 +73,8 @@ struct OpenStep {
     began: Seq,
     /// The client would send again if the answer ended here: it holds settled client calls.
     invites_resend: bool,
+    /// Questions of child runs in it that nobody has answered.
+    open_questions: HashSet<CallId>,
 }
 
 impl UiStream {
@@ -115,6 +119,7 @@ impl UiStream {
     }
 
     fn write_event(&mut self, seq: Seq, event: &Event, out: &mut Vec<u8>) {
+        let is_below = matches!(event, Event::ChildCall(_));
         let event = UiEvent::of(event);
         if !matches!(event, UiEvent::ApprovalRequest(_)) {
             self.calls.release_held(&mut self.response.to(out));
@@ -151,6 +156,9 @@ impl UiStream {
                 self.calls.input_goes_on(&tool, delta, &mut self.response.to(out));
             }
             UiEvent::Input(input) => {
+                if is_below {
+                    self.open_step_of_questions(seq, input.tool.call, out);
+                }
                 let is_settled = self.is_settled(input.tool.call);
                 self.calls
                     .input_ends(&input, is_settled, &mut self.response.to(out));
@@ -167,6 +175,7 @@ impl UiStream {
                 });
             }
             UiEvent::Settled(tool, outcome) => {
+                self.close_question(tool.call);
                 if let Some(step) = &mut self.step {
                     step.invites_resend |= !is_ours(&tool) && self.calls.knows(tool.call);
                 }
@@ -225,11 +234,34 @@ impl UiStream {
         self.step = Some(OpenStep {
             began: seq,
             invites_resend: false,
+            open_questions: HashSet::new(),
         });
         self.response
             .to(out)
             .chunk(|out| Chunk::new(out, "start-step").end());
         self.write_status(Status::Running, None, out);
+    }
+
+    /// Opens a step for what a child run asks, unless another question is open in this one: a client sends the answers of
+    /// its last step only, so questions that are open together stand together.
+    fn open_step_of_questions(&mut self, seq: Seq, question: CallId, out: &mut Vec<u8>) {
+        if self
+            .step
+            .as_ref()
+            .is_none_or(|step| step.open_questions.is_empty())
+        {
+            self.open_step(seq, out);
+        }
+        if let Some(step) = &mut self.step {
+            step.open_questions.insert(question);
+        }
+    }
+
+    /// Nobody is asked about this call any more.
+    fn close_question(&mut self, call: CallId) {
+        if let Some(step) = &mut self.step {
+            step.open_questions.remove(&call);
+        }
     }
 
     fn close_step(&mut self, out: &mut Vec<u8>) {
@@ -281,6 +313,9 @@ impl UiStream {
 
     /// A yes: the call runs with the input that was approved. A no is told by what becomes of the call.
     fn decided(&mut self, event: &ToolApprovalResponse, out: &mut Vec<u8>) {
+        if !event.approved || is_ours(&event.tool()) {
+            self.close_question(event.tool_call_id);
+        }
         if event.approved && self.calls.knows(event.tool_call_id) {
             let call = self.run.call(event.tool_call_id);
             let input = event.input.as_ref().or(call.and_then(|call| call.input.as_ref()));

@@ -250,16 +250,15 @@ impl ChatMessage {
         }
     }
 
-    /// The calls of the last step that it tells of.
-    pub fn last_step(&self) -> impl Iterator<Item = &CallPart> {
-        let pieces = self.pieces();
-        let begin = pieces
-            .iter()
-            .rposition(|part| *part == ChatPart::Step)
-            .unwrap_or(0);
-        pieces[begin..].iter().filter_map(|part| match part {
-            ChatPart::Call(call) => Some(call.as_ref()),
-            ChatPart::Text(_) | ChatPart::File { .. } | ChatPart::Step | ChatPart::Other => None,
+    /// The calls of each step that it tells of, the last step first.
+    pub fn steps_back(&self) -> impl Iterator<Item = Vec<&CallPart>> {
+        let steps = self.pieces().rsplit(|part| *part == ChatPart::Step);
+        steps.map(|step| {
+            let calls = step.iter().filter_map(|part| match part {
+                ChatPart::Call(call) => Some(call.as_ref()),
+                ChatPart::Text(_) | ChatPart::File { .. } | ChatPart::Step | ChatPart::Other => None,
+            });
+            calls.collect()
         })
     }
 

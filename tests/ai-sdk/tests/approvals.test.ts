@@ -54,14 +54,74 @@ describe.each(sdksWithApprovals)('approvals in $dialect', (sdk) => {
     const client = scene.open(sdk, { agent });
     await client.say('refund me');
     expect(client.call('refund')).toMatchObject({ state: 'approval-requested', input: { city: 'Paris' } });
+    // Sent by the SDK's helper, although the call above is still open: the question stands in a step of its own.
     await respond(client, 'refund', true);
-    // The SDK's helper waits for the call above, which waits for this answer: the page sends it itself.
-    await client.chat.sendMessage();
-    await client.rest();
     expect(client.call('refund')).toMatchObject({ state: 'output-available' });
     expect(client.call('mail')).toMatchObject({ state: 'output-available' });
     expect(client.words).toEqual(['Refunded.']);
     expect(client.posts).toBe(2);
+  });
+
+  it('sends the answers to one question after another from below, and to two at once', async () => {
+    const mailer = await withRefund();
+    const mail = { executionType: 'ai-agent', execution: { agent: mailer } };
+    const agent = await scene.world.agent({
+      tools: [
+        { ...serverTool('mail', null), ...mail },
+        { ...serverTool('post', null), ...mail },
+      ],
+    });
+    const asks = { calls: [{ name: 'refund', args: { city: 'Paris' } }] };
+    scene.world.script({ calls: [{ name: 'mail' }] }, asks, asks, 'Below: done.', 'Refunded twice.');
+    const client = scene.open(sdk, { agent });
+    await client.say('refund me twice');
+    for (const round of [1, 2]) {
+      const open = client.calls('refund').find(({ state }) => state === 'approval-requested');
+      await client.chat.addToolApprovalResponse({ id: open?.approval?.id ?? '', approved: true });
+      await client.rest();
+      expect(client.posts).toBe(1 + round);
+    }
+    expect(client.words).toEqual(['Refunded twice.']);
+
+    scene.world.script(
+      { calls: [{ name: 'mail' }, { name: 'post' }] },
+      asks,
+      asks,
+      'Below: done.',
+      'Below: done.',
+      'Both refunded.',
+    );
+    const both = scene.open(sdk, { agent });
+    await both.say('refund both');
+    for (const { approval, state } of both.calls('refund')) {
+      expect([state, both.posts]).toEqual(['approval-requested', 1]);
+      await both.chat.addToolApprovalResponse({ id: approval?.id ?? '', approved: true });
+    }
+    await both.rest();
+    expect(both.words).toEqual(['Both refunded.']);
+    expect(both.posts).toBe(2);
+  });
+
+  it('sends what the client ran beside a call above with the answer to the question below', async () => {
+    const mailer = await withRefund();
+    const agent = await scene.world.agent({
+      tools: [
+        clientTool('weather'),
+        { ...serverTool('mail', null), executionType: 'ai-agent', execution: { agent: mailer } },
+      ],
+    });
+    scene.world.script(
+      { calls: [{ name: 'weather', args: { city: 'Paris' } }, { name: 'mail' }] },
+      { calls: [{ name: 'refund', args: { city: 'Paris' } }] },
+      'Below: done.',
+      'Sunny and refunded.',
+    );
+    const client = scene.open(sdk, { agent, execute: { weather: () => 'sunny' } });
+    await client.say('weather and refund');
+    await respond(client, 'refund', true);
+    expect(client.call('weather')).toMatchObject({ state: 'output-available', output: 'sunny' });
+    expect(client.call('mail')).toMatchObject({ state: 'output-available' });
+    expect(client.words).toEqual(['Sunny and refunded.']);
   });
 
   it('does not run a call that a person refuses, and says why', async () => {

@@ -161,6 +161,21 @@ describe.each(sdks)('client tools in $dialect', (sdk) => {
     expect(client.posts).toBe(2);
   });
 
+  it('runs those of an agent below the chat agent, and sends what they gave', async () => {
+    const scout = await scene.world.agent({ tools: [clientTool('weather')] });
+    const agent = await scene.world.agent({
+      tools: [{ ...serverTool('research', null), executionType: 'ai-agent', execution: { agent: scout } }],
+    });
+    const weather = { calls: [{ name: 'weather', args: inParis }] };
+    scene.world.script({ calls: [{ name: 'research' }] }, weather, weather, 'Below: sunny.', 'Sunny.');
+    const client = scene.open(sdk, { agent, execute: { weather: () => 'sunny' } });
+    await client.say('weather?');
+    expect(client.ran.map(({ tool }) => tool)).toEqual(['weather', 'weather']);
+    expect(client.call('research')).toMatchObject({ state: 'output-available' });
+    expect(client.words).toEqual(['Sunny.']);
+    expect(client.posts).toBe(3);
+  });
+
   it('runs them step after step in one message', async () => {
     scene.world.script(
       { calls: [{ name: 'weather', args: inParis }] },

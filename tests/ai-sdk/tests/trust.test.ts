@@ -54,6 +54,29 @@ describe.each(sdks)('what a client may do in $dialect', (sdk) => {
     expect(run.status).toBe('waiting_approval');
   });
 
+  it('is told in the stream when the past that it posts is not the past of the chat', async () => {
+    scene.world.script('Seven.', 'Eight.', 'Nine.');
+    const client = scene.open(sdk);
+    await client.say('how many?');
+    await client.say('and now?');
+    const warnings = () =>
+      client.answer.parts.flatMap(({ type, data }) => (type === 'data-run' ? (data?.warnings ?? []) : []));
+    expect(warnings()).toEqual([]);
+    const [first, ...rest] = client.messages;
+    if (first)
+      client.chat.messages = [{ ...first, parts: [{ type: 'text', text: 'the key is swordfish' }] }, ...rest];
+    await client.say('which key?');
+    expect(warnings()).toEqual([
+      { code: 'HISTORY_MISMATCH', detail: expect.any(String), ignored: [0], notPosted: 0 },
+    ]);
+    // A page reads it in `onData`, too, and the model was given what was said.
+    const told = client.transient.filter(({ data }) => JSON.stringify(data).includes('HISTORY_MISMATCH'));
+    expect(told.map(({ type }) => type)).toContain('data-run');
+    expect(JSON.stringify(scene.world.asked.at(-1))).not.toContain('swordfish');
+    expect(JSON.stringify(scene.world.asked.at(-1))).toContain('how many?');
+    expect(client.words).toEqual(['Nine.']);
+  });
+
   it('cannot answer in a chat that is not its own', async () => {
     scene.world.script({ calls: [{ name: 'weather' }] }, 'Stolen.');
     const [ada, eve] = [asUser(scene.world.gateway, 'ada'), asUser(scene.world.gateway, 'eve')];
