@@ -14,10 +14,14 @@ const IMAGE_BYTES: u64 = 4_000;
 
 /// What a step has used, by the bytes of its request and its reply.
 pub(crate) fn usage(ask: &Ask, reply: &[ReplyPart]) -> Usage {
+    usage_of(ask, reply.iter().map(reply_bytes).sum())
+}
+
+/// What a request has used whose reply has so many bytes.
+pub(crate) fn usage_of(ask: &Ask, written: u64) -> Usage {
     let turns = ask.turns.iter().map(|turn| turn_bytes(turn)).sum::<u64>();
     let tools = ask.tools.iter().map(tool_bytes).sum::<u64>();
     let read = ask.instructions.len() as u64 + turns + tools;
-    let written = reply.iter().map(reply_bytes).sum::<u64>();
     Usage {
         input_tokens: read.div_ceil(BYTES_PER_TOKEN),
         output_tokens: written.div_ceil(BYTES_PER_TOKEN),

@@ -1,14 +1,17 @@
 //! A summary of what a model is no longer given, written by the model itself.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use toolgate_kernel::agent::Agent;
 use toolgate_kernel::context::Exchange;
 use toolgate_kernel::event::Usage;
 use toolgate_kernel::message::Part;
 use toolgate_kernel::prompt::{Said, ToolChoice, Turn};
 
-use crate::model::{Ask, Delta, Model, ModelError, ReplySink};
+use crate::estimate;
+use crate::model::{Ask, Delta, Model, ModelError, ModelErrorKind, ReplySink};
 
 /// Longest summary.
 const SUMMARY_BYTES_MAX: usize = 8_000;
@@ -46,13 +49,25 @@ pub(crate) fn ask(agent: &Agent, last: Option<&str>, left_out: &[Exchange], toke
     }
 }
 
-/// Has the model write the summary, and gives what it cost.
+/// Has the model write the summary, and gives what it cost: estimated, if the vendor does not say. An adapter that panics
+/// is a model that fails: the run goes on without a summary instead of trying again for ever.
 pub(crate) async fn write(model: &dyn Model, ask: &Ask) -> Result<(String, Usage), ModelError> {
     let mut words = Words(String::new());
-    let ending = model.reply(ask, &mut words).await?;
+    let replying = AssertUnwindSafe(model.reply(ask, &mut words)).catch_unwind();
+    let ending = replying.await.unwrap_or_else(|_| {
+        Err(ModelError {
+            message: "the model's adapter broke down".into(),
+            kind: ModelErrorKind::Final,
+            retry_after: None,
+        })
+    })?;
     let mut summary = words.0;
+    let usage = match ending.usage.total() {
+        0 => estimate::usage_of(ask, summary.len() as u64),
+        _ => ending.usage,
+    };
     summary.truncate(summary.floor_char_boundary(SUMMARY_BYTES_MAX));
-    Ok((summary.trim().to_owned(), ending.usage))
+    Ok((summary.trim().to_owned(), usage))
 }
 
 /// The text of a reply.

@@ -3,9 +3,11 @@
 //! What is left out is an event, [`ContextCut`], so a replay gives the model the same. A cut makes room for a good
 //! while: between two cuts each request begins with the last one, and the vendor's prompt cache hits.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::event::{ContextCut, Entry, Event, Seq};
+use crate::id::RunId;
 use crate::json::Json;
 use crate::message::Part;
 use crate::name::AgentName;
@@ -164,23 +166,67 @@ fn said_tokens(said: &Said) -> u64 {
     }
 }
 
-impl Entry {
-    /// Tokens that it adds to a conversation, roughly: how far back a log is read goes by it.
-    pub fn tokens(&self) -> u64 {
-        let tokens = self.events.iter().map(|event| match event {
-            Event::Said(e) => TURN_TOKENS + e.message.parts.iter().map(part_tokens).sum::<u64>(),
-            Event::TextEnd(e) => TURN_TOKENS + tokens_of(e.text.len()),
-            Event::ToolInputAvailable(e) => json_tokens(e.input.as_ref()),
-            // Long results are shortened before anything is left out.
-            Event::ToolOutputAvailable(e) => {
-                let [long, ..] = RESULT_BYTES;
-                json_tokens(e.output.as_ref()).min(tokens_of(long as usize))
-            }
-            _ => 0,
-        });
-        tokens.sum()
+/// Counts the tokens of a log that is read backwards, roughly as they are told to an agent's model: how far back a log is
+/// read goes by it. Calls and results count in runs of the agent alone, and only when the run was read to its beginning;
+/// of other runs the model is told the words.
+#[derive(Debug)]
+pub struct ReadBack<'a> {
+    agent: &'a AgentName,
+    tokens: u64,
+    /// Tokens of calls and results, by run, until it is known whose run it is.
+    calls: HashMap<RunId, u64>,
+}
+
+impl<'a> ReadBack<'a> {
+    /// Nothing is read yet.
+    pub fn new(agent: &'a AgentName) -> Self {
+        Self {
+            agent,
+            tokens: 0,
+            calls: HashMap::new(),
+        }
     }
 
+    /// Adds the entry before the last one, and gives the tokens so far.
+    pub fn add(&mut self, entry: &Entry) -> u64 {
+        let mut calls = 0;
+        for event in entry.events.iter() {
+            match event {
+                Event::Said(e) => {
+                    self.tokens += TURN_TOKENS + e.message.parts.iter().map(part_tokens).sum::<u64>();
+                }
+                Event::TextEnd(e) => self.tokens += TURN_TOKENS + tokens_of(e.text.len()),
+                Event::ToolInputAvailable(e) => calls += json_tokens(e.input.as_ref()),
+                // Long results are shortened before anything is left out.
+                Event::ToolOutputAvailable(e) => {
+                    let [long, ..] = RESULT_BYTES;
+                    calls += json_tokens(e.output.as_ref()).min(tokens_of(long as usize));
+                }
+                _ => {}
+            }
+        }
+        let Some(run) = entry.run else {
+            return self.tokens;
+        };
+        let starts = entry.events.iter().find_map(|event| match event {
+            Event::RunStart(e) => Some(&e.agent),
+            _ => None,
+        });
+        match starts {
+            None if calls == 0 => {}
+            None => *self.calls.entry(run).or_default() += calls,
+            Some(agent) => {
+                let earlier = self.calls.remove(&run).unwrap_or_default();
+                if agent == self.agent {
+                    self.tokens += earlier + calls;
+                }
+            }
+        }
+        self.tokens
+    }
+}
+
+impl Entry {
     /// The last cut in it of what `agent` is given.
     pub fn cut_of(&self, agent: &AgentName) -> Option<&ContextCut> {
         self.events.iter().rev().find_map(|event| match event {

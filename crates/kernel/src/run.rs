@@ -55,6 +55,8 @@ pub struct Run {
     cut: Option<Arc<ContextCut>>,
     /// The call that the run is, if no model writes its calls.
     request: Option<Arc<CallRequest>>,
+    /// Turns of the run when it was made.
+    cut_turns: usize,
 }
 
 /// Something that happens to a run.
@@ -364,6 +366,13 @@ impl Run {
     /// The last cut of what the model is given, if there was one in this run.
     pub fn cut(&self) -> Option<&Arc<ContextCut>> {
         self.cut.as_ref()
+    }
+    /// Whether the last cut leaves out the same, and nothing was said since.
+    fn is_cut_so(&self, cut: &ContextCut) -> bool {
+        let same = |last: &ContextCut| {
+            (last.from, last.told, last.result_bytes) == (cut.from, cut.told, cut.result_bytes)
+        };
+        self.cut.as_deref().is_some_and(same) && self.cut_turns == self.state.turns().len()
     }
     /// The conversation before the run as the client told it, when that counts; the log's otherwise.
     pub fn told_before(&self) -> Option<&Arc<[Arc<Turn>]>> {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use toolgate_kernel::agent::Compact;
-use toolgate_kernel::context::{Conversation, Cut, Exchange, Place, tokens_of, tool_tokens};
+use toolgate_kernel::context::{Conversation, Cut, Exchange, Place, ReadBack, tokens_of, tool_tokens};
 use toolgate_kernel::event::{ContextCut, Seq};
 use toolgate_kernel::history;
 use toolgate_kernel::message::Part;
@@ -90,7 +90,8 @@ impl Driver {
         let agent = self.run.agent().clone();
         let bytes_max = self.inner.settings.history_bytes_max;
         let tokens_max = agent.context.max_tokens.unwrap_or(u64::MAX);
-        let (mut entries, mut bytes, mut tokens) = (Vec::new(), 0, 0);
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let mut read_back = ReadBack::new(&agent.name);
         let mut found = None;
         let mut from = own.map(|cut| cut.from);
         let mut truncated = false;
@@ -118,7 +119,7 @@ impl Driver {
                     from = Some(cut.from);
                     found = Some(cut.clone());
                 }
-                tokens += entry.tokens();
+                let tokens = read_back.add(&entry);
                 entries.push(entry);
                 if tokens > tokens_max || entries.len() >= PAST_ENTRIES_MAX {
                     truncated = true;

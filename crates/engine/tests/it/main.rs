@@ -22,4 +22,5 @@ mod requested_call;
 mod shared_tools;
 mod sources;
 mod superseding;
+mod window;
 mod world;

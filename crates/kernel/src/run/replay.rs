@@ -30,6 +30,7 @@ impl Run {
             told_before: None,
             cut: None,
             request: None,
+            cut_turns: 0,
         }
     }
 
@@ -69,7 +70,10 @@ impl Run {
             }
             Event::Told(e) => self.told_before = Some(history::told(self.id, &e.turns).into()),
             Event::CallRequest(e) => self.request = Some(Arc::new(e.clone())),
-            Event::ContextCut(e) => self.cut = Some(Arc::new(e.clone())),
+            Event::ContextCut(e) => {
+                self.cut = Some(Arc::new(e.clone()));
+                self.cut_turns = self.state.turns().len();
+            }
             Event::ToolInputAvailable(e) => {
                 if let Some(call) = self.state.calls.last_mut() {
                     call.definition = self.tools.get(e.tool_name.as_ref()).cloned();

@@ -170,7 +170,9 @@ impl Log<'_> {
                 Ok(())
             }
             (Arrival::Cut(cut), None) => {
-                if !matches!(self.run.state.phase, Phase::Asking { .. }) {
+                // The same again leaves out nothing more: its first write was stored although nobody could tell, and what
+                // its summary cost must not count twice.
+                if !matches!(self.run.state.phase, Phase::Asking { .. }) || self.run.is_cut_so(&cut) {
                     return Err(Rejected::OutOfTurn);
                 }
                 self.emit(*cut);
