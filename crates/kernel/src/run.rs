@@ -53,10 +53,10 @@ pub struct Run {
     told_before: Option<Arc<[Arc<Turn>]>>,
     /// The last cut of what the model is given.
     cut: Option<Arc<ContextCut>>,
-    /// The call that the run is, if no model writes its calls.
-    request: Option<Arc<CallRequest>>,
     /// Turns of the run when it was made.
     cut_turns: usize,
+    /// The call that the run is, if no model writes its calls.
+    request: Option<Arc<CallRequest>>,
 }
 
 /// Something that happens to a run.

@@ -4,6 +4,8 @@ mod concurrency;
 mod leases;
 mod log;
 mod records;
+mod run_lists;
+mod run_trees;
 mod runs;
 pub mod samples;
 mod usage;
@@ -19,6 +21,8 @@ pub async fn all(make: impl AsyncFn() -> Arc<dyn Store>) {
     for (name, check) in [
         log::CHECKS,
         runs::CHECKS,
+        run_lists::CHECKS,
+        run_trees::CHECKS,
         leases::CHECKS,
         records::CHECKS,
         usage::CHECKS,

@@ -1,4 +1,6 @@
 //! The chat door, from outside.
 
 mod chat;
+mod questions;
+mod talk;
 mod world;

@@ -10,7 +10,7 @@ use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::run::Arrival;
 
 use crate::agent::{catalog, defaults};
-use crate::run::{Story, asks_for};
+use crate::story::{Story, asks_for};
 
 fn habits_agent() -> Arc<Agent> {
     let search = json!({"type": "object", "required": ["topic"], "properties": {

@@ -11,7 +11,7 @@ use toolgate_kernel::run::{Arrival, Due, Rejected, Verdict};
 use toolgate_kernel::tool::Decider;
 use uuid::Uuid;
 
-use crate::run::{Story, asks_for, test_agent};
+use crate::story::{Story, asks_for, test_agent};
 
 fn person() -> EntityId {
     EntityId::new(Uuid::from_u128(3))
