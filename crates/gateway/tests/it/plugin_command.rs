@@ -266,7 +266,7 @@ fn a_tool_is_tried_in_the_sandbox() {
         "there is no tool \"nothing\"; there are: a_hello",
     );
     desk.refused("run a a_hello []", "the input of a tool is an object");
-    desk.refused("run a a_hello {\"nam\":1}", "/nam");
+    desk.refused("run a a_hello {\"who\":1}", "/who");
 }
 
 #[test]
