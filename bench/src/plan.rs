@@ -7,13 +7,15 @@ use anyhow::Context;
 use crate::Options;
 use crate::load::{Limit, Measured, drive, measure, pause};
 use crate::process;
-use crate::protocol::{Client, PAUSING, SCENARIOS};
+use crate::protocol::{AGENT, Client, PAUSING, SCENARIOS, WINDOWED_AGENT};
 use crate::server::{Kind, Running, Server};
 use crate::worst;
 
 pub const CONCURRENCIES: [usize; 3] = [1, 16, 64];
 /// Earlier messages in a space.
-pub const HISTORIES: [usize; 3] = [10, 100, 1000];
+pub const HISTORIES: [usize; 4] = [10, 100, 1_000, 10_000];
+/// Up to so many they are said in runs; more of them are posted, which is faster.
+const TALKED_MAX: usize = 1_000;
 /// A just-in-time compiler has seen the code after so many runs.
 const WARM_UP: Limit = Limit {
     time: Duration::from_secs(15),
@@ -43,6 +45,8 @@ pub struct Findings {
     pub worst: Option<f64>,
     /// Earlier messages, and the CPU per run in ms.
     pub history: Vec<(usize, f64)>,
+    /// The same of an agent with a context window.
+    pub windowed_history: Vec<(usize, f64)>,
     /// The same of the baseline.
     pub baseline_history: Vec<(usize, f64)>,
 }
@@ -108,9 +112,11 @@ pub async fn run(options: &Options) -> anyhow::Result<Findings> {
         eprintln!("the worst allowed requests: {peak:.1} MiB at most");
         findings.worst = Some(peak);
         let long = "long conversations";
-        findings.history = history(Kind::Gateway, options, &model).await.context(long)?;
+        let of = |kind, agent| history(kind, agent, options, &model);
+        findings.history = of(Kind::Gateway, AGENT).await.context(long)?;
+        findings.windowed_history = of(Kind::Gateway, WINDOWED_AGENT).await.context(long)?;
         if options.baseline.is_some() {
-            findings.baseline_history = history(Kind::Baseline, options, &model).await.context(long)?;
+            findings.baseline_history = of(Kind::Baseline, AGENT).await.context(long)?;
         }
     }
     Ok(findings)
@@ -196,31 +202,59 @@ async fn paused(options: &Options, model: &str) -> anyhow::Result<PausedRuns> {
 }
 
 /// The CPU per run of a build of the gateway where much was said before.
-async fn history(kind: Kind, options: &Options, model: &str) -> anyhow::Result<Vec<(usize, f64)>> {
+async fn history(
+    kind: Kind,
+    agent: &'static str,
+    options: &Options,
+    model: &str,
+) -> anyhow::Result<Vec<(usize, f64)>> {
     let server = Server::start(kind, options, model).await?;
     let pids = server.process.pids();
     drive(&server, &SCENARIOS[0], 16, WARM_UP).await;
     let mut clients = Vec::new();
     for _ in 0..SPACES {
-        let mut client = Client::new(server.process.address, server.kind.protocol());
+        let client = Client::new(server.process.address, server.kind.protocol());
+        let mut client = client.asking(agent);
         client.enter_new_space().await?;
         clients.push(client);
     }
     let (mut found, mut messages) = (Vec::new(), 0);
     for history in HISTORIES {
-        let first = history + 1 - RUNS_PER_SPACE;
-        clients = talk(clients, (first - messages) / 2).await?;
+        // One run more before those that are measured.
+        let first = history - 1 - RUNS_PER_SPACE;
+        clients = match history <= TALKED_MAX {
+            true => talk(clients, (first - messages) / 2).await?,
+            false => fill(clients, first - messages).await?,
+        };
+        // The first run behind so much more cuts it, once.
+        clients = talk(clients, 1).await?;
         let before = process::cpu(&pids);
         clients = talk(clients, RUNS_PER_SPACE).await?;
         let cpu_ms = (process::cpu(&pids) - before) * 1e3 / (SPACES * RUNS_PER_SPACE) as f64;
-        messages = first + 2 * RUNS_PER_SPACE;
+        messages = first + 2 + 2 * RUNS_PER_SPACE;
         eprintln!(
-            "{} with {history} earlier messages: {cpu_ms:.3} ms CPU per run",
+            "{} {agent} with {history} earlier messages: {cpu_ms:.3} ms CPU per run",
             kind.title()
         );
         found.push((history, cpu_ms));
     }
     Ok(found)
+}
+
+/// Every client posts so many messages to its space.
+async fn fill(clients: Vec<Client>, messages: usize) -> anyhow::Result<Vec<Client>> {
+    let mut filling = tokio::task::JoinSet::new();
+    for mut client in clients {
+        filling.spawn_local(async move {
+            client.fill(messages).await?;
+            anyhow::Ok(client)
+        });
+    }
+    let mut clients = Vec::new();
+    while let Some(ended) = filling.join_next().await {
+        clients.push(ended??);
+    }
+    Ok(clients)
 }
 
 /// Every client has so many runs in its space, one after the other.

@@ -12,6 +12,10 @@ use crate::stub::TOKEN;
 
 /// The gateway's agent of the bench.
 pub const AGENT: &str = "bench";
+/// The same agent with a context window: its runs cost the same however long the space is.
+pub const WINDOWED_AGENT: &str = "bench-windowed";
+/// Tokens that the model of that agent is given.
+const WINDOW_TOKENS: u64 = 4_000;
 /// The gateway's key of the bench.
 pub const KEY: &str = "sk_bench_000102030405060708090a0b0c0d0e0f";
 const INSTRUCTIONS: &str = "You are a helpful assistant.";
@@ -103,6 +107,7 @@ pub struct Client {
     protocol: Protocol,
     /// Runs go on in this space; none gives each its own.
     space: Option<String>,
+    agent: &'static str,
 }
 
 impl Client {
@@ -116,7 +121,24 @@ impl Client {
             connection,
             protocol,
             space: None,
+            agent: AGENT,
         }
+    }
+
+    /// One whose runs are this agent's of the gateway.
+    pub fn asking(self, agent: &'static str) -> Self {
+        Self { agent, ..self }
+    }
+
+    /// Posts messages to its space that nobody answers.
+    pub async fn fill(&mut self, messages: usize) -> anyhow::Result<()> {
+        let space = self.space.as_ref().context("no space to fill")?;
+        let path = format!("/v1/spaces/{space}/messages");
+        let body = json!({"message": SCENARIOS[0].prompt(), "respond": false}).to_string();
+        for _ in 0..messages {
+            self.connection.exchange("POST", &path, &body, |_| {}).await?;
+        }
+        Ok(())
     }
 
     /// Makes a space on the gateway and stays in it.
@@ -185,7 +207,7 @@ impl Client {
     async fn ask(&mut self, prompt: &str) -> anyhow::Result<Seen> {
         match self.protocol {
             Protocol::Native => {
-                let mut body = json!({"agent": AGENT, "message": prompt});
+                let mut body = json!({"agent": self.agent, "message": prompt});
                 if let Some(space) = &self.space {
                     body["spaceId"] = space.as_str().into();
                 }
@@ -347,10 +369,15 @@ fn lossy(text: &[u8]) -> String {
 }
 
 /// The gateway's configuration of the bench's agent.
-pub fn agent_config(model: &str) -> String {
+pub fn agent_config(name: &str, model: &str) -> String {
     let schema = |text: &str| serde_json::from_str::<Value>(text).expect("a schema is JSON");
+    let context = match name {
+        WINDOWED_AGENT => json!({"maxTokens": WINDOW_TOKENS}),
+        _ => json!({}),
+    };
     json!({
-        "agent": {"name": AGENT, "system": INSTRUCTIONS},
+        "agent": {"name": name, "system": INSTRUCTIONS},
+        "context": context,
         "model": {"provider": "openai", "name": "stub", "baseUrl": model, "apiKey": "none"},
         "loop": {"maxSteps": 10},
         "tools": [

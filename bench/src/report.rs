@@ -132,12 +132,19 @@ fn history(findings: &Findings) -> String {
     if findings.history.is_empty() {
         return String::new();
     }
-    let head = ["earlier messages", "gateway CPU ms/run", "to baseline"];
+    let head = [
+        "earlier messages",
+        "gateway CPU ms/run",
+        "with context.maxTokens",
+        "to baseline",
+    ];
     let mut rows = vec![head.map(String::from).to_vec()];
     for (at, &(messages, cpu)) in findings.history.iter().enumerate() {
         let baseline = findings.baseline_history.get(at);
         let ratio = baseline.map_or("-".into(), |(_, other)| format!("{}x", number(cpu / other)));
-        rows.push(vec![messages.to_string(), number(cpu), ratio]);
+        let windowed = findings.windowed_history.get(at);
+        let windowed = windowed.map_or("-".into(), |(_, cpu)| number(*cpu));
+        rows.push(vec![messages.to_string(), number(cpu), windowed, ratio]);
     }
     format!("\n{}", table(&rows))
 }
@@ -227,6 +234,16 @@ fn goals(findings: &Findings) -> String {
             "CPU grows linearly with the conversation at worst",
             seen.collect(),
             reached,
+        );
+    }
+    if let [.., (shorter, before), (longer, after)] = findings.windowed_history[..] {
+        let goal = format!(
+            "with a context window {longer} earlier messages cost no more than {shorter}, within a fifth"
+        );
+        say(
+            &goal,
+            vec![format!("{}x", number(after / before))],
+            after <= before * 1.2,
         );
     }
     out

@@ -10,7 +10,7 @@ use anyhow::Context;
 use crate::Options;
 use crate::http::Connection;
 use crate::process;
-use crate::protocol::{AGENT, KEY, Protocol, agent_config};
+use crate::protocol::{AGENT, KEY, Protocol, WINDOWED_AGENT, agent_config};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const START_POLL: Duration = Duration::from_millis(20);
@@ -88,9 +88,11 @@ impl Server {
         let process = Running::start(&mut command, address, kind.title(), options).await?;
         if kind.protocol() == Protocol::Native {
             let mut connection = Connection::new(address, &format!("authorization: Bearer {KEY}\r\n"));
-            connection
-                .json("PUT", &format!("/v1/agents/{AGENT}"), &agent_config(model))
-                .await?;
+            for name in [AGENT, WINDOWED_AGENT] {
+                connection
+                    .json("PUT", &format!("/v1/agents/{name}"), &agent_config(name, model))
+                    .await?;
+            }
         }
         Ok(Self { kind, process })
     }
