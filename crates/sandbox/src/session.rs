@@ -19,7 +19,7 @@ use crate::wire::{self, Said, Wish};
 /// Bytes in front of the text of a frame, at most.
 const FRAME_HEAD_BYTES: usize = 16;
 /// How often a call that takes longer is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Longest message of a failure.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
 

@@ -7,7 +7,7 @@
 //! The limits here are the polite ones: many native functions of QuickJS never look at the clock. Whoever runs code of
 //! strangers runs it in a process that can be killed.
 //!
-//! Start with `realm`; `prelude/core.js` is what the code finds.
+//! Start with `realm`; `prelude/names.js` lists what the code finds.
 
 mod failure;
 mod host;

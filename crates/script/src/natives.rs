@@ -123,21 +123,28 @@ impl Timers {
     }
 }
 
-/// Puts everything that the code finds into the realm, and gives the functions by which answers and timers come in.
+/// Puts every name that the code finds into the realm, and gives the functions by which answers and timers come in. What
+/// stands behind the names is made when one is first used.
 pub(crate) fn install<'js>(ctx: &Ctx<'js>, queue: &Rc<RefCell<Queue>>) -> Result<Object<'js>> {
+    let queue = queue.clone();
+    let core = Function::new(ctx.clone(), move |ctx: Ctx<'js>| core(&ctx, &queue))?;
+    let names: Function = ctx.eval_with_options(include_str!("prelude/names.js"), part_options("names"))?;
+    names.call((core,))
+}
+
+/// The core of the prelude, with the functions that it is built on.
+fn core<'js>(ctx: &Ctx<'js>, queue: &Rc<RefCell<Queue>>) -> Result<Object<'js>> {
     let native = Object::new(ctx.clone())?;
     calls(ctx, &native, queue)?;
     timers(ctx, &native, queue)?;
     native.set("random", Function::new(ctx.clone(), random)?)?;
-    native.set(
-        "uuid",
-        Function::new(ctx.clone(), || uuid::Uuid::new_v4().to_string())?,
-    )?;
+    let uuid = || uuid::Uuid::new_v4().to_string();
+    native.set("uuid", Function::new(ctx.clone(), uuid)?)?;
     native.set("load", Function::new(ctx.clone(), load)?)?;
     native.set("zoned", Function::new(ctx.clone(), zone::zoned)?)?;
     web::install(ctx, &native)?;
-    let prelude: Function = ctx.eval_with_options(include_str!("prelude/core.js"), part_options("core"))?;
-    prelude.call((native,))
+    let core: Function = ctx.eval_with_options(include_str!("prelude/core.js"), part_options("core"))?;
+    core.call((native,))
 }
 
 fn calls<'js>(ctx: &Ctx<'js>, native: &Object<'js>, queue: &Rc<RefCell<Queue>>) -> Result<()> {

@@ -1,27 +1,8 @@
-// What the code finds besides the language itself. Names of the larger parts are read when they are first used, because
-// most calls use none of them and every call has a realm of its own. Nothing here keeps the code from anything: what it
-// may reach is decided outside of its process.
+// Host calls, timers, the log, and the way to the other parts. Read when the code first uses one of its names.
 (function (native) {
   'use strict';
-  const define = (target, name, value) =>
-    Object.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: false });
   const loaded = Object.create(null);
   const part = (name) => (loaded[name] ??= native.load(name)(native, shared));
-  const lazy = (from, ...names) => {
-    for (const name of names) {
-      Object.defineProperty(globalThis, name, {
-        configurable: true,
-        enumerable: false,
-        get() {
-          define(globalThis, name, part(from)[name]);
-          return globalThis[name];
-        },
-        set(value) {
-          define(globalThis, name, value);
-        },
-      });
-    }
-  };
 
   // Host calls: some at once, the others wait here.
   const AT_ONCE = 8;
@@ -112,34 +93,29 @@
   console.warn = say('warn');
   console.error = say('error');
 
-  const shared = { ask, define, part, timeout: start(false), stop };
-  define(globalThis, 'console', console);
-  define(globalThis, 'storage', storage);
-  define(globalThis, 'crypto', crypto);
-  define(globalThis, 'setTimeout', start(false));
-  define(globalThis, 'setInterval', start(true));
-  define(globalThis, 'clearTimeout', stop);
-  define(globalThis, 'clearInterval', stop);
-  define(globalThis, 'queueMicrotask', (callback) => void Promise.resolve().then(callback));
-  define(globalThis, 'btoa', (text) => native.btoa(String(text)));
-  define(globalThis, 'atob', (text) => native.atob(String(text)));
-  lazy('text', 'TextEncoder', 'TextDecoder');
-  lazy('url', 'URL', 'URLSearchParams');
-  lazy('fetch', 'fetch', 'Headers', 'Response');
-  lazy('abort', 'AbortController', 'AbortSignal');
-  lazy('clone', 'structuredClone');
-  lazy('intl', 'Intl');
-
-  const intl = () => part('intl');
-  for (const name of ['toLocaleString', 'toLocaleDateString', 'toLocaleTimeString']) {
-    define(Date.prototype, name, function (locales, options) {
-      return intl().formatDate(this, name, locales, options);
-    });
-  }
+  const shared = { ask, part, timeout: start(false), stop };
+  const date = (name) =>
+    function (locales, options) {
+      return part('intl').formatDate(this, name, locales, options);
+    };
   const number = function (locales, options) {
-    return new (intl().Intl.NumberFormat)(locales, options).format(this.valueOf());
+    return new (part('intl').Intl.NumberFormat)(locales, options).format(this.valueOf());
   };
-  define(Number.prototype, 'toLocaleString', number);
-  define(BigInt.prototype, 'toLocaleString', number);
-  return { settle, fire };
+  return {
+    settle,
+    fire,
+    date,
+    number,
+    console,
+    storage,
+    crypto,
+    setTimeout: start(false),
+    setInterval: start(true),
+    clearTimeout: stop,
+    clearInterval: stop,
+    queueMicrotask: (callback) => void Promise.resolve().then(callback),
+    btoa: (text) => native.btoa(String(text)),
+    atob: (text) => native.atob(String(text)),
+    part,
+  };
 });
