@@ -37,12 +37,14 @@ async fn a_process_handles_so_many_requests_of_one_tenant_and_none_of_another() 
 
 #[tokio::test]
 async fn a_request_is_handled_by_a_process_that_was_started_ahead() {
-    let directory = tempfile::tempdir().unwrap();
-    let copy = directory.path().join("program");
-    fs::copy(program(), &copy).unwrap();
-    let workers = Workers::new(copy.clone(), ONCE);
+    let program = program();
+    let directory = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
+    let name = directory.path().join("program");
+    // Not a copy: a process that another test forks meanwhile would hold it open for writing, and it could not be started.
+    fs::hard_link(&program, &name).unwrap();
+    let workers = Workers::new(name.clone(), ONCE);
     ask(&workers, "a", "echo first").await.unwrap();
-    fs::remove_file(copy).unwrap();
+    fs::remove_file(name).unwrap();
     // Nothing can be started any more.
     assert_eq!(ask(&workers, "a", "echo ahead").await.unwrap(), "ahead");
     assert!(matches!(
