@@ -30,7 +30,7 @@ use crate::name::ToolName;
 use crate::problem::Problem;
 use crate::prompt::Turn;
 use crate::time::Time;
-use crate::tool::{Decider, Toolbox};
+use crate::tool::{Decider, Placement, Toolbox};
 use state::Phase;
 
 /// How long a question to a person stays open.
@@ -57,6 +57,8 @@ pub struct Run {
     cut_turns: usize,
     /// The call that the run is, if no model writes its calls.
     request: Option<Arc<CallRequest>>,
+    /// Names of the tools that the request brought.
+    brought: Vec<ToolName>,
 }
 
 /// Something that happens to a run.
@@ -184,8 +186,10 @@ pub struct Reply {
 /// An output that a tool gave in an earlier run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EarlierOutput {
-    /// The tool.
+    /// The tool; never one that a request brought.
     pub tool: ToolName,
+    /// Where it ran.
+    pub placement: Placement,
     /// When it was stored.
     pub time: Time,
 }

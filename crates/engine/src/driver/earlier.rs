@@ -6,7 +6,7 @@ use toolgate_kernel::event::Event;
 use toolgate_kernel::id::RunId;
 use toolgate_kernel::run::{EarlierOutput, ReplyPart};
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::Scope;
+use toolgate_kernel::tool::{Placement, Scope};
 
 use super::effects::Person;
 use super::patient;
@@ -16,9 +16,21 @@ use crate::store::{LogRange, Pages, StoreError};
 /// Newest log entries of a space in which outputs are looked for; what is older counts as never given.
 const ENTRIES_MAX: usize = 2_000;
 
+/// Tools that are looked for, by name: where they run, and since when an output counts.
+type Wanted = HashMap<String, (Placement, Time)>;
+
+/// These outputs are found.
+fn count(outputs: Vec<EarlierOutput>, wanted: &mut Wanted, found: &mut Vec<EarlierOutput>) {
+    for output in outputs {
+        wanted.remove(output.tool.as_str());
+        found.push(output);
+    }
+}
+
 impl Person {
     /// The newest output of each tool that the reply's calls wait for. Only runs of the same agent count, and only what
-    /// was done for the same person: another member's identity check is not this one's.
+    /// was done for the same person: another member's identity check is not this one's. An output counts only if it came
+    /// from where the tool runs now, and not from a tool that a request brought under its name.
     pub(super) async fn earlier_outputs(
         &self,
         inner: &Inner,
@@ -35,6 +47,8 @@ impl Person {
         // and another one may stand between the step and the output.
         let mut of_step: HashMap<RunId, Vec<EarlierOutput>> = HashMap::new();
         let mut open: HashMap<RunId, Vec<EarlierOutput>> = HashMap::new();
+        // Outputs of client tools, until the beginning of their run says whether the tool was brought with the request.
+        let mut of_client: HashMap<RunId, Vec<EarlierOutput>> = HashMap::new();
         let mut pages = Pages::of_space(self.space, LogRange::newest());
         let mut read = 0;
         while !wanted.is_empty() && read < ENTRIES_MAX {
@@ -49,14 +63,17 @@ impl Person {
                 for event in entry.events.iter().rev() {
                     match event {
                         Event::ToolOutputAvailable(e) => {
-                            let since = wanted.get(e.tool_name.as_ref());
-                            if since.is_some_and(|since| entry.time >= *since) {
+                            let tool = wanted.get(e.tool_name.as_ref());
+                            if tool.is_some_and(|(placement, since)| {
+                                e.placement == *placement && entry.time >= *since
+                            }) {
                                 let tool = e
                                     .tool_name
                                     .parse()
                                     .expect("a tool that gave an output has a name");
                                 let output = EarlierOutput {
                                     tool,
+                                    placement: e.placement,
                                     time: entry.time,
                                 };
                                 of_step.entry(run).or_default().push(output);
@@ -77,11 +94,19 @@ impl Person {
                                 && from == self.speaker
                                 && self.is_same_agent(inner, run).await?
                             {
-                                for output in outputs {
-                                    wanted.remove(output.tool.as_str());
-                                    found.push(output);
-                                }
+                                let (client, own) = outputs
+                                    .into_iter()
+                                    .partition(|output| output.placement == Placement::Client);
+                                of_client.entry(run).or_default().extend::<Vec<_>>(client);
+                                count(own, &mut wanted, &mut found);
                             }
+                        }
+                        Event::RunStart(e) => {
+                            let mut outputs = of_client.remove(&run).unwrap_or_default();
+                            outputs.retain(|output| {
+                                !e.client_tools.iter().any(|brought| brought.name == output.tool)
+                            });
+                            count(outputs, &mut wanted, &mut found);
                         }
                         _ => {}
                     }
@@ -89,9 +114,11 @@ impl Person {
             }
             let oldest = page.entries.last().map(|entry| entry.time);
             // Older entries are too old for all that is still looked for.
-            if let (Some(oldest), Some(since)) = (oldest, wanted.values().min())
-                && oldest < *since
-                && of_step.values().chain(open.values()).all(Vec::is_empty)
+            let since = wanted.values().map(|(_, since)| *since).min();
+            let mut pending = of_step.values().chain(open.values()).chain(of_client.values());
+            if let (Some(oldest), Some(since)) = (oldest, since)
+                && oldest < since
+                && pending.all(Vec::is_empty)
             {
                 break;
             }
@@ -99,9 +126,9 @@ impl Person {
         Ok(found)
     }
 
-    /// Tools whose outputs count in the space, each with the earliest time that counts.
-    fn wanted(&self, parts: &[ReplyPart], now: Time) -> HashMap<String, Time> {
-        let mut wanted: HashMap<String, Time> = HashMap::new();
+    /// Tools whose outputs count in the space, each with where it runs and the earliest time that counts.
+    fn wanted(&self, parts: &[ReplyPart], now: Time) -> Wanted {
+        let mut wanted = Wanted::new();
         for part in parts {
             let ReplyPart::Call { name, .. } = part else {
                 continue;
@@ -111,10 +138,15 @@ impl Person {
                 let Scope::Space { within } = needed.scope else {
                     continue;
                 };
+                // A tool that is not there any more meets nothing.
+                let Some(tool) = self.toolbox.get(needed.tool.as_str()) else {
+                    continue;
+                };
                 let since = within.map_or(Time(i64::MIN), |span| {
                     Time(now.0.saturating_sub(span.as_millis() as i64))
                 });
-                let known = wanted.entry(needed.tool.to_string()).or_insert(since);
+                let new = (tool.placement(), since);
+                let (_, known) = wanted.entry(needed.tool.to_string()).or_insert(new);
                 *known = since.min(*known);
             }
         }

@@ -3,10 +3,15 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolgate_kernel::id::{EntityId, SpaceId};
+use toolgate_engine::intake::Submission;
+use toolgate_engine::workspace::Only;
+use toolgate_kernel::event::Status;
+use toolgate_kernel::id::{EntityId, RunId, SpaceId};
+use toolgate_kernel::json::Json;
+use toolgate_kernel::tool::ClientTool;
 use uuid::Uuid;
 
-use crate::world::{Setup, World, agent};
+use crate::world::{Setup, World, agent, calls_in};
 
 /// A world whose agent may transfer once a person was verified in the last ten minutes.
 async fn bank() -> World {
@@ -76,4 +81,71 @@ async fn what_was_done_for_another_person_or_elsewhere_meets_nothing() {
     assert!(told.contains(REFUSED), "{told}");
     let (_, told) = say(&world, Some(other), Some(1), "call:peek").await;
     assert!(told.contains(REFUSED), "{told}");
+}
+
+/// A post of person 1 that brings a tool named `verify`.
+async fn bring_verify(world: &World, space: Option<SpaceId>, words: &str) -> (SpaceId, RunId) {
+    let tool = json!({"name": "verify", "description": "d", "parameters": {"type": "object"}});
+    let tool: ClientTool = serde_json::from_value(tool).unwrap();
+    let mut post = world.post_to(space, words);
+    post.message.from = Some(EntityId::new(Uuid::from_u128(1)));
+    post.client_tools = vec![tool];
+    let posted = world.engine.post(post).await.unwrap();
+    (posted.space_id, posted.run_id.unwrap())
+}
+
+/// The client answers the only call of the run.
+async fn answer_call(world: &World, run: RunId) {
+    let calls = calls_in(&world.until_status(run, Status::WaitingTool).await);
+    let output = Submission::Output(Json::from(&json!({"verified": true})));
+    world.engine.submit(calls[0], output).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_a_request_brings_never_meets_a_prerequisite() {
+    let world = World::new().await;
+    let name = "verify".parse().unwrap();
+    let verify = |execution| json!({"description": "d", "execution": execution});
+    let put = |definition| {
+        world
+            .engine
+            .put_shared_tool(world.project, &name, definition, Only::Always)
+    };
+    put(verify(json!({"static": 1}))).await.unwrap();
+    let peek = json!({"name": "peek", "description": "d", "executionType": "basic", "execution": {"mode": "pass-through"},
+                      "prerequisites": [{"tool": "verify", "scope": "space"}]});
+    let config = json!({"model": {"provider": "demo"}, "tools": ["verify", peek]});
+    let agent = "default".parse().unwrap();
+    let agent = world.engine.put_agent(world.project, &agent, config.into());
+    agent.await.unwrap();
+    let removed = world
+        .engine
+        .remove_shared_tool(world.project, &name, Only::Always)
+        .await;
+    assert!(removed.unwrap());
+
+    // The name is free now, so the request may bring a tool of it: it proves nothing, in its run and in the space.
+    let (space, run) = bring_verify(&world, None, "call:verify").await;
+    answer_call(&world, run).await;
+    world.finish(run).await;
+    let (_, run) = bring_verify(&world, Some(space), "call:peek").await;
+    let told = world.answer(run).await;
+    assert!(told.contains(REFUSED), "{told}");
+    let (_, told) = say(&world, Some(space), Some(1), "call:peek").await;
+    assert!(told.contains(REFUSED), "{told}");
+
+    // Nor when the tool is there again, on the gateway's side or as a client tool of the agent.
+    for execution in [json!({"static": 1}), json!({"mode": "no-execution"})] {
+        put(verify(execution)).await.unwrap();
+        let (_, told) = say(&world, Some(space), Some(1), "call:peek").await;
+        assert!(told.contains(REFUSED), "{told}");
+    }
+    // The agent's own client tool counts.
+    let mut post = world.post_to(Some(space), "call:verify");
+    post.message.from = Some(EntityId::new(Uuid::from_u128(1)));
+    let run = world.engine.post(post).await.unwrap().run_id.unwrap();
+    answer_call(&world, run).await;
+    world.finish(run).await;
+    let (_, told) = say(&world, Some(space), Some(1), "call:peek").await;
+    assert_eq!(told, "got {}");
 }

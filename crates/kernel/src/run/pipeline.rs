@@ -202,15 +202,25 @@ impl Run {
         open.count() as u32
     }
 
-    /// Whether the run, or the space where that counts, has an output of the tool.
+    /// Whether the run, or the space where that counts, has an output of the tool. Only what ran where the tool of that
+    /// name runs now counts, and nothing that a request brought: whoever speaks could bring a tool of that name.
     fn is_met(&self, needed: &Prerequisite, earlier: &[EarlierOutput], now: Time) -> bool {
+        let tool = self.tools.get(needed.tool.as_str());
+        let Some(tool) = tool.filter(|tool| !self.brought.contains(&tool.name)) else {
+            return false;
+        };
+        let placement = tool.placement();
         let of_run = self.state.calls.iter().filter_map(|call| match &call.state {
-            CallState::Settled(settled) if call.tool.name.as_ref() == needed.tool.as_str() => {
+            CallState::Settled(settled)
+                if call.tool.name.as_ref() == needed.tool.as_str() && call.tool.placement == placement =>
+            {
                 matches!(settled.outcome, Outcome::Output(_)).then_some(settled.time)
             }
             _ => None,
         });
-        let of_space = earlier.iter().filter(|output| output.tool == needed.tool);
+        let of_space = earlier
+            .iter()
+            .filter(|output| output.tool == needed.tool && output.placement == placement);
         let of_space = of_space.map(|output| output.time);
         match needed.scope {
             Scope::Run => of_run.count() > 0,

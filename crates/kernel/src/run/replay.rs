@@ -30,6 +30,7 @@ impl Run {
             told_before: None,
             cut: None,
             request: None,
+            brought: Vec::new(),
             cut_turns: 0,
         }
     }
@@ -63,6 +64,7 @@ impl Run {
                 self.revision = e.revision;
                 self.budget = e.budget.unwrap_or(self.budget);
                 self.state.unknown_speaker |= e.unknown_requester;
+                self.brought = e.client_tools.iter().map(|tool| tool.name.clone()).collect();
                 self.told_before = match self.agent.history {
                     History::Client => Some(history::told(self.id, &e.history).into()),
                     History::Server => None,
