@@ -168,7 +168,7 @@ fn said_tokens(said: &Said) -> u64 {
 
 /// Counts the tokens of a log that is read backwards, roughly as they are told to an agent's model: how far back a log is
 /// read goes by it. Calls and results count in runs of the agent alone, and only when the run was read to its beginning;
-/// of other runs the model is told the words.
+/// of other runs the model is told the words, and of a run that is one requested call nothing.
 #[derive(Debug)]
 pub struct ReadBack<'a> {
     agent: &'a AgentName,
@@ -217,7 +217,7 @@ impl<'a> ReadBack<'a> {
             None => *self.calls.entry(run).or_default() += calls,
             Some(agent) => {
                 let earlier = self.calls.remove(&run).unwrap_or_default();
-                if agent == self.agent {
+                if agent == self.agent && !entry.begins_requested_call() {
                     self.tokens += earlier + calls;
                 }
             }
@@ -227,6 +227,12 @@ impl<'a> ReadBack<'a> {
 }
 
 impl Entry {
+    /// Whether it begins a run that is one call which no model made: no part of what was said.
+    pub fn begins_requested_call(&self) -> bool {
+        let is_request = |event: &Event| matches!(event, Event::CallRequest(_));
+        self.events.iter().any(is_request)
+    }
+
     /// The last cut in it of what `agent` is given.
     pub fn cut_of(&self, agent: &AgentName) -> Option<&ContextCut> {
         self.events.iter().rev().find_map(|event| match event {

@@ -4,6 +4,7 @@
 //! than in one that just fills the window. What no longer fits is cut off with an event ([`ContextCut`]) before the model
 //! is asked; the next cut is far away then, and requests in between share their beginning.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,19 +12,23 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use toolgate_kernel::agent::Compact;
 use toolgate_kernel::context::{Conversation, Cut, Exchange, Place, ReadBack, tokens_of, tool_tokens};
-use toolgate_kernel::event::{ContextCut, Seq};
+use toolgate_kernel::event::{ContextCut, Entry, Event, Seq};
 use toolgate_kernel::history;
+use toolgate_kernel::id::RunId;
 use toolgate_kernel::message::Part;
 use toolgate_kernel::prompt::Turn;
 
-use super::load::next;
+use super::load::{next, patient};
 use super::{Adrift, Done, Driver};
+use crate::Inner;
 use crate::store::{LogRange, Pages};
 use crate::summary;
 use crate::today::today;
 
 /// Most entries of a space that a model is given.
 const PAST_ENTRIES_MAX: usize = 100_000;
+/// Most bytes that are read of calls which no model made: they take no room, but each is read.
+const SKIPPED_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a space that are read at once: what is read beyond a cut is read for nothing.
 const PAST_PAGE_BYTES: usize = 128 << 10;
 
@@ -62,6 +67,59 @@ fn summary_turn(summary: &str) -> Arc<Turn> {
     Arc::new(Turn::User(vec![Part::Text { text }]))
 }
 
+/// Runs of one call that no model made, in a log that is read backwards. They are no part of what was said, and take no
+/// room of it.
+#[derive(Default)]
+struct RequestedCalls {
+    calls: HashSet<RunId>,
+    /// Runs that are something else.
+    others: HashSet<RunId>,
+    /// Bytes of the entries that were dropped.
+    dropped: usize,
+}
+
+impl RequestedCalls {
+    /// Notes what the run of an entry is, if the entry says so: the first one of a run does.
+    fn note(&mut self, entry: &Entry) {
+        let begins = |event: &Event| matches!(event, Event::RunStart(_));
+        if let Some(run) = entry.run.filter(|_| entry.events.iter().any(begins)) {
+            match entry.begins_requested_call() {
+                true => self.calls.insert(run),
+                false => self.others.insert(run),
+            };
+        }
+    }
+
+    /// Looks up what the runs are whose beginning was not read yet.
+    async fn look_up(&mut self, entries: &[Entry], inner: &Inner) -> Result<(), Adrift> {
+        for run in entries.iter().filter_map(|entry| entry.run) {
+            if self.calls.contains(&run) || self.others.contains(&run) {
+                continue;
+            }
+            let record = patient(|| inner.store.run(run)).await.map_err(|_| Adrift)?;
+            match record.is_some_and(|record| record.tool.is_some()) {
+                true => self.calls.insert(run),
+                false => self.others.insert(run),
+            };
+        }
+        Ok(())
+    }
+
+    /// Removes the entries of such calls, and gives the bytes that they have in the store.
+    fn drop_from(&mut self, entries: &mut Vec<Entry>) -> usize {
+        let before = self.dropped;
+        entries.retain(|entry| {
+            let is_call = entry.run.is_some_and(|run| self.calls.contains(&run));
+            if is_call {
+                let written = serde_json::to_vec(&entry.events).expect("events are JSON");
+                self.dropped += written.len();
+            }
+            !is_call
+        });
+        self.dropped - before
+    }
+}
+
 impl Driver {
     /// What was said before this run.
     pub(super) async fn past(&mut self) -> Result<Arc<Past>, Adrift> {
@@ -91,6 +149,8 @@ impl Driver {
         let bytes_max = self.inner.settings.history_bytes_max;
         let tokens_max = agent.context.max_tokens.unwrap_or(u64::MAX);
         let (mut entries, mut bytes) = (Vec::new(), 0);
+        let mut calls = RequestedCalls::default();
+        let mut read = 0;
         let mut read_back = ReadBack::new(&agent.name);
         let mut found = None;
         let mut from = own.map(|cut| cut.from);
@@ -120,17 +180,24 @@ impl Driver {
                     found = Some(cut.clone());
                 }
                 let tokens = read_back.add(&entry);
+                calls.note(&entry);
                 entries.push(entry);
-                if tokens > tokens_max || entries.len() >= PAST_ENTRIES_MAX {
+                read += 1;
+                if tokens > tokens_max || read >= PAST_ENTRIES_MAX {
                     truncated = true;
                     break 'read;
                 }
             }
             if bytes >= bytes_max {
+                calls.look_up(&entries, &self.inner).await?;
+            }
+            bytes = bytes.saturating_sub(calls.drop_from(&mut entries));
+            if bytes >= bytes_max || calls.dropped >= SKIPPED_BYTES_MAX {
                 truncated = has_more;
                 break;
             }
         }
+        calls.drop_from(&mut entries);
         entries.reverse();
         let cut = own.or(found.as_ref());
         let exchanges = history::before(self.id, &agent.name, &entries, cut);

@@ -1,7 +1,7 @@
 //! What is left out of a request that would be too long, and what a summary of it costs.
 
 use serde_json::{Value, json};
-use toolgate_engine::intake::Answer;
+use toolgate_engine::intake::{Answer, RequestedCall};
 use toolgate_engine::model::Ask;
 use toolgate_kernel::event::{ContextCut, Event, Status};
 use toolgate_kernel::id::{RunId, SpaceId};
@@ -129,6 +129,35 @@ async fn calls_of_other_agents_take_no_room_in_a_model_that_is_not_told_of_them(
         .iter()
         .find(|(_, event)| matches!(event, Event::ContextCut(_)));
     assert_eq!(cut, None);
+    let told = format!("{:?}", world.model.asked().last().unwrap().turns);
+    assert!(told.contains("the beginning"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requested_calls_take_no_room_of_the_conversation() {
+    let world = World::with(Setup {
+        agent: forgetful("drop"),
+        ..Setup::default()
+    })
+    .await;
+    let first = world.say("the beginning").await;
+    world.finish(first.run_id.unwrap()).await;
+    // Many small ones for the window; and ones of which few have more bytes than a model is given at all.
+    for bytes in [1_500; 12].into_iter().chain([300_000; 3]) {
+        let mut post = world.post_to(Some(first.space_id), "");
+        post.message.parts.clear();
+        post.call = Some(RequestedCall {
+            tool: "mirror".parse().unwrap(),
+            input: json!({"n": "y".repeat(bytes)}).into(),
+        });
+        let run = world.engine.post(post).await.unwrap().run_id.unwrap();
+        world.finish(run).await;
+    }
+    let last = world.say_in(first.space_id, "the end").await.run_id.unwrap();
+    world.finish(last).await;
+    let log = world.log(last).await;
+    let is_cut = |(_, event): &&(_, Event)| matches!(event, Event::ContextCut(_));
+    assert_eq!(log.iter().find(is_cut), None);
     let told = format!("{:?}", world.model.asked().last().unwrap().turns);
     assert!(told.contains("the beginning"), "{told}");
 }
