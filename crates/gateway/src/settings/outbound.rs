@@ -1,5 +1,7 @@
 //! Outbound network access of tools.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use toolgate_egress::{AllowList, Secrets};
@@ -125,8 +127,17 @@ impl Settings {
                 true => Manners::Polite,
                 false => Manners::Blunt,
             },
-            secrets: Secrets::new(self.secrets.clone()).context("the settings in `secrets`")?,
+            secrets: Secrets::new(self.secrets_of_tools()).context("the settings in `secrets`")?,
         })
+    }
+
+    /// The secrets but the key that signs plugins: whoever writes a tool could send it away.
+    fn secrets_of_tools(&self) -> BTreeMap<String, Secret> {
+        let mut secrets = self.secrets.clone();
+        if let Some(signing) = &self.plugins.signing.secret {
+            secrets.remove(signing);
+        }
+        secrets
     }
 
     fn search_engine(&self) -> anyhow::Result<toolgate_tools::Search> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use toolgate_egress::AllowList;
+use toolgate_kernel::agent::Secret;
 use toolgate_plugins::{PluginLimits, PluginSettings};
 
 use super::{Settings, text};
@@ -51,9 +52,12 @@ pub struct Signing {
     /// Id of the curator's key.
     #[serde(deserialize_with = "text::optional")]
     pub key_id: Option<String>,
-    /// Name of the secret that holds the private key.
+    /// Name of the secret that holds the private key; no tool can send that secret.
     #[serde(deserialize_with = "text::optional")]
     pub secret: Option<String>,
+    /// The private key, once the settings of a project were put together: then no tool finds it among the secrets.
+    #[serde(skip)]
+    pub private_key: Option<Secret>,
     /// Ids of the API keys that may have something signed.
     pub keys: Vec<String>,
 }
@@ -84,15 +88,16 @@ impl Settings {
     /// As the plugins take it, with what tools may reach.
     pub fn plugin_settings(&self, allow: AllowList) -> PluginSettings {
         let plugins = &self.plugins;
-        let signing = plugins.signing.curator.clone().map(|curator| {
-            let secret = plugins.signing.secret.as_ref();
-            toolgate_plugins::Signing {
+        let signing = plugins
+            .signing
+            .curator
+            .clone()
+            .map(|curator| toolgate_plugins::Signing {
                 curator,
                 key: plugins.signing.key_id.clone(),
-                private_key: secret.and_then(|name| self.secrets.get(name)).cloned(),
+                private_key: plugins.signing.private_key.clone(),
                 allowed: plugins.signing.keys.clone(),
-            }
-        });
+            });
         PluginSettings {
             mode: match plugins.mode {
                 Mode::Production => toolgate_plugins::Mode::Production,

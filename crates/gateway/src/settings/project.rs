@@ -112,7 +112,11 @@ impl Settings {
             own.plugins.signing = Default::default();
             own.outside.user_token.clear();
         }
+        // Of every layer: one that replaces the section must not give the key of the one below to tools.
+        let mut signing_secrets = Vec::from_iter(own.plugins.signing.secret.clone());
         for overlay in [self.projects.get(name).cloned(), stored].into_iter().flatten() {
+            let plugins = overlay.plugins.as_ref();
+            signing_secrets.extend(plugins.and_then(|plugins| plugins.signing.secret.clone()));
             own.model = overlay.model.unwrap_or(own.model);
             own.client_tools = overlay.client_tools.unwrap_or(own.client_tools);
             own.outside = overlay.outside.unwrap_or(own.outside);
@@ -121,6 +125,13 @@ impl Settings {
             own.plugins = overlay.plugins.unwrap_or(own.plugins);
             own.secrets.extend(overlay.secrets);
         }
+        let signing = &mut own.plugins.signing;
+        signing.private_key = signing
+            .secret
+            .as_ref()
+            .and_then(|name| own.secrets.get(name))
+            .cloned();
+        own.secrets.retain(|name, _| !signing_secrets.contains(name));
         own
     }
 }

@@ -156,6 +156,31 @@ fn a_mistake_in_the_environment_is_told_with_the_variable() {
 }
 
 #[test]
+fn the_key_that_signs_plugins_is_no_secret_of_tools() {
+    let file = "[secrets]\nCRM = \"for-tools-1\"\nSIGNING = \"private-key\"\n\
+                [plugins.signing]\ncurator = \"own\"\nsecret = \"SIGNING\"\n";
+    let settings = load(file, &[]).unwrap();
+    let own = settings.of_project("default", None);
+    let signing = own.plugin_settings(Default::default()).signing.unwrap();
+    assert_eq!(signing.private_key, Some(Secret::new("private-key")));
+    let names = |settings: &Settings| Vec::from_iter(settings.secrets.keys().cloned());
+    assert_eq!(names(&own), ["CRM"]);
+    // Not even when the project's own settings replace the section that names it.
+    let stored = ProjectOverlay::read(&serde_json::json!({"plugins": {}}).into()).unwrap();
+    let replaced = settings.of_project("default", Some(stored));
+    assert_eq!(names(&replaced), ["CRM"]);
+    assert!(replaced.plugin_settings(Default::default()).signing.is_none());
+    let stored = serde_json::json!({
+        "secrets": {"THEIRS": "private-too"},
+        "plugins": {"signing": {"curator": "theirs", "secret": "THEIRS"}},
+    });
+    let other = settings.of_project("other", Some(ProjectOverlay::read(&stored.into()).unwrap()));
+    assert!(names(&other).is_empty());
+    let signing = other.plugin_settings(Default::default()).signing.unwrap();
+    assert_eq!(signing.private_key, Some(Secret::new("private-too")));
+}
+
+#[test]
 fn secrets_of_tools_come_from_the_file_and_the_environment_but_the_projects_key_is_none() {
     let mut settings = load(
         "[secrets]\nCRM = \"from-file\"\nOTHER = \"kept-one\"\nEMPTY = \"\"\n",
