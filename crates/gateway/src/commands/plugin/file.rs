@@ -66,7 +66,7 @@ fn include_code(document: &mut Value, folder: &Path) -> anyhow::Result<Vec<PathB
         {
             bail!("executorFile {name:?} leads out of the folder of the package; name a file in it");
         }
-        let file = folder.join(relative);
+        let file = file_below(folder, relative)?;
         let code = String::from_utf8(read_bounded(&file, CODE_BYTES_MAX)?)
             .with_context(|| format!("{} is not UTF-8", file.display()))?;
         tool.shift_remove("executorFile");
@@ -76,6 +76,28 @@ fn include_code(document: &mut Value, folder: &Path) -> anyhow::Result<Vec<PathB
         files.push(file);
     }
     Ok(files)
+}
+
+/// A regular file in the folder: a link in somebody's package must not put another file of this machine into it.
+fn file_below(folder: &Path, relative: &Path) -> anyhow::Result<PathBuf> {
+    let file = folder.join(relative);
+    let unreadable = || format!("cannot read {}", file.display());
+    // The folder of a file named without one is the empty path.
+    let folder = Path::new(".")
+        .join(folder)
+        .canonicalize()
+        .with_context(unreadable)?;
+    let real = file.canonicalize().with_context(unreadable)?;
+    if !real.starts_with(&folder) {
+        bail!(
+            "executorFile {} leads out of the folder of the package; name a file in it",
+            relative.display()
+        );
+    }
+    if !real.is_file() {
+        bail!("executorFile {} is no regular file", relative.display());
+    }
+    Ok(file)
 }
 
 /// Reads a file, as long as it is not larger than it may be.
@@ -128,4 +150,33 @@ pub fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     file.write_all(text.as_bytes()).with_context(failed)?;
     file.persist(path).with_context(failed)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_read_from_regular_files_in_the_folder_of_the_package_only() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("private"), "a private key").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let code = |name: &str| {
+            let document = serde_json::json!({"tools": [{"executorFile": name}]});
+            std::fs::write(folder.path().join(FILE), document.to_string()).unwrap();
+            Source::read(folder.path()).map(|source| source.document["tools"][0]["executorCode"].clone())
+        };
+        std::fs::write(folder.path().join("own.js"), "return 1;").unwrap();
+        std::os::unix::fs::symlink("own.js", folder.path().join("linked.js")).unwrap();
+        assert_eq!(code("own.js").unwrap(), "return 1;");
+        assert_eq!(code("linked.js").unwrap(), "return 1;");
+        std::os::unix::fs::symlink(outside.path().join("private"), folder.path().join("file.js")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("folder")).unwrap();
+        for name in ["file.js", "folder/private"] {
+            let refused = code(name).unwrap_err().to_string();
+            assert!(refused.contains("leads out of the folder"), "{name}: {refused}");
+        }
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        assert!(code("sub").unwrap_err().to_string().contains("no regular file"));
+    }
 }
