@@ -105,7 +105,7 @@ impl Cache {
         settings: &PluginSettings,
     ) -> Result<ToolList, StoreError> {
         let mut list = ToolList::new();
-        for plugin in read.index.plugins.keys() {
+        for (plugin, installed) in &read.index.plugins {
             let Ok((hash, stored, trust)) = read.index.running(plugin, settings) else {
                 continue;
             };
@@ -118,6 +118,7 @@ impl Cache {
                     plugin: plugin.clone(),
                     version: stored.version.clone(),
                     package: hash.to_owned(),
+                    data: Some(installed.data.clone()),
                     trust,
                 };
                 let listed = Listed::new(offered(&tool.definition)).with_config(pinned.to_json());

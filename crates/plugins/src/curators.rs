@@ -19,7 +19,7 @@ const KEYS_MAX: usize = 32;
 pub struct NewCurator {
     /// Name for people; the one so far if it is left out.
     pub name: Option<String>,
-    /// Keys to add, or to give other dates. Keys that are left out stay as they are.
+    /// Keys to add, or to give other dates. Keys and dates that are left out stay as they are.
     pub keys: Vec<CuratorKey>,
 }
 
@@ -47,9 +47,15 @@ impl NewCurator {
         }
         curator.name = self.name.clone().or(curator.name);
         for (number, written) in self.keys.iter().enumerate() {
-            let id = written.id.to_string();
-            match applied(written, curator.keys.get(&id), now) {
-                Ok(key) => drop(curator.keys.insert(id, key)),
+            let key_id = written.id.to_string();
+            let others = index.curators.iter().filter(|(other, _)| *other != id);
+            let others = others.flat_map(|(_, other)| other.keys.values());
+            let own = curator.keys.iter().filter(|(other, _)| **other != key_id);
+            let known = others.chain(own.map(|(_, key)| key));
+            match against_known(written, known)
+                .and_then(|()| applied(written, curator.keys.get(&key_id), now))
+            {
+                Ok(key) => drop(curator.keys.insert(key_id, key)),
                 Err(words) => problems.add(format!("/keys/{number}"), words),
             }
         }
@@ -62,11 +68,26 @@ impl NewCurator {
     }
 }
 
+/// A key stands under one id in a project: a second one would outlive the revocation of the first.
+fn against_known<'i>(written: &CuratorKey, known: impl Iterator<Item = &'i Key>) -> Result<(), &'static str> {
+    let public_key = written.key.to_pem();
+    let same = known
+        .filter(|key| key.public_key == public_key)
+        .max_by_key(|key| key.revoked.is_some());
+    match same.map(|same| &same.revoked) {
+        None => Ok(()),
+        Some(Some(_)) => Err("this key was revoked under another id; make a new pair of keys"),
+        Some(None) => {
+            Err("the project knows this key under another id; make a new pair of keys, or leave this one out")
+        }
+    }
+}
+
 fn applied(written: &CuratorKey, before: Option<&Key>, now: Time) -> Result<Key, &'static str> {
     let public_key = written.key.to_pem();
     match before {
         Some(before) if before.revoked.is_some() => {
-            return Err("this key was revoked; add a new key under another id");
+            return Err("this key was revoked; add a new pair of keys under another id");
         }
         Some(before) if before.public_key != public_key => {
             return Err("a key never changes; add the new one under another id, and revoke this one");
@@ -79,8 +100,9 @@ fn applied(written: &CuratorKey, before: Option<&Key>, now: Time) -> Result<Key,
     Ok(Key {
         public_key,
         algorithm: written.key.algorithm().to_string(),
-        not_before: written.not_before,
-        expires: written.expires,
+        // A date that is left out stays: adding a key again must not make it live for ever.
+        not_before: written.not_before.or(before.and_then(|before| before.not_before)),
+        expires: written.expires.or(before.and_then(|before| before.expires)),
         added_at: before.map_or(now, |before| before.added_at),
         revoked: None,
     })

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use toolgate_egress::Policy;
+use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::id::{CallId, ProjectId, RunId};
 use toolgate_kernel::json::Json;
@@ -26,10 +27,25 @@ pub(crate) struct CallHost {
 enum StorageAccess {
     /// It does not ask for it.
     NotAsked,
-    /// The plugin was removed while the run went on, and its storage with it.
+    /// The run has pinned no storage.
     Removed,
     /// It may.
     Granted(Storage),
+}
+
+impl StorageAccess {
+    /// The storage that a run has pinned, not what the plugin of this id has now: that may be another curator's.
+    async fn pinned(plugins: &Plugins, pinned: &PinnedTool, project: ProjectId) -> Result<Self, StoreError> {
+        let Some(data) = &pinned.data else {
+            return Ok(Self::Removed);
+        };
+        Ok(Self::Granted(Storage {
+            updater: plugins.updater().clone(),
+            set: record_set(project),
+            record: data.clone(),
+            bytes_max: plugins.settings(project).await?.limits.storage_bytes,
+        }))
+    }
 }
 
 /// Who wrote a line of the log.
@@ -53,17 +69,9 @@ impl CallHost {
         let client = plugins.egress().within(context.share());
         let client = client.client(Policy::public(settings.allow.clone()));
         let permissions = package.permissions();
-        let snapshot = plugins.snapshot(context.project).await?;
-        let installed = snapshot.read.index.plugins.get(&pinned.plugin);
-        let storage = match (permissions.storage, installed) {
-            (false, _) => StorageAccess::NotAsked,
-            (true, None) => StorageAccess::Removed,
-            (true, Some(installed)) => StorageAccess::Granted(Storage {
-                updater: plugins.updater().clone(),
-                set: record_set(context.project),
-                record: installed.data.clone(),
-                bytes_max: settings.limits.storage_bytes,
-            }),
+        let storage = match permissions.storage {
+            true => StorageAccess::pinned(plugins, pinned, context.project).await?,
+            false => StorageAccess::NotAsked,
         };
         Ok(Self {
             fetch: GuardedFetch::new(client, permissions.fetch.clone()),
@@ -113,6 +121,7 @@ impl Host for CallHost {
             plugin,
             version,
         } = &self.origin;
+        let text = one_line(text);
         match level {
             LogLevel::Debug => {
                 tracing::debug!(target: "toolgate::plugin", %project, %run, %call, plugin, version, "{text}")
@@ -124,5 +133,109 @@ impl Host for CallHost {
                 tracing::warn!(target: "toolgate::plugin", %project, %run, %call, plugin, version, "{text}")
             }
         }
+    }
+}
+
+/// The text with its control characters and line separators escaped: a plugin cannot write lines of its own into the log.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
+            true => line.extend(c.escape_default()),
+            false => line.push(c),
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use toolgate_egress::Egress;
+    use toolgate_kernel::id::ProjectId;
+    use toolgate_kernel::time::Time;
+    use toolgate_store::MemoryStore;
+    use toolgate_testkit::held_clock::HeldClock;
+    use uuid::Uuid;
+
+    use super::{StorageAccess, one_line};
+    use crate::plugins::{Candidate, Install, Plugins, PluginsParts};
+    use crate::settings::{Mode, PluginSettings};
+    use crate::source::PinnedTool;
+    use crate::storage::Storage;
+
+    fn project() -> ProjectId {
+        ProjectId::new(Uuid::from_u128(7))
+    }
+
+    fn plugins() -> Plugins {
+        Plugins::new(PluginsParts {
+            records: Arc::new(MemoryStore::new()),
+            clock: Arc::new(HeldClock::new()),
+            resolver: Arc::new(PluginSettings {
+                mode: Mode::Development,
+                ..PluginSettings::default()
+            }),
+            egress: Egress::new(),
+            engine: "0.1.0".parse().unwrap(),
+        })
+    }
+
+    async fn install(plugins: &Plugins) -> PinnedTool {
+        let tool = json!({"name": "count", "description": "Counts.", "parameters": {"type": "object"},
+                          "executorCode": "return 1;"});
+        let document = json!({"id": "counter", "name": "Counter", "version": "1.0.0", "permissions": ["storage"],
+                              "tools": [tool]});
+        let install = Install {
+            candidate: Candidate::parse(document.to_string().as_bytes()).unwrap(),
+            source_url: None,
+            replace_curator: false,
+            taken: Default::default(),
+        };
+        plugins.install(project(), install).await.unwrap();
+        let list = plugins.snapshot(project()).await.unwrap().list.clone();
+        list["count"].config().unwrap().read().unwrap()
+    }
+
+    async fn storage(plugins: &Plugins, pinned: &PinnedTool) -> Storage {
+        match StorageAccess::pinned(plugins, pinned, project()).await.unwrap() {
+            StorageAccess::Granted(storage) => storage,
+            StorageAccess::NotAsked | StorageAccess::Removed => panic!("the installation has storage"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_sees_the_storage_that_its_run_has_pinned_or_none() {
+        let plugins = plugins();
+        let old = install(&plugins).await;
+        let now = Time(1_800_000_000_000);
+        let kept = storage(&plugins, &old).await;
+        kept.set("n", Some(json!(1).into()), now).await.unwrap();
+        plugins.remove(project(), "counter", false).await.unwrap();
+        let new = install(&plugins).await;
+        let fresh = storage(&plugins, &new).await;
+        fresh.set("n", Some(json!(2).into()), now).await.unwrap();
+
+        let gone = storage(&plugins, &old).await;
+        let words = "the plugin was removed, and its storage with it";
+        assert_eq!(gone.get("n").await.unwrap_err().to_string(), words);
+        let set = gone.set("n", Some(json!(3).into()), now).await;
+        assert_eq!(set.unwrap_err().to_string(), words);
+        assert_eq!(fresh.get("n").await.unwrap(), Some(json!(2).into()));
+        let unpinned = PinnedTool { data: None, ..new };
+        let access = StorageAccess::pinned(&plugins, &unpinned, project())
+            .await
+            .unwrap();
+        assert!(matches!(access, StorageAccess::Removed));
+    }
+
+    #[test]
+    fn what_a_plugin_logs_stays_one_line_without_control_characters() {
+        assert_eq!(one_line("grüße, \"you\""), "grüße, \"you\"");
+        let forged = "done\r\n2026-01-01 ERROR forged \u{1b}[31m\u{9b}\u{2028}";
+        let written = "done\\r\\n2026-01-01 ERROR forged \\u{1b}[31m\\u{9b}\\u{2028}";
+        assert_eq!(one_line(forged), written);
     }
 }

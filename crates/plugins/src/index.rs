@@ -48,6 +48,8 @@ pub struct Index {
     pub packages: BTreeMap<String, Stored>,
     /// Packages that must not run, by hash; stays when a package is purged.
     pub revoked: BTreeMap<String, Revocation>,
+    /// Content hashes of revoked packages: without a signature over all of it, a package is known by its tools alone.
+    pub revoked_contents: BTreeMap<String, Revocation>,
     /// Installations so far: gives each its own storage.
     pub installations: u64,
 }
@@ -92,6 +94,9 @@ pub struct Stored {
     /// Range of gateway versions that it needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
+    /// Hash of its tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_hash: Option<String>,
     /// What its signature was found to be when it was stored.
     pub signed: Signed,
     /// Address that it was fetched from.

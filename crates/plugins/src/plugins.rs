@@ -22,7 +22,7 @@ use url::Url;
 use crate::cache::{Cache, Snapshot};
 use crate::curators::NewCurator;
 use crate::error::{PluginError, Reason, Refused};
-use crate::index::{Curator, INDEX, Index, Installed, Read, Revocation, Signed, package_id, put, record_set};
+use crate::index::{Curator, INDEX, Index, Installed, Read, Revocation, Stored, package_id, put, record_set};
 use crate::plan::{self, Ground, TakenNames, folded};
 use crate::review::{Action, Offer, Review};
 use crate::settings::{PluginResolver, PluginSettings};
@@ -181,10 +181,15 @@ impl Plugins {
                 return Ok((None, review));
             }
             let mut index = read.index.clone();
-            let mut changes = self.made_current(&mut index, &review.package.plugin, &review.hash);
-            let stored = index.packages.get(&review.hash);
+            let plugin = &review.package.plugin;
+            let current = read.index.current(plugin).map(|(_, current)| current);
+            let other_signer = current.is_some_and(|current| changes_signer(current, &review.package));
+            let mut changes = self.made_current(&mut index, plugin, &review.hash);
+            if other_signer {
+                changes.extend(fresh_storage(&mut index, plugin));
+            }
             // The same package may come again with a better signature, which stands outside of its hash.
-            if stored.is_none_or(|stored| !matches!(stored.signed, Signed::Verified { .. })) {
+            if other_signer || !index.holds_verified(&review.hash) {
                 changes.push(put(
                     package_id(&review.hash),
                     install.candidate.package.document().into(),
@@ -236,7 +241,11 @@ impl Plugins {
             }
             let mut next = index.clone();
             self.went_back(&mut next, plugin, &hash);
-            Ok((Some((next, Vec::new())), ()))
+            let changes = match index.current(plugin) {
+                Some((_, current)) if changes_signer(current, package) => fresh_storage(&mut next, plugin),
+                Some(_) | None => Vec::new(),
+            };
+            Ok((Some((next, changes)), ()))
         };
         self.change(project, decide).await
     }
@@ -496,6 +505,23 @@ impl Plugins {
     }
 }
 
+/// Whether another curator answers for a plugin than before, or nobody does any more.
+fn changes_signer(before: &Stored, after: &Stored) -> bool {
+    let curator = |package: &Stored| package.signed.by().map(|(curator, _)| curator.to_owned());
+    curator(before).is_some_and(|before| curator(after) != Some(before))
+}
+
+/// Gives a plugin empty storage and deletes what it had: what one curator's code has kept is not for another's.
+fn fresh_storage(index: &mut Index, plugin: &str) -> Vec<Change> {
+    let Some(installed) = index.plugins.get_mut(plugin) else {
+        return Vec::new();
+    };
+    index.installations += 1;
+    let data = format!("data:{}", index.installations);
+    let before = std::mem::replace(&mut installed.data, data.clone());
+    vec![Change::Remove(before), put(data, json!({}).into())]
+}
+
 /// Does work that takes more than a moment where nobody waits for the thread.
 async fn off_threads<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, PluginError> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -517,33 +543,28 @@ fn within_size(index: &Index) -> Result<(), PluginError> {
 
 fn revoke(index: &mut Index, what: &Revoke, revocation: &Revocation) -> Result<(), PluginError> {
     match what {
-        Revoke::Package(hash) => {
-            index
-                .revoked
-                .entry(hash.clone())
-                .or_insert_with(|| revocation.clone());
-        }
+        Revoke::Package(hash) => revoke_package(index, hash, revocation),
         Revoke::Plugin(plugin) => {
             let hashes: Vec<String> = index.versions(plugin).map(|(hash, _)| hash.clone()).collect();
             if hashes.is_empty() {
                 return Err(missing_plugin(plugin));
             }
-            for hash in hashes {
-                index.revoked.entry(hash).or_insert_with(|| revocation.clone());
+            for hash in &hashes {
+                revoke_package(index, hash, revocation);
             }
         }
         Revoke::Curator(curator) => {
             let curator = known(index, curator)?;
             curator.revoked.get_or_insert_with(|| revocation.clone());
-            for key in curator.keys.values_mut() {
-                key.revoked.get_or_insert_with(|| revocation.clone());
-            }
+            let texts: Vec<String> = curator.keys.values().map(|key| key.public_key.clone()).collect();
+            revoke_keys(index, &texts, revocation);
         }
         Revoke::Key { curator, key } => {
-            let known = known(index, curator)?.keys.get_mut(key);
+            let known = known(index, curator)?.keys.get(key);
             let known = known
                 .ok_or_else(|| PluginError::Missing(format!("key {key:?} of the curator {curator:?}")))?;
-            known.revoked.get_or_insert_with(|| revocation.clone());
+            let text = known.public_key.clone();
+            revoke_keys(index, &[text], revocation);
         }
     }
     match index.revoked.len() > REVOKED_MAX {
@@ -554,6 +575,27 @@ fn revoke(index: &mut Index, what: &Revoke, revocation: &Revocation) -> Result<(
             Err(PluginError::Refused(vec![Reason::LimitExceeded.at("", words)]))
         }
         false => Ok(()),
+    }
+}
+
+fn revoke_package(index: &mut Index, hash: &str, revocation: &Revocation) {
+    let entry = index.revoked.entry(hash.to_owned());
+    entry.or_insert_with(|| revocation.clone());
+    let stored = index.packages.get(hash);
+    if let Some(content) = stored.and_then(|stored| stored.content_hash.clone()) {
+        let entry = index.revoked_contents.entry(content);
+        entry.or_insert_with(|| revocation.clone());
+    }
+}
+
+/// Revokes these keys, by whichever ids and for whichever curators they are known.
+fn revoke_keys(index: &mut Index, public_keys: &[String], revocation: &Revocation) {
+    let keys = index
+        .curators
+        .values_mut()
+        .flat_map(|curator| curator.keys.values_mut());
+    for key in keys.filter(|key| public_keys.contains(&key.public_key)) {
+        key.revoked.get_or_insert_with(|| revocation.clone());
     }
 }
 

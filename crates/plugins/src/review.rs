@@ -101,7 +101,7 @@ impl Offer<'_> {
             },
         );
         let mut refused = Vec::new();
-        if index.revoked.contains_key(&hash) {
+        if index.is_revoked(&hash, Some(&stored)) {
             refused.push(Reason::Revoked.at("/packageHash", "this package was revoked"));
         }
         if let Err(words) = &trust {
@@ -140,6 +140,7 @@ impl Offer<'_> {
                 .map(|(id, range)| (id.to_string(), range.to_string()))
                 .collect(),
             engine: package.engine().map(ToString::to_string),
+            content_hash: Some(package.content_hash().to_string()),
             signed,
             source_url: self.source_url.or(package.source_url()).map(str::to_owned),
             added_at: self.now,

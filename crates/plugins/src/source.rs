@@ -42,6 +42,9 @@ pub struct PinnedTool {
     pub version: String,
     /// Hash of the package.
     pub package: String,
+    /// Id of the record with the storage of that installation: a call sees this storage or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
     /// How far the package was trusted then.
     pub trust: Trust,
 }

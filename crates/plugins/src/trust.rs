@@ -52,14 +52,35 @@ impl Stopped {
 impl Index {
     /// Whether a package may run as things are now.
     pub fn trust(&self, hash: &str, settings: &PluginSettings) -> Result<Trust, Stopped> {
-        if self.revoked.contains_key(hash) {
+        let package = self.packages.get(hash);
+        if self.is_revoked(hash, package) {
             return Err(revoked("this version of the plugin"));
         }
-        let package = self.packages.get(hash).ok_or(Stopped::Gone)?;
+        let package = package.ok_or(Stopped::Gone)?;
         if let Some((curator, key)) = package.signed.by() {
             self.signer(curator, key)?;
         }
         trust_of(&package.signed, &package.permissions, settings).map_err(Stopped::NotVerified)
+    }
+
+    /// Whether a package was revoked: itself, or its tools where nobody has signed that they are those of another version.
+    pub(crate) fn is_revoked(&self, hash: &str, package: Option<&Stored>) -> bool {
+        let by_tools = |package: &Stored| match (&package.signed, &package.content_hash) {
+            (Signed::Verified { .. }, _) | (_, None) => false,
+            (Signed::ToolsOnly { .. } | Signed::Unsigned, Some(content)) => {
+                self.revoked_contents.contains_key(content)
+            }
+        };
+        self.revoked.contains_key(hash) || package.is_some_and(by_tools)
+    }
+
+    /// Whether this package is stored with a signature over all of it that still counts.
+    pub(crate) fn holds_verified(&self, hash: &str) -> bool {
+        let Some(Signed::Verified { curator, key }) = self.packages.get(hash).map(|package| &package.signed)
+        else {
+            return false;
+        };
+        self.signer(curator, key).is_ok()
     }
 
     /// Whether what this key of this curator has signed may run.

@@ -49,6 +49,7 @@ async fn a_change_by_another_node_is_seen_within_half_a_second_and_the_list_stay
         plugin: "time".into(),
         version: "1.0.0".into(),
         package: first.clone(),
+        data: Some("data:1".into()),
         trust: Trust::Verified,
     };
     assert_eq!(PinnedTool::of(&tool), Some(expected));

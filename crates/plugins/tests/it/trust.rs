@@ -146,6 +146,108 @@ async fn a_key_is_rotated_and_the_old_one_revoked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_is_known_under_one_id_and_a_revoked_one_comes_back_under_none() {
+    let world = world().await;
+    let named = |id: &str| {
+        let mut key = CuratorKey::new(world.key.public());
+        key.id = id.parse().unwrap();
+        key
+    };
+    let told = async |curator: &str, id: &str| match world.put_key(curator, named(id)).await {
+        Err(PluginError::Invalid(problems)) => problems[0].message.clone(),
+        other => panic!("it is refused: {other:?}"),
+    };
+    assert!(
+        told(CURATOR, "again")
+            .await
+            .contains("knows this key under another id")
+    );
+    assert!(
+        told("other", KEY)
+            .await
+            .contains("knows this key under another id")
+    );
+    world.put_key(CURATOR, named(KEY)).await.unwrap();
+    let key = Revoke::Key {
+        curator: CURATOR.into(),
+        key: KEY.into(),
+    };
+    world.plugins.revoke(world.project, &key, None).await.unwrap();
+    for (curator, id) in [(CURATOR, KEY), (CURATOR, "again"), ("other", KEY)] {
+        assert!(told(curator, id).await.contains("was revoked"), "{curator} {id}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_put_again_without_dates_keeps_them() {
+    let world = world().await;
+    let mut key = CuratorKey::new(world.key.public());
+    key.id = KEY.parse().unwrap();
+    let dated = CuratorKey {
+        not_before: Some(Time(1_700_000_000_000)),
+        expires: Some(Time(1_900_000_000_000)),
+        ..key.clone()
+    };
+    world.put_key(CURATOR, dated.clone()).await.unwrap();
+    world.put_key(CURATOR, key).await.unwrap();
+    let stored = world.index().await.curators[CURATOR].keys[KEY].clone();
+    assert_eq!(
+        (stored.not_before, stored.expires),
+        (dated.not_before, dated.expires)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_package_that_a_new_key_has_signed_runs_again_after_its_old_key_was_revoked() {
+    let world = world().await;
+    // Without the id of the key in it, the package has the same hash whichever key signs it.
+    let signed_with = |key: &SigningKey| {
+        let document = document("time", "1.0.0", &["get_time"]);
+        toolgate_package::sign(document, key, &CURATOR.parse().unwrap(), None).unwrap()
+    };
+    let hash = world.install(&signed_with(&world.key)).await.unwrap().hash;
+    let second = SigningKey::generate(Algorithm::Ed25519);
+    world.trust(CURATOR, "second", &second).await;
+    let key = Revoke::Key {
+        curator: CURATOR.into(),
+        key: KEY.into(),
+    };
+    world.plugins.revoke(world.project, &key, None).await.unwrap();
+    assert!(!world.runs(&hash).await);
+    let again = world.install(&signed_with(&second)).await.unwrap();
+    assert_eq!(again.hash, hash);
+    assert!(world.runs(&hash).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revoked_package_does_not_come_back_by_a_signature_over_its_tools_alone() {
+    let world = World::with(PluginSettings {
+        tools_only_signatures: true,
+        ..PluginSettings::default()
+    })
+    .await;
+    let signed = world.signed(document("time", "1.0.0", &["get_time"]));
+    let mut renamed = signed.clone();
+    for member in ["packageHash", "packageSignature"] {
+        renamed.as_object_mut().unwrap().remove(member);
+    }
+    renamed["version"] = json!("1.0.1");
+    let bad = world.install(&signed).await.unwrap().hash;
+    let stored = world.install(&renamed).await.unwrap().hash;
+    assert!(world.runs(&stored).await);
+    let revoke = Revoke::Package(bad);
+    world.plugins.revoke(world.project, &revoke, None).await.unwrap();
+    assert!(!world.runs(&stored).await);
+    renamed["version"] = json!("1.0.2");
+    assert!(reasons(world.install(&renamed).await)[0].starts_with("REVOKED"));
+    let meant = world.signed(document("time", "1.0.3", &["get_time"]));
+    assert!(
+        world.install(&meant).await.is_ok(),
+        "the curator has signed that this is another version"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_expired_key_installs_nothing_more_and_what_it_has_signed_goes_on() {
     let world = world().await;
     let mut key = CuratorKey::new(world.key.public());
@@ -213,8 +315,17 @@ async fn another_curator_takes_a_plugin_over_only_when_that_is_said() {
     assert!(refused[0].starts_with("NOT_VERIFIED /curatorId"), "{refused:?}");
     let mut offer = world.offer(&theirs);
     offer.replace_curator = true;
+    let before = world.index().await.plugins["time"].data.clone();
     world.plugins.install(world.project, offer).await.unwrap();
     assert_eq!(world.version("time").await.as_deref(), Some("2.0.0"));
+    let after = world.index().await.plugins["time"].data.clone();
+    assert_ne!(before, after, "what the first has kept is not for the other");
+    world.roll_back("time", &RollBack::Previous).await.unwrap();
+    let back = world.index().await.plugins["time"].data.clone();
+    assert_ne!(after, back, "nor the other way round");
+    world.installed(document("time", "1.0.1", &["get_time"])).await;
+    let upgraded = world.index().await.plugins["time"].data.clone();
+    assert_eq!(back, upgraded, "the same curator goes on with it");
 }
 
 #[tokio::test(start_paused = true)]
