@@ -1,6 +1,6 @@
 import { chatRequest, messagesOf } from './chat-request.js';
 import type { ChatOptions, ChatResult, Chunk } from './chunk.js';
-import { CODES, ProtocolError } from './error.js';
+import { CODES, ConflictError, ProtocolError } from './error.js';
 import { freshKey } from './fresh-key.js';
 import { type ChatHost, type Opened, Turn } from './turn.js';
 import type { StartRun } from './wire.js';
@@ -12,13 +12,28 @@ export async function* chat(host: ChatHost, options: ChatOptions): AsyncGenerato
   const agent = options.agent ?? host.agent;
   const space = options.space ?? host.conversations.find(messages, agent);
   const request = chatRequest(options, messages, { agent, space }, host.registry.definitions());
-  const opened = await start(host, await host.registry.beforeRequest(request), options.signal);
+  const prepared = await host.registry.beforeRequest(request);
+  const opened = await (options.space === undefined ? startOrGoOn : start)(host, prepared, options.signal);
   host.conversations.remember(opened.spaceId, messages, agent);
   const turn = new Turn(host, options, opened);
   try {
     return yield* turn.chunks();
   } finally {
     turn.stop();
+  }
+}
+
+/**
+ * Starts a run in the space that this client found for the messages. Only agents with `history: client` take the earlier
+ * messages then: the others go by the space, which has them.
+ */
+async function startOrGoOn(host: ChatHost, request: StartRun, signal: AbortSignal | undefined): Promise<Opened> {
+  try {
+    return await start(host, request, signal);
+  } catch (error) {
+    if (!(error instanceof ConflictError) || error.code !== CODES.historyNotTaken) throw error;
+    const { history: _, ...rest } = request;
+    return start(host, rest, signal);
   }
 }
 

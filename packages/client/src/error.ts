@@ -84,6 +84,7 @@ export const CODES = {
   toolUnknown: 'TOOL_UNKNOWN',
   toolArguments: 'TOOL_ARGUMENTS',
   validation: 'VALIDATION_FAILED',
+  historyNotTaken: 'HISTORY_NOT_TAKEN',
 } as const;
 
 /**
