@@ -27,7 +27,11 @@ export async function* chat(host: ChatHost, options: ChatOptions): AsyncGenerato
  * Starts a run in the space that this client found for the messages. Only agents with `history: client` take the earlier
  * messages then: the others go by the space, which has them.
  */
-async function startOrGoOn(host: ChatHost, request: StartRun, signal: AbortSignal | undefined): Promise<Opened> {
+async function startOrGoOn(
+  host: ChatHost,
+  request: StartRun,
+  signal: AbortSignal | undefined,
+): Promise<Opened> {
   try {
     return await start(host, request, signal);
   } catch (error) {
