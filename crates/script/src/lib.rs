@@ -32,7 +32,7 @@ pub const HOST_BYTES_MAX: usize = 8 << 20;
 pub const LOG_LINE_BYTES_MAX: usize = 4 << 10;
 /// Bytes of all lines of the log of one script, each counted with [`LOG_LINE_COST`] more.
 pub const LOG_BYTES_MAX: usize = 64 << 10;
-/// What a line of the log counts besides its text, so that empty lines have an end too.
-pub const LOG_LINE_COST: usize = 64;
+/// What a line of the log counts besides its text: one costs the operator's log more than its text.
+pub const LOG_LINE_COST: usize = 1 << 10;
 /// Timers of one script that wait.
 pub const TIMERS_MAX: usize = 1_000;

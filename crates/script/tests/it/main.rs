@@ -218,4 +218,9 @@ fn the_log_is_kept_in_order_and_has_an_end() {
     assert_eq!(host.log[..3], ["Info a {\"b\":1} undefined", "Warn ", "Error e"]);
     let bytes: usize = host.log.iter().map(String::len).sum();
     assert!(bytes < toolgate_script::LOG_BYTES_MAX, "{bytes}");
+
+    let mut host = Echo::default();
+    let code = "for (let n = 0; n < 1000; n++) console.log()";
+    run_with(code, "{}", LIMITS, &mut host).expect("it runs");
+    assert_eq!(host.log.len(), 63, "short lines have an end too");
 }
