@@ -272,11 +272,15 @@ fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
 fn span(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
+    if number.is_empty() {
+        return None;
+    }
+    // Digits that are no number are too many of them, and every wait is cut to the longest one.
+    let number: u64 = number.parse().unwrap_or(u64::MAX);
     match unit {
         "ms" => Some(Duration::from_millis(number)),
         "" | "s" => Some(Duration::from_secs(number)),
-        "m" => Some(Duration::from_secs(number.checked_mul(60)?)),
+        "m" => Some(Duration::from_secs(number.saturating_mul(60))),
         _ => None,
     }
 }
@@ -308,7 +312,8 @@ mod tests {
         assert_eq!(span("30s"), Some(Duration::from_secs(30)));
         assert_eq!(span("250ms"), Some(Duration::from_millis(250)));
         assert_eq!(span("2m"), Some(Duration::from_secs(120)));
-        for wrong in ["", "s", "-1", "1.5s", "3h", "99999999999999999999", "1 s"] {
+        assert_eq!(span("99999999999999999999m"), Some(Duration::from_secs(u64::MAX)));
+        for wrong in ["", "s", "-1", "1.5s", "3h", "1 s"] {
             assert_eq!(span(wrong), None, "{wrong}");
         }
     }

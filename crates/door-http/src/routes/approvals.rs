@@ -100,7 +100,7 @@ pub(crate) struct DecidedAndRun {
     post, path = "/v1/approvals/{approval}", operation_id = "decide", tag = "approvals",
     params(
         ("approval" = inline(schema::ApprovalId), Path),
-        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("wait" = Option<String>, Query, pattern = "^[0-9]+(ms|s|m)?$", description = "How long to wait for the run, such as `30s`."),
         ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
     ),
     request_body = Decide,

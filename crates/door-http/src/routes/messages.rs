@@ -140,7 +140,7 @@ pub(crate) struct AnsweredBody {
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
-        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("wait" = Option<String>, Query, pattern = "^[0-9]+(ms|s|m)?$", description = "How long to wait for the run, such as `30s`."),
         ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
         ("idempotency-key" = inline(Option<schema::IdempotencyKey>), Header, description = "Makes a repeated request harmless for a day."),
     ),
@@ -207,7 +207,7 @@ pub(crate) async fn post(
     post, path = "/v1/runs", operation_id = "start_run", tag = "runs",
     params(
         ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
-        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("wait" = Option<String>, Query, pattern = "^[0-9]+(ms|s|m)?$", description = "How long to wait for the run, such as `30s`."),
         ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
         ("idempotency-key" = inline(Option<schema::IdempotencyKey>), Header, description = "Makes a repeated request harmless for a day."),
     ),

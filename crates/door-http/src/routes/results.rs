@@ -204,7 +204,7 @@ pub(crate) struct TakenAndRun {
     params(
         ("run" = inline(schema::RunId), Path),
         ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
-        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("wait" = Option<String>, Query, pattern = "^[0-9]+(ms|s|m)?$", description = "How long to wait for the run, such as `30s`."),
         ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
     ),
     request_body = ToolResults,
@@ -241,7 +241,7 @@ pub(crate) async fn to_run(
     params(
         ("space" = inline(schema::SpaceId), Path),
         ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `pause` unless said otherwise."),
-        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("wait" = Option<String>, Query, pattern = "^[0-9]+(ms|s|m)?$", description = "How long to wait for the run, such as `30s`."),
         ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
     ),
     request_body = ToolResults,

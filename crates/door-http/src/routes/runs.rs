@@ -135,7 +135,7 @@ async fn page(
     get, path = "/v1/runs/{run}", operation_id = "get_run", tag = "runs",
     params(
         ("run" = inline(schema::RunId), Path),
-        ("wait" = Option<String>, Query, description = "How long to wait for the run, such as `30s`."),
+        ("wait" = Option<String>, Query, pattern = "^[0-9]+(ms|s|m)?$", description = "How long to wait for the run, such as `30s`."),
         ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=30`."),
     ),
     responses((status = 200, description = "The run.", body = RunBody), BadQuery, Missing, Refused),

@@ -102,7 +102,7 @@ pub(crate) struct CallErrorBody {
     post, path = "/v1/tools/{name}/call", operation_id = "call_tool", tag = "tools",
     params(
         ("name" = String, Path, description = "Name of the tool."),
-        ("wait" = Option<String>, Query, description = "How long to wait for the call, such as `10s`; `30s` unless said otherwise."),
+        ("wait" = Option<String>, Query, pattern = "^[0-9]+(ms|s|m)?$", description = "How long to wait for the call, such as `10s`; `30s` unless said otherwise."),
         ("prefer" = Option<String>, Header, description = "The same in seconds: `wait=10`."),
         ("idempotency-key" = inline(Option<schema::IdempotencyKey>), Header, description = "Makes a repeated request harmless for a day."),
     ),
