@@ -130,15 +130,19 @@ impl ServerTool for SetMemory {
         let scopes = Scopes::of(&self.store, context).await?;
         // An id that the model made up counts as left out.
         let id = wanted.id.as_deref().filter(|id| id.contains(MINTED));
-        let found = self
-            .find(&wanted.topic, id, &scopes.readable(wanted.scope))
-            .await?;
+        // One person's run neither changes nor erases what others recall, unless the author of the agent chose that.
+        let place = scopes.for_new(wanted.scope)?;
+        if id.is_some() || wanted.content.is_none() {
+            let own_first = std::iter::once(place).chain(scopes.readable(wanted.scope));
+            let own_first: Vec<Place> = own_first.collect();
+            if let Some((scope, _)) = self.find(&wanted.topic, id, &own_first).await?
+                && scope != place.0
+            {
+                return Err(of_others(&wanted.topic, scope));
+            }
+        }
         match wanted.content {
             Some(content) => {
-                let place = match (id, found) {
-                    (Some(_), Some(place)) => place,
-                    _ => scopes.for_new(wanted.scope)?,
-                };
                 let memory = Memory {
                     topic: wanted.topic,
                     content,
@@ -146,15 +150,25 @@ impl ServerTool for SetMemory {
                 self.remember(memory, id, place, context).await
             }
             None => {
-                let others = self.topics(&scopes.readable(wanted.scope)).await?;
-                let place = match found {
-                    Some(place) => place,
-                    None => scopes.for_new(wanted.scope)?,
-                };
+                let others = self.topics(&[place]).await?;
                 self.forget(&wanted.topic, id, place, others, context).await
             }
         }
     }
+}
+
+/// Tells a model that a memory is not the one of whom it works for.
+fn of_others(topic: &str, scope: Scope) -> CallFailure {
+    let whose = match scope {
+        Scope::User => "one person's",
+        Scope::Space => "of this space and recalled by everybody in it",
+        Scope::Agent => "yours for everybody you work for",
+    };
+    let words = format!(
+        "the memory under {topic:?} is {whose}, so it is not changed or forgotten here; nothing was changed. \
+         Call setMemory again with topic {topic:?} and a content, without id, to remember what holds here instead."
+    );
+    CallFailure::new(ErrorCode::PermissionDenied, words)
 }
 
 /// Whose memories, and where they are.

@@ -104,12 +104,36 @@ on_every_store! {
         assert_eq!(contents(&talk.recall().await), ["mine", "shop"]);
         assert_eq!(contents(&Talk { agent: "bob", ..talk }.recall().await), ["mine"]);
         let talk = Talk { world, space, person: ada, agent: "ada" };
-        // What is forgotten is one's own first, and then what was stored as the agent's.
-        for (scope, left) in [("user", vec!["shop"]), ("agent", vec![])] {
-            let forgot = talk.call("setMemory", json!({"topic": "pin"})).await.unwrap();
-            assert_eq!((&forgot["scope"], &forgot["count"]), (&json!(scope), &json!(1)));
-            assert_eq!(contents(&talk.recall().await), left);
+        let forgot = talk.call("setMemory", json!({"topic": "pin"})).await.unwrap();
+        assert_eq!((&forgot["scope"], &forgot["count"]), (&json!("user"), &json!(1)));
+        assert_eq!(contents(&talk.recall().await), ["shop"]);
+    }
+
+    async fn a_persons_run_neither_changes_nor_erases_what_all_recall(world) {
+        let ada = person(world, "ada").await;
+        let space = space_of(world, &[ada]).await;
+        let name = "team".parse().unwrap();
+        let note = json!({"name": "note", "executionType": "prebuilt", "execution": {"action": "setMemory", "scope": "space"}});
+        let config = json!({"model": {"provider": "demo"}, "tools": ["setMemory", "getMemory", note]});
+        world.engine.put_agent(project(), &name, config.into()).await.unwrap();
+        let talk = Talk { world, space, person: ada, agent: "team" };
+        let shop = world.call("team", "setMemory", json!({"topic": "shop", "content": "open"})).await.unwrap();
+        let lunch = talk.call("note", json!({"topic": "lunch", "content": "noon"})).await.unwrap();
+        for (kept, whose) in [(shop, "everybody you work for"), (lunch, "of this space")] {
+            for change in [
+                json!({"topic": kept["topic"], "id": kept["id"], "content": "0"}),
+                json!({"topic": kept["topic"], "id": kept["id"]}),
+                json!({"topic": kept["topic"]}),
+            ] {
+                let refused = talk.call("setMemory", change).await.unwrap_err();
+                assert!(refused.contains(whose) && refused.contains("Call setMemory again"), "{refused}");
+            }
         }
+        assert_eq!(contents(&talk.recall().await), ["noon", "open"]);
+        // Where the author chose it, it can be forgotten.
+        let forgot = talk.call("note", json!({"topic": "lunch"})).await.unwrap();
+        assert_eq!(forgot["count"], 1);
+        assert_eq!(contents(&talk.recall().await), ["open"]);
     }
 
     async fn what_is_remembered_of_somebody_who_left_is_not_told_in_the_space(world) {
