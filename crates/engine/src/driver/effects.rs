@@ -168,19 +168,29 @@ impl Driver {
                 let cancel = CancellationToken::new();
                 let mut context = self.context(call, &tool, history, cancel.clone());
                 let speaker = self.run.speaker();
+                // What somebody else wrote is not sent in the speaker's name.
+                let is_own = speaker.is_some_and(|speaker| {
+                    let state = self.run.state();
+                    !state.is_edited_by_another(id, speaker)
+                });
                 let stop = cancel.drop_guard();
                 let input = call.input();
                 let inner = self.inner.clone();
                 async move {
                     if let Some(speaker) = speaker {
                         match patient(|| inner.store.entity(speaker)).await {
-                            Ok(profile) => {
-                                context.profile = profile;
-                                let (root, now) = (context.root, inner.clock.now());
-                                context.user_token = inner.user_tokens.of(root, speaker, now);
-                            }
+                            Ok(profile) => context.profile = profile,
                             // Without knowing whom it works for, a tool would act on nobody's behalf.
                             Err(error) => return unknown_speaker(&error),
+                        }
+                        let (root, now) = (context.root, inner.clock.now());
+                        let token = inner.user_tokens.of(root, speaker, now).filter(|_| is_own);
+                        // Whoever was taken out of the space lends nothing to what goes on in it.
+                        if token.is_some() {
+                            match patient(|| inner.store.member(context.space, speaker)).await {
+                                Ok(member) => context.user_token = token.filter(|_| member.is_some()),
+                                Err(error) => return unknown_speaker(&error),
+                            }
                         }
                     }
                     let running = inner.tools.run_copy(&tool, &source, &input, &context);

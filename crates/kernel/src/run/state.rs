@@ -101,6 +101,8 @@ pub struct DecisionRecord {
     pub time: Time,
     /// Whether a person answered, or nobody did in time.
     pub answered: bool,
+    /// Who decided, where it was an entity.
+    pub by: Option<EntityId>,
 }
 
 /// What a person says to a question.
@@ -234,6 +236,13 @@ impl RunState {
     pub fn decision(&self, approval: ApprovalId) -> Option<&DecisionRecord> {
         let own = self.decisions.iter().find(|record| record.approval == approval);
         own.or_else(|| self.below(approval.run)?.decision(approval))
+    }
+    /// Whether the input of a call is one that somebody else than this person wrote when they approved it.
+    pub fn is_edited_by_another(&self, call: CallId, person: EntityId) -> bool {
+        let decision = self.decision(call.approval());
+        decision.is_some_and(|decision| {
+            matches!(decision.verdict, Verdict::Approve(Some(_))) && decision.by != Some(person)
+        })
     }
     /// The messages it took, oldest first.
     pub fn messages(&self) -> &[MessageRecord] {
@@ -452,6 +461,7 @@ impl RunState {
             seq,
             time,
             answered: !e.expired,
+            by: e.by,
         });
         // A no is followed by the event that settles the call.
         if e.approved {
