@@ -9,7 +9,7 @@ use http::header::ETAG;
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use toolgate_access::Principal;
+use toolgate_access::{AccessError, Principal};
 use toolgate_engine::records::{Change, Expected, Listing, Owner, Record, RecordSet};
 use toolgate_engine::state_editor::{Edit, EditError};
 use toolgate_engine::store::StoreError;
@@ -23,7 +23,7 @@ use toolgate_http::query::{At, Query};
 use toolgate_http::wire::AnyObject;
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::entity_of;
-use toolgate_kernel::id::EntityId;
+use toolgate_kernel::id::{EntityId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
@@ -173,7 +173,8 @@ pub(crate) async fn change_goal(
         .await
 }
 
-/// Changes members of a plan; the others stay as they are. A user may change those that were made for it.
+/// Changes members of a plan; the others stay as they are. A user may set the time of those that were made for it in a
+/// space that it is a member of, and cancel them.
 #[utoipa::path(
     patch, path = "/v1/plans/{plan}", operation_id = "change_plan", tag = "agents",
     params(
@@ -181,8 +182,8 @@ pub(crate) async fn change_goal(
         ("agent" = inline(schema::AgentName), Query, description = "The agent, also a retired one."),
         ("if-match" = inline(Option<schema::EtagOrAny>), Header, description = "`etag` of the version to change."),
     ),
-    request_body(content = Object, description = "`message`, one of `inSeconds`, `at`, `everySeconds` and `cron` with `timeZone`, or `status: \"cancelled\"`.", content_type = "application/json"),
-    responses((status = 200, description = "As it is now.", body = AgentRecordBody), BadBody, Missing, Changed, Contended, Refused),
+    request_body(content = Object, description = "`message`, one of `inSeconds`, `at`, `everySeconds` and `cron` with `timeZone`, or `status: \"cancelled\"`. Only a backend may change the `message`.", content_type = "application/json"),
+    responses((status = 200, description = "As it is now.", body = AgentRecordBody), BadBody, Missing, BackendOnly, Changed, Contended, Refused),
 )]
 pub(crate) async fn change_plan(
     State(door): State<Shared>,
@@ -193,9 +194,12 @@ pub(crate) async fn change_plan(
     headers: HeaderMap,
     body: Body<AnyObject>,
 ) -> Result<Response, Refusal> {
-    Kept::of(&who, &query, "plan")?
-        .change(&door, &resources, plan, body.value.0, &headers)
-        .await
+    let kept = Kept::of(&who, &query, "plan")?;
+    if who.entity().is_some() {
+        kept.reach_plan(&door, &resources, &who, &plan).await?;
+        refuse_message(&body.value.0)?;
+    }
+    kept.change(&door, &resources, plan, body.value.0, &headers).await
 }
 
 /// Deletes a plan of an agent, which then starts no more runs. A user may delete those that were made for it.
@@ -219,6 +223,16 @@ pub(crate) async fn remove_plan(
     Kept::of(&who, &query, "plan")?
         .remove(&door, &resources, &plan, &headers)
         .await
+}
+
+/// What a plan says is the agent's, and said to it in the space: a user does not write it.
+fn refuse_message(changes: &Json) -> Result<(), Refusal> {
+    match changes.to_value().get("message") {
+        None => Ok(()),
+        Some(_) => Err(Refusal::forbidden(
+            "the message of a plan is changed by backends only; a user may change its time or cancel it",
+        )),
+    }
 }
 
 /// What somebody has of one kind, as far as the caller may see it.
@@ -248,6 +262,26 @@ impl Kept {
         let made_for = self.made_for.map(|user| user.to_string());
         made_for
             .is_none_or(|user| record.content.get("askedBy").and_then(Value::as_str) == Some(user.as_str()))
+    }
+
+    /// Fails unless the plan shows itself to the user, who is still a member of its space: it speaks there.
+    async fn reach_plan(
+        &self,
+        door: &Shared,
+        resources: &Resources,
+        who: &Principal,
+        id: &str,
+    ) -> Result<(), Refusal> {
+        let missing = || Refusal::not_found(self.set.kind);
+        let record = resources.records.record(self.set, id).await?;
+        let record = record.map(AgentRecordBody::from);
+        let record = record.filter(|record| self.shows(record)).ok_or_else(missing)?;
+        let space = record.content.get("space").and_then(Value::as_str);
+        let space: SpaceId = space.and_then(|id| id.parse().ok()).ok_or_else(missing)?;
+        match door.access.reach_space(who, space).await {
+            Err(AccessError::NotFound(_)) => Err(missing()),
+            reached => Ok(reached?),
+        }
     }
 
     pub async fn list(

@@ -13,6 +13,7 @@ mod jwks;
 mod knowledge;
 mod limits;
 mod messages;
+mod plans;
 mod results;
 mod shared_tools;
 mod spaces;
