@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
-  test: { name: 'example-react-chat', include: ['tests/**/*.test.ts'], testTimeout: 60_000 },
+  test: { name: 'example-react-chat', include: ['tests/**/*.test.ts'], testTimeout: 120_000 },
 });

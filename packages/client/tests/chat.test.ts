@@ -444,17 +444,20 @@ describe('a chat', () => {
   test('a cancelled run stops the tool and says so', async () => {
     const { client } = await world([{ calls: [{ name: 'wait' }] }, 'Never.']);
     const stopped = gate();
+    let cancelled: Promise<unknown> | undefined;
     client.registerTool({
       ...bare('wait'),
       execute: (_, { signal, runId }) => {
         signal.addEventListener('abort', () => stopped.open());
-        client.runs.cancel(runId ?? '');
+        cancelled = client.runs.cancel(runId ?? '');
         return new Promise(() => {});
       },
     });
     const { finish } = await client.chat('go');
     expect(finish).toMatchObject({ reason: 'cancelled', status: 'cancelled' });
     await stopped.promise;
+    // The run ends before the answer to this arrives, and the gateway must not end before it.
+    await cancelled;
   });
 });
 
