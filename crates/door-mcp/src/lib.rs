@@ -1,0 +1,1 @@
+//! The project's tools, files and agents for MCP clients.

@@ -1,0 +1,1 @@
+//! Tools from elsewhere: the MCP servers of a project, as a tool source.
