@@ -23,13 +23,14 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 use toolgate_fair::{Permit, Share};
-use toolgate_kernel::call::Outcome;
+use toolgate_kernel::call::Handle;
 use toolgate_kernel::event::{ContextCut, Seq};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::run::{Arrival, Due, EarlierOutput, Reply, ReplyPart, Run};
 
 use self::commit::respond_all;
 use self::delegated::{Above, Look, Watch};
+use self::effects::Came;
 pub(crate) use self::load::patient;
 pub(crate) use self::window::Past;
 use crate::Inner;
@@ -168,7 +169,7 @@ pub(crate) enum Done {
     /// Nothing yet: a part of the conversation has to be left out first.
     Cut(Box<ContextCut>),
     /// A call on the gateway's side.
-    Called { call: CallId, outcome: Outcome },
+    Called { call: CallId, came: Came },
     /// The calls that others carry on were looked at; not, when the store failed.
     Looked(Result<Look, StoreError>),
 }
@@ -384,9 +385,20 @@ impl Driver {
                 self.asking = None;
                 Arrival::Exhausted(words)
             }
-            Done::Called { call, outcome } => {
+            Done::Called { call, came } => {
                 self.running.remove(&call);
-                Arrival::Output { call, outcome }
+                match came {
+                    Came::Ended(outcome) => Arrival::Output { call, outcome },
+                    Came::Delegated { source, delegation } => Arrival::Delegated {
+                        call,
+                        handle: Handle::Task {
+                            source,
+                            task: delegation.task,
+                        },
+                        check_at: delegation.check_at,
+                        child: None,
+                    },
+                }
             }
             Done::Looked(looked) => return self.looked(looked),
         };

@@ -20,7 +20,7 @@ use crate::agents::AgentError;
 use crate::record_updater::RecordUpdater;
 use crate::records::{Amendment, Change, Expected, Listing, NewRecord, Owner, Record, RecordSet, Records};
 use crate::store::StoreError;
-use crate::tools::{CallContext, CallFailure, ToolSource};
+use crate::tools::{CallContext, CallFailure, Called, ToolSource};
 use crate::workspace::Only;
 use crate::{Engine, TooManyWait};
 
@@ -327,7 +327,7 @@ impl ToolSource for SharedTools {
             None => Ok(self.refresh(project).await?),
         }
     }
-    async fn call(&self, _: &SourceTool, _: &Json, _: &CallContext) -> Result<Json, CallFailure> {
+    async fn call(&self, _: &SourceTool, _: &Json, _: &CallContext) -> Result<Called, CallFailure> {
         Err(CallFailure::unavailable(
             "a shared tool is run by the source of its execution type",
         ))

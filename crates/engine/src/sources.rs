@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex};
 use toolgate_kernel::agent::{Catalog, NamedTool};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
+use toolgate_kernel::question::Answer;
 use toolgate_kernel::tool::{Definition, Listed, Placement, SourceTool, ToolList};
 
 use crate::overflow;
 use crate::records::Records;
 use crate::shared_tools::SharedTools;
-use crate::tools::{BUILT_IN, CallContext, CallFailure, SHARED, ToolSource};
+use crate::tools::{
+    BUILT_IN, CallContext, CallFailure, Called, Delegation, SHARED, TASK_BYTES_MAX, ToolSource,
+};
 use crate::workspace::Workspace;
 
 /// Projects whose catalog is kept in memory.
@@ -103,10 +106,10 @@ impl Sources {
         tool: &SourceTool,
         input: &Json,
         context: &CallContext,
-    ) -> Result<Json, CallFailure> {
+    ) -> Result<Called, CallFailure> {
         match self.check_shared(definition, context.project).await {
             Ok(()) => self.run(tool, input, context).await,
-            Err(failure) => self.receipt(context).await?.ok_or(failure),
+            Err(failure) => self.done_before(context, failure).await,
         }
     }
 
@@ -116,16 +119,65 @@ impl Sources {
         tool: &SourceTool,
         input: &Json,
         context: &CallContext,
-    ) -> Result<Json, CallFailure> {
+    ) -> Result<Called, CallFailure> {
         if let Some(answer) = self.receipt(context).await? {
-            return Ok(answer);
+            return Ok(answer.into());
         }
         let source = self.offering(tool, context.project).await?;
-        match source.call(tool, input, context).await {
-            Ok(output) => Ok(self.bounded(output, context).await),
-            // It may be done all the same: by whoever made the call before, or by a store that did not say so in time.
-            Err(failure) => self.receipt(context).await?.ok_or(failure),
+        let called = source.call(tool, input, context).await;
+        self.concluded(&**source, tool, called, context).await
+    }
+
+    /// Goes on with a call of a tool as the run pinned it, which its source delegated to `task`.
+    pub(crate) async fn resume(
+        &self,
+        tool: &SourceTool,
+        input: &Json,
+        task: &str,
+        answers: &[Answer],
+        context: &CallContext,
+    ) -> Result<Called, CallFailure> {
+        if let Some(answer) = self.receipt(context).await? {
+            return Ok(answer.into());
         }
+        let source = self.offering(tool, context.project).await?;
+        let called = source.resume(tool, input, task, answers, context).await;
+        self.concluded(&**source, tool, called, context).await
+    }
+
+    /// Tells the source of a tool that nobody wants the result of `task` any more.
+    pub(crate) async fn abandon(&self, tool: &SourceTool, task: &str, project: ProjectId) {
+        if let Some(source) = self.named(&tool.source) {
+            source.abandon(tool, task, project).await;
+        }
+    }
+
+    /// What came of a call as a run keeps it.
+    async fn concluded(
+        &self,
+        source: &dyn ToolSource,
+        tool: &SourceTool,
+        called: Result<Called, CallFailure>,
+        context: &CallContext,
+    ) -> Result<Called, CallFailure> {
+        match called {
+            Ok(Called::Output(output)) => Ok(self.bounded(output, context).await.into()),
+            Ok(Called::Delegated(delegation)) => match check(&delegation) {
+                Ok(()) => Ok(Called::Delegated(delegation)),
+                Err(failure) => {
+                    source.abandon(tool, &delegation.task, context.project).await;
+                    Err(failure)
+                }
+            },
+            // It may be done all the same: by whoever made the call before, or by a store that did not say so in time.
+            Err(failure) => self.done_before(context, failure).await,
+        }
+    }
+
+    /// What came of the call when it was made before, or else why it was not made now.
+    async fn done_before(&self, context: &CallContext, failure: CallFailure) -> Result<Called, CallFailure> {
+        let answer = self.receipt(context).await?.ok_or(failure)?;
+        Ok(answer.into())
     }
 
     /// An output as a model may read it: one that is too large becomes a file, and the model is told where it is.
@@ -172,6 +224,17 @@ impl Sources {
         let key = context.call.to_string();
         Ok(self.records.receipt(context.project, &key).await?)
     }
+}
+
+/// Whether a run can keep a delegation.
+fn check(delegation: &Delegation) -> Result<(), CallFailure> {
+    let bytes = delegation.task.len();
+    if bytes > TASK_BYTES_MAX {
+        return Err(CallFailure::failed(format!(
+            "the tool was given a task whose name has {bytes} bytes, and at most {TASK_BYTES_MAX} are kept"
+        )));
+    }
+    Ok(())
 }
 
 fn catalog_of(sources: &[Arc<dyn ToolSource>], lists: &Lists) -> Catalog {

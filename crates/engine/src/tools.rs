@@ -13,6 +13,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::members::Members;
 use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::prompt::Turn;
+use toolgate_kernel::question::{Answer, Question};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{Binding, Listed, Placement, SourceTool, ToolList};
 
@@ -165,6 +166,47 @@ impl From<StoreError> for CallFailure {
     }
 }
 
+/// Longest name of a task, in bytes: the state that a server has its client keep fits.
+pub const TASK_BYTES_MAX: usize = 64 * 1024;
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Called {
+    /// It ended with this output.
+    Output(Json),
+    /// Somebody else carries it on.
+    Delegated(Delegation),
+}
+
+impl Called {
+    /// The output; none when somebody else carries the call on.
+    pub fn output(self) -> Option<Json> {
+        match self {
+            Self::Output(output) => Some(output),
+            Self::Delegated(_) => None,
+        }
+    }
+}
+
+impl From<Json> for Called {
+    fn from(output: Json) -> Self {
+        Self::Output(output)
+    }
+}
+
+/// How a call that somebody else carries on is found again. Stored before anything else happens, so that a crash loses
+/// neither the task nor what people are asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delegation {
+    /// The source's own name for the work; opaque to everyone else, at most [`TASK_BYTES_MAX`] long. A call whose task is
+    /// longer fails.
+    pub task: Arc<str>,
+    /// When to look again; none when only answers (or the tool's timeout) move it.
+    pub check_at: Option<Time>,
+    /// What members of the space are asked; the call goes on when all are answered.
+    pub questions: Vec<Question>,
+}
+
 /// A source of tools: lists them for a project and runs their calls. The built-in tools are one, so are `request` and
 /// `image-generator`.
 ///
@@ -217,6 +259,32 @@ pub trait ToolSource: Send + Sync {
         }
     }
     /// Runs a call of one of its tools, for the project of `context`. Dropping the future stops it.
-    async fn call(&self, tool: &SourceTool, input: &Json, context: &CallContext)
-    -> Result<Json, CallFailure>;
+    async fn call(
+        &self,
+        tool: &SourceTool,
+        input: &Json,
+        context: &CallContext,
+    ) -> Result<Called, CallFailure>;
+    /// Goes on with a call that it delegated to `task`: without answers at its `check_at`, with all answers once its
+    /// questions are answered. Dropping the future stops it.
+    ///
+    /// Without answers it may be asked any number of times, also by two nodes at once, and changes nothing; with answers
+    /// it is asked again after a crash if the tool's `retry` is `safe`. An error ends the call. A source that cannot reach
+    /// whoever has the task gives the same task with a later `check_at` instead, until `deadline` of the context is past.
+    /// Questions that are open stay open when it is asked without answers; it gives only those that are new.
+    async fn resume(
+        &self,
+        _tool: &SourceTool,
+        _input: &Json,
+        _task: &str,
+        _answers: &[Answer],
+        _context: &CallContext,
+    ) -> Result<Called, CallFailure> {
+        Err(CallFailure::unavailable(
+            "the source of this tool cannot be asked about its tasks",
+        ))
+    }
+    /// Tells it that nobody wants the result of `task` any more: the call was cancelled, superseded or timed out. Best
+    /// effort: it is told once, for a short time, and not at all after a crash.
+    async fn abandon(&self, _tool: &SourceTool, _task: &str, _project: ProjectId) {}
 }

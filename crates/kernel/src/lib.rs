@@ -16,6 +16,7 @@ pub mod message;
 pub mod name;
 pub mod problem;
 pub mod prompt;
+pub mod question;
 pub mod run;
 pub mod schema;
 pub mod template;

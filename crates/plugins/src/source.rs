@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
+use toolgate_engine::tools::{CallContext, CallFailure, Called, ToolSource};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
@@ -167,7 +167,7 @@ impl ToolSource for PluginSource {
         tool: &SourceTool,
         input: &Json,
         context: &CallContext,
-    ) -> Result<Json, CallFailure> {
+    ) -> Result<Called, CallFailure> {
         let (pinned, package) = self.package(tool, context.project).await?;
         let found = package
             .tools()
@@ -180,7 +180,7 @@ impl ToolSource for PluginSource {
             biased;
             // Dropping the call kills the worker that runs it.
             stopped = self.stopped(context.project, &pinned.package) => Err(cut_off(&stopped)),
-            output = self.sandbox.run(job, Arc::new(host)) => output.map_err(CallFailure::from),
+            output = self.sandbox.run(job, Arc::new(host)) => Ok(output?.into()),
         }
     }
 }

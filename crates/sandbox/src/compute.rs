@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
+use toolgate_engine::tools::{CallContext, CallFailure, Called, ToolSource};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::members::Members;
@@ -66,7 +66,7 @@ impl ToolSource for Compute {
         tool: &SourceTool,
         input: &Json,
         context: &CallContext,
-    ) -> Result<Json, CallFailure> {
+    ) -> Result<Called, CallFailure> {
         let code = code(tool).ok_or_else(|| {
             CallFailure::unavailable(
                 "the configuration of this tool cannot be read any more; go on without it",
@@ -83,7 +83,7 @@ impl ToolSource for Compute {
                 ..JobLimits::default()
             },
         };
-        Ok(self.sandbox.run(job, Arc::new(NoHost)).await?)
+        Ok(self.sandbox.run(job, Arc::new(NoHost)).await?.into())
     }
 }
 

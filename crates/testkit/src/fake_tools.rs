@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use toolgate_engine::tools::{BUILT_IN, CallContext, CallFailure, ToolSource};
+use toolgate_engine::tools::{BUILT_IN, CallContext, CallFailure, Called, ToolSource};
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::id::{CallId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -104,7 +104,7 @@ impl ToolSource for FakeTools {
         tool: &SourceTool,
         input: &Json,
         context: &CallContext,
-    ) -> Result<Json, CallFailure> {
+    ) -> Result<Called, CallFailure> {
         self.calls
             .lock()
             .expect("no panic holds the list")
@@ -115,15 +115,15 @@ impl ToolSource for FakeTools {
             .push(context.cancel.clone());
         (context.progress)(input.clone());
         match tool.tool.as_str() {
-            "context" => Ok(seen(context).into()),
+            "context" => Ok(Json::from(seen(context)).into()),
             "fail" => Err(CallFailure::failed(format!("no luck with {input:?}"))),
             "panic" => panic!("as the test wants"),
             "hang" => std::future::pending().await,
             "slow" => {
                 self.gate.acquire().await.expect("gates are not closed").forget();
-                Ok(input.clone())
+                Ok(input.clone().into())
             }
-            _ => Ok(input.clone()),
+            _ => Ok(input.clone().into()),
         }
     }
 }

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolgate_egress::{AllowList, BodyLimit, Client, Policy, Request, Response, Secrets};
-use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
+use toolgate_engine::tools::{CallContext, CallFailure, Called, ToolSource};
 use toolgate_engine::workspace::{FileInfo, NewFile, Only, Workspace};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::call::ErrorCode;
@@ -99,7 +99,7 @@ impl ToolSource for ImageSource {
         tool: &SourceTool,
         input: &Json,
         context: &CallContext,
-    ) -> Result<Json, CallFailure> {
+    ) -> Result<Called, CallFailure> {
         let call = configured(tool, |tool| Some(config(tool)))?;
         let (world, client) = self.outbound.of(context).await?;
         let painter = Painter {
@@ -112,7 +112,8 @@ impl ToolSource for ImageSource {
             secrets: &world.secrets,
             workspace: &self.workspace,
         };
-        Ok(painter.run(&call, &input.to_value(), context).await?.into())
+        let output = painter.run(&call, &input.to_value(), context).await?;
+        Ok(Json::from(output).into())
     }
 }
 

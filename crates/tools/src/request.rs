@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use toolgate_egress::{BodyLimit, Client, EgressError, Request, Response, Secrets};
-use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
+use toolgate_engine::tools::{CallContext, CallFailure, Called, ToolSource};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::members::Members;
@@ -50,7 +50,7 @@ impl ToolSource for Requests {
         tool: &SourceTool,
         input: &Json,
         context: &CallContext,
-    ) -> Result<Json, CallFailure> {
+    ) -> Result<Called, CallFailure> {
         let call = configured(tool, config::read)?;
         let input = with_context(input.to_value(), context);
         let (world, client) = self.0.of(context).await?;
@@ -59,7 +59,7 @@ impl ToolSource for Requests {
             true => with_user_token(&call, &input, context, &world)?,
         };
         let result = run(&call, &input, context, &client, &secrets);
-        Ok(result.await?.into())
+        Ok(Json::from(result.await?).into())
     }
 }
 

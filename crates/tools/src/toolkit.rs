@@ -11,7 +11,7 @@ use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::records::Records;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::Store;
-use toolgate_engine::tools::{BUILT_IN, CallContext, CallFailure, ToolSource};
+use toolgate_engine::tools::{BUILT_IN, CallContext, CallFailure, Called, ToolSource};
 use toolgate_engine::workspace::Workspace;
 use toolgate_kernel::agent::Action;
 use toolgate_kernel::call::ErrorCode;
@@ -267,7 +267,7 @@ impl ToolSource for Toolkit {
         tool: &SourceTool,
         input: &Json,
         context: &CallContext,
-    ) -> Result<Json, CallFailure> {
+    ) -> Result<Called, CallFailure> {
         let missing = || CallFailure::new(ErrorCode::NotFound, format!("there is no action {:?}", tool.tool));
         let config = tool.config.clone();
         let Registered { tool, input: schema } = self.tools.get(tool.tool.as_str()).ok_or_else(missing)?;
@@ -288,7 +288,7 @@ impl ToolSource for Toolkit {
             let words: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
             return Err(CallFailure::new(ErrorCode::ValidationFailed, words.join("; ")));
         }
-        Ok(tool.call(input, context).await?.into())
+        Ok(Json::from(tool.call(input, context).await?).into())
     }
 }
 

@@ -26,7 +26,7 @@ use crate::model::{Ask, Ending, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
 use crate::run_tree::beyond;
 use crate::store::StoreError;
-use crate::tools::CallContext;
+use crate::tools::{CallContext, Called, Delegation};
 
 impl Driver {
     /// Asks the model for a step; sets `begun` once its time and its turn have come.
@@ -196,13 +196,19 @@ impl Driver {
                     let running = inner.tools.run_copy(&tool, &source, &input, &context);
                     let running = AssertUnwindSafe(running).catch_unwind();
                     let outcome = match tokio::time::timeout(tool.timeout, running).await {
-                        Ok(Ok(Ok(output))) => Outcome::Output(output),
+                        Ok(Ok(Ok(Called::Output(output)))) => Outcome::Output(output),
+                        Ok(Ok(Ok(Called::Delegated(delegation)))) => {
+                            return Came::Delegated {
+                                source: source.source.clone().into(),
+                                delegation,
+                            };
+                        }
                         Ok(Ok(Err(failure))) => Outcome::error(failure.code, failure.message),
                         Ok(Err(_)) => Outcome::error(ErrorCode::ExecutionFailed, "the tool broke down"),
                         Err(_) => timed_out(&tool),
                     };
                     drop(stop);
-                    outcome
+                    Came::Ended(outcome)
                 }
                 .boxed()
             }
@@ -217,7 +223,7 @@ impl Driver {
             }
         };
         running
-            .map(move |outcome| Done::Called { call: id, outcome })
+            .map(move |came| Done::Called { call: id, came })
             .instrument(span)
             .boxed()
     }
@@ -270,10 +276,21 @@ impl Driver {
     }
 }
 
-fn unknown_speaker(error: &StoreError) -> Outcome {
+/// What came of a call on the gateway's side.
+pub(crate) enum Came {
+    /// It ended.
+    Ended(Outcome),
+    /// Its source handed it to somebody else.
+    Delegated {
+        source: Arc<str>,
+        delegation: Delegation,
+    },
+}
+
+fn unknown_speaker(error: &StoreError) -> Came {
     tracing::warn!(%error, "a call is not run, because it is not known for whom");
     let words = "the store did not say whom the call is for, so it was not run; it may be called again";
-    Outcome::error(ErrorCode::Unavailable, words)
+    Came::Ended(Outcome::error(ErrorCode::Unavailable, words))
 }
 
 fn timed_out(tool: &Tool) -> Outcome {

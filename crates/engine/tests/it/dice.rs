@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::json;
-use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
+use toolgate_engine::tools::{CallContext, CallFailure, Called, ToolSource};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::{Listed, Placement, SourceTool, ToolList};
@@ -30,10 +30,11 @@ impl ToolSource for Dice {
         });
         Ok(Arc::new(ToolList::from([("roll".to_owned(), Listed::new(roll))])))
     }
-    async fn call(&self, _: &SourceTool, input: &Json, context: &CallContext) -> Result<Json, CallFailure> {
+    async fn call(&self, _: &SourceTool, input: &Json, context: &CallContext) -> Result<Called, CallFailure> {
         let sandboxed = context.sandboxed(&[]);
         // The same call rolls the same again after a crash.
         let seed = u64::from(sandboxed.call.number) + 3;
-        Ok(json!({"rolled": seed % input.to_value()["sides"].as_u64().unwrap_or(6) + 1}).into())
+        let rolled = json!({"rolled": seed % input.to_value()["sides"].as_u64().unwrap_or(6) + 1});
+        Ok(Json::from(rolled).into())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::json;
-use toolgate_engine::tools::{CallContext, CallFailure, ToolSource};
+use toolgate_engine::tools::{CallContext, CallFailure, Called, ToolSource};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::{Listed, SourceTool, ToolList};
@@ -39,8 +39,8 @@ impl ToolSource for Editions {
             false => Ok(()),
         }
     }
-    async fn call(&self, tool: &SourceTool, _: &Json, _: &CallContext) -> Result<Json, CallFailure> {
-        Ok(json!({"edition": edition(tool)}).into())
+    async fn call(&self, tool: &SourceTool, _: &Json, _: &CallContext) -> Result<Called, CallFailure> {
+        Ok(Json::from(json!({"edition": edition(tool)})).into())
     }
 }
 

@@ -78,7 +78,7 @@ async fn an_image_is_kept_and_can_be_read() {
         let again = toolkit
             .run(&again, &json!({ "prompt": prompt }).into(), &context())
             .await;
-        assert_eq!(again.unwrap().to_value(), told);
+        assert_eq!(again.unwrap().output().unwrap().to_value(), told);
         let generated = server.asked().into_iter().filter(|asked| asked.method == "POST");
         assert_eq!(generated.count(), 1);
         let read = parse(&toolkit, "prebuilt", json!({"action": "vfs_read"})).await;
@@ -87,6 +87,8 @@ async fn an_image_is_kept_and_can_be_read() {
         let file = toolkit
             .run(&read, &json!({ "path": path }).into(), &another)
             .await
+            .unwrap()
+            .output()
             .unwrap()
             .to_value();
         assert!(file.to_string().contains(PNG_TEXT), "{file}");

@@ -184,8 +184,8 @@ pub async fn run(
     input: Value,
 ) -> Result<Value, CallFailure> {
     let tool = parse(toolkit, kind, execution).await;
-    let output = toolkit.run(&tool, &input.into(), &context()).await?;
-    Ok(output.to_value())
+    let called = toolkit.run(&tool, &input.into(), &context()).await?;
+    Ok(called.output().expect("these tools end").to_value())
 }
 
 /// What runs a tool that an agent's author wrote so.
