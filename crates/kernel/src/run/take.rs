@@ -1,29 +1,23 @@
 //! Arrivals into events. Every check comes before the first change, so a rejected arrival leaves no trace.
 
-use super::approve::{denial, refused_output};
-use super::pause::ended;
+mod client;
+mod clock;
+
+use super::approve::refused_output;
 use super::pipeline::{Admission, Fate, Judged};
 use super::replay::tool_ref;
-use super::{Arrival, Phase, Rejected, Reply, ReplyPart, Run, deadline};
+use super::{Arrival, Phase, Rejected, Reply, ReplyPart, Run};
 use crate::agent::History;
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
 use crate::event::{
-    CallRequest, ChildStatus, Claim, EndReason, Event, FinishReason, ReasoningEnd, RemoteTask, RunFinish,
-    RunStart, RunStatus, Said, Seq, Status, StepFinish, StepRetry, StepStart, TextEnd, Told,
-    ToolApprovalRequest, ToolExecuting, ToolInputAvailable, ToolOutputAvailable, ToolOutputError,
-    ToolReleased, Usage,
+    CallRequest, ChildStatus, EndReason, Event, FinishReason, ReasoningEnd, RemoteTask, RunFinish, RunStart,
+    RunStatus, Said, Seq, Status, StepFinish, StepStart, TextEnd, Told, ToolApprovalRequest, ToolExecuting,
+    ToolInputAvailable, ToolOutputAvailable, ToolOutputError, Usage,
 };
-use crate::id::{CallId, EntityId};
+use crate::id::CallId;
 use crate::message::{Message, Origin};
 use crate::schema::Misfit;
 use crate::time::Time;
-use crate::tool::{Placement, Retry};
-use std::time::Duration;
-
-/// The first wait before a broken step is asked again; doubles each time.
-const RETRY_DELAY_FIRST: Duration = Duration::from_millis(250);
-/// Longest wait before a broken step is asked again, also when the vendor asks for more.
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
 
 /// Names the text part that says that the steps were used up.
 const STEP_LIMIT_PART: &str = "step-limit";
@@ -384,22 +378,6 @@ impl Log<'_> {
         });
     }
 
-    fn broke(&mut self, failures: u32, error: String, retryable: bool, retry_after: Option<Duration>) {
-        let attempt = failures + 1;
-        if !retryable || attempt >= self.run.agent.limits.step_attempts {
-            return self.finish(Status::Failed, EndReason::ModelError, Some(error));
-        }
-        let backoff = RETRY_DELAY_FIRST.saturating_mul(1 << failures.min(16));
-        let wait = retry_after.unwrap_or(backoff).min(RETRY_DELAY_MAX);
-        let not_before = self.now.after(wait);
-        self.emit(StepRetry {
-            step: self.run.state.step,
-            attempt,
-            error: Some(error),
-            not_before,
-        });
-    }
-
     /// The gateway's side executed a call.
     fn output(&mut self, id: CallId, outcome: Outcome) -> Result<(), Rejected> {
         let call = self.run.call(id).ok_or(Rejected::Unknown)?;
@@ -458,185 +436,12 @@ impl Log<'_> {
         Ok(())
     }
 
-    /// A client says that it executed a call: the intake contract.
-    fn result(&mut self, id: CallId, outcome: Outcome) -> Result<(), Rejected> {
-        let call = self.find_client_call(id)?;
-        match &call.state {
-            CallState::Open { .. } => {}
-            CallState::AwaitsApproval { .. } => return Err(Rejected::NotApproved),
-            CallState::Settled(settled) if !settled.answered => return Err(gone(settled)),
-            CallState::Settled(settled) if settled.outcome == outcome => return Err(Rejected::Repeated),
-            CallState::Settled(_) => return Err(Rejected::Different),
-            CallState::Ready | CallState::Executing | CallState::Delegated { .. } | CallState::Paused(_) => {
-                return Err(Rejected::OutOfTurn);
-            }
-        }
-        if let Some(misfit) = misfits(call, &outcome) {
-            return Err(misfit.into());
-        }
-        self.settle(id, outcome);
-        self.go_on();
-        Ok(())
-    }
-
-    fn claim(&mut self, id: CallId, claim: Claim) -> Result<(), Rejected> {
-        let call = self.find_client_call(id)?;
-        let held = match &call.state {
-            CallState::Open { claim, .. } => claim,
-            CallState::AwaitsApproval { .. } => return Err(Rejected::NotApproved),
-            CallState::Settled(settled) => return Err(gone(settled)),
-            CallState::Ready | CallState::Executing | CallState::Delegated { .. } | CallState::Paused(_) => {
-                return Err(Rejected::OutOfTurn);
-            }
-        };
-        match held {
-            Some(other) if !is_same(other, &claim) && other.until > self.now => {
-                return Err(Rejected::Held(other.clone()));
-            }
-            // A heartbeat is worth a line in the log only when it adds much to what is there.
-            Some(own) if is_same(own, &claim) && enough(own.until, claim.until, self.now) => {
-                return Ok(());
-            }
-            Some(_) | None => {}
-        }
-        self.emit(ToolExecuting::of(
-            &call.tool.clone(),
-            Some(claim),
-            None,
-            None,
-            None,
-            None,
-        ));
-        Ok(())
-    }
-
-    fn release(&mut self, id: CallId, holder: &str, by: Option<EntityId>) -> Result<(), Rejected> {
-        let call = self.find_client_call(id)?;
-        match &call.state {
-            CallState::Open {
-                claim: Some(claim), ..
-            } if (claim.holder.as_str(), claim.by) == (holder, by) => {
-                self.emit(ToolReleased::of(&call.tool.clone()));
-                Ok(())
-            }
-            CallState::Open {
-                claim: Some(claim), ..
-            } => Err(Rejected::Held(claim.clone())),
-            CallState::Open { claim: None, .. } => Ok(()),
-            CallState::Settled(settled) => Err(gone(settled)),
-            CallState::AwaitsApproval { .. }
-            | CallState::Ready
-            | CallState::Executing
-            | CallState::Delegated { .. }
-            | CallState::Paused(_) => Err(Rejected::NotAClientCall),
-        }
-    }
-
-    /// A client call that a client names; of any other it learns nothing.
-    fn find_client_call(&self, id: CallId) -> Result<&Call, Rejected> {
-        let call = self.find(id)?;
-        match call.tool.placement {
-            Placement::Client => Ok(call),
-            // Of a child run people learn what it asks, not which other calls it makes.
-            Placement::Server | Placement::Plugin | Placement::Mcp if self.run.depth > 0 => {
-                Err(Rejected::Unknown)
-            }
-            Placement::Server | Placement::Plugin | Placement::Mcp => Err(Rejected::NotAClientCall),
-        }
-    }
-
-    /// A call that a client names. While the model is still replying, the next few may be announced already.
-    fn find(&self, id: CallId) -> Result<&Call, Rejected> {
-        if let Some(call) = self.run.call(id) {
-            return Ok(call);
-        }
-        let next = self.run.state.calls.len() as u32;
-        let soon = next..next.saturating_add(self.run.agent.limits.calls_per_step);
-        match self.run.state.phase {
-            Phase::Asking { .. } if id.run == self.run.id && soon.contains(&id.number) => {
-                Err(Rejected::NotYet)
-            }
-            Phase::Queued | Phase::Asking { .. } | Phase::Calling { .. } | Phase::Ended(_) => {
-                Err(Rejected::Unknown)
-            }
-        }
-    }
-
-    fn tick(&mut self) {
-        for index in self.open_calls() {
-            let call = self.run.state.calls[index].clone();
-            match &call.state {
-                CallState::AwaitsApproval { approval, expires_at } if *expires_at <= self.now => {
-                    self.emit_all(denial(&call, *approval, None, None, true));
-                }
-                CallState::Open { deadline, .. } if *deadline <= self.now => {
-                    let message = format!("no client answered {} in time", call.tool.name);
-                    self.settle(call.tool.call, Outcome::error(ErrorCode::Timeout, message));
-                }
-                CallState::Open {
-                    claim: Some(claim), ..
-                } if claim.until <= self.now => {
-                    self.emit(ToolReleased::of(&call.tool));
-                }
-                CallState::Paused(pause) if pause.until <= self.now => {
-                    self.settle(call.tool.call, ended(&call, *pause));
-                }
-                CallState::Delegated { .. }
-                    if deadline(&call).is_some_and(|deadline| deadline <= self.now) =>
-                {
-                    let timeout = call
-                        .definition
-                        .as_ref()
-                        .map(|tool| tool.timeout)
-                        .unwrap_or_default();
-                    let message = format!("{} gave no answer within {timeout:?}", call.tool.name);
-                    self.settle(call.tool.call, Outcome::error(ErrorCode::Timeout, message));
-                }
-                CallState::AwaitsApproval { .. }
-                | CallState::Paused(_)
-                | CallState::Open { .. }
-                | CallState::Ready
-                | CallState::Executing
-                | CallState::Delegated { .. }
-                | CallState::Settled(_) => {}
-            }
-        }
-        self.go_on();
-    }
-
     fn cancel(&mut self) {
         for index in self.open_calls() {
             let id = self.run.state.calls[index].tool.call;
             self.settle(id, Outcome::error(ErrorCode::Cancelled, "the run was cancelled"));
         }
         self.finish(Status::Cancelled, EndReason::Cancelled, None);
-    }
-
-    /// What ran when the gateway died: once more where that does no harm, otherwise nobody knows. What a reply
-    /// had streamed is void, and readers are told so.
-    fn recover(&mut self) {
-        if let Phase::Asking { failures, .. } = self.run.state.phase {
-            let not_before = self.now;
-            self.emit(StepRetry {
-                step: self.run.state.step,
-                attempt: failures,
-                error: None,
-                not_before,
-            });
-        }
-        for index in self.open_calls() {
-            let call = &self.run.state.calls[index];
-            let again = call
-                .definition
-                .as_ref()
-                .is_some_and(|tool| tool.retry == Retry::Safe);
-            if call.state == CallState::Executing && !again {
-                let id = call.tool.call;
-                let message = "the gateway stopped while this call ran: outcome unknown";
-                self.settle(id, Outcome::error(ErrorCode::Interrupted, message));
-            }
-        }
-        self.go_on();
     }
 
     /// Somebody spoke: settles what may be long in coming, which is whatever waits for a client, a person, a moment or
@@ -696,14 +501,4 @@ fn misfits(call: &Call, outcome: &Outcome) -> Option<Misfit> {
         return None;
     };
     schema.verify(&output.to_value()).err()
-}
-
-/// Whether two claims are of one client of one principal.
-fn is_same(one: &Claim, other: &Claim) -> bool {
-    (&one.holder, one.by) == (&other.holder, other.by)
-}
-
-/// Whether what is left of a lease is more than half of what is asked for.
-fn enough(until: Time, wanted: Time, now: Time) -> bool {
-    until.since(now) * 2 > wanted.since(now)
 }
