@@ -121,6 +121,14 @@ export class ToolgateClient {
     await plugin.hooks?.onUnregister?.();
   }
 
+  /**
+   * Reads the tools of a plugin again, after it has changed its `tools`. Chats that are started from now on have them; those
+   * that run can still call the earlier ones. Throws a `PluginError`, and changes nothing, if they are malformed or conflict.
+   */
+  refreshPlugin(name: string): void {
+    this.#registry.refresh(name);
+  }
+
   /** Registers one tool, with the type of its arguments inferred from `parameters` or `input`. */
   registerTool<const P extends ToolParameters>(tool: SchemaTool<P>): this;
   registerTool<S extends StandardSchema>(tool: StandardTool<S>): this;

@@ -239,6 +239,31 @@ describe('dependencies', () => {
   });
 });
 
+test('tools that a plugin has dropped are not offered, but can be called until it is removed', async () => {
+  const tool = (name: string) => ({
+    definition: { name, description: 'A tool.', parameters: { type: 'object' } },
+    execute: () => name,
+  });
+  const context = { toolCallId: 'c', toolName: 'x', signal: AbortSignal.any([]), progress: async () => {} };
+  const changing = { name: 'p', version: '1.0.0', tools: [tool('old')] };
+  const made = registry(changing);
+  changing.tools = [tool('new')];
+  made.refresh('p');
+  expect(made.definitions().map(({ name }) => name)).toEqual(['new']);
+  expect(made.hasExecutor('old')).toBe(false);
+  expect(made.handles('old')).toBe(true);
+  expect(await made.execute({ toolCallId: 'c', toolName: 'old', args: {} }, context)).toBe('old');
+  // Many tools later it is forgotten.
+  for (let turn = 0; turn < 300; turn += 1) {
+    changing.tools = [tool(`t${turn}`)];
+    made.refresh('p');
+  }
+  expect(made.handles('old')).toBe(false);
+  expect(made.handles('t298')).toBe(true);
+  made.remove('p');
+  expect(made.handles('t298')).toBe(false);
+});
+
 test('the names of all plugins, in order', () => {
   expect(registry(plugin(), plugin({ name: 'b', tools: [], executors: {} })).names()).toEqual(['clock', 'b']);
 });

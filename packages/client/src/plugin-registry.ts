@@ -15,10 +15,15 @@ interface OwnedTool {
   execute?: ToolExecutor;
 }
 
+/** Tools that can still be called after their plugin has dropped them. */
+const RETIRED_MAX = 256;
+
 /** The plugins and tools of a client. Rejects what is malformed or conflicting before anything changes. */
 export class PluginRegistry {
   readonly #plugins = new Map<string, ToolgatePlugin>();
   readonly #tools = new Map<string, OwnedTool>();
+  /** Tools that plugins had before, the oldest first: chats that run may still call them. */
+  readonly #retired = new Map<string, OwnedTool>();
   readonly #log: (line: string) => void;
 
   constructor(log: (line: string) => void) {
@@ -37,13 +42,15 @@ export class PluginRegistry {
     this.#log(`plugin ${plugin.name} ${plugin.version}: ${tools.length} tools`);
   }
 
-  /** Reads a plugin's tools again: its `onRegister` may have added some. */
+  /** Reads a plugin's tools again. Those that are gone are no longer offered, but can still be called. */
   refresh(name: string): void {
     const plugin = this.#plugins.get(name);
     if (!plugin) return;
     const tools = this.#toolsOf(plugin);
+    const before = [...this.#tools.values()].filter(({ owner }) => owner === name);
     this.#disown(name);
     this.#own(tools);
+    this.#retire(before.filter(({ definition }) => !this.#tools.has(definition.name)));
   }
 
   addTool({ definition, timeoutMs, execute }: RunnableTool): void {
@@ -73,6 +80,7 @@ export class PluginRegistry {
     }
     this.#plugins.delete(name);
     this.#disown(name);
+    for (const [tool, { owner }] of this.#retired) if (owner === name) this.#retired.delete(tool);
     this.#log(`plugin ${name} removed`);
     return plugin;
   }
@@ -91,7 +99,7 @@ export class PluginRegistry {
 
   /** Whether this client executes the tool: by its executor, or by a plugin's `onToolCall`. */
   handles(toolName: string): boolean {
-    if (this.#tools.get(toolName)?.execute) return true;
+    if (this.#callable(toolName)?.execute) return true;
     return [...this.#plugins.values()].some((plugin) => plugin.hooks?.onToolCall);
   }
 
@@ -100,12 +108,12 @@ export class PluginRegistry {
   }
 
   timeoutOf(toolName: string): number | undefined {
-    return this.#tools.get(toolName)?.timeoutMs;
+    return this.#callable(toolName)?.timeoutMs;
   }
 
   /** Executes a tool: by its executor, otherwise by the first plugin whose `onToolCall` returns something. */
   async execute(call: ToolCall, context: ToolContext): Promise<unknown> {
-    const tool = this.#tools.get(call.toolName);
+    const tool = this.#callable(call.toolName);
     if (tool?.execute) return tool.execute(call.args, context);
     for (const plugin of this.#plugins.values()) {
       const result = await plugin.hooks?.onToolCall?.(call);
@@ -127,8 +135,23 @@ export class PluginRegistry {
     for (const plugin of [...this.#plugins.values()]) await plugin.hooks?.afterResponse?.(response);
   }
 
+  #callable(toolName: string): OwnedTool | undefined {
+    return this.#tools.get(toolName) ?? this.#retired.get(toolName);
+  }
+
   #own(tools: OwnedTool[]): void {
-    for (const tool of tools) this.#tools.set(tool.definition.name, tool);
+    for (const tool of tools) {
+      this.#tools.set(tool.definition.name, tool);
+      this.#retired.delete(tool.definition.name);
+    }
+  }
+
+  #retire(tools: OwnedTool[]): void {
+    for (const tool of tools) this.#retired.set(tool.definition.name, tool);
+    for (const oldest of this.#retired.keys()) {
+      if (this.#retired.size <= RETIRED_MAX) return;
+      this.#retired.delete(oldest);
+    }
   }
 
   #disown(owner: string): void {
