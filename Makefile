@@ -87,7 +87,7 @@ generate: node_modules/installed ## write the generated files anew
 	REWRITE_GOLDEN=1 cargo test $(GOLDEN)
 	npm run generate
 
-# The Rust SDK's bridge is tested with a real MCP server.
+# The bridges of the SDKs are tested with a real MCP server.
 .PHONY: tests
 tests: $(PYTHON)/installed ## cargo test
 	INSTA_UPDATE=no TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time cargo test --locked --workspace
@@ -103,10 +103,10 @@ schemathesis: $(PYTHON)/installed ## property-based requests against /openapi.js
 	scripts/schemathesis $(GATEWAY) $(PYTHON)/bin/schemathesis
 
 .PHONY: js
-js: node_modules/installed chromium ## the JavaScript packages: lint, types, generated files, packaging, tests against the gateway
+js: node_modules/installed chromium $(PYTHON)/installed ## the JavaScript packages: lint, types, generated files, packaging, tests against the gateway
 	cargo test --locked --workspace --no-run --quiet
 	npm run check
-	TOOLGATE_BIN=$(GATEWAY) npm test
+	TOOLGATE_BIN=$(GATEWAY) TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time npm test
 
 # The browser tests drive Debian's; `CHROMIUM_BIN` names another.
 .PHONY: chromium

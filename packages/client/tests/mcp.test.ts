@@ -1,15 +1,9 @@
-import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
-import { ToolgateClient } from '../src/index.js';
-import { mcpPlugin } from '../src/plugins/mcp.js';
-import { afterwards, world } from './world.js';
+import { type McpQuestion, mcpPlugin } from '../src/plugins/mcp.js';
+import { EVERYTHING, offline, PATIENCE, TEST_SERVER } from './mcp-world.js';
+import { world } from './world.js';
 
-const EVERYTHING = fileURLToPath(
-  import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'),
-);
 const stdio = {
   name: 'everything',
   command: process.execPath,
@@ -17,45 +11,8 @@ const stdio = {
   tools: ['echo', 'get-sum'],
 };
 
-function offline(): ToolgateClient {
-  const client = new ToolgateClient({ url: 'http://127.0.0.1:1' });
-  afterwards(() => client.close());
-  return client;
-}
+const own = { name: 't', command: process.execPath, args: [TEST_SERVER] };
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
-/** The same server over HTTP. */
-async function startHttp(port: number): Promise<{ url: string; stop: () => Promise<void> }> {
-  const env = { ...process.env, PORT: String(port) };
-  const child = spawn(process.execPath, [EVERYTHING, 'streamableHttp'], {
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  const stop = async (): Promise<void> => {
-    child.kill('SIGKILL');
-    await gone;
-  };
-  afterwards(stop);
-  await new Promise<void>((resolve) => {
-    const heard = (piece: Buffer): void => {
-      if (/listening/i.test(String(piece))) resolve();
-    };
-    child.stdout.on('data', heard);
-    child.stderr.on('data', heard);
-  });
-  return { url: `http://127.0.0.1:${port}/mcp`, stop };
-}
-
-/** Starting a Node process takes a while where others compile. */
-const PATIENCE = { timeout: 60_000 };
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 describe('the MCP bridge', () => {
@@ -84,20 +41,6 @@ describe('the MCP bridge', () => {
     await expect(client.execute({ name: 'mcp_everything_get-sum', args: { a: 'x' } })).rejects.toThrow(
       /invalid/i,
     );
-  });
-
-  test('over HTTP; a server that died is an error, and is reached again when it is back', async () => {
-    const port = await freePort();
-    const first = await startHttp(port);
-    const client = offline().use(mcpPlugin({ servers: [{ name: 'web', url: first.url, tools: ['echo'] }] }));
-    await client.ready();
-    const echo = () => client.execute({ name: 'mcp_web_echo', args: { message: 'hi' } });
-    expect(await echo()).toMatch(/hi/);
-    await first.stop();
-    await expect(echo()).rejects.toThrow();
-    await expect(echo()).rejects.toThrow(/"web" cannot be reached/);
-    await startHttp(port);
-    expect(await echo()).toMatch(/hi/);
   });
 
   test('a process that died is started again by the next call', async () => {
@@ -139,6 +82,90 @@ describe('the MCP bridge', () => {
     await vi.waitFor(() => expect(childrenOf(process.pid)).toEqual([]), PATIENCE);
     expect(client.getClientToolDefinitions()).toEqual([]);
   });
+
+  test('its progress reaches those who watch the run', async () => {
+    const { client } = await world([{ calls: [{ name: 'mcp_t_wait', args: {} }] }]);
+    client.use(mcpPlugin({ servers: [{ ...own, tools: ['wait'] }] }));
+    for await (const { type, value } of client.chatStream({ message: 'wait' })) {
+      if (type !== 'tool_progress') continue;
+      expect(value).toMatchObject({ toolName: 'mcp_t_wait', progress: { progress: 1, message: 'waiting' } });
+      return;
+    }
+    expect.unreachable('the stream ended without progress');
+  });
+
+  test('a chat has the tools of its start, the next one those that came since', async () => {
+    const { client, model } = await world([
+      { calls: [{ name: 'mcp_t_swap', args: {} }] },
+      { calls: [{ name: 'mcp_t_before', args: {} }] },
+      'It is gone.',
+      'Hello.',
+    ]);
+    client.use(mcpPlugin({ servers: [{ ...own, tools: ['swap', 'before', 'after'] }] }));
+    const { text, toolResults } = await client.chat('swap');
+    expect(text).toBe('It is gone.');
+    expect(JSON.stringify(toolResults[1]?.result)).toMatch(/disabled|not found/);
+    const names = (): string[] => client.getClientToolDefinitions().map(({ name }) => name);
+    await vi.waitFor(() => expect(names()).toEqual(['mcp_t_after', 'mcp_t_swap']), PATIENCE);
+    await client.chat('hello');
+    const offered = model.requests.at(-1)?.tools?.map((tool) => tool.function.name) ?? [];
+    expect(offered).toContain('mcp_t_after');
+    expect(offered).not.toContain('mcp_t_before');
+  });
+});
+
+describe('elicitation, with the reference server', () => {
+  const ask = 'mcp_everything_trigger-elicitation-request';
+  const open = 'mcp_everything_trigger-url-elicitation';
+
+  test('the tools that ask are there only if somebody can be asked', async () => {
+    const deaf = offline().use(mcpPlugin({ servers: [{ ...stdio, tools: undefined }] }));
+    await deaf.ready();
+    const asking = offline().use(
+      mcpPlugin({ servers: [{ ...stdio, tools: undefined }], onElicitation: () => ({ action: 'cancel' }) }),
+    );
+    await asking.ready();
+    await vi.waitFor(() => expect(asking.hasExecutor(ask)).toBe(true), PATIENCE);
+    expect(asking.hasExecutor(open)).toBe(true);
+    expect(deaf.hasExecutor(ask)).toBe(false);
+    const sampling = asking.getClientToolDefinitions().filter(({ name }) => name.includes('sampling'));
+    expect(sampling).toEqual([]);
+  });
+
+  test('a form, an address', async () => {
+    const asked: McpQuestion[] = [];
+    const client = offline().use(
+      mcpPlugin({
+        servers: [{ ...stdio, tools: undefined }],
+        onElicitation: (question) => {
+          asked.push(question);
+          return question.url
+            ? { action: 'decline' }
+            : { action: 'accept', content: { name: 'Ada', email: 'ada@example.com', integer: 7 } };
+        },
+      }),
+    );
+    await client.ready();
+    await vi.waitFor(() => expect(client.hasExecutor(ask)).toBe(true), PATIENCE);
+    expect(await client.execute({ name: ask, args: {} })).toMatch(/Name: Ada/);
+    const url = 'https://example.com/pay';
+    expect(await client.execute({ name: open, args: { url } })).toMatch(/declined/);
+    expect(asked).toMatchObject([{ schema: { required: ['name'] } }, { url }]);
+    expect(asked[1]).not.toHaveProperty('schema');
+  });
+});
+
+const TIME = process.env.TOOLGATE_TEST_MCP_SERVER_TIME;
+test.skipIf(!TIME)('a server of 2026-07-28 in another language', async () => {
+  const server = { name: 'time', command: TIME ?? '', args: ['--local-timezone', 'UTC'] };
+  const client = offline().use(mcpPlugin({ servers: [server] }));
+  await client.ready();
+  const args = { timezone: 'Asia/Tokyo' };
+  const now = await client.execute({ name: 'mcp_time_get_current_time', args });
+  expect(JSON.stringify(now)).toMatch(/\+09:00/);
+  await expect(
+    client.execute({ name: 'mcp_time_get_current_time', args: { timezone: 'Nowhere' } }),
+  ).rejects.toThrow(/timezone/i);
 });
 
 /** The processes that a process has started, by what Linux says. */

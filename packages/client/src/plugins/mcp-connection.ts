@@ -1,3 +1,17 @@
+import { pause, retryDelay } from '../back-off.js';
+import { WatchedFetch } from './mcp-fetch.js';
+import { McpProcess, type Spawn } from './mcp-process.js';
+import {
+  loadSdk,
+  type McpResult,
+  type McpTool,
+  type Sdk,
+  type SdkClient,
+  type SdkClientOptions,
+  type SdkSubscription,
+} from './mcp-sdk.js';
+import { TIMER_MS_MAX } from './mcp-silence.js';
+
 /** An MCP server: a command to start, or a URL to connect to. */
 export type McpServer = {
   /** Part of its tools' names. */
@@ -11,143 +25,238 @@ export type McpServer = {
   | { url: string; headers?: Record<string, string> }
 );
 
-/** A tool as a server describes it. */
-export interface McpTool {
-  name: string;
-  description?: string;
-  inputSchema?: unknown;
-}
-
-/** The result of a call. */
-export interface McpResult {
-  content?: Array<{ type: string; text?: string }>;
-  structuredContent?: unknown;
-  isError?: boolean;
-}
-
 /** Options of a call. */
 export interface McpCallOptions {
   signal: AbortSignal;
   onprogress: (progress: unknown) => void;
-  timeout: number;
-  resetTimeoutOnProgress: boolean;
 }
 
-/** One connection, whichever SDK opened it. */
-export interface McpConnection {
-  listTools(): Promise<McpTool[]>;
-  callTool(name: string, args: Record<string, unknown>, options: McpCallOptions): Promise<McpResult>;
-  close(): Promise<void>;
+/** Options of a connection. */
+export interface McpConnectOptions extends SdkClientOptions {
+  /** The connection has ended, for whatever reason. */
+  onClose: () => void;
+  /** Gives up the attempt. */
+  signal: AbortSignal;
 }
 
-/**
- * The parts of the official SDKs that are used, described by shape: the types of neither need to be
- * installed.
- */
-interface SdkClient {
-  connect(transport: unknown): Promise<void>;
-  listTools(params?: { cursor: string }): Promise<{ tools: McpTool[]; nextCursor?: string }>;
-  callTool(...args: unknown[]): Promise<McpResult>;
-  close(): Promise<void>;
-  onclose?: (() => void) | undefined;
-}
-interface Sdk {
-  client(): SdkClient;
-  stdio(parameters: Record<string, unknown>): Promise<unknown>;
-  http(url: URL, options: Record<string, unknown>): Promise<unknown>;
-  /** Position of the options among `callTool`'s parameters. */
-  optionsAt: 1 | 2;
-}
-
-const IDENTITY = { name: 'toolgate-client', version: '0.1.0' };
-
-/**
- * Connects to a server with the installed SDK: 2.x, otherwise 1.x. `onClose` is called when the connection
- * ends.
- */
-export async function connectMcp(server: McpServer, onClose: () => void): Promise<McpConnection> {
-  const sdk = await loadSdk();
-  const transport =
-    'url' in server
-      ? await sdk.http(new URL(server.url), { requestInit: { headers: server.headers ?? {} } })
-      : await sdk.stdio({
-          command: server.command,
-          args: server.args ?? [],
-          ...(server.env ? { env: server.env } : {}),
-          ...(server.cwd ? { cwd: server.cwd } : {}),
-          stderr: 'ignore',
-        });
-  const client = sdk.client();
-  client.onclose = onClose;
-  await client.connect(transport);
-  return {
-    listTools: () => allTools(client),
-    callTool: (name, args, options) => {
-      const params = { name, arguments: args };
-      return sdk.optionsAt === 1
-        ? client.callTool(params, options)
-        : client.callTool(params, undefined, options);
-    },
-    close: () => client.close(),
-  };
-}
-
+/** How long a server may take to confirm that it sends notices of changes. */
+const LISTEN_MS_MAX = 5000;
+/** A stream of notices that lasted this long was not a failure. */
+const LISTEN_HEALTHY_MS = 10_000;
+/** Streams of notices that may fail one after another. */
+const LISTEN_FAILURES_MAX = 8;
+/** How often the official clients try to open a broken stream of notices again, in the older protocol. */
+const STREAM_RETRIES_MAX = 8;
+/** How often a server is looked for after a stream of it has broken. */
+const CHECKS_MAX = 3;
+/** How long a server may take to respond while its connection is being closed. */
+const RESPONSE_MS_MAX = 2000;
 const PAGES_MAX = 50;
 
-async function allTools(client: SdkClient): Promise<McpTool[]> {
-  const tools: McpTool[] = [];
-  let page = await client.listTools();
-  for (let pages = 1; ; pages += 1) {
-    tools.push(...page.tools);
-    if (!page.nextCursor || pages === PAGES_MAX) return tools;
-    page = await client.listTools({ cursor: page.nextCursor });
+/**
+ * Connects to a server. A process that ends at the first sight of the modern protocol is started again and spoken to in the
+ * older one.
+ */
+export async function connectMcp(server: McpServer, options: McpConnectOptions): Promise<McpConnection> {
+  const sdk = await loadSdk();
+  try {
+    return await McpConnection.open(sdk, server, options);
+  } catch (error) {
+    const older = 'command' in server && !options.legacy && codeOf(error) === 'ERA_NEGOTIATION_FAILED';
+    if (!older || options.signal.aborted) throw error;
+    return McpConnection.open(sdk, server, { ...options, legacy: true });
   }
 }
 
-async function loadSdk(): Promise<Sdk> {
-  try {
-    return await loadModern();
-  } catch (modern) {
+/** One connection, whichever package opened it. */
+export class McpConnection {
+  readonly #sdk: Sdk;
+  readonly #client: SdkClient;
+  readonly #transport: Transport;
+  readonly #requests: WatchedFetch;
+  readonly #onClose: () => void;
+  readonly #end = new AbortController();
+  #checking = false;
+
+  private constructor(sdk: Sdk, transport: Transport, requests: WatchedFetch, options: McpConnectOptions) {
+    this.#sdk = sdk;
+    this.#transport = transport;
+    this.#requests = requests;
+    this.#onClose = options.onClose;
+    this.#client = sdk.client(options);
+    this.#client.onclose = () => {
+      this.#end.abort();
+      this.#onClose();
+    };
+  }
+
+  static async open(sdk: Sdk, server: McpServer, options: McpConnectOptions): Promise<McpConnection> {
+    const { signal } = options;
+    let connection: McpConnection | undefined;
+    const requests = new WatchedFetch(() => void connection?.check());
+    const transport = await transportOf(sdk, server, requests);
+    signal.throwIfAborted();
+    const stop = (): void => void transport.close();
+    signal.addEventListener('abort', stop, { once: true });
     try {
-      return await loadClassic();
-    } catch {
-      throw new Error(
-        'the MCP bridge needs @modelcontextprotocol/client (or @modelcontextprotocol/sdk): install one',
-        {
-          cause: modern,
-        },
-      );
+      connection = new McpConnection(sdk, transport, requests, options);
+      await connection.#client.connect(transport);
+      await connection.#listen(options.onToolsChanged);
+      signal.throwIfAborted();
+      return connection;
+    } catch (error) {
+      await transport.close();
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', stop);
     }
   }
-}
 
-async function loadModern(): Promise<Sdk> {
-  const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
-  return {
-    client: () => new Client(IDENTITY, { versionNegotiation: { mode: 'auto' } }) as unknown as SdkClient,
-    stdio: async (parameters) => {
-      const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
-      return new StdioClientTransport(parameters as never);
-    },
-    http: async (url, options) => new StreamableHTTPClientTransport(url, options),
-    optionsAt: 1,
-  };
-}
+  get closed(): boolean {
+    return this.#end.signal.aborted;
+  }
 
-async function loadClassic(): Promise<Sdk> {
-  const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
-  return {
-    client: () => new Client(IDENTITY) as unknown as SdkClient,
-    stdio: async (parameters) => {
-      const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
-      return new StdioClientTransport(parameters as never);
-    },
-    http: async (url, options) => {
-      const { StreamableHTTPClientTransport } = await import(
-        '@modelcontextprotocol/sdk/client/streamableHttp.js'
+  /** Whether the server speaks a protocol from before 2026-07-28. */
+  get legacy(): boolean {
+    return this.#client.getProtocolEra?.() !== 'modern';
+  }
+
+  /** Whether the server keeps a session for this connection, which it may have forgotten. */
+  get hasSession(): boolean {
+    return this.#transport.sessionId !== undefined;
+  }
+
+  async listTools(): Promise<McpTool[]> {
+    const tools: McpTool[] = [];
+    const fresh = { cacheMode: 'refresh' } as const;
+    let page = await this.#client.listTools(undefined, fresh);
+    for (let pages = 1; ; pages += 1) {
+      tools.push(...page.tools);
+      if (!page.nextCursor || pages === PAGES_MAX) return tools;
+      page = await this.#client.listTools({ cursor: page.nextCursor }, fresh);
+    }
+  }
+
+  callTool(name: string, args: Record<string, unknown>, options: McpCallOptions): Promise<McpResult> {
+    const params = { name, arguments: args };
+    // The caller decides how long to wait: it knows when a person is being asked.
+    const given = { ...options, timeout: TIMER_MS_MAX };
+    return this.#sdk.optionsAt === 1
+      ? this.#client.callTool(params, given)
+      : this.#client.callTool(params, undefined, given);
+  }
+
+  /** Closes the connection if the server does not know of it any more: calls that wait for an answer fail. */
+  async check(): Promise<void> {
+    if (this.#checking) return;
+    this.#checking = true;
+    for (let failures = 1; failures <= CHECKS_MAX && !this.closed; failures += 1) {
+      try {
+        await this.listTools();
+        this.#checking = false;
+        return;
+      } catch {
+        if (failures < CHECKS_MAX) await pause(retryDelay(failures), this.#end.signal);
+      }
+    }
+    // Calls from now on open another connection; those that were just sent get the answer that it is gone.
+    this.#onClose();
+    await within(RESPONSE_MS_MAX, this.#requests.responded());
+    await this.close();
+  }
+
+  async close(): Promise<void> {
+    // A server that does not hear it forgets the session by itself.
+    if (!this.closed && this.hasSession)
+      await within(
+        RESPONSE_MS_MAX,
+        this.#transport.terminateSession?.().catch(() => {}),
       );
-      return new StreamableHTTPClientTransport(url, options);
-    },
-    optionsAt: 2,
-  };
+    this.#end.abort();
+    await this.#client.close();
+    // The client does not wait for a process that it has seen end; its group may still be ending.
+    if ('pid' in this.#transport) await this.#transport.close();
+  }
+
+  /** Asks for notices of changes in the modern era; in the older one they come unasked. */
+  async #listen(onToolsChanged: () => void): Promise<void> {
+    if (this.legacy || !this.#client.getServerCapabilities()?.tools?.listChanged) return;
+    const first = await this.#subscribe();
+    if (first) void this.#keepListening(first, onToolsChanged);
+  }
+
+  async #keepListening(first: SdkSubscription, onToolsChanged: () => void): Promise<void> {
+    let stream: SdkSubscription | undefined = first;
+    for (let failures = 0; ; ) {
+      const since = performance.now();
+      await stream?.closed;
+      if (this.closed) return;
+      failures = performance.now() - since > LISTEN_HEALTHY_MS ? 1 : failures + 1;
+      // The next call or listing opens the connection again, if the server is still there.
+      if (failures > LISTEN_FAILURES_MAX) return this.close();
+      await pause(retryDelay(failures), this.#end.signal);
+      if (this.closed) return;
+      stream = await this.#subscribe();
+      // What changed in between was not announced.
+      if (stream) onToolsChanged();
+    }
+  }
+
+  /** A stream of notices that the server has confirmed. */
+  async #subscribe(): Promise<SdkSubscription | undefined> {
+    const options = { signal: this.#end.signal, timeout: LISTEN_MS_MAX };
+    return this.#client.listen?.({ toolsListChanged: true }, options).catch(() => undefined);
+  }
+}
+
+/** The parts of a transport that are used. */
+interface Transport {
+  close(): Promise<void>;
+  readonly sessionId?: string | undefined;
+  terminateSession?(): Promise<void>;
+}
+
+async function transportOf(sdk: Sdk, server: McpServer, requests: WatchedFetch): Promise<Transport> {
+  if ('url' in server) {
+    const transport = await sdk.http(new URL(server.url), {
+      requestInit: { headers: server.headers ?? {} },
+      fetch: requests.fetch,
+      reconnectionOptions: {
+        initialReconnectionDelay: 1000,
+        maxReconnectionDelay: 30_000,
+        reconnectionDelayGrowFactor: 1.5,
+        maxRetries: STREAM_RETRIES_MAX,
+      },
+    });
+    return transport as Transport;
+  }
+  const { command, args = [], env, cwd } = server;
+  const where = cwd === undefined ? {} : { cwd };
+  const spawn = spawnInGroup();
+  if (!spawn) {
+    const given = env ? { env } : {};
+    return (await sdk.stdio({ command, args, ...given, ...where, stderr: 'ignore' })) as Transport;
+  }
+  const inherited = await sdk.environment();
+  return new McpProcess({ command, args, env: { ...inherited, ...env }, ...where }, spawn);
+}
+
+/**
+ * Node's `spawn`, where it can make process groups; not on Windows, and not before Node 20.16. Not imported: what browsers load
+ * has nothing of Node in it.
+ */
+function spawnInGroup(): Spawn | undefined {
+  if (process.platform === 'win32') return undefined;
+  return process.getBuiltinModule?.('node:child_process')?.spawn;
+}
+
+/** Waits for the work, but not too long. */
+async function within(ms: number, work: Promise<unknown> | undefined): Promise<void> {
+  const late = new AbortController();
+  await Promise.race([work, pause(ms, late.signal)]);
+  late.abort();
+}
+
+export function codeOf(error: unknown): unknown {
+  return (error as { code?: unknown } | null)?.code;
 }
