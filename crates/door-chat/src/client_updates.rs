@@ -193,6 +193,7 @@ pub(crate) fn is_too_late(error: &IntakeError) -> bool {
         | IntakeError::NotApproved
         | IntakeError::Conflict { .. }
         | IntakeError::DecidedOtherwise { .. }
+        | IntakeError::RespondedOtherwise { .. }
         | IntakeError::Gone { .. }
         | IntakeError::Ended(_) => true,
         IntakeError::NotAnApprover

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use toolgate_kernel::event::{Event, RunFinish, ToolApprovalRequest, ToolApprovalResponse, ToolRef};
+use toolgate_kernel::event::{
+    Event, RunFinish, ToolApprovalRequest, ToolApprovalResponse, ToolQuestion, ToolQuestionResponse, ToolRef,
+};
 use toolgate_kernel::history::Earlier;
 use toolgate_kernel::id::MessageId;
 use toolgate_kernel::json::Json;
@@ -32,6 +34,10 @@ pub(crate) enum UiEvent<'a> {
     Input(CallInput<'a>),
     ApprovalRequest(&'a ToolApprovalRequest),
     ApprovalResponse(&'a ToolApprovalResponse),
+    /// A tool asks people something in the middle of a call.
+    Question(&'a ToolQuestion),
+    /// It has its answer.
+    QuestionResponse(&'a ToolQuestionResponse),
     Progress(ToolRef, Option<&'a Json>),
     /// A call has its outcome.
     Settled(ToolRef, UiOutcome<'a>),
@@ -98,6 +104,8 @@ impl<'a> UiEvent<'a> {
             }),
             Event::ToolApprovalRequest(e) => Self::ApprovalRequest(e),
             Event::ToolApprovalResponse(e) => Self::ApprovalResponse(e),
+            Event::ToolQuestion(e) => Self::Question(e),
+            Event::ToolQuestionResponse(e) => Self::QuestionResponse(e),
             Event::ToolProgress(e) => Self::Progress(e.tool(), e.progress.as_ref()),
             Event::ToolOutputAvailable(e) => Self::Settled(e.tool(), UiOutcome::Output(e.output.as_ref())),
             Event::ToolOutputError(e) => {

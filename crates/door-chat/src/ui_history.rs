@@ -145,6 +145,8 @@ impl History {
             }
             // What became of a call is told by the run's state.
             UiEvent::ApprovalRequest(_) | UiEvent::ApprovalResponse(_) | UiEvent::Settled(..) => {}
+            // What was asked is no part of what was said.
+            UiEvent::Question(_) | UiEvent::QuestionResponse(_) => {}
             UiEvent::StepRetry
             | UiEvent::StepFinish
             | UiEvent::PartStart(..)

@@ -19,6 +19,7 @@
 //! [`Response`], which drops what this client has read.
 
 mod call_parts;
+mod questions;
 mod reply;
 mod response;
 mod text_parts;
@@ -174,7 +175,13 @@ impl UiStream {
                         .end();
                 });
             }
+            UiEvent::Question(e) => self.write_question(e.question_id, out),
+            UiEvent::QuestionResponse(e) => {
+                self.write_question(e.question_id, out);
+                self.close_when_answered(e.tool_call_id);
+            }
             UiEvent::Settled(tool, outcome) => {
+                self.write_closed_questions(tool.call, out);
                 self.close_question(tool.call);
                 if let Some(step) = &mut self.step {
                     step.invites_resend |= !is_ours(&tool) && self.calls.knows(tool.call);
@@ -193,12 +200,14 @@ impl UiStream {
             UiEvent::InputStart(_)
             | UiEvent::InputDelta(..)
             | UiEvent::Input(_)
+            | UiEvent::Question(_)
             | UiEvent::ApprovalRequest(_) => self.reply.hides_calls(),
             UiEvent::Message(_)
             | UiEvent::StepStart
             | UiEvent::StepRetry
             | UiEvent::StepFinish
             | UiEvent::ApprovalResponse(_)
+            | UiEvent::QuestionResponse(_)
             | UiEvent::Progress(..)
             | UiEvent::Settled(..)
             | UiEvent::RunFinish(_)

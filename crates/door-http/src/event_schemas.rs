@@ -186,6 +186,29 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
         ],
     ),
     (
+        "tool-question",
+        true,
+        &[
+            ("questionId", A("QuestionId"), ALWAYS),
+            ("key", Text, MAYBE),
+            ("message", Text, ALWAYS),
+            ("schema", Any, MAYBE),
+            ("url", Text, MAYBE),
+            ("expiresAt", A("Time"), ALWAYS),
+        ],
+    ),
+    (
+        "tool-question-response",
+        true,
+        &[
+            ("questionId", A("QuestionId"), ALWAYS),
+            ("action", Words(&["accept", "decline", "cancel"]), ALWAYS),
+            ("content", Any, MAYBE),
+            ("by", A("EntityId"), MAYBE),
+            ("expired", Flag, MAYBE),
+        ],
+    ),
+    (
         "tool-executing",
         true,
         &[

@@ -3,6 +3,7 @@
 mod agent_state;
 mod agents;
 mod approvals;
+mod asking;
 mod calls;
 mod curators;
 mod deliveries;
@@ -21,6 +22,7 @@ mod open_approvals;
 mod plugin_bodies;
 mod plugins;
 mod projects;
+mod questions;
 mod results;
 mod runs;
 mod shared_tools;
@@ -76,6 +78,8 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(calls::signal))
         .routes(routes!(open_approvals::list))
         .routes(routes!(approvals::decide))
+        .routes(routes!(questions::list))
+        .routes(routes!(questions::respond))
         .routes(routes!(tools::list))
         .routes(routes!(shared_tools::list))
         .routes(routes!(

@@ -5,7 +5,7 @@ use toolgate_engine::store::{RunRecord, RunTree, StoreError};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::{Claim, Usage};
-use toolgate_kernel::id::{ApprovalId, CallId, EntityId, RunId, SpaceId};
+use toolgate_kernel::id::{ApprovalId, CallId, EntityId, QuestionId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::run::RunState;
@@ -71,7 +71,7 @@ impl RunSummary {
 pub(crate) struct RunBody {
     #[serde(flatten)]
     summary: RunSummary,
-    /// Calls and approvals that the run waits for.
+    /// Calls, approvals and questions that the run waits for.
     pending: Pending,
     /// Tokens that the run itself has used so far.
     #[schema(value_type = UsageBody)]
@@ -121,8 +121,12 @@ pub(crate) struct TotalUsage {
 pub(crate) struct Pending {
     /// Client calls that are open.
     calls: Vec<PendingCall>,
-    /// Questions that nobody has answered.
+    /// Approvals that nobody has decided on.
     approvals: Vec<PendingApproval>,
+    /// Questions of tools that nobody has answered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    questions: Vec<PendingQuestion>,
     /// Calls that wait for a moment or a signal; for backends only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -184,7 +188,37 @@ pub(crate) struct ClaimBody {
     by: Option<EntityId>,
 }
 
-/// A question that nobody has answered.
+/// A question of a tool that nobody has answered.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PendingQuestion {
+    /// Where to send the answer.
+    #[schema(value_type = schema::QuestionId)]
+    question_id: QuestionId,
+    /// Id of the tool call.
+    #[schema(value_type = schema::CallId)]
+    tool_call_id: CallId,
+    /// Name of the tool.
+    tool_name: String,
+    /// What is asked, in words.
+    message: String,
+    /// JSON Schema of the answer's content, when a form is to be filled in.
+    #[schema(value_type = Option<schema::Any>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<Json>,
+    /// The page to visit instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// When silence becomes a cancel.
+    #[schema(value_type = schema::Time)]
+    expires_at: Time,
+    /// The agent of the child run that asks, when it is not the run itself.
+    #[schema(value_type = Option<schema::AgentName>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentName>,
+}
+
+/// An approval that nobody has decided on.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PendingApproval {
@@ -253,6 +287,17 @@ impl Pending {
         let below = state.pending_below().map(|(agent, call)| (Some(agent), call));
         for (agent, call) in own.chain(below) {
             let agent = agent.cloned();
+            let questions = call.questions.open().map(|asked| PendingQuestion {
+                question_id: asked.question_id,
+                tool_call_id: asked.tool_call_id,
+                tool_name: asked.tool_name.to_string(),
+                message: asked.message.clone(),
+                schema: asked.schema.clone(),
+                url: asked.url.clone(),
+                expires_at: asked.expires_at,
+                agent: agent.clone(),
+            });
+            pending.questions.extend(questions);
             let (tool_call_id, tool_name) = (call.tool.call, call.tool.name.to_string());
             match &call.state {
                 CallState::Open { deadline, claim } => pending.calls.push(PendingCall {

@@ -11,6 +11,8 @@ mod earlier;
 mod effects;
 mod guest;
 mod load;
+mod source_call;
+mod tasks;
 mod window;
 
 use std::collections::HashMap;
@@ -23,15 +25,14 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 use toolgate_fair::{Permit, Share};
-use toolgate_kernel::call::Handle;
 use toolgate_kernel::event::{ContextCut, Seq};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::run::{Arrival, Due, EarlierOutput, Reply, ReplyPart, Run};
 
 use self::commit::respond_all;
 use self::delegated::{Above, Look, Watch};
-use self::effects::Came;
 pub(crate) use self::load::patient;
+use self::source_call::Came;
 pub(crate) use self::window::Past;
 use crate::Inner;
 use crate::agents::Kit;
@@ -80,6 +81,8 @@ pub(crate) struct Driver {
     asking: Option<Asking>,
     /// Calls that run here now, and what stops them.
     running: HashMap<CallId, AbortHandle>,
+    /// Looks at tasks of sources: the leg of the call that each is for, and what stops it.
+    task_looks: HashMap<CallId, (u32, AbortHandle)>,
     /// What is known of the calls that others carry on.
     watch: Watch,
     /// Nothing comes of what was stopped.
@@ -169,7 +172,9 @@ pub(crate) enum Done {
     /// Nothing yet: a part of the conversation has to be left out first.
     Cut(Box<ContextCut>),
     /// A call on the gateway's side.
-    Called { call: CallId, came: Came },
+    Called { call: CallId, leg: u32, came: Came },
+    /// A look at the task that has a call.
+    TaskLooked { call: CallId, leg: u32, came: Came },
     /// The calls that others carry on were looked at; not, when the store failed.
     Looked(Result<Look, StoreError>),
 }
@@ -219,6 +224,7 @@ impl Driver {
             window: None,
             asking: None,
             running: HashMap::new(),
+            task_looks: HashMap::new(),
             watch: Watch::default(),
             under_way: FuturesUnordered::new(),
             seat,
@@ -385,20 +391,13 @@ impl Driver {
                 self.asking = None;
                 Arrival::Exhausted(words)
             }
-            Done::Called { call, came } => {
+            Done::Called { call, leg, came } => {
                 self.running.remove(&call);
-                match came {
-                    Came::Ended(outcome) => Arrival::Output { call, outcome },
-                    Came::Delegated { source, delegation } => Arrival::Delegated {
-                        call,
-                        handle: Handle::Task {
-                            source,
-                            task: delegation.task,
-                        },
-                        check_at: delegation.check_at,
-                        child: None,
-                    },
-                }
+                self.came(call, leg, came)
+            }
+            Done::TaskLooked { call, leg, came } => {
+                self.task_looks.remove(&call);
+                self.came(call, leg, came)
             }
             Done::Looked(looked) => return self.looked(looked),
         };
@@ -411,6 +410,7 @@ impl Driver {
         let acts = !self.is_guest() && !self.inner.is_stopping();
         if acts {
             self.look();
+            self.look_at_tasks();
         }
         self.stop_undue();
         if self.inner.is_stopping() {
@@ -482,11 +482,12 @@ impl Driver {
 
     /// Stops a reply and calls that nobody waits for: the run was cancelled, went on, or is another node's.
     fn stop_undue(&mut self) {
+        self.stop_task_looks();
         let due = match self.lease {
             Lease::Ours | Lease::Free => self.run.due(),
             Lease::Other(_) => Vec::new(),
         };
-        if due.is_empty() && self.watch.is_idle() {
+        if due.is_empty() && self.watch.is_idle() && self.task_looks.is_empty() {
             self.under_way.clear();
             self.running.clear();
             self.asking = None;
@@ -539,8 +540,13 @@ impl Driver {
         let wait = match self.lease {
             Lease::Other(_) => Some(guest::LOOK_EVERY),
             Lease::Ours | Lease::Free => {
-                let moment = self.run.wake_at();
-                moment.map(|moment| moment.since(self.inner.clock.now()) + AFTER)
+                let now = self.inner.clock.now();
+                // What is past belongs to the looks under way.
+                let moment = match self.task_looks.is_empty() {
+                    true => self.run.wake_at(),
+                    false => self.run.wake_after(now),
+                };
+                moment.map(|moment| moment.since(now) + AFTER)
             }
         };
         async move {

@@ -5,11 +5,12 @@ use toolgate_kernel::agent::Starter;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::history::Earlier;
-use toolgate_kernel::id::{ApprovalId, CallId, EntityId, MessageId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{ApprovalId, CallId, EntityId, MessageId, ProjectId, QuestionId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::problem::Problem;
+use toolgate_kernel::question::Action;
 use toolgate_kernel::run::{Arrival, Rejected, Run};
 use toolgate_kernel::schema::Misfit;
 use toolgate_kernel::time::Time;
@@ -18,7 +19,7 @@ use toolgate_kernel::tool::ClientTool;
 use crate::deliver::Fate;
 use crate::quota::{QuotaError, QuotaExceeded};
 use crate::store::StoreError;
-use crate::{TooManyWait, decided, receipt};
+use crate::{TooManyWait, decided, receipt, responded};
 
 /// A message for a space, and the run it should wake.
 #[derive(Debug, Clone)]
@@ -239,6 +240,24 @@ pub struct Decided {
     pub time: Time,
 }
 
+/// An answer to a question is stored. The same answer again gets the same receipt.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Responded {
+    /// Id of the question.
+    pub question_id: QuestionId,
+    /// Id of the tool call.
+    pub tool_call_id: CallId,
+    /// Its run.
+    pub run_id: RunId,
+    /// What was done with the question.
+    pub action: Action,
+    /// The place of the answer.
+    pub seq: Seq,
+    /// When it was stored.
+    pub time: Time,
+}
+
 /// A client holds a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -271,7 +290,7 @@ pub enum Decision {
 /// Why an arrival was not taken. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
-    /// No such call, approval or run.
+    /// No such call, approval, question or run.
     #[error("there is no such {0}")]
     Unknown(&'static str),
     /// The call runs on the gateway's side: nobody else may answer it.
@@ -295,6 +314,12 @@ pub enum IntakeError {
         /// The decision that holds.
         winner: Box<Decided>,
     },
+    /// The tool's question was answered in another way before.
+    #[error("it was answered before in another way")]
+    RespondedOtherwise {
+        /// The answer that holds.
+        winner: Box<Responded>,
+    },
     /// It was given up before this came.
     #[error("the call is no longer open: {message}")]
     Gone {
@@ -311,7 +336,8 @@ pub enum IntakeError {
         /// Until when.
         until: Time,
     },
-    /// The value does not fit: the tool's output schema for a result, its input schema for an edited input.
+    /// The value does not fit: the tool's output schema for a result, its input schema for an edited input, the
+    /// question's schema for an answer.
     #[error("the value does not fit the schema")]
     Invalid(Vec<Problem>),
     /// The run took another message with the same id.
@@ -345,6 +371,7 @@ pub(crate) enum Subject {
     Run,
     Call(CallId),
     Approval(ApprovalId),
+    Question(QuestionId),
 }
 
 impl Subject {
@@ -358,6 +385,7 @@ impl Subject {
             | Arrival::Claim { call, .. }
             | Arrival::Release { call, .. } => Self::Call(*call),
             Arrival::Decide { approval, .. } => Self::Approval(*approval),
+            Arrival::Answer { question, .. } => Self::Question(*question),
             Arrival::Begin
             | Arrival::Message(_)
             | Arrival::Reply(_)
@@ -374,6 +402,7 @@ impl Subject {
             Self::Run => "run",
             Self::Call(_) => "call",
             Self::Approval(_) => "approval",
+            Self::Question(_) => "question",
         }
     }
 }
@@ -406,6 +435,11 @@ fn refusal(run: &Run, subject: Subject, rejected: Rejected) -> IntakeError {
             }),
             Subject::Approval(approval) => {
                 decided(run, approval).map_or(unknown, |winner| IntakeError::DecidedOtherwise {
+                    winner: Box::new(winner),
+                })
+            }
+            Subject::Question(question) => {
+                responded(run, question).map_or(unknown, |winner| IntakeError::RespondedOtherwise {
                     winner: Box::new(winner),
                 })
             }

@@ -53,15 +53,16 @@ use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolgate_fair::{Queue, Share, Shares};
 use toolgate_kernel::call::{CallState, Outcome};
 use toolgate_kernel::event::{Claim, Seq, Status};
-use toolgate_kernel::id::{ApprovalId, CallId, EntityId, NodeId, RunId};
+use toolgate_kernel::id::{ApprovalId, CallId, EntityId, NodeId, QuestionId, RunId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::question::Response;
 use toolgate_kernel::run::{Arrival, Run, Verdict};
 use toolgate_kernel::tool::Decider;
 
@@ -71,7 +72,7 @@ use bus::Bus;
 use clock::Clock;
 use deliver::Active;
 use feed::{BacklogLimits, Feed, Scope, Subscription};
-use intake::{Claimed, Decided, Decision, IntakeError, Receipt, Submission};
+use intake::{Claimed, Decided, Decision, IntakeError, Receipt, Responded, Submission};
 use model::Model;
 use progress::OpenCalls;
 use project::Projects;
@@ -86,7 +87,11 @@ pub use blocking::TooManyWait;
 pub use intake::RESULT_BYTES_UNCHECKED;
 pub use overflow::OUTPUT_BYTES_MAX;
 pub use post::default_agent;
+pub use reads::OpenQuestions;
 pub use scheduled_message::ScheduledMessage;
+
+/// Tasks of tool sources that are abandoned at once; of more the sources are not told.
+const ABANDONS_AT_ONCE: usize = 64;
 
 /// Settings of the engine.
 #[derive(Clone)]
@@ -155,6 +160,8 @@ struct Inner {
     quotas: Quotas,
     user_tokens: user_tokens::UserTokens,
     tasks: TaskTracker,
+    /// As many tasks of sources are abandoned at once.
+    abandons: Arc<Semaphore>,
     /// A run may have a new earliest deadline, or the last run may have left a gateway that goes down.
     look: Notify,
     /// The earliest deadline known here, in milliseconds.
@@ -208,6 +215,7 @@ impl Engine {
             blocking: BlockingPool::new(),
             user_tokens: user_tokens::UserTokens::default(),
             tasks: TaskTracker::new(),
+            abandons: Arc::new(Semaphore::new(ABANDONS_AT_ONCE)),
             look: Notify::new(),
             next_wake: AtomicI64::new(i64::MAX),
             adrift: Mutex::new(Vec::new()),
@@ -374,6 +382,24 @@ impl Engine {
             .await
     }
 
+    /// Takes an answer to a question that a tool asked in the middle of a call. Members of the space of the run at the top
+    /// and backends may answer: whoever calls this has asked `toolgate_access`.
+    pub async fn respond(
+        &self,
+        question: QuestionId,
+        response: Response,
+        by: Decider,
+    ) -> Result<Responded, IntakeError> {
+        let arrival = Arrival::Answer {
+            question,
+            response,
+            by: Box::new(by),
+        };
+        self.inner
+            .deliver(question.call.run, arrival, move |run| responded(run, question))
+            .await
+    }
+
     /// Cancels a run and everything below it; gives where it stands then. A run that has ended stays so.
     pub async fn cancel(&self, run: RunId) -> Result<Status, IntakeError> {
         self.inner.cancel(run).await
@@ -456,6 +482,18 @@ fn decided(run: &Run, approval: ApprovalId) -> Option<Decided> {
         tool_call_id: approval.call(),
         run_id: run.id(),
         approved: matches!(record.verdict, Verdict::Approve(_)),
+        seq: record.seq,
+        time: record.time,
+    })
+}
+
+fn responded(run: &Run, question: QuestionId) -> Option<Responded> {
+    let record = run.question(question)?.response.as_ref()?;
+    Some(Responded {
+        question_id: question,
+        tool_call_id: question.call,
+        run_id: run.id(),
+        action: record.response.action,
         seq: record.seq,
         time: record.time,
     })

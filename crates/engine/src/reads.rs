@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use toolgate_kernel::event::{Event, ToolApprovalRequest};
+use toolgate_kernel::event::{Event, ToolApprovalRequest, ToolQuestion};
 use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 use toolgate_kernel::run::RunState;
 use toolgate_kernel::time::Time;
@@ -14,15 +14,19 @@ use crate::store::{AskingFilter, LogPage, LogRange, Pages, RunFilter, RunRecord,
 /// What a run asks people.
 #[derive(Debug, Default)]
 pub struct OpenQuestions {
-    /// When each was asked, in the order of their calls. As stored: what a reader may see of one is for `view` to say.
-    pub asked: Vec<(Time, ToolApprovalRequest)>,
+    /// Approvals that nobody has decided on: when each was asked for, in the order of their calls. As stored: what a
+    /// reader may see of one is for `view` to say.
+    pub approvals: Vec<(Time, ToolApprovalRequest)>,
+    /// What tools ask in the middle of a call and nobody has answered, in the order in which it was asked. As stored.
+    pub questions: Vec<(Time, ToolQuestion)>,
     /// Bytes of the log that were read for it.
     pub bytes_read: usize,
 }
 
 impl OpenQuestions {
     fn in_order(mut self) -> Self {
-        self.asked.reverse();
+        self.approvals.reverse();
+        self.questions.reverse();
         self
     }
 }
@@ -52,7 +56,7 @@ impl Engine {
     pub async fn is_ready(&self) -> bool {
         self.inner.readiness.get(self.inner.store.ready()).await
     }
-    /// Rows of a project's runs that may wait for an approval, newest first.
+    /// Rows of a project's runs that may wait for a person, newest first.
     pub async fn asking(
         &self,
         project: ProjectId,
@@ -64,7 +68,8 @@ impl Engine {
     /// read backwards, with no more than a page of it in memory.
     pub async fn open_questions(&self, run: RunId) -> Result<OpenQuestions, StoreError> {
         let mut open = OpenQuestions::default();
-        let mut answered = HashSet::new();
+        // Read backwards: calls that are settled, approvals that are decided and questions that are answered later on.
+        let (mut settled, mut decided, mut answered) = (HashSet::new(), HashSet::new(), HashSet::new());
         let mut pages = Pages::of_run(run, LogRange::newest());
         while let Some(page) = pages.next(&*self.inner.store).await? {
             open.bytes_read += page.bytes;
@@ -73,12 +78,22 @@ impl Engine {
                     match event {
                         Event::StepStart(_) => return Ok(open.in_order()),
                         Event::ToolApprovalResponse(e) => {
-                            answered.insert(e.tool_call_id);
+                            decided.insert(e.tool_call_id);
                         }
-                        Event::ToolApprovalRequest(e) if !answered.contains(&e.tool_call_id) => {
-                            open.asked.push((entry.time, e));
+                        Event::ToolApprovalRequest(e)
+                            if !decided.contains(&e.tool_call_id) && !settled.contains(&e.tool_call_id) =>
+                        {
+                            open.approvals.push((entry.time, e));
                         }
-                        event => answered.extend(event.settles()),
+                        Event::ToolQuestionResponse(e) => {
+                            answered.insert(e.question_id);
+                        }
+                        Event::ToolQuestion(e)
+                            if !answered.contains(&e.question_id) && !settled.contains(&e.tool_call_id) =>
+                        {
+                            open.questions.push((entry.time, e));
+                        }
+                        event => settled.extend(event.settles()),
                     }
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use toolgate_kernel::agent::{Catalog, NamedTool};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
-use toolgate_kernel::question::Answer;
+use toolgate_kernel::question::{Answer, problem_of};
 use toolgate_kernel::tool::{Definition, Listed, Placement, SourceTool, ToolList};
 
 use crate::overflow;
@@ -128,18 +128,27 @@ impl Sources {
         self.concluded(&**source, tool, called, context).await
     }
 
-    /// Goes on with a call of a tool as the run pinned it, which its source delegated to `task`.
-    pub(crate) async fn resume(
+    /// Goes on with a call of a tool that may be a copy of a shared one, which its source delegated to `task`, unless it
+    /// was made before.
+    pub(crate) async fn resume_copy(
         &self,
+        definition: &Definition,
         tool: &SourceTool,
         input: &Json,
         task: &str,
         answers: &[Answer],
         context: &CallContext,
     ) -> Result<Called, CallFailure> {
-        if let Some(answer) = self.receipt(context).await? {
-            return Ok(answer.into());
+        match self.receipt(context).await {
+            Ok(Some(answer)) => return Ok(answer.into()),
+            Ok(None) => {}
+            // Nothing is lost: the task is looked at again until the tool's time is up.
+            Err(_) if answers.is_empty() => {
+                return Ok(Called::Delegated(Delegation::later(task, context.now)));
+            }
+            Err(failure) => return Err(failure),
         }
+        self.check_shared(definition, context.project).await?;
         let source = self.offering(tool, context.project).await?;
         let called = source.resume(tool, input, task, answers, context).await;
         self.concluded(&**source, tool, called, context).await
@@ -234,7 +243,10 @@ fn check(delegation: &Delegation) -> Result<(), CallFailure> {
             "the tool was given a task whose name has {bytes} bytes, and at most {TASK_BYTES_MAX} are kept"
         )));
     }
-    Ok(())
+    match problem_of(&delegation.questions) {
+        Some(words) => Err(CallFailure::failed(words)),
+        None => Ok(()),
+    }
 }
 
 fn catalog_of(sources: &[Arc<dyn ToolSource>], lists: &Lists) -> Catalog {

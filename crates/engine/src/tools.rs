@@ -1,6 +1,7 @@
 //! The seam to the tools that the gateway can run: its own, and those of plugins and MCP servers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -205,6 +206,20 @@ pub struct Delegation {
     pub check_at: Option<Time>,
     /// What members of the space are asked; the call goes on when all are answered.
     pub questions: Vec<Question>,
+}
+
+/// How soon a task is looked at again that could not be looked at.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+impl Delegation {
+    /// The same task, to be looked at again a while after `now`.
+    pub fn later(task: &str, now: Time) -> Self {
+        Self {
+            task: task.into(),
+            check_at: Some(now.after(LOOK_AGAIN)),
+            questions: Vec::new(),
+        }
+    }
 }
 
 /// A source of tools: lists them for a project and runs their calls. The built-in tools are one, so are `request` and

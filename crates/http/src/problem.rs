@@ -268,6 +268,7 @@ impl From<IntakeError> for Refusal {
             IntakeError::NotApproved => Self::conflict("NOT_APPROVED", words),
             IntakeError::Conflict { winner } => Self::conflict("CONFLICT", words).winner(&winner),
             IntakeError::DecidedOtherwise { winner } => Self::conflict("CONFLICT", words).winner(&winner),
+            IntakeError::RespondedOtherwise { winner } => Self::conflict("CONFLICT", words).winner(&winner),
             IntakeError::Gone { code, .. } => Self::new(StatusCode::GONE, code_word(code), words),
             IntakeError::Held { holder, until } => {
                 let mut refusal = Self::conflict("HELD", words);

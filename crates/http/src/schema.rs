@@ -76,6 +76,10 @@ text!(
     ApprovalId = id::ApprovalId, "^appr_[0-7][0-9a-hjkmnp-tv-z]{25}_(0|[1-9][0-9]{0,9})$"
 );
 text!(
+    /// A question that a tool asks people in the middle of a call.
+    QuestionId = id::QuestionId, "^qst_[0-7][0-9a-hjkmnp-tv-z]{25}_(0|[1-9][0-9]{0,9})_(0|[1-9][0-9]{0,9})$"
+);
+text!(
     /// An agent's name, unique in its project.
     AgentName = name::AgentName, "^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
 );

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{ChildStatus, Claim, Pause, Seq, ToolApprovalRequest, ToolRef};
+use crate::event::{ChildStatus, Claim, Pause, Seq, Status, ToolApprovalRequest, ToolRef};
 use crate::id::{ApprovalId, RunId};
 use crate::json::Json;
+use crate::question::Questions;
 use crate::time::Time;
 use crate::tool::{ApprovalTerms, Tool};
 
@@ -122,7 +123,13 @@ pub struct Call {
     pub signature: Option<String>,
     /// The question to a person whether it may run, if there was one.
     pub asked: Option<Arc<ToolApprovalRequest>>,
-    /// Since when it could be executed: waiting for a person's yes counts not.
+    /// What its tool asked people in the middle of it.
+    pub questions: Questions,
+    /// The task that it goes on with when it next runs, for a delegated call whose questions were all answered.
+    pub resumes: Option<Handle>,
+    /// How often it was handed on to somebody else, or taken back: what comes of a look at an earlier leg is void.
+    pub leg: u32,
+    /// Since when it could be executed: waiting for a person's yes counts not, nor does waiting for answers.
     pub since: Time,
     /// State of the call.
     pub state: CallState,
@@ -150,6 +157,23 @@ impl Call {
     pub fn approval_terms(&self) -> ApprovalTerms {
         let terms = self.asked.as_ref().and_then(|asked| asked.terms.clone());
         terms.unwrap_or_default()
+    }
+    /// When its tool's time is used up, if nobody is asked anything from now on.
+    pub fn deadline(&self) -> Time {
+        let timeout = self.definition.as_ref().map(|tool| tool.timeout);
+        self.since.after(timeout.unwrap_or_default())
+    }
+    /// The task of a source that has this call, or that it goes on with.
+    pub fn task(&self) -> Option<&Handle> {
+        let handle = match &self.state {
+            CallState::Delegated { handle, .. } => Some(handle),
+            CallState::Ready | CallState::Executing => self.resumes.as_ref(),
+            CallState::AwaitsApproval { .. }
+            | CallState::Paused(_)
+            | CallState::Open { .. }
+            | CallState::Settled(_) => None,
+        };
+        handle.filter(|handle| matches!(handle, Handle::Task { .. }))
     }
     /// Whether it has its outcome.
     pub fn is_settled(&self) -> bool {
@@ -184,8 +208,8 @@ pub enum CallState {
         handle: Handle,
         /// When the run must look again, before the tool's timeout; none when it is told of the end.
         check_at: Option<Time>,
-        /// What a child run waits for, while it waits for a person or a client, and since when.
-        asks: Option<(ChildStatus, Time)>,
+        /// Whom it waits for, while that is a person or a client, and since when.
+        asks: Option<(Asks, Time)>,
     },
     /// On the gateway's side, waiting for a moment or a signal.
     Paused(Pause),
@@ -198,6 +222,25 @@ pub enum CallState {
     },
     /// Ended; for ever.
     Settled(Settled),
+}
+
+/// Whom a delegated call waits for: its timeout does not count meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// The person or the client whom its child run asks.
+    Child(ChildStatus),
+    /// People who answer its own questions.
+    People,
+}
+
+impl Asks {
+    /// What a run waits for that waits for this.
+    pub fn status(self) -> Status {
+        match self {
+            Self::Child(child) => child.status,
+            Self::People => Status::WaitingApproval,
+        }
+    }
 }
 
 /// Who carries on a delegated call.

@@ -110,6 +110,10 @@ events! {
         ToolApprovalRequest = "tool-approval-request",
         /// A person decided, or the question expired.
         ToolApprovalResponse = "tool-approval-response",
+        /// The tool asks people something in the middle of the call.
+        ToolQuestion = "tool-question",
+        /// Somebody answered such a question, or it expired.
+        ToolQuestionResponse = "tool-question-response",
         /// The call is under way, or a client claimed it.
         ToolExecuting = "tool-executing",
         /// The client that held the call went away: it is offered again.
@@ -159,6 +163,8 @@ impl Event {
             | Self::ToolInputAvailable(_)
             | Self::ToolApprovalRequest(_)
             | Self::ToolApprovalResponse(_)
+            | Self::ToolQuestion(_)
+            | Self::ToolQuestionResponse(_)
             | Self::ToolExecuting(_)
             | Self::ToolReleased(_)
             | Self::ToolOutputAvailable(_)
@@ -186,6 +192,8 @@ impl Event {
             Self::ToolInputAvailable(e) => Some(e.tool_call_id),
             Self::ToolApprovalRequest(e) => Some(e.tool_call_id),
             Self::ToolApprovalResponse(e) => Some(e.tool_call_id),
+            Self::ToolQuestion(e) => Some(e.tool_call_id),
+            Self::ToolQuestionResponse(e) => Some(e.tool_call_id),
             Self::ToolExecuting(e) => Some(e.tool_call_id),
             Self::ToolReleased(e) => Some(e.tool_call_id),
             Self::ToolProgress(e) => Some(e.tool_call_id),

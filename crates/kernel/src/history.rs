@@ -66,6 +66,8 @@ impl Transcript {
             | Event::ToolInputDelta(_)
             | Event::ToolApprovalRequest(_)
             | Event::ToolApprovalResponse(_)
+            | Event::ToolQuestion(_)
+            | Event::ToolQuestionResponse(_)
             | Event::ToolExecuting(_)
             | Event::ToolReleased(_)
             | Event::ToolProgress(_)

@@ -157,9 +157,7 @@ macro_rules! numbered {
             fn from_str(text: &str) -> Result<Self, BadId> {
                 let parse = || {
                     let (body, number) = text.strip_prefix($prefix)?.split_once('_')?;
-                    let canonical = number == "0" || !number.starts_with(['0', '+']);
-                    let number = number.parse().ok().filter(|_| canonical)?;
-                    Some(Self { run: RunId(decode(body)?), number })
+                    Some(Self { run: RunId(decode(body)?), number: canonical(number)? })
                 };
                 parse().ok_or_else(|| BadId {
                     seen: shorten(text),
@@ -195,6 +193,47 @@ impl ApprovalId {
     }
 }
 
+/// A question that a tool asks people in the middle of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QuestionId {
+    /// The call that asks, which is part of the id: no lookup is needed.
+    pub call: CallId,
+    /// Its number among the questions of the call, counted from 0.
+    pub number: u32,
+}
+
+impl fmt::Display for QuestionId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("qst_")?;
+        write_body(out, self.call.run.0)?;
+        write!(out, "_{}_{}", self.call.number, self.number)
+    }
+}
+
+impl FromStr for QuestionId {
+    type Err = BadId;
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let parse = || {
+            let mut parts = text.strip_prefix("qst_")?.split('_');
+            let run = RunId(decode(parts.next()?)?);
+            let (number, own) = (canonical(parts.next()?)?, canonical(parts.next()?)?);
+            let call = CallId { run, number };
+            parts.next().is_none().then_some(Self { call, number: own })
+        };
+        parse().ok_or_else(|| BadId {
+            seen: shorten(text),
+            expected: "qst_<26 characters>_<number>_<number>",
+        })
+    }
+}
+serde_by_text!(QuestionId);
+
+/// A number that is written in one way only.
+fn canonical(number: &str) -> Option<u32> {
+    let canonical = number == "0" || !number.starts_with(['0', '+']);
+    number.parse().ok().filter(|_| canonical)
+}
+
 /// Shortens a client's text for use in an error message.
 fn shorten(text: &str) -> String {
     const QUOTED_CHARS_MAX: usize = 64;
@@ -215,6 +254,14 @@ mod tests {
         assert_eq!(call.to_string().parse::<CallId>().unwrap(), call);
         assert!(call.to_string().len() <= 40);
         assert!(format!("call_{}_+1", &text[4..]).parse::<CallId>().is_err());
+        let question = QuestionId { call, number: 3 };
+        assert_eq!(question.to_string().parse::<QuestionId>().unwrap(), question);
+        assert!(format!("qst_{}_17", &text[4..]).parse::<QuestionId>().is_err());
+        assert!(
+            format!("qst_{}_17_3_1", &text[4..])
+                .parse::<QuestionId>()
+                .is_err()
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod approve;
 mod effort;
 mod pause;
 mod pipeline;
+mod question;
 mod replay;
 mod state;
 mod take;
@@ -23,12 +24,13 @@ use std::time::Duration;
 use crate::agent::Agent;
 use crate::call::{Call, CallState, ErrorCode, Handle, Outcome};
 use crate::event::{Budget, CallRequest, ChildStatus, Claim, ContextCut, FinishReason, Status, Usage};
-use crate::id::{ApprovalId, CallId, EntityId, RunId};
+use crate::id::{ApprovalId, CallId, EntityId, QuestionId, RunId};
 use crate::json::Json;
 use crate::message::Message;
 use crate::name::ToolName;
 use crate::problem::Problem;
 use crate::prompt::Turn;
+use crate::question::{Asked, Question, Response};
 use crate::time::Time;
 use crate::tool::{Decider, Placement, Toolbox};
 use state::Phase;
@@ -104,17 +106,24 @@ pub enum Arrival {
     Delegated {
         /// Id of the tool call.
         call: CallId,
+        /// The call's [`leg`](Call::leg) when this began: on another one it is void.
+        leg: u32,
         /// Names who carries the call on.
         handle: Handle,
         /// When to look again; at the tool's timeout when not given.
         check_at: Option<Time>,
         /// That a child run waits for a person or a client, or no longer does.
         child: Option<ChildStatus>,
+        /// What people are asked, less what they are asked already. Checked before by
+        /// [`problem_of`](crate::question::problem_of).
+        questions: Vec<Question>,
     },
     /// A call on the gateway's side ended, or a delegated one.
     Output {
         /// Id of the tool call.
         call: CallId,
+        /// The call's [`leg`](Call::leg) when this began: on another one it is void.
+        leg: u32,
         /// The call's outcome.
         outcome: Outcome,
     },
@@ -148,6 +157,15 @@ pub enum Arrival {
         /// The decision.
         verdict: Verdict,
         /// Who decides.
+        by: Box<Decider>,
+    },
+    /// Somebody answers a question that a tool asked in the middle of a call.
+    Answer {
+        /// The question.
+        question: QuestionId,
+        /// The answer.
+        response: Response,
+        /// Who answers.
         by: Box<Decider>,
     },
     /// Time passed.
@@ -367,6 +385,10 @@ impl Run {
     pub fn decision(&self, approval: ApprovalId) -> Option<&DecisionRecord> {
         self.state.decision(approval)
     }
+    /// A question that a tool asked in the middle of a call.
+    pub fn question(&self, question: QuestionId) -> Option<&Asked> {
+        self.state.question(question)
+    }
     /// The last cut of what the model is given, if there was one in this run.
     pub fn cut(&self) -> Option<&Arc<ContextCut>> {
         self.cut.as_ref()
@@ -411,7 +433,7 @@ impl Run {
                         CallState::Delegated {
                             asks: Some((asks, _)),
                             ..
-                        } if asks.status == Status::WaitingApproval => status = Status::WaitingApproval,
+                        } if asks.status() == Status::WaitingApproval => status = Status::WaitingApproval,
                         CallState::Open { .. } | CallState::Delegated { .. }
                             if status == Status::WaitingTime =>
                         {
@@ -457,39 +479,43 @@ impl Run {
 
     /// The earliest moment at which [`Arrival::Tick`] would change something, or a delegated call must be looked at.
     pub fn wake_at(&self) -> Option<Time> {
-        let Phase::Calling { first } = &self.state.phase else {
-            return None;
+        self.wakes().min()
+    }
+    /// The earliest such moment after `now`.
+    pub fn wake_after(&self, now: Time) -> Option<Time> {
+        self.wakes().filter(|moment| *moment > now).min()
+    }
+    fn wakes(&self) -> impl Iterator<Item = Time> {
+        let calls = match &self.state.phase {
+            Phase::Calling { first } => &self.state.calls[*first as usize..],
+            Phase::Queued | Phase::Asking { .. } | Phase::Ended(_) => &[],
         };
-        self.state.calls[*first as usize..]
-            .iter()
-            .filter_map(wake_of)
-            .min()
+        calls.iter().flat_map(wakes_of)
     }
 }
 
-fn wake_of(call: &Call) -> Option<Time> {
+fn wakes_of(call: &Call) -> Vec<Time> {
     match &call.state {
-        CallState::AwaitsApproval { expires_at, .. } => Some(*expires_at),
-        CallState::Open { deadline, claim } => Some(
-            claim
-                .as_ref()
-                .map_or(*deadline, |claim| claim.until.min(*deadline)),
-        ),
-        CallState::Paused(pause) => Some(pause.until),
-        CallState::Delegated { check_at, .. } => {
-            let times = [*check_at, deadline(call)];
-            times.into_iter().flatten().min()
+        CallState::AwaitsApproval { expires_at, .. } => vec![*expires_at],
+        CallState::Open { deadline, claim } => {
+            let until = claim.as_ref().map(|claim| claim.until);
+            until.into_iter().chain([*deadline]).collect()
         }
-        CallState::Ready | CallState::Executing | CallState::Settled(_) => None,
+        CallState::Paused(pause) => vec![pause.until],
+        CallState::Delegated { check_at, .. } => {
+            let expiries = call.questions.open().map(|question| question.expires_at);
+            let times = [*check_at, deadline(call)];
+            times.into_iter().flatten().chain(expiries).collect()
+        }
+        CallState::Ready | CallState::Executing | CallState::Settled(_) => Vec::new(),
     }
 }
 
 /// When a delegated call is given up; never while it waits for a person or a client, who have deadlines of their own.
 /// What runs in the gateway itself, the engine times.
 fn deadline(call: &Call) -> Option<Time> {
-    if let CallState::Delegated { asks: Some(_), .. } = call.state {
-        return None;
+    match call.state {
+        CallState::Delegated { asks: Some(_), .. } => None,
+        _ => Some(call.deadline()),
     }
-    let timeout = call.definition.as_ref().map(|tool| tool.timeout);
-    Some(call.since.after(timeout.unwrap_or_default()))
 }

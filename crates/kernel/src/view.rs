@@ -22,8 +22,8 @@ use crate::message::{Message, Origin};
 use crate::tool::{ClientTool, Decider, Placement};
 
 /// What `reader` sees of `event`; nothing when it must not even know of it. A secret key sees everything. A member of
-/// the space learns of tools on the gateway's side that they ran; the one exception is the input of a question that it
-/// may decide, less what the tool hides.
+/// the space learns of tools on the gateway's side that they ran; the exceptions are the input of a question
+/// that it may decide, less what the tool hides, and what a tool asks people in the middle of a call.
 pub fn view<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
     match reader {
         Decider::Backend => Some(Cow::Borrowed(event)),
@@ -156,6 +156,8 @@ fn public<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
         Event::ToolInputAvailable(e) => owned(call::input_available(e)),
         Event::ToolApprovalRequest(e) => owned(call::approval_request(e, reader)),
         Event::ToolApprovalResponse(e) => owned(call::approval_response(e)),
+        Event::ToolQuestion(e) => owned(call::question(e)),
+        Event::ToolQuestionResponse(e) => owned(call::question_response(e, reader)),
         Event::ToolExecuting(e) => owned(call::executing(e)),
         Event::ToolReleased(e) => owned(ToolReleased::of(&call::of(e.tool()).tool)),
         Event::ToolProgress(e) => call::progress(e).and_then(owned),

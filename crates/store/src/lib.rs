@@ -41,11 +41,11 @@ fn tokens(append: &Append) -> u64 {
     steps.fold(0, u64::saturating_add).min(TOKENS_MAX)
 }
 
-/// Whether the run of an append may wait for an approval after it; none when the append says nothing of that. A step that
+/// Whether the run of an append may wait for a person after it; none when the append says nothing of that. A step that
 /// begins has no calls yet, so nothing of the step before waits.
 fn asks(append: &Append) -> Option<bool> {
     append.events.iter().rev().find_map(|event| match event {
-        Event::ToolApprovalRequest(_) => Some(true),
+        Event::ToolApprovalRequest(_) | Event::ToolQuestion(_) => Some(true),
         Event::StepStart(_) | Event::RunFinish(_) => Some(false),
         _ => None,
     })

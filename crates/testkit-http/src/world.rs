@@ -29,6 +29,7 @@ use toolgate_testkit::faulty_store::FaultyStore;
 use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::project_settings::project_settings;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
+use toolgate_testkit::task_source::TaskSource;
 use uuid::Uuid;
 
 use crate::client::Client;
@@ -153,7 +154,9 @@ impl World {
         let parts = Parts {
             store: faults.clone(),
             model: ScriptedModel::new(by_words),
-            tools: Sources::new(store.clone(), workspace).with(tools.clone()),
+            tools: Sources::new(store.clone(), workspace)
+                .with(tools.clone())
+                .with(Arc::new(TaskSource::default())),
             clock: clock.clone(),
             bus: Arc::new(toolgate_bus::InProcessBus::default()),
         };
@@ -348,6 +351,17 @@ pub fn agent() -> Value {
             tool("slow", json!({"executionType": "prebuilt", "execution": {"action": "slow"}})),
         ],
     })
+}
+
+/// The same agent with a tool `work`, whose calls are tasks of a [`TaskSource`].
+pub fn agent_with_tasks() -> Value {
+    let mut config = agent();
+    let work = json!({
+        "name": "work", "description": "for tests", "executionType": "tasks", "execution": {"tool": "work"},
+        "parameters": {"type": "object"},
+    });
+    config["tools"].as_array_mut().expect("a list").push(work);
+    config
 }
 
 fn engine_settings() -> Settings {

@@ -10,3 +10,4 @@ pub mod model_server;
 pub mod project_settings;
 pub mod scripted_model;
 pub mod store_conformance;
+pub mod task_source;

@@ -3,4 +3,5 @@
 mod chat;
 mod questions;
 mod talk;
+mod tool_questions;
 mod world;

@@ -1,12 +1,7 @@
 //! What waits for the caller's decision.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use axum::extract::State;
 use serde::Serialize;
-use toolgate_access::{AccessError, Principal, Top};
-use toolgate_engine::store::{AskingFilter, RunRecord};
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BadQuery, Missing, Refused};
@@ -18,14 +13,10 @@ use toolgate_kernel::id::{ApprovalId, CallId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
-use toolgate_kernel::tool::Decider;
 use toolgate_kernel::view::view;
 use utoipa::ToSchema;
 
-/// Most runs that one page looks at.
-const RUNS_READ_MAX: usize = 64;
-/// Bytes of logs, or of inputs, after which a page ends.
-const PAGE_BYTES: usize = 1 << 20;
+use super::asking::{self, Asking, StatusWord};
 
 /// A question that waits for the caller.
 #[derive(Serialize, ToSchema)]
@@ -78,14 +69,6 @@ pub(crate) struct ApprovalList {
     next_cursor: Option<RunId>,
 }
 
-/// Where a question stands.
-#[derive(ToSchema)]
-#[schema(as = ApprovalStatus, rename_all = "lowercase")]
-#[expect(dead_code, reason = "describes a word of the query")]
-pub(crate) enum StatusWord {
-    Open,
-}
-
 /// The questions that the caller may decide and that nobody has answered: a backend's all, a user's those of the spaces
 /// it is a member of.
 #[utoipa::path(
@@ -104,87 +87,28 @@ pub(crate) async fn list(
     Caller(who): Caller,
     query: Query,
 ) -> Result<Answer<ApprovalList>, Refusal> {
-    if query.text("status").is_some_and(|status| status != "open") {
-        return Err(Refusal::malformed(
-            "query status: must be open, answered questions stand in the events of their runs",
-        ));
-    }
-    let space = query.read::<SpaceId>("space")?;
-    if let Some(space) = space {
-        door.access.reach_space(&who, space).await?;
-    }
-    let limit = query.limit()?;
-    let filter = AskingFilter {
-        member: who.entity(),
-        space,
-        agent: query.read("agent")?,
-        before: query.read("before")?,
-        limit: limit.min(RUNS_READ_MAX),
+    let told = |asking: Asking<'_>| {
+        let approvals = asking.open.approvals.iter();
+        let seen = approvals.filter_map(|(time, asked)| ApprovalBody::of(&asking, *time, asked));
+        seen.collect()
     };
-    let asked_for = filter.limit;
-    let runs = door.engine.asking(who.project, filter).await?;
-    let mut page = Page::default();
-    let mut last = None;
-    for run in &runs {
-        if page.approvals.len() >= limit || page.bytes >= PAGE_BYTES {
-            break;
-        }
-        page.add(&door, &who, run).await?;
-        last = Some(run.id);
-    }
-    let more = runs.len() == asked_for || last != runs.last().map(|run| run.id);
+    let (approvals, next_cursor) = asking::page(&door, &who, &query, told).await?;
     Ok(ok(ApprovalList {
-        approvals: page.approvals,
-        next_cursor: last.filter(|_| more),
+        approvals,
+        next_cursor,
     }))
 }
 
-#[derive(Default)]
-struct Page {
-    approvals: Vec<ApprovalBody>,
-    /// Bytes of logs that were read for it, inputs included.
-    bytes: usize,
-    /// Who the caller is in each space.
-    deciders: HashMap<SpaceId, Decider>,
-}
-
-impl Page {
-    /// Adds the open questions of a run that the caller may decide.
-    async fn add(&mut self, door: &Shared, who: &Principal, run: &RunRecord) -> Result<(), Refusal> {
-        let top = match door.access.reach_top(who, run.id, "approval").await {
-            // A member that was removed since the page was read.
-            Err(AccessError::NotFound(_)) => return Ok(()),
-            other => other?,
-        };
-        let decider = match self.deciders.entry(top.space) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(door.access.decider(who, top.space).await?),
-        };
-        let open = door.engine.open_questions(run.id).await?;
-        self.bytes += open.bytes_read;
-        for (time, question) in open.asked {
-            self.approvals
-                .extend(ApprovalBody::of(run, &top, time, question, decider));
-        }
-        Ok(())
-    }
-}
-
 impl ApprovalBody {
-    fn of(
-        run: &RunRecord,
-        top: &Top,
-        requested_at: Time,
-        asked: ToolApprovalRequest,
-        who: &Decider,
-    ) -> Option<Self> {
+    fn of(asking: &Asking<'_>, requested_at: Time, asked: &ToolApprovalRequest) -> Option<Self> {
+        let who = asking.reader;
         // By the terms as stored: their public form does not say who asked.
         let terms = asked.terms.clone().unwrap_or_default();
         if !terms.admit(who) {
             return None;
         }
         let editable = terms.may_edit(who, asked.tool().is_seen_by_members());
-        let event = Event::from(asked);
+        let event = Event::from(asked.clone());
         let seen = view(&event, who)?;
         let Event::ToolApprovalRequest(seen) = seen.as_ref() else {
             return None;
@@ -195,10 +119,10 @@ impl ApprovalBody {
             tool_name: seen.tool_name.to_string(),
             input: seen.input.clone(),
             editable,
-            run_id: run.id,
-            root_run_id: Some(top.run).filter(|top| *top != run.id),
-            space_id: top.space,
-            agent: run.agent.clone(),
+            run_id: asking.run.id,
+            root_run_id: asking.root(),
+            space_id: asking.top.space,
+            agent: asking.run.agent.clone(),
             requested_at,
             expires_at: seen.expires_at,
         })

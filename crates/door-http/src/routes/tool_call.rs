@@ -97,7 +97,7 @@ pub(crate) struct CallErrorBody {
 ///
 /// The call is a run of one step, so permissions, prerequisites, limits, approvals, clients and crashes are the same as for
 /// a call of a model. Waits for the call, 30 seconds unless `prefer: wait=N` says otherwise; answers early when it waits for
-/// an approval or a moment.
+/// an approval, an answer or a moment.
 #[utoipa::path(
     post, path = "/v1/tools/{name}/call", operation_id = "call_tool", tag = "tools",
     params(

@@ -14,6 +14,7 @@ mod knowledge;
 mod limits;
 mod messages;
 mod plans;
+mod questions;
 mod results;
 mod shared_tools;
 mod spaces;

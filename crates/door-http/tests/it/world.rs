@@ -20,7 +20,8 @@ use toolgate_tools::readable::Reader;
 use toolgate_tools::{Editor, PlanLimits};
 
 pub use toolgate_testkit_http::world::{
-    BODY_BYTES_MAX, FAR, HEARTBEAT, HIDDEN, OTHER_PUBLIC, PUBLIC, SECRET, agent, project, token,
+    BODY_BYTES_MAX, FAR, HEARTBEAT, HIDDEN, OTHER_PUBLIC, PUBLIC, SECRET, agent, agent_with_tasks, project,
+    token,
 };
 
 pub const FILE_BYTES_MAX: usize = 100_000;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use toolgate_kernel::call::{Call, CallState, ErrorCode, Outcome};
+use toolgate_kernel::call::{Asks, Call, CallState, ErrorCode, Outcome};
 use toolgate_kernel::event::{ChildStatus, EndReason, Event, RunFinish, RunStart, Seq, Status};
 use toolgate_kernel::id::{EntityId, MessageId, ProjectId, RunId};
 use toolgate_kernel::json::Json;
@@ -59,7 +59,10 @@ impl Driver {
             (_, Ok(start)) => start.agent.to_string(),
         };
         let asks = match &call.state {
-            CallState::Delegated { asks, .. } => asks.map(|(asks, _)| asks),
+            CallState::Delegated {
+                asks: Some((Asks::Child(asks), _)),
+                ..
+            } => Some(*asks),
             _ => None,
         };
         Child {

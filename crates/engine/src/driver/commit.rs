@@ -38,6 +38,7 @@ impl Driver {
         // What came early comes after what may announce its call.
         pending.append(&mut self.early);
         let children = self.children();
+        let tasks = self.known_tasks();
         let mut delay = WRITE_DELAY;
         let (mut failures, mut conflicts) = (0, 0);
         loop {
@@ -62,6 +63,7 @@ impl Driver {
             match tried {
                 Ok(verdicts) => {
                     self.give_up(children).await;
+                    self.abandon_tasks(tasks, &pending, &verdicts);
                     self.answer(pending, verdicts);
                     return Ok(());
                 }
@@ -184,15 +186,18 @@ impl Driver {
                 // Somebody else's work takes no slot.
                 return fresh.then(|| Arrival::Delegated {
                     call: id,
+                    leg: call.leg,
                     handle: Handle::Run(RunId::new(Uuid::now_v7())),
                     check_at: None,
                     child: None,
+                    questions: Vec::new(),
                 });
             }
             slots = slots.checked_sub(1)?;
             let output = |output| {
                 Some(Arrival::Output {
                     call: id,
+                    leg: call.leg,
                     outcome: Outcome::Output(output),
                 })
             };
@@ -326,7 +331,7 @@ impl Driver {
 }
 
 /// Whether a call was settled without its executor.
-fn is_given_up(outcome: &Outcome) -> bool {
+pub(super) fn is_given_up(outcome: &Outcome) -> bool {
     let Outcome::Error { code, .. } = outcome else {
         return false;
     };

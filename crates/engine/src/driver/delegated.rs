@@ -15,6 +15,7 @@ use toolgate_kernel::event::{ChildStatus, Entry, Event, Seq, ToolProgress, ToolR
 use toolgate_kernel::id::{CallId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::run::Arrival;
+use toolgate_kernel::tool::{Execution, Tool};
 
 use super::child::{Child, Found, signals};
 use super::load::{next, patient};
@@ -73,15 +74,16 @@ pub(super) struct Above {
 pub(crate) struct Look {
     /// Wake-ups that are acted on once the outcomes are stored.
     seen: i32,
-    /// Calls that have ended.
-    outcomes: Vec<(CallId, Outcome)>,
-    /// Calls whose child runs wait for a person or a client, or no longer do.
-    moved: Vec<(CallId, RunId, ChildStatus)>,
+    /// Calls that have ended, and their legs.
+    outcomes: Vec<(CallId, u32, Outcome)>,
+    /// Calls whose child runs wait for a person or a client, or no longer do, and their legs.
+    moved: Vec<(CallId, u32, RunId, ChildStatus)>,
 }
 
 /// A delegated call that is looked at.
 struct Watched {
     call: CallId,
+    leg: u32,
     by: Carrier,
 }
 
@@ -100,9 +102,12 @@ impl Driver {
         if !self.watch.wanted || self.watch.looking.is_some() {
             return;
         }
-        let watched = self.run.delegated().map(|(call, handle)| Watched {
-            call: call.tool.call,
-            by: self.carrier(call, handle),
+        let watched = self.run.delegated().filter_map(|(call, handle)| {
+            Some(Watched {
+                call: call.tool.call,
+                leg: call.leg,
+                by: self.carrier(call, handle)?,
+            })
         });
         let looking = look(self.inner.clone(), self.id, watched.collect());
         let handle = self.undertake(looking.map(Done::Looked).boxed());
@@ -122,10 +127,13 @@ impl Driver {
         }
     }
 
-    fn carrier(&self, call: &Call, handle: &Handle) -> Carrier {
+    /// Who carries a call on, unless that is a task of a source, which is looked at by itself.
+    fn carrier(&self, call: &Call, handle: &Handle) -> Option<Carrier> {
+        let is_source = |tool: &Arc<Tool>| matches!(tool.execution, Execution::Source(_));
         match handle {
-            Handle::Run(child) => Carrier::Child(Box::new(self.child(call, *child))),
-            Handle::Task { source, .. } => Carrier::Nobody(source.clone()),
+            Handle::Run(child) => Some(Carrier::Child(Box::new(self.child(call, *child)))),
+            Handle::Task { .. } if call.definition.as_ref().is_some_and(is_source) => None,
+            Handle::Task { source, .. } => Some(Carrier::Nobody(source.clone())),
         }
     }
 
@@ -147,13 +155,17 @@ impl Driver {
         self.watch.seen = seen;
         let ended = outcomes
             .into_iter()
-            .map(|(call, outcome)| Arrival::Output { call, outcome });
-        let moved = moved.into_iter().map(|(call, child, status)| Arrival::Delegated {
-            call,
-            handle: Handle::Run(child),
-            check_at: None,
-            child: Some(status),
-        });
+            .map(|(call, leg, outcome)| Arrival::Output { call, leg, outcome });
+        let moved = moved
+            .into_iter()
+            .map(|(call, leg, child, status)| Arrival::Delegated {
+                call,
+                leg,
+                handle: Handle::Run(child),
+                check_at: None,
+                child: Some(status),
+                questions: Vec::new(),
+            });
         ended.chain(moved).collect()
     }
 
@@ -175,7 +187,14 @@ impl Driver {
     fn concerns_parent(&self, events: &[Event], asked: bool) -> bool {
         let asks = self.run.status().asks();
         let moves = |event: &Event| {
-            matches!(event, Event::ToolApprovalResponse(_) | Event::RunStatus(_)) || event.settles().is_some()
+            let says = matches!(
+                event,
+                Event::ToolApprovalResponse(_)
+                    | Event::ToolQuestion(_)
+                    | Event::ToolQuestionResponse(_)
+                    | Event::RunStatus(_)
+            );
+            says || event.settles().is_some()
         };
         let ends = events.iter().any(|event| matches!(event, Event::RunFinish(_)));
         ends || asks != asked || (asks && events.iter().any(moves))
@@ -274,10 +293,10 @@ async fn look(inner: Arc<Inner>, run: RunId, mut watched: Vec<Watched>) -> Resul
                 Found::Waits => watched.push(one),
                 Found::Moved(status) => {
                     if let Carrier::Child(child) = &one.by {
-                        moved.push((one.call, child.id(), status));
+                        moved.push((one.call, one.leg, child.id(), status));
                     }
                 }
-                Found::Ended(outcome) => outcomes.push((one.call, outcome)),
+                Found::Ended(outcome) => outcomes.push((one.call, one.leg, outcome)),
             }
         }
         // The start of a child takes a wake-up off: what is left to be taken off is read again.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use toolgate_kernel::call::{Call, ErrorCode, Outcome};
+use toolgate_kernel::call::Call;
 use toolgate_kernel::event::{CallRequest, FinishReason, ToolProgress, Usage};
 use toolgate_kernel::id::{EntityId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -26,7 +26,7 @@ use crate::model::{Ask, Ending, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
 use crate::run_tree::beyond;
 use crate::store::StoreError;
-use crate::tools::{CallContext, Called, Delegation};
+use crate::tools::CallContext;
 
 impl Driver {
     /// Asks the model for a step; sets `begun` once its time and its turn have come.
@@ -151,7 +151,7 @@ impl Driver {
         Ok(beyond(tree.map_err(|_| Adrift)?, self.run.budget()))
     }
 
-    /// Runs a call on the gateway's side.
+    /// Runs a call on the gateway's side, or goes on with it once its questions are answered.
     pub(crate) fn call(&self, call: &Call, history: &[Arc<Turn>]) -> BoxFuture<'static, Done> {
         let id = call.tool.call;
         let tool = call.definition.clone().expect("only a known tool runs");
@@ -163,55 +163,7 @@ impl Driver {
             toolgate.run = %self.id,
         );
         let running = match &tool.execution {
-            Execution::Source(source) => {
-                let source = source.clone();
-                let cancel = CancellationToken::new();
-                let mut context = self.context(call, &tool, history, cancel.clone());
-                let speaker = self.run.speaker();
-                // What somebody else wrote is not sent in the speaker's name.
-                let is_own = speaker.is_some_and(|speaker| {
-                    let state = self.run.state();
-                    !state.is_edited_by_another(id, speaker)
-                });
-                let stop = cancel.drop_guard();
-                let input = call.input();
-                let inner = self.inner.clone();
-                async move {
-                    if let Some(speaker) = speaker {
-                        match patient(|| inner.store.entity(speaker)).await {
-                            Ok(profile) => context.profile = profile,
-                            // Without knowing whom it works for, a tool would act on nobody's behalf.
-                            Err(error) => return unknown_speaker(&error),
-                        }
-                        let (root, now) = (context.root, inner.clock.now());
-                        let token = inner.user_tokens.of(root, speaker, now).filter(|_| is_own);
-                        // Whoever was taken out of the space lends nothing to what goes on in it.
-                        if token.is_some() {
-                            match patient(|| inner.store.member(context.space, speaker)).await {
-                                Ok(member) => context.user_token = token.filter(|_| member.is_some()),
-                                Err(error) => return unknown_speaker(&error),
-                            }
-                        }
-                    }
-                    let running = inner.tools.run_copy(&tool, &source, &input, &context);
-                    let running = AssertUnwindSafe(running).catch_unwind();
-                    let outcome = match tokio::time::timeout(tool.timeout, running).await {
-                        Ok(Ok(Ok(Called::Output(output)))) => Outcome::Output(output),
-                        Ok(Ok(Ok(Called::Delegated(delegation)))) => {
-                            return Came::Delegated {
-                                source: source.source.clone().into(),
-                                delegation,
-                            };
-                        }
-                        Ok(Ok(Err(failure))) => Outcome::error(failure.code, failure.message),
-                        Ok(Err(_)) => Outcome::error(ErrorCode::ExecutionFailed, "the tool broke down"),
-                        Err(_) => timed_out(&tool),
-                    };
-                    drop(stop);
-                    Came::Ended(outcome)
-                }
-                .boxed()
-            }
+            Execution::Source(source) => self.source_call(call, &tool, source, history).run(),
             Execution::Agent { .. }
             | Execution::Spawn
             | Execution::Prompt(_)
@@ -222,8 +174,9 @@ impl Driver {
                 unreachable!("settled, offered or delegated before it is performed")
             }
         };
+        let leg = call.leg;
         running
-            .map(move |came| Done::Called { call: id, came })
+            .map(move |came| Done::Called { call: id, leg, came })
             .instrument(span)
             .boxed()
     }
@@ -274,28 +227,6 @@ impl Driver {
             );
         })
     }
-}
-
-/// What came of a call on the gateway's side.
-pub(crate) enum Came {
-    /// It ended.
-    Ended(Outcome),
-    /// Its source handed it to somebody else.
-    Delegated {
-        source: Arc<str>,
-        delegation: Delegation,
-    },
-}
-
-fn unknown_speaker(error: &StoreError) -> Came {
-    tracing::warn!(%error, "a call is not run, because it is not known for whom");
-    let words = "the store did not say whom the call is for, so it was not run; it may be called again";
-    Came::Ended(Outcome::error(ErrorCode::Unavailable, words))
-}
-
-fn timed_out(tool: &Tool) -> Outcome {
-    let words = format!("{} gave no answer within {:?}", tool.name, tool.timeout);
-    Outcome::error(ErrorCode::Timeout, words)
 }
 
 /// The person whom a run works for, and the tools that may need its grants.

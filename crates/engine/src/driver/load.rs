@@ -128,6 +128,7 @@ impl Driver {
             window: None,
             asking: None,
             running: HashMap::new(),
+            task_looks: HashMap::new(),
             watch,
             under_way: FuturesUnordered::new(),
             seat,

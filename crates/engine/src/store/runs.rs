@@ -19,7 +19,8 @@ pub trait Runs: Send + Sync {
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError>;
     /// Rows of a project's runs, newest first.
     async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError>;
-    /// Rows of runs that may wait for an approval, newest first: those in whose current step one was asked for.
+    /// Rows of runs that may wait for a person, newest first: those in whose current step an approval was asked for, or a
+    /// tool asked something.
     async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<Vec<RunRecord>, StoreError>;
     /// The newest run of an agent in a space that is not final, that no call started, and that is not one itself.
     async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError>;
@@ -127,7 +128,7 @@ pub struct RunFilter {
     pub limit: usize,
 }
 
-/// Which runs that ask for approvals to list, newest first.
+/// Which runs that ask people to list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct AskingFilter {
     /// In spaces with this member only.

@@ -380,7 +380,7 @@ async fn open_questions_are_found_without_reading_the_whole_log() {
 
     let open = world.engine.open_questions(run).await.unwrap();
     let inputs: Vec<&str> = open
-        .asked
+        .approvals
         .iter()
         .map(|(_, question)| question.input.as_ref().unwrap().as_str())
         .collect();

@@ -95,9 +95,9 @@ async fn calls_that_nothing_can_ever_answer_are_told_when_an_agent_is_saved() {
     let told = warnings("default").await;
     assert_eq!(told.len(), 3, "{told:?}");
     for (told, words) in told.iter().zip([
-        "/tools/14/parameters/propertes \"propertes\" is no keyword of JSON Schema",
+        "/tools/16/parameters/propertes \"propertes\" is no keyword of JSON Schema",
         "/tools/13 helper of helper would start a run 2 deep",
-        "/tools/14 there is no agent named nobody now",
+        "/tools/16 there is no agent named nobody now",
     ]) {
         assert!(told.starts_with(words), "{told}");
     }

@@ -6,8 +6,9 @@ use serde_json::json;
 use toolgate_engine::intake::{Decision, IntakeError, Submission};
 use toolgate_engine::store::{Store, StoreError};
 use toolgate_kernel::event::{Event, Status};
-use toolgate_kernel::id::{ApprovalId, NodeId};
+use toolgate_kernel::id::{ApprovalId, NodeId, QuestionId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::question::{Action, Response};
 use toolgate_kernel::tool::Decider;
 use toolgate_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolgate_testkit::faulty_store::FaultyStore;
@@ -15,12 +16,13 @@ use uuid::Uuid;
 
 use crate::world::{Setup, World, calls_in, retry};
 
-/// One of everything: a server call, a client call, an approval, a child, and a second message. Each part comes to
-/// one of the nodes.
+/// One of everything: a server call, a client call, an approval, a task, and a question of it. Each part comes to one of
+/// the nodes.
 async fn one_of_everything(nodes: &[World], number: usize) {
     let node = |part: usize| &nodes[(number >> part) % nodes.len()];
     let words = format!(
-        r#"call:mirror={{"n":{number}}} call:ask call:guarded={{"to":"x"}} call:echo={{"e":{number}}}"#
+        r#"call:mirror={{"n":{number}}} call:ask call:guarded={{"to":"x"}} call:echo={{"e":{number}}}
+        call:work_safe={{"plan":["wait","ask","end"]}}"#
     );
     let mut post = node(0).post_to(None, &words);
     post.idempotency = Some((format!("run {number}"), [0; 32]));
@@ -61,6 +63,27 @@ async fn one_of_everything(nodes: &[World], number: usize) {
         }
     })
     .await;
+    node(1)
+        .until(run, |event| matches!(event, Event::ToolQuestion(_)))
+        .await;
+    let question = QuestionId {
+        call: calls[4],
+        number: 0,
+    };
+    let response = Response {
+        action: Action::Accept,
+        content: Some(json!({"seat": "12A"}).into()),
+    };
+    retry(async || {
+        let responding = node(2)
+            .engine
+            .respond(question, response.clone(), Decider::Backend);
+        match responding.await {
+            Err(IntakeError::Store(_) | IntakeError::Busy(_)) => Err("again"),
+            other => Ok(other.unwrap()),
+        }
+    })
+    .await;
     let end = node(4).finish(run).await;
     assert_eq!(end.status, Status::Completed);
 
@@ -77,6 +100,9 @@ async fn one_of_everything(nodes: &[World], number: usize) {
         };
         assert_eq!(count(&settled), 1, "{call} settles once");
     }
+    assert_eq!(count(&|event| matches!(event, Event::ToolQuestionResponse(_))), 1);
+    let answered = |event: &Event| matches!(event, Event::ToolOutputAvailable(e) if e.tool_call_id == calls[4] && e.output.as_ref().is_some_and(|output| output.as_str().contains("12A")));
+    assert_eq!(count(&answered), 1, "the task has its answer");
     let stored = log
         .iter()
         .find(|(seq, _)| *seq == receipt.seq)
@@ -143,6 +169,7 @@ async fn every_promise_holds_on_two_nodes_when_one_store_call_in_thirty_fails() 
                     store: Arc::new(store),
                     clock: shared.clock.clone(),
                     bus: shared.bus.clone(),
+                    tasks: shared.tasks.clone(),
                     node: NodeId::new(Uuid::from_u128(node.into())),
                     ..Setup::default()
                 })

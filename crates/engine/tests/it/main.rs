@@ -22,5 +22,6 @@ mod requested_call;
 mod shared_tools;
 mod sources;
 mod superseding;
+mod tasks;
 mod window;
 mod world;

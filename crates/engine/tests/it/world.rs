@@ -27,6 +27,7 @@ use toolgate_testkit::fake_tools::FakeTools;
 use toolgate_testkit::held_clock::HeldClock;
 use toolgate_testkit::project_settings::project_settings;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
+use toolgate_testkit::task_source::TaskSource;
 use uuid::Uuid;
 
 use crate::dice::Dice;
@@ -38,6 +39,7 @@ pub struct World {
     pub store: Arc<dyn Store>,
     pub model: Arc<ScriptedModel>,
     pub tools: Arc<FakeTools>,
+    pub tasks: Arc<TaskSource>,
     pub clock: Arc<HeldClock>,
     pub project: ProjectId,
     stop: CancellationToken,
@@ -53,6 +55,7 @@ pub struct Setup {
     pub model: Arc<ScriptedModel>,
     pub tools: Arc<FakeTools>,
     pub editions: Arc<Editions>,
+    pub tasks: Arc<TaskSource>,
     /// The configuration of the agents `default` and `helper`, unless they are there.
     pub agent: Value,
     pub always_evict: bool,
@@ -71,6 +74,7 @@ impl Default for Setup {
             model: ScriptedModel::new(by_words),
             tools: Arc::new(FakeTools::default()),
             editions: Arc::default(),
+            tasks: Arc::default(),
             agent: agent(),
             always_evict: false,
             runs_active: Shares::same(1_000),
@@ -139,6 +143,8 @@ pub fn agent() -> Value {
             tool("wait", json!({"executionType": "waiting", "execution": {"signal": true}})),
             tool("helper", json!({"executionType": "ai-agent", "execution": {"agent": "helper"},
                 "parameters": {"type": "object", "properties": {"prompt": {"type": "string"}}}})),
+            tool("work", json!({"executionType": "tasks", "execution": {"tool": "work"}})),
+            tool("work_safe", json!({"executionType": "tasks", "execution": {"tool": "work_safe"}})),
         ],
     })
 }
@@ -163,6 +169,7 @@ impl World {
             model,
             tools,
             editions,
+            tasks,
             agent,
             always_evict,
             runs_active,
@@ -177,7 +184,8 @@ impl World {
             tools: Sources::new(records, workspace)
                 .with(tools.clone())
                 .with(Arc::new(Dice))
-                .with(editions),
+                .with(editions)
+                .with(tasks.clone()),
             clock: clock.clone(),
             bus,
         };
@@ -219,6 +227,7 @@ impl World {
             store,
             model,
             tools,
+            tasks,
             clock,
             project: project(),
             stop,

@@ -14,10 +14,11 @@ use super::{
 use crate::agent::{ModelName, Provider};
 use crate::call::ErrorCode;
 use crate::history::{Earlier, EarlierPart};
-use crate::id::{ApprovalId, CallId, EntityId, MessageId, RunId};
+use crate::id::{ApprovalId, CallId, EntityId, MessageId, QuestionId, RunId};
 use crate::json::Json;
 use crate::message::{Message, Origin, Part, Sender};
 use crate::name::{AgentName, ToolName};
+use crate::question::Action;
 use crate::time::Time;
 use crate::tool::{ApprovalTerms, Approvers, ClientTool, Placement};
 
@@ -60,11 +61,13 @@ marked! {
     MessageId => MessageId::new(uuid()),
     CallId => CallId { run: Marked::marked(), number: number() },
     ApprovalId => ApprovalId { run: Marked::marked(), number: number() },
+    QuestionId => QuestionId { call: Marked::marked(), number: number() },
     AgentName => text().parse().expect("a mark is a name"),
     ToolName => text().parse().expect("a mark is a name"),
     // Without members: it is seen or it is not there.
     Placement => Placement::Server,
     ErrorCode => ErrorCode::ExecutionFailed,
+    Action => Action::Accept,
     Status => Status::Failed,
     FinishReason => FinishReason::Other,
     EndReason => EndReason::Limit,

@@ -34,6 +34,8 @@ impl Event {
             | Self::ReasoningEnd(_)
             | Self::ToolApprovalRequest(_)
             | Self::ToolApprovalResponse(_)
+            | Self::ToolQuestion(_)
+            | Self::ToolQuestionResponse(_)
             | Self::ToolOutputError(_)
             | Self::ToolOutputDenied(_)
             | Self::RunFinish(_)

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Seq, Status};
 use crate::call::ErrorCode;
-use crate::id::{ApprovalId, CallId, EntityId, RunId};
+use crate::id::{ApprovalId, CallId, EntityId, QuestionId, RunId};
 use crate::json::Json;
+use crate::question::Action;
 use crate::time::Time;
 use crate::tool::{ApprovalTerms, Placement};
 use crate::view::hidden;
@@ -140,6 +141,44 @@ tool_body! {
         /// When a client call, now free to run, is given up.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Time>,
+    }
+}
+tool_body! {
+    /// The tool asks people something in the middle of the call, which goes on when they have answered.
+    ToolQuestion {
+        /// Where to send the answer.
+        question_id: QuestionId,
+        /// The source's own name for the question; for secret principals only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+        /// What is asked, in words.
+        message: String,
+        /// JSON Schema of the answer's content, when a form is to be filled in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema: Option<Json>,
+        /// The page to visit instead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        url: Option<String>,
+        /// When silence becomes a cancel.
+        expires_at: Time,
+    }
+}
+tool_body! {
+    /// Somebody answered a question, or nobody did in time.
+    ToolQuestionResponse {
+        /// Which question.
+        question_id: QuestionId,
+        /// What was done with it.
+        action: Action,
+        /// What was filled in; for secret principals and for whoever answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<Json>,
+        /// Who answered, where it was an entity.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<EntityId>,
+        /// Nobody answered in time.
+        #[serde(default, skip_serializing_if = "is_false")]
+        expired: bool,
     }
 }
 /// Who executes a client call, and until when without another word.

@@ -91,7 +91,7 @@ impl Run {
 }
 
 /// Why the question is void. What a hidden tool said of itself stays hidden.
-fn ended(call: &Call, settled: &Settled) -> Rejected {
+pub(super) fn ended(call: &Call, settled: &Settled) -> Rejected {
     match super::take::gone(settled) {
         Rejected::Gone { code, .. } if hidden(call.tool.placement, call.tool.shown) => Rejected::Gone {
             code,

@@ -17,7 +17,7 @@ impl Run {
 
     fn steps(&self, arrival: &Arrival) -> u64 {
         match arrival {
-            Arrival::Result { call, outcome } | Arrival::Output { call, outcome } => {
+            Arrival::Result { call, outcome } | Arrival::Output { call, outcome, .. } => {
                 let schema = self.tool(*call).and_then(|tool| tool.output.as_ref());
                 match (schema, outcome) {
                     (Some(schema), Outcome::Output(output)) => schema.steps_of_bytes(output.as_str().len()),
@@ -31,6 +31,8 @@ impl Run {
             } => self
                 .tool(approval.call())
                 .map_or(0, |tool| tool.input.steps_of_bytes(input.as_str().len())),
+            // The schema of a question is compiled to check an answer.
+            Arrival::Answer { response, .. } if response.content.is_some() => u64::MAX,
             Arrival::Reply(reply) => self.reply_steps(reply),
             Arrival::Decide { .. }
             | Arrival::Begin
@@ -43,6 +45,7 @@ impl Run {
             | Arrival::Delegated { .. }
             | Arrival::Claim { .. }
             | Arrival::Release { .. }
+            | Arrival::Answer { .. }
             | Arrival::Tick
             | Arrival::Cancel
             | Arrival::Recovered => 0,

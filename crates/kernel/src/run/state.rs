@@ -4,17 +4,20 @@
 //! through, so a member that was redacted is absent here too. A new event or call state is thought about in
 //! [`RunState::apply`], and then by whoever matches on it.
 
-use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
+mod under_way;
+
+use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
 use crate::event::{
-    CallRequest, ChildCall, Claim, Entry, Event, FinishReason, RunFinish, Said, Seq, Status, StepFinish,
-    ToolApprovalResponse, ToolExecuting, ToolInputAvailable, Usage,
+    CallRequest, ChildCall, Entry, Event, FinishReason, RunFinish, Said, Seq, Status, StepFinish,
+    ToolApprovalResponse, ToolInputAvailable, Usage,
 };
 use crate::history::Transcript;
-use crate::id::{ApprovalId, CallId, EntityId, MessageId, RunId};
+use crate::id::{ApprovalId, CallId, EntityId, MessageId, QuestionId, RunId};
 use crate::json::Json;
 use crate::message::Message;
 use crate::name::AgentName;
 use crate::prompt::Turn;
+use crate::question::{Asked, Questions};
 use crate::time::Time;
 use crate::tool::Decider;
 use crate::view::view;
@@ -237,6 +240,10 @@ impl RunState {
         let own = self.decisions.iter().find(|record| record.approval == approval);
         own.or_else(|| self.below(approval.run)?.decision(approval))
     }
+    /// A question that a tool asked in the middle of a call, also one of a run below that asked here.
+    pub fn question(&self, id: QuestionId) -> Option<&Asked> {
+        self.call(id.call)?.questions.get(id)
+    }
     /// Whether the input of a call is one that somebody else than this person wrote when they approved it.
     pub fn is_edited_by_another(&self, call: CallId, person: EntityId) -> bool {
         let decision = self.decision(call.approval());
@@ -303,6 +310,8 @@ impl RunState {
                 });
             }
             Event::ToolApprovalResponse(e) => self.decide(e, seq, time),
+            Event::ToolQuestion(e) => self.question_asked(e, time),
+            Event::ToolQuestionResponse(e) => self.question_answered(e, seq, time),
             Event::ToolExecuting(e) => self.execute(e, time),
             Event::ToolReleased(e) => self.hold(e.tool_call_id, None),
             Event::ToolOutputAvailable(e) => {
@@ -363,6 +372,10 @@ impl RunState {
                     if let Some(record) = self.decisions.iter_mut().find(|r| r.approval == e.approval_id) {
                         record.seq = seq;
                     }
+                }
+                Event::ToolQuestionResponse(e) => {
+                    let id = e.question_id;
+                    self.change(e.tool_call_id, |call| call.questions.note_place(id, seq));
                 }
                 _ => {
                     if let Some(call) = event.settles() {
@@ -445,6 +458,9 @@ impl RunState {
             input: e.input.clone(),
             signature: e.signature.clone(),
             asked: None,
+            questions: Questions::default(),
+            resumes: None,
+            leg: 0,
             since: time,
             state: released(e.deadline),
         });
@@ -473,34 +489,6 @@ impl RunState {
                 call.state = released(e.deadline);
             });
         }
-    }
-
-    fn execute(&mut self, e: &ToolExecuting, time: Time) {
-        match (&e.claim, e.pause) {
-            (Some(claim), _) => self.hold(e.tool_call_id, Some(claim.clone())),
-            (None, Some(pause)) => self.change(e.tool_call_id, |call| call.state = CallState::Paused(pause)),
-            (None, None) => self.change(e.tool_call_id, |call| {
-                // The tool's timeout counts from the first delegation, however often the task is asked after, without
-                // the time in which a person or a client was asked.
-                call.since = match &call.state {
-                    CallState::Delegated { asks: None, .. } => call.since,
-                    CallState::Delegated {
-                        asks: Some((_, since)),
-                        ..
-                    } => call.since.after(time.since(*since)),
-                    _ => time,
-                };
-                call.state = under_way(e, time);
-            }),
-        }
-    }
-
-    fn hold(&mut self, call: CallId, by: Option<Claim>) {
-        self.change(call, |call| {
-            if let CallState::Open { claim, .. } = &mut call.state {
-                *claim = by;
-            }
-        });
     }
 
     fn settle(&mut self, call: CallId, outcome: Outcome, answered: bool, seq: Seq, time: Time) {
@@ -549,28 +537,6 @@ impl RunState {
         self.calls
             .binary_search_by_key(&call.number, |known| known.tool.call.number)
             .ok()
-    }
-}
-
-/// The state of a call on the gateway's side that is under way, here or elsewhere.
-fn under_way(e: &ToolExecuting, time: Time) -> CallState {
-    let asks = e.child_status.filter(|child| child.status.asks());
-    let asks = asks.map(|asks| (asks, time));
-    match (e.child, &e.task) {
-        (Some(child), _) => CallState::Delegated {
-            handle: Handle::Run(child),
-            check_at: None,
-            asks,
-        },
-        (None, Some(task)) => CallState::Delegated {
-            handle: Handle::Task {
-                source: task.source.clone(),
-                task: task.task.clone(),
-            },
-            check_at: task.check_at,
-            asks,
-        },
-        (None, None) => CallState::Executing,
     }
 }
 

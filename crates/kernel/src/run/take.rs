@@ -2,17 +2,17 @@
 
 mod client;
 mod clock;
+mod delegate;
 
-use super::approve::refused_output;
 use super::pipeline::{Admission, Fate, Judged};
 use super::replay::tool_ref;
 use super::{Arrival, Phase, Rejected, Reply, ReplyPart, Run};
 use crate::agent::History;
-use crate::call::{Call, CallState, ErrorCode, Handle, Outcome, Settled};
+use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
 use crate::event::{
-    CallRequest, ChildStatus, EndReason, Event, FinishReason, ReasoningEnd, RemoteTask, RunFinish, RunStart,
-    RunStatus, Said, Seq, Status, StepFinish, StepStart, TextEnd, Told, ToolApprovalRequest, ToolExecuting,
-    ToolInputAvailable, ToolOutputAvailable, ToolOutputError, Usage,
+    CallRequest, EndReason, Event, FinishReason, ReasoningEnd, RunFinish, RunStart, RunStatus, Said, Seq,
+    Status, StepFinish, StepStart, TextEnd, Told, ToolApprovalRequest, ToolExecuting, ToolInputAvailable,
+    ToolOutputAvailable, ToolOutputError, Usage,
 };
 use crate::id::CallId;
 use crate::message::{Message, Origin};
@@ -108,6 +108,18 @@ impl Log<'_> {
                 self.go_on();
                 Ok(())
             }
+            (
+                Arrival::Answer {
+                    question,
+                    response,
+                    by,
+                },
+                _,
+            ) => {
+                let event = self.run.respond(question, response, &by)?;
+                self.emit(event);
+                Ok(())
+            }
             (Arrival::Signal { call, value }, _) => {
                 let outcome = self.run.signalled(call, &value)?;
                 self.settle(call, outcome);
@@ -184,13 +196,19 @@ impl Log<'_> {
             (
                 Arrival::Delegated {
                     call,
+                    leg,
                     handle,
                     check_at,
                     child,
+                    questions,
                 },
                 None,
-            ) => self.delegate(call, handle, check_at, child),
-            (Arrival::Output { call, outcome }, None) => self.output(call, outcome),
+            ) => {
+                self.delegate(call, leg, handle, check_at, child)?;
+                self.ask(call, questions);
+                Ok(())
+            }
+            (Arrival::Output { call, leg, outcome }, None) => self.output(call, leg, outcome),
             (Arrival::Tick, None) => {
                 self.tick();
                 Ok(())
@@ -376,64 +394,6 @@ impl Log<'_> {
             usage,
             error,
         });
-    }
-
-    /// The gateway's side executed a call.
-    fn output(&mut self, id: CallId, outcome: Outcome) -> Result<(), Rejected> {
-        let call = self.run.call(id).ok_or(Rejected::Unknown)?;
-        match &call.state {
-            CallState::Ready | CallState::Executing | CallState::Delegated { .. } => {}
-            CallState::Settled(settled) => return Err(gone(settled)),
-            CallState::AwaitsApproval { .. } | CallState::Open { .. } | CallState::Paused(_) => {
-                return Err(Rejected::OutOfTurn);
-            }
-        }
-        let outcome = match misfits(call, &outcome) {
-            Some(misfit) => refused_output(misfit),
-            None => outcome,
-        };
-        self.settle(id, outcome);
-        self.go_on();
-        Ok(())
-    }
-
-    /// Somebody else carries a call on from here, or still does.
-    fn delegate(
-        &mut self,
-        id: CallId,
-        handle: Handle,
-        check_at: Option<Time>,
-        child_status: Option<ChildStatus>,
-    ) -> Result<(), Rejected> {
-        let call = self.run.call(id).ok_or(Rejected::Unknown)?;
-        match &call.state {
-            CallState::Ready | CallState::Executing => {}
-            CallState::Delegated { handle: known, .. } if *known == handle => {}
-            CallState::Settled(settled) => return Err(gone(settled)),
-            CallState::Delegated { .. }
-            | CallState::AwaitsApproval { .. }
-            | CallState::Open { .. }
-            | CallState::Paused(_) => return Err(Rejected::OutOfTurn),
-        }
-        let (child, task) = match handle {
-            Handle::Run(child) => (Some(child), None),
-            Handle::Task { source, task } => {
-                let task = RemoteTask {
-                    source,
-                    task,
-                    check_at,
-                };
-                (None, Some(task))
-            }
-        };
-        let tool = call.tool.clone();
-        self.emit(ToolExecuting::of(&tool, None, child, None, task, child_status));
-        if child_status.is_some() {
-            // Also when it is the same as before: whoever has answered a question of the child waits for it.
-            let status = self.run.status();
-            self.emit(RunStatus { status });
-        }
-        Ok(())
     }
 
     fn cancel(&mut self) {

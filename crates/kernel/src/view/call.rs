@@ -4,7 +4,8 @@
 use super::hidden;
 use crate::event::{
     Claim, Pause, ToolApprovalRequest, ToolApprovalResponse, ToolExecuting, ToolInputAvailable,
-    ToolInputDelta, ToolOutputAvailable, ToolOutputDenied, ToolOutputError, ToolProgress, ToolRef,
+    ToolInputDelta, ToolOutputAvailable, ToolOutputDenied, ToolOutputError, ToolProgress, ToolQuestion,
+    ToolQuestionResponse, ToolRef,
 };
 use crate::tool::{ApprovalTerms, Decider};
 
@@ -80,6 +81,33 @@ pub(super) fn approval_response(e: &ToolApprovalResponse) -> ToolApprovalRespons
         e.expired,
         e.deadline,
     )
+}
+
+/// Members are asked, so they see what.
+pub(super) fn question(e: &ToolQuestion) -> ToolQuestion {
+    let shown = of(e.tool());
+    // How a source names its questions is between us and the source.
+    let key = None;
+    ToolQuestion::of(
+        &shown.tool,
+        e.question_id,
+        key,
+        e.message.clone(),
+        e.schema.clone(),
+        e.url.clone(),
+        e.expires_at,
+    )
+}
+
+/// What a person fills in is for the tool: other members learn that the question is answered.
+pub(super) fn question_response(e: &ToolQuestionResponse, reader: &Decider) -> ToolQuestionResponse {
+    let shown = of(e.tool());
+    let is_own = e.by.is_some() && e.by == reader.entity();
+    let (content, by) = match is_own {
+        true => (e.content.clone(), e.by),
+        false => (None, shown.payload(&e.by)),
+    };
+    ToolQuestionResponse::of(&shown.tool, e.question_id, e.action, content, by, e.expired)
 }
 
 pub(super) fn executing(e: &ToolExecuting) -> ToolExecuting {

@@ -60,7 +60,7 @@ const SEEN: [(&str, &str); 17] = [
 
 /// Events of a call: what is seen of any tool, or `None` when nothing is; and what else of one that clients execute or
 /// that opted in.
-const SEEN_OF_CALLS: [(&str, Option<&str>, &str); 11] = [
+const SEEN_OF_CALLS: [(&str, Option<&str>, &str); 13] = [
     ("tool-input-start", Some(""), ""),
     ("tool-input-delta", None, "inputTextDelta"),
     ("tool-input-available", Some("deadline"), "input"),
@@ -74,6 +74,12 @@ const SEEN_OF_CALLS: [(&str, Option<&str>, &str); 11] = [
         Some("approvalId approved expired deadline"),
         "reason input by",
     ),
+    (
+        "tool-question",
+        Some("questionId message schema url expiresAt"),
+        "",
+    ),
+    ("tool-question-response", Some("questionId action expired"), "by"),
     (
         "tool-executing",
         Some(""),
@@ -188,6 +194,26 @@ fn a_public_principal_sees_the_listed_members_of_every_event_and_no_other() {
         kinds.insert(kind);
     }
     assert_eq!(kinds.len(), SEEN.len() + SEEN_OF_CALLS.len() + UNSEEN.len());
+}
+
+#[test]
+fn whoever_answered_a_question_sees_what_it_answered() {
+    let answers = |event: &Event| matches!(event, Event::ToolQuestionResponse(_));
+    let event = every_marked().into_iter().find(answers).unwrap();
+    let Event::ToolQuestionResponse(response) = placed(&event, "mcp", false) else {
+        unreachable!("found as one");
+    };
+    let who = |entity: EntityId| Decider::Member {
+        entity,
+        roles: Vec::new(),
+        groups: Arc::default(),
+    };
+    let own = response.by.unwrap();
+    let event = Event::from(response);
+    let seen = paths(&[EVERY_CALL, "questionId action expired by content"]);
+    check(&event, &who(own), Some(&seen));
+    let seen = paths(&[EVERY_CALL, "questionId action expired"]);
+    check(&event, &who(EntityId::new(Uuid::nil())), Some(&seen));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod odd;
 mod official_suite;
 mod profile;
 mod query;
+mod questions;
 mod random_runs;
 mod requested_call;
 mod run;

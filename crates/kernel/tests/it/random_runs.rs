@@ -8,8 +8,9 @@ use serde_json::json;
 use toolgate_kernel::agent::Agent;
 use toolgate_kernel::call::{CallState, ErrorCode, Outcome};
 use toolgate_kernel::event::{ChildStatus, Claim, Event, Seq, Status};
-use toolgate_kernel::id::{ApprovalId, CallId};
+use toolgate_kernel::id::{ApprovalId, CallId, QuestionId};
 use toolgate_kernel::json::Json;
+use toolgate_kernel::question::{Action, Ask, Question, Response};
 use toolgate_kernel::run::{Arrival, Verdict};
 use toolgate_kernel::tool::Decider;
 
@@ -27,6 +28,7 @@ enum Move {
     Claim(u8, u8),
     Release(u8, u8),
     Decide(u8, u8),
+    Answer(u8, u8, u8),
     Wait(u16),
     Tick,
     Cancel,
@@ -56,6 +58,7 @@ impl Move {
             run: story.run.id(),
             number: u32::from(*number),
         };
+        let leg = |number: &u8| story.run.call(id(number)).map_or(0, |call| call.leg);
         Some(match self {
             Self::Reply(calls) => {
                 let calls: Vec<(&str, &str)> = calls
@@ -80,6 +83,8 @@ impl Move {
             Self::Started(call) => Arrival::Started { call: id(call) },
             Self::Delegated(call, to) => Arrival::Delegated {
                 call: id(call),
+                leg: leg(call),
+                questions: questions(*to),
                 handle: handle(*to),
                 check_at: (to % 3 > 0).then(|| story.now.after(Duration::from_secs(u64::from(*to)))),
                 // A child run that asks, that moves on, or that begins.
@@ -94,10 +99,12 @@ impl Move {
             },
             Self::Output(call, true) => Arrival::Output {
                 call: id(call),
+                leg: leg(call),
                 outcome: Outcome::Output(Json::from(json!({"ok": 1}))),
             },
             Self::Output(call, false) => Arrival::Output {
                 call: id(call),
+                leg: leg(call),
                 outcome: Outcome::error(ErrorCode::ExecutionFailed, "no"),
             },
             Self::Result(call, value) => Arrival::Result {
@@ -137,6 +144,17 @@ impl Move {
                     by: Box::new(Decider::Backend),
                 }
             }
+            Self::Answer(call, number, how) => Arrival::Answer {
+                question: QuestionId {
+                    call: id(call),
+                    number: u32::from(*number),
+                },
+                response: Response {
+                    action: [Action::Accept, Action::Decline, Action::Cancel][usize::from(how % 3)],
+                    content: (how % 2 == 0).then(|| Json::from(json!({"seat": how}))),
+                },
+                by: Box::new(Decider::Backend),
+            },
             Self::Signal(call) => Arrival::Signal {
                 call: id(call),
                 value: Json::from(json!("ring")),
@@ -148,6 +166,24 @@ impl Move {
             Self::Message(number) => Arrival::Message(message(u128::from(*number))),
         })
     }
+}
+
+/// Of a child run none, of a task as many as its number says.
+fn questions(to: u8) -> Vec<Question> {
+    let question = |number: u8| Question {
+        key: number.to_string(),
+        message: "Which seat?".into(),
+        ask: match number {
+            0 => Ask::Form {
+                schema: json!({"type": "object", "required": ["seat"]}).into(),
+            },
+            _ => Ask::Url {
+                url: "https://example.com".into(),
+            },
+        },
+    };
+    let count = if to == 0 { 0 } else { to - 1 };
+    (0..count).map(question).collect()
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -163,7 +199,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         2 => (call.clone(), any::<u8>()).prop_map(|(c, h)| Move::Claim(c, h)),
         1 => (call.clone(), any::<u8>()).prop_map(|(c, h)| Move::Release(c, h)),
         2 => call.clone().prop_map(Move::Signal),
-        3 => (call, any::<u8>()).prop_map(|(c, h)| Move::Decide(c, h)),
+        3 => (call.clone(), any::<u8>()).prop_map(|(c, h)| Move::Decide(c, h)),
+        3 => (call, 0u8..4, any::<u8>()).prop_map(|(c, q, h)| Move::Answer(c, q, h)),
         2 => any::<u16>().prop_map(Move::Wait),
         2 => Just(Move::Tick),
         1 => prop::bool::weighted(0.2).prop_map(|yes| if yes { Move::Cancel } else { Move::Tick }),

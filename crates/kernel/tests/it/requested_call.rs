@@ -49,7 +49,11 @@ fn end(story: &Story) -> (Status, EndReason, Option<String>) {
 
 fn output(story: &Story, outcome: Outcome) -> Arrival {
     let call = story.run.calls()[0].tool.call;
-    Arrival::Output { call, outcome }
+    Arrival::Output {
+        call,
+        leg: 0,
+        outcome,
+    }
 }
 
 #[test]

@@ -156,6 +156,7 @@ fn of_a_tool_on_the_gateways_side_a_client_learns_nothing() {
     story
         .take(Arrival::Output {
             call,
+            leg: 0,
             outcome: outcome.clone(),
         })
         .unwrap();
@@ -249,9 +250,11 @@ fn a_delegated_call_is_not_due_and_ends_by_its_output_or_its_timeout() {
         for call in calls {
             let delegated = Arrival::Delegated {
                 call,
+                leg: 0,
                 handle: handle(to),
                 check_at: None,
                 child: None,
+                questions: Vec::new(),
             };
             let told = story.take(delegated.clone()).unwrap();
             let Event::ToolExecuting(told) = &told[0] else {
@@ -268,6 +271,7 @@ fn a_delegated_call_is_not_due_and_ends_by_its_output_or_its_timeout() {
         assert_eq!(story.run.wake_at(), Some(START.after(timeout)));
         let output = Arrival::Output {
             call: calls[0],
+            leg: 1,
             outcome: Outcome::Output(Json::null()),
         };
         story.take(output).unwrap();
@@ -296,14 +300,16 @@ fn a_task_may_be_asked_after_many_times_within_the_timeout_of_its_call() {
         number: 0,
     };
     let timeout = story.run.calls()[0].definition.as_ref().unwrap().timeout;
-    let ask = |to, check_at| Arrival::Delegated {
+    let ask = |leg, to, check_at| Arrival::Delegated {
         call,
+        leg,
         handle: handle(to),
         check_at: Some(check_at),
         child: None,
+        questions: Vec::new(),
     };
     let poll = Duration::from_secs(1);
-    story.take(ask(1, START.after(poll))).unwrap();
+    story.take(ask(0, 1, START.after(poll))).unwrap();
     assert_eq!(story.run.wake_at(), Some(START.after(poll)));
     story.now = START.after(poll);
     assert_eq!(
@@ -311,13 +317,20 @@ fn a_task_may_be_asked_after_many_times_within_the_timeout_of_its_call() {
         Ok(Vec::new()),
         "whoever drives it asks"
     );
-    story.take(ask(1, START.after(timeout * 2))).unwrap();
+    story.take(ask(1, 1, START.after(timeout * 2))).unwrap();
     assert_eq!(
         story.run.wake_at(),
         Some(START.after(timeout)),
         "asking after it does not put the end off"
     );
-    assert_eq!(story.take(ask(2, START.after(poll))), Err(Rejected::OutOfTurn));
+    let other = ask(2, 2, START.after(poll));
+    assert_eq!(story.take(other), Err(Rejected::OutOfTurn), "of another task");
+    let late = ask(1, 1, START.after(poll));
+    assert_eq!(
+        story.take(late),
+        Err(Rejected::OutOfTurn),
+        "of a look that is out of date"
+    );
     story.now = START.after(timeout);
     story.take(Arrival::Tick).unwrap();
     assert!(matches!(story.run.calls()[0].state, CallState::Settled(_)));
@@ -329,11 +342,14 @@ fn the_time_in_which_a_child_run_waits_for_people_is_not_its_calls_time() {
     story.take(Arrival::Reply(asks_for(&[("child", "{}")]))).unwrap();
     let call = story.run.calls()[0].tool.call;
     let timeout = story.run.calls()[0].definition.as_ref().unwrap().timeout;
+    let legs = std::cell::Cell::new(0);
     let stands = |child| Arrival::Delegated {
         call,
+        leg: legs.replace(legs.get() + 1),
         handle: handle(0),
         check_at: None,
         child,
+        questions: Vec::new(),
     };
     let at = |status, seq| {
         Some(ChildStatus {
@@ -387,6 +403,7 @@ fn a_cut_that_is_stored_is_not_stored_again_until_more_was_said() {
     story.take(Arrival::Reply(asks_for(&[("safe", "{}")]))).unwrap();
     let call = story.run.calls()[0].tool.call;
     let outcome = Outcome::Output(Json::null());
-    story.take(Arrival::Output { call, outcome }).unwrap();
+    let leg = 0;
+    story.take(Arrival::Output { call, leg, outcome }).unwrap();
     assert_eq!(story.take(cut(400)).unwrap().len(), 1);
 }

@@ -218,6 +218,7 @@ impl Story {
             }
             let output = |call: &Call| Arrival::Output {
                 call: call.tool.call,
+                leg: call.leg,
                 outcome: Outcome::Output(Json::null()),
             };
             let next = self.run.due().first().map(|due| match due {

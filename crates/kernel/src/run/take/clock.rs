@@ -7,6 +7,7 @@ use crate::call::{CallState, ErrorCode, Outcome};
 use crate::event::{EndReason, Status, StepRetry, ToolReleased};
 use crate::run::approve::denial;
 use crate::run::pause::ended;
+use crate::run::question::expired;
 use crate::run::{Phase, deadline};
 use crate::tool::Retry;
 
@@ -20,6 +21,7 @@ impl Log<'_> {
     pub(super) fn tick(&mut self) {
         for index in self.open_calls() {
             let call = self.run.state.calls[index].clone();
+            self.emit_all(expired(&call, self.now));
             match &call.state {
                 CallState::AwaitsApproval { approval, expires_at } if *expires_at <= self.now => {
                     self.emit_all(denial(&call, *approval, None, None, true));

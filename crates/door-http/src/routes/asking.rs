@@ -1,0 +1,102 @@
+//! Pages of what runs ask people: approvals, and questions of tools.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use toolgate_access::{AccessError, Principal, Top};
+use toolgate_engine::OpenQuestions;
+use toolgate_engine::store::{AskingFilter, RunRecord};
+use toolgate_http::Shared;
+use toolgate_http::problem::Refusal;
+use toolgate_http::query::Query;
+use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::tool::Decider;
+use utoipa::ToSchema;
+
+/// Most runs that one page looks at.
+const RUNS_READ_MAX: usize = 64;
+/// Bytes of logs after which a page ends.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Where a question stands.
+#[derive(ToSchema)]
+#[schema(as = ApprovalStatus, rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes a word of the query")]
+pub(crate) enum StatusWord {
+    Open,
+}
+
+/// What a run asks, and who reads it.
+pub(crate) struct Asking<'a> {
+    /// The run that asks.
+    pub run: &'a RunRecord,
+    /// Where it is answered.
+    pub top: &'a Top,
+    /// The caller, in the space where it is answered.
+    pub reader: &'a Decider,
+    /// The questions that nobody has answered.
+    pub open: OpenQuestions,
+}
+
+impl Asking<'_> {
+    /// The run at the top, when the one that asks is a child run.
+    pub fn root(&self) -> Option<RunId> {
+        Some(self.top.run).filter(|top| *top != self.run.id)
+    }
+}
+
+/// A page of what the runs ask that the caller may see, as `told` reads it, and the cursor of the next.
+pub(crate) async fn page<B>(
+    door: &Shared,
+    who: &Principal,
+    query: &Query,
+    told: impl Fn(Asking<'_>) -> Vec<B>,
+) -> Result<(Vec<B>, Option<RunId>), Refusal> {
+    if query.text("status").is_some_and(|status| status != "open") {
+        return Err(Refusal::malformed(
+            "query status: must be open, answered questions stand in the events of their runs",
+        ));
+    }
+    let space = query.read::<SpaceId>("space")?;
+    if let Some(space) = space {
+        door.access.reach_space(who, space).await?;
+    }
+    let limit = query.limit()?;
+    let filter = AskingFilter {
+        member: who.entity(),
+        space,
+        agent: query.read("agent")?,
+        before: query.read("before")?,
+        limit: limit.min(RUNS_READ_MAX),
+    };
+    let asked_for = filter.limit;
+    let runs = door.engine.asking(who.project, filter).await?;
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    let mut readers = HashMap::new();
+    let mut last = None;
+    for run in &runs {
+        if found.len() >= limit || bytes >= PAGE_BYTES {
+            break;
+        }
+        last = Some(run.id);
+        let top = match door.access.reach_top(who, run.id, "run").await {
+            // A member that was removed since the page was read.
+            Err(AccessError::NotFound(_)) => continue,
+            other => other?,
+        };
+        let reader = match readers.entry(top.space) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(door.access.decider(who, top.space).await?),
+        };
+        let open = door.engine.open_questions(run.id).await?;
+        bytes += open.bytes_read;
+        found.extend(told(Asking {
+            run,
+            top: &top,
+            reader,
+            open,
+        }));
+    }
+    let more = runs.len() == asked_for || last != runs.last().map(|run| run.id);
+    Ok((found, last.filter(|_| more)))
+}
