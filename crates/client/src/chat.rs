@@ -351,6 +351,7 @@ impl Following<'_> {
             Some(Body::ToolApprovalResponse(said)) if said.placement != Placement::Client => {
                 self.pending.remove(&said.tool_call_id);
             }
+            Some(Body::ToolQuestion(asked)) => drop(self.pending.insert(asked.tool_call_id)),
             Some(Body::RunStatus(moved)) => self.reply.status = moved.status,
             Some(Body::RunFinish(end)) => {
                 self.reply.status = end.status;

@@ -13,7 +13,9 @@ use crate::error::{Error, PluginError};
 use crate::http::{Http, bearer, sensitive};
 use crate::plugin::{BoxError, Plugin};
 use crate::registry::Registry;
-use crate::resources::{Agents, Approvals, Calls, Files, Knowledge, RunRequest, Runs, Spaces, Tools};
+use crate::resources::{
+    Agents, Approvals, Calls, Files, Knowledge, Questions, RunRequest, Runs, Spaces, Tools,
+};
 use crate::serve::Serve;
 use crate::tool::{Definition, Tool, ToolCall, ToolError};
 
@@ -222,6 +224,10 @@ impl Client {
     /// The approvals API.
     pub fn approvals(&self) -> Approvals<'_> {
         Approvals { client: self }
+    }
+    /// The API for questions that tools ask in the middle of a call.
+    pub fn questions(&self) -> Questions<'_> {
+        Questions { client: self }
     }
     /// The agents API.
     pub fn agents(&self) -> Agents<'_> {

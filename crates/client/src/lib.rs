@@ -33,9 +33,10 @@ pub use error::{Error, Fault, PluginError, Problem};
 pub use event::Event;
 pub use plugin::{BoxError, Hooks, Plugin};
 pub use resources::{
-    Agents, Approvals, Asked, Calls, Claimed, Decided, Decision, Document, DocumentPage, EventPage, File,
-    FileContent, FilePage, Files, Knowledge, NewDocument, NewSpace, Only, OpenCall, Pending, Posted, Receipt,
-    Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Space, Spaces, Tools, Usage,
+    Agents, AnsweredQuestion, Approvals, Asked, Calls, Claimed, Decided, Decision, Document, DocumentPage,
+    EventPage, File, FileContent, FilePage, Files, Knowledge, NewDocument, NewSpace, Only, OpenCall,
+    OpenQuestion, Pending, Posted, QuestionAnswer, QuestionPage, Questions, Receipt, Run, RunFilter, RunPage,
+    RunRequest, RunSummary, Runs, Space, Spaces, Tools, Usage,
 };
 pub use serve::{Serve, ToolServer};
 pub use stream::EventStream;
@@ -47,7 +48,7 @@ pub use schemars::{self, JsonSchema};
 /// The kernel's event types, one per kind of event, and the ids.
 pub use toolgate_kernel::{
     event as events,
-    id::{ApprovalId, CallId, MessageId, RunId, SpaceId},
+    id::{ApprovalId, CallId, MessageId, QuestionId, RunId, SpaceId},
 };
 
 /// Compiles the README's examples as doc tests.

@@ -5,6 +5,7 @@ mod approvals;
 mod calls;
 mod files;
 mod knowledge;
+mod questions;
 mod runs;
 mod spaces;
 mod tools;
@@ -14,6 +15,7 @@ pub use approvals::{Approvals, Decided, Decision};
 pub use calls::Calls;
 pub use files::{File, FileContent, FilePage, Files, Only};
 pub use knowledge::{Document, DocumentPage, Knowledge, NewDocument};
+pub use questions::{AnsweredQuestion, OpenQuestion, QuestionAnswer, QuestionPage, Questions};
 pub use runs::{
     Asked, OpenCall, Pending, Posted, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Usage,
 };

@@ -1,4 +1,4 @@
-import type { ApprovalRequest, ChatResult, Chunk, Finish, ToolResult } from './chunk.js';
+import type { ApprovalRequest, ChatResult, Chunk, Finish, QuestionRequest, ToolResult } from './chunk.js';
 
 /** Builds the complete result of a chat from its chunks. */
 export class ChatResultBuilder {
@@ -6,6 +6,7 @@ export class ChatResultBuilder {
   readonly #toolCalls: ChatResult['toolCalls'] = [];
   readonly #toolResults: ToolResult[] = [];
   readonly #approvals = new Map<string, ApprovalRequest>();
+  readonly #questions = new Map<string, QuestionRequest>();
   /** Text of this step, and of the last step that had any. */
   #current = { text: '', reasoning: '' };
   #last = { text: '', reasoning: '' };
@@ -32,12 +33,21 @@ export class ChatResultBuilder {
         break;
       case 'tool_result':
         this.#toolResults.push(chunk.value);
+        // A call that has ended asks nothing any more.
+        for (const { questionId, toolCallId } of this.#questions.values())
+          if (toolCallId === chunk.value.toolCallId) this.#questions.delete(questionId);
         break;
       case 'approval':
         this.#approvals.set(chunk.value.approvalId, chunk.value);
         break;
       case 'approval_decided':
         this.#approvals.delete(chunk.value.approvalId);
+        break;
+      case 'question':
+        this.#questions.set(chunk.value.questionId, chunk.value);
+        break;
+      case 'question_answered':
+        this.#questions.delete(chunk.value.questionId);
         break;
       default:
         break;
@@ -51,6 +61,7 @@ export class ChatResultBuilder {
       toolCalls: this.#toolCalls,
       toolResults: this.#toolResults,
       approvals: [...this.#approvals.values()],
+      questions: [...this.#questions.values()],
       finish,
     };
   }

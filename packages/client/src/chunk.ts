@@ -30,6 +30,12 @@ export type Chunk =
       type: 'approval_decided';
       value: { approvalId: string; toolCallId: string; approved: boolean; reason?: string };
     }
+  /** A tool asks something in the middle of a call; see `client.questions.answer`. */
+  | { type: 'question'; value: QuestionRequest }
+  | {
+      type: 'question_answered';
+      value: { questionId: string; toolCallId: string; action: QuestionAction };
+    }
   | { type: 'step_finish'; value: { step: number; reason: StepFinishEvent['reason']; usage: Usage } }
   | { type: 'finish'; value: Finish };
 
@@ -67,11 +73,34 @@ export interface ApprovalRequest {
 /** A decision on an approval. */
 export type ApprovalDecision = { approved: true; input?: unknown } | { approved: false; reason?: string };
 
+/** A question that a tool asks in the middle of a call. */
+export interface QuestionRequest {
+  questionId: string;
+  toolCallId: string;
+  toolName: string;
+  /** What is asked, in words. */
+  message: string;
+  /** JSON Schema of the answer's content, when a form is to be filled in. */
+  schema?: unknown;
+  /** The page to visit instead. */
+  url?: string;
+  expiresAt: string;
+}
+
+/** What is done with a question. */
+export type QuestionAction = 'accept' | 'decline' | 'cancel';
+
+/** An answer to a question: `content` with `accept` of one that has a schema, and never else. */
+export type QuestionAnswer =
+  | { action: 'accept'; content?: unknown }
+  | { action: 'decline' }
+  | { action: 'cancel' };
+
 /** How a chat stream ended. */
 export interface Finish {
   /**
    * The run's own reason, or what it waits for: `tool-calls` (calls that this client does not execute, or
-   * `maxToolRounds` is reached), `approval` (a person).
+   * `maxToolRounds` is reached), `approval` (a person decides on a call, or answers a tool's question).
    */
   reason: RunFinishEvent['reason'] | 'tool-calls' | 'approval';
   status: Status;
@@ -93,6 +122,8 @@ export interface ChatResult {
   toolCalls: Array<ToolCall & { placement: Placement }>;
   toolResults: ToolResult[];
   approvals: ApprovalRequest[];
+  /** Questions of tools that nobody has answered. */
+  questions: QuestionRequest[];
   finish: Finish;
 }
 

@@ -10,7 +10,7 @@ import type { ToolParameters } from './json-schema.js';
 import { Knowledge } from './knowledge.js';
 import type { ToolgatePlugin } from './plugin.js';
 import { PluginRegistry } from './plugin-registry.js';
-import { Agents, Approvals, Runs, Spaces } from './resources.js';
+import { Agents, Approvals, Questions, Runs, Spaces } from './resources.js';
 import { defineTool } from './runnable.js';
 import type { StandardSchema } from './standard-schema.js';
 import type {
@@ -56,6 +56,7 @@ export class ToolgateClient {
   readonly spaces: Spaces;
   readonly agents: Agents;
   readonly approvals: Approvals;
+  readonly questions: Questions;
   readonly tools: Tools;
   readonly calls: Calls;
   readonly files: Files;
@@ -85,6 +86,7 @@ export class ToolgateClient {
     this.spaces = new Spaces(connection);
     this.agents = new Agents(connection);
     this.approvals = new Approvals(connection);
+    this.questions = new Questions(connection);
     this.calls = new Calls(connection);
     this.files = new Files(connection);
     this.knowledge = new Knowledge(connection);

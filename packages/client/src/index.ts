@@ -33,7 +33,7 @@ export type { DeleteOptions, FileContent, Files, LinkOptions, Only, WriteOptions
 export type * from './json-schema.js';
 export type { DocumentQuery, Knowledge, PutDocument } from './knowledge.js';
 export type * from './plugin.js';
-export type { Agents, Approvals, CallOptions, RunQuery, Runs, Spaces } from './resources.js';
+export type { Agents, Approvals, CallOptions, Questions, RunQuery, Runs, Spaces } from './resources.js';
 export { defineTool } from './runnable.js';
 export type * from './standard-schema.js';
 export type * from './tool.js';

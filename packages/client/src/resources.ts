@@ -1,14 +1,16 @@
-import type { ApprovalDecision } from './chunk.js';
+import type { ApprovalDecision, QuestionAnswer } from './chunk.js';
 import type { Connection, RequestOptions } from './connection.js';
 import { EventStream, type SubscribeOptions } from './event-stream.js';
 import { freshKey } from './fresh-key.js';
 import type {
   Agent,
   AgentList,
+  AnsweredQuestion,
   CreateSpace,
   Decided,
   Posted,
   PostMessage,
+  QuestionList,
   Run,
   RunList,
   RunStopped,
@@ -166,6 +168,32 @@ export class Approvals {
   decide(approvalId: string, decision: ApprovalDecision, options: CallOptions = {}): Promise<Decided> {
     const path = `/v1/approvals/${encodeURIComponent(approvalId)}`;
     return this.#connection.json(path, { ...options, method: 'POST', body: decision, safe: true });
+  }
+}
+
+/** The API for questions that tools ask in the middle of a call. */
+export class Questions {
+  readonly #connection: Connection;
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** A page of the questions that nobody has answered, newest run first. */
+  list(options: CallOptions & { space?: string; agent?: string; before?: string; limit?: number } = {}): Promise<QuestionList> {
+    const { signal, ...filter } = options;
+    const query = new URLSearchParams({ status: 'open' });
+    for (const [name, value] of Object.entries(filter))
+      if (value !== undefined) query.set(name, String(value));
+    return this.#connection.json(`/v1/questions?${query}`, signal ? { signal } : {});
+  }
+
+  /**
+   * Answers a question. The call goes on when all its questions are answered. The same answer again gets the
+   * same receipt; a different one is a `ConflictError`.
+   */
+  answer(questionId: string, answer: QuestionAnswer, options: CallOptions = {}): Promise<AnsweredQuestion> {
+    const path = `/v1/questions/${encodeURIComponent(questionId)}`;
+    return this.#connection.json(path, { ...options, method: 'POST', body: answer, safe: true });
   }
 }
 

@@ -85,6 +85,8 @@ export class Turn {
   readonly #stop = new AbortController();
   readonly #calls = new Map<string, OpenCall>();
   readonly #approvals = new Map<string, ApprovalRequest>();
+  /** Questions of tools that nobody has answered, with their calls. */
+  readonly #questions = new Map<string, string>();
   readonly #text = new StreamedText();
   readonly #result: ChatResultBuilder;
   #status: Status = 'queued';
@@ -228,6 +230,23 @@ export class Turn {
         };
         break;
       }
+      case 'tool-question': {
+        const { questionId, toolCallId, toolName, message, schema, url, expiresAt } = event;
+        this.#questions.set(questionId, toolCallId);
+        yield {
+          type: 'question',
+          value: { questionId, toolCallId, toolName, message, schema, expiresAt, ...(url ? { url } : {}) },
+        };
+        break;
+      }
+      case 'tool-question-response': {
+        const { questionId, toolCallId, action } = event;
+        this.#questions.delete(questionId);
+        // What the run waited for may have arrived; its next status comes as an event.
+        if (this.#questions.size === 0) this.#status = 'running';
+        yield { type: 'question_answered', value: { questionId, toolCallId, action } };
+        break;
+      }
       case 'tool-released':
         this.#executeIfOurs(event.toolCallId);
         break;
@@ -265,6 +284,8 @@ export class Turn {
     const { toolCallId, toolName } = event;
     const open = this.#calls.get(toolCallId);
     this.#calls.delete(toolCallId);
+    for (const [questionId, callId] of this.#questions)
+      if (callId === toolCallId) this.#questions.delete(questionId);
     const local = open?.state === 'here' || open?.state === 'ours';
     open?.stop?.abort();
     if (event.type === 'tool-output-available') {
@@ -364,6 +385,8 @@ export class Turn {
     const underWay = open.some(({ state }) => state === 'here' || state === 'ours' || state === 'held');
     if (open.length === 0 || underWay) return undefined;
     const { onApproval, waitForApproval = true, waitForTools = false } = this.#options;
+    if (this.#questions.size > 0 && !waitForApproval) return { reason: 'approval', status, pending };
+    if (this.#questions.size > 0) return undefined;
     if (this.#approvals.size === 0)
       return waitForTools ? undefined : { reason: 'tool-calls', status, pending };
     return onApproval || waitForApproval ? undefined : { reason: 'approval', status, pending };

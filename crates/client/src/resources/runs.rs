@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::client::Client;
 use crate::error::Error;
 use crate::http::RetryPolicy;
+use crate::resources::questions::OpenQuestion;
 use crate::stream::EventStream;
 use crate::tool::Definition;
 
@@ -107,13 +108,16 @@ pub struct Run {
     pub error: Option<String>,
 }
 
-/// The calls and approvals that a run waits for.
+/// The calls, approvals and questions that a run waits for.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Pending {
     /// Open calls of client tools.
     pub calls: Vec<OpenCall>,
     /// Open approvals.
     pub approvals: Vec<Asked>,
+    /// Open questions of tools.
+    #[serde(default)]
+    pub questions: Vec<OpenQuestion>,
 }
 
 /// An open call of a client tool.

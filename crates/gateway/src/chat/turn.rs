@@ -1,5 +1,7 @@
 //! One message, until its run has ended or waits.
 
+mod tool_question;
+
 use std::collections::BTreeSet;
 
 use futures_util::StreamExt as _;
@@ -165,6 +167,9 @@ impl Turn<'_> {
                 self.screen.show(&event, &self.here);
                 if let Some(Body::ToolApprovalRequest(asked)) = &event.body {
                     self.decide(asked).await;
+                }
+                if let Some(Body::ToolQuestion(asked)) = &event.body {
+                    self.answer_question(asked).await;
                 }
             }
             _ => {}
