@@ -23,6 +23,7 @@ use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::revocation::Revocations;
 use toolgate_engine::store::{Directory, Runs, StoreError};
+use toolgate_engine::user_tokens::UserToken;
 use toolgate_kernel::agent::{Secret, Starter};
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::Sender;
@@ -186,6 +187,14 @@ impl Principal {
         Some(Sender {
             name: None,
             time_zone: Some(zone.to_string()),
+        })
+    }
+    /// The token of a user, for tools that may pass it on.
+    pub fn user_token(&self) -> Option<UserToken> {
+        self.user.as_ref().map(|user| UserToken {
+            entity: user.entity,
+            token: user.token.clone(),
+            expires: user.expires,
         })
     }
     /// The agents that it may start are those that admit this.

@@ -112,7 +112,7 @@ impl ClientUpdates {
     pub async fn submit(self, door: &Shared, who: &Principal) -> Result<(), Refusal> {
         for (call, update) in self.updates {
             let submitted = match update {
-                Update::Result(submission) => submit(door, call, submission).await,
+                Update::Result(submission) => submit(door, who, call, submission).await,
                 Update::Decision(approval, decision) => {
                     let top = door.access.reach_top(who, approval.run, "approval").await?;
                     let by = door.access.decider(who, top.space).await?;
@@ -158,12 +158,17 @@ fn id_of(part: &CallPart) -> Option<CallId> {
 
 /// Gives a result to its run. One that the tool's output schema refuses is a failure of the tool: the client would send
 /// the same for ever otherwise.
-async fn submit(door: &Shared, call: CallId, submission: Submission) -> Result<(), IntakeError> {
-    let refused = match door.engine.submit(call, submission).await {
+async fn submit(
+    door: &Shared,
+    who: &Principal,
+    call: CallId,
+    submission: Submission,
+) -> Result<(), IntakeError> {
+    let refused = match door.engine.submit(call, submission, who.entity()).await {
         Err(error) if is_misfit(&error) => refused(&error),
         other => return other.map(|_| ()),
     };
-    door.engine.submit(call, refused).await.map(|_| ())
+    door.engine.submit(call, refused, who.entity()).await.map(|_| ())
 }
 
 /// Whether a result was refused by the tool's output schema.
@@ -197,6 +202,7 @@ pub(crate) fn is_too_late(error: &IntakeError) -> bool {
         | IntakeError::Gone { .. }
         | IntakeError::Ended(_) => true,
         IntakeError::NotAnApprover
+        | IntakeError::NotOffered
         | IntakeError::Held { .. }
         | IntakeError::MessageIdReused
         | IntakeError::Invalid(_)

@@ -86,11 +86,17 @@ impl Chat {
         messages: &HashMap<CallId, usize>,
     ) -> Result<Response, Refusal> {
         let calls = HashSet::from([call]);
-        let mut submitted = door.engine.submit_and_follow(call, result).await;
+        let mut submitted = door
+            .engine
+            .submit_and_follow(call, result, self.who.entity())
+            .await;
         if let Err(error) = submitted.as_ref()
             && is_misfit(error)
         {
-            submitted = door.engine.submit_and_follow(call, refused(error)).await;
+            submitted = door
+                .engine
+                .submit_and_follow(call, refused(error), self.who.entity())
+                .await;
         }
         match submitted {
             Ok((receipt, events)) => {

@@ -7,7 +7,6 @@ use toolgate_access::Principal;
 use toolgate_engine::feed::Subscription;
 use toolgate_engine::intake::{Answer, Post, PostError, Posted, UnderWay};
 use toolgate_http::Shared;
-use toolgate_http::caller::lend_token;
 use toolgate_http::content::ContentLimits;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
@@ -47,7 +46,7 @@ pub(crate) async fn handle_turn(
         (Past::Known, Some(space)) => turn.chat.compare(door, space, turn.earlier()).await?,
         _ => None,
     };
-    let (posted, events) = post(door, &turn.chat.who, turn.post(parts, past)).await?;
+    let (posted, events) = post(door, turn.post(parts, past)).await?;
     turn.chat.follow_message(door, posted, events, warning).await
 }
 
@@ -203,6 +202,7 @@ impl Turn {
         });
         let metadata = last.and_then(|last| last.metadata.clone());
         Post {
+            user_token: who.user_token(),
             call: None,
             project: who.project,
             starter: who.starter(),
@@ -225,14 +225,12 @@ impl Turn {
     }
 }
 
-async fn post(door: &Shared, who: &Principal, post: Post) -> Result<(Posted, Option<Subscription>), Refusal> {
-    lend_token(door, who, post.message.message_id);
+async fn post(door: &Shared, post: Post) -> Result<(Posted, Option<Subscription>), Refusal> {
     match door.engine.post_and_follow(post.clone()).await {
         // Other words under a known id: the client edited its message, which makes it a new one. The same id of
         // another member is another message too: these ids are the clients' own.
         Err(PostError::KeyReused | PostError::MessageIdReused) => {
             let post = edited(post);
-            lend_token(door, who, post.message.message_id);
             Ok(door.engine.post_and_follow(post).await?)
         }
         posted => Ok(posted?),

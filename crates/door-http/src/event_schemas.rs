@@ -38,6 +38,7 @@ const TOOL: &[Member] = &[
     ("toolName", Text, ALWAYS),
     ("placement", A("Placement"), ALWAYS),
     ("shown", Flag, MAYBE),
+    ("offeredTo", A("EntityId"), MAYBE),
     // Of a call of a child run, which is answered here.
     ("agent", A("AgentName"), MAYBE),
     ("childRunId", A("RunId"), MAYBE),
@@ -87,6 +88,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("behind", Text, MAYBE),
             ("budget", Any, MAYBE),
             ("unknownRequester", Flag, MAYBE),
+            ("offeredTo", A("EntityId"), MAYBE),
             ("resultSchema", Any, MAYBE),
             ("categories", Any, MAYBE),
             ("history", Any, MAYBE),

@@ -188,6 +188,7 @@ mod tests {
             name: Arc::from("t"),
             placement: Placement::Client,
             shown: false,
+            offered_to: None,
         };
         let event = ToolOutputAvailable::of(&tool, Some(Json::parse(output.into()).unwrap()), None).into();
         let mut out = Vec::new();

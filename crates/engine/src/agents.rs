@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -21,7 +21,7 @@ use crate::TooManyWait;
 use crate::intake::IntakeError;
 use crate::shares::share_of;
 use crate::sources::Sources;
-use crate::store::{AgentRecord, StoreError, StoredDefinition};
+use crate::store::{AgentRecord, SpaceRecord, StoreError, StoredDefinition};
 use crate::{Engine, Inner};
 
 /// How long another node's change to an agent may stay unseen here.
@@ -119,6 +119,8 @@ pub(crate) struct Kit {
     pub versions: BTreeMap<ToolName, String>,
     /// Whether a run that began with these tools has stored their definitions already.
     pub stored: AtomicBool,
+    /// Whether one of the tools passes the token of the user on; found out when it matters first.
+    pub passes_user_token: OnceLock<bool>,
 }
 
 impl Kit {
@@ -136,6 +138,7 @@ impl Kit {
             toolbox: Arc::new(toolbox),
             pins,
             stored: AtomicBool::new(false),
+            passes_user_token: OnceLock::new(),
         }
     }
 
@@ -363,6 +366,20 @@ impl Agents {
     }
 }
 
+impl Inner {
+    /// The newest revision of an agent, when `who` may start it. `given`: the space has this agent from a backend.
+    pub(crate) async fn startable(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        who: &Starter,
+        given: bool,
+    ) -> Result<Option<Compiled>, StoreError> {
+        let known = self.compiled(project, name, None).await?;
+        Ok(known.filter(|known| known.agent.access.admits(who, given)))
+    }
+}
+
 impl Engine {
     /// Checks and stores a configuration; gives its revision.
     pub async fn put_agent(
@@ -509,15 +526,16 @@ impl Engine {
         Ok(compiled.map(|compiled| (compiled.revision, compiled.agent)))
     }
 
-    /// The newest revision of an agent, when `who` may start it anywhere; to others it does not exist.
+    /// The newest revision of an agent, when `who` may start it: in this space, or anywhere. To others it does not exist.
     pub async fn agent_for(
         &self,
         project: ProjectId,
         name: &AgentName,
         who: &Starter,
+        space: Option<&SpaceRecord>,
     ) -> Result<Option<Arc<Agent>>, StoreError> {
-        let known = self.agent(project, name, None).await?;
-        let admitted = known.filter(|(_, agent)| agent.access.admits(who, false));
-        Ok(admitted.map(|(_, agent)| agent))
+        let given = space.is_some_and(|space| space.gives(name));
+        let admitted = self.inner.startable(project, name, who, given).await?;
+        Ok(admitted.map(|admitted| admitted.agent))
     }
 }

@@ -65,12 +65,12 @@ impl Engine {
         self.inner.revoke(Revoked::Member { space, member });
         Ok(())
     }
-    /// Removes a member from a space; nothing when it is none. What it follows there ends, and what it has claimed is
-    /// offered again.
+    /// Removes a member from a space; nothing when it is none. What it follows there ends, calls that it asked for are
+    /// cancelled, and what it has claimed is offered again.
     pub async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
         self.inner.store.remove_member(space, member).await?;
         self.inner.revoke(Revoked::Member { space, member });
-        self.release_claims(space, member).await
+        self.end_work_of(space, member).await
     }
     /// Makes an entity, or changes the one with its subject; gives the stored row.
     pub async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {

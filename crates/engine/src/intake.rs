@@ -19,6 +19,7 @@ use toolgate_kernel::tool::ClientTool;
 use crate::deliver::Fate;
 use crate::quota::{QuotaError, QuotaExceeded};
 use crate::store::StoreError;
+use crate::user_tokens::UserToken;
 use crate::{TooManyWait, decided, receipt, responded};
 
 /// A message for a space, and the run it should wake.
@@ -52,6 +53,8 @@ pub struct Post {
     /// A call that the run makes instead of answering: the message has no content then, and no model is asked. Such a
     /// run is beside the agent's own runs in the space, and no part of the conversation.
     pub call: Option<RequestedCall>,
+    /// The token of the user who posts it, for tools that may pass it on. It is in memory only.
+    pub user_token: Option<UserToken>,
     /// The key that makes a repeated request harmless, and the hash of the request. With it the message's id is
     /// remembered too: in this space it names this message and no other, for a day.
     pub idempotency: Option<(String, [u8; 32])>,
@@ -296,6 +299,9 @@ pub enum IntakeError {
     /// The call runs on the gateway's side: nobody else may answer it.
     #[error("the call is not for a client to answer")]
     NotAClientCall,
+    /// The call is for another member of the space.
+    #[error("the call is offered to the member who asked for it, and to backends")]
+    NotOffered,
     /// Others may decide on the call, not whoever did.
     #[error("you may see this question, and others may decide it: the tool names its approvers")]
     NotAnApprover,
@@ -448,6 +454,7 @@ fn refusal(run: &Run, subject: Subject, rejected: Rejected) -> IntakeError {
         Rejected::Ended(status) => IntakeError::Ended(status),
         Rejected::Gone { code, message } => IntakeError::Gone { code, message },
         Rejected::NotAClientCall => IntakeError::NotAClientCall,
+        Rejected::NotOffered => IntakeError::NotOffered,
         Rejected::NotApproved => IntakeError::NotApproved,
         Rejected::NotAnApprover => IntakeError::NotAnApprover,
         Rejected::Held(claim) => IntakeError::Held {

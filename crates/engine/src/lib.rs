@@ -260,7 +260,12 @@ impl Engine {
     }
 
     /// Takes a result from whoever executes a client call.
-    pub async fn submit(&self, call: CallId, submission: Submission) -> Result<Receipt, IntakeError> {
+    pub async fn submit(
+        &self,
+        call: CallId,
+        submission: Submission,
+        by: Option<EntityId>,
+    ) -> Result<Receipt, IntakeError> {
         self.check_size(call, &submission).await?;
         let outcome = match submission {
             Submission::Output(output) => Outcome::Output(output),
@@ -268,7 +273,7 @@ impl Engine {
                 Outcome::error(toolgate_kernel::call::ErrorCode::ExecutionFailed, message)
             }
         };
-        let arrival = Arrival::Result { call, outcome };
+        let arrival = Arrival::Result { call, outcome, by };
         self.inner
             .deliver(call.run, arrival, move |run| receipt(run, call))
             .await
@@ -298,6 +303,7 @@ impl Engine {
         &self,
         call: CallId,
         submission: Submission,
+        by: Option<EntityId>,
     ) -> Result<(Receipt, Subscription), IntakeError> {
         let record = self
             .inner
@@ -306,7 +312,7 @@ impl Engine {
             .await?
             .ok_or(IntakeError::Unknown("call"))?;
         let following = self.inner.follow_from_now(record.space);
-        let receipt = self.submit(call, submission).await?;
+        let receipt = self.submit(call, submission, by).await?;
         let cursor = Seq(receipt.seq.0 - 1);
         if record.version >= receipt.seq {
             // A repeat: what followed the result is in the store by now.
@@ -316,8 +322,13 @@ impl Engine {
     }
 
     /// Tells the space how far a client call is.
-    pub async fn progress(&self, call: CallId, progress: Json) -> Result<(), IntakeError> {
-        self.inner.tell_progress(call, progress).await
+    pub async fn progress(
+        &self,
+        call: CallId,
+        progress: Json,
+        by: Option<EntityId>,
+    ) -> Result<(), IntakeError> {
+        self.inner.tell_progress(call, progress, by).await
     }
 
     /// Gives a signal to a call that waits for one.

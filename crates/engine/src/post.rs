@@ -60,9 +60,7 @@ impl Inner {
                 "the gateway is going down; try again in a moment".into(),
             ));
         }
-        let posted = self.post_again(space, &mut post).await;
-        self.user_tokens.end(post.message.message_id, post.message.from);
-        posted
+        self.post_again(space, &mut post).await
     }
 
     async fn post_again(self: &Arc<Self>, space: SpaceId, post: &mut Post) -> Result<Posted, PostError> {
@@ -91,13 +89,12 @@ impl Inner {
         if record.is_none() && post.space.is_some() && !post.makes_space {
             return Err(PostError::NoSpace);
         }
-        let own = record.as_ref().and_then(|record| record.agent.clone());
-        let own = own.unwrap_or_else(default_agent);
+        let own = record.as_ref().map_or_else(default_agent, SpaceRecord::own_agent);
         post.message.sender = self.sender(&post.message, record.as_ref()).await;
         let name = match &post.answer {
             Answer::None => None,
             Answer::Agent(name) => Some(name.clone()),
-            Answer::Default => Some(own.clone()),
+            Answer::Default => Some(own),
         };
         let open = match &name {
             Some(name) if record.is_some() && post.call.is_none() => self.store.open_run(space, name).await?,
@@ -120,7 +117,7 @@ impl Inner {
             (None, Some(_)) => self.post_unanswered(space, post).await,
             (Some(name), None) => self.post_new_space(space, name, post).await,
             (Some(name), Some(record)) => {
-                let given = record.by_backend && name == own;
+                let given = record.gives(&name);
                 self.post_answered(space, name, given, open, post).await
             }
         };
@@ -179,11 +176,8 @@ impl Inner {
         given: bool,
         post: &mut Post,
     ) -> Result<(Compiled, Arc<Kit>), PostError> {
-        let agent = self
-            .compiled(post.project, &name, None)
-            .await?
-            .filter(|known| known.agent.access.admits(&post.starter, given))
-            .ok_or(PostError::NoAgent(name))?;
+        let agent = self.startable(post.project, &name, &post.starter, given).await?;
+        let agent = agent.ok_or(PostError::NoAgent(name))?;
         let brought = std::mem::take(&mut post.client_tools);
         let conflict = self.project_settings(post.project).await?.conflict;
         post.client_tools =
@@ -210,7 +204,7 @@ impl Inner {
     ) -> Result<Arc<Kit>, PostError> {
         let (name, is_backend) = (&call.tool, *starter == Starter::Backend);
         let own = kit.toolbox.get(name.as_str()).cloned();
-        let own = own.filter(|tool| is_backend || tool.is_shown());
+        let own = own.filter(|tool| tool.is_callable_by(starter));
         let (tool, kit) = match own {
             Some(tool) => (tool, kit),
             None if is_backend => {
@@ -255,8 +249,8 @@ impl Inner {
         };
         let history = newest_within(history, self.settings.history_bytes_max);
         // Before it begins: its first call may be made at once.
-        self.user_tokens
-            .bind(message_id, post.message.from, id, self.clock.now());
+        self.lend_token(post.project, id, &kit, post.user_token.as_ref())
+            .await?;
         let entry = self
             .start(NewRun {
                 kit,
@@ -303,8 +297,8 @@ impl Inner {
         }
         let message_id = post.message.message_id;
         let idempotency = self.remember(post, space, Some(id), version);
-        self.user_tokens
-            .bind(message_id, post.message.from, id, self.clock.now());
+        self.lend_token(post.project, id, kit, post.user_token.as_ref())
+            .await?;
         let arrival = Arrival::Message(post.message.clone());
         let place = move |run: &Run| run.state().message(message_id).map(|message| message.seq);
         match self.deliver_once(id, arrival, idempotency, place).await {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use toolgate_kernel::call::{CallState, ErrorCode};
 use toolgate_kernel::event::{ChildCall, Event, Seq, ToolProgress, ToolRef};
-use toolgate_kernel::id::CallId;
+use toolgate_kernel::id::{CallId, EntityId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::run::{Arrival, Run};
 use toolgate_kernel::time::Time;
@@ -52,6 +52,7 @@ impl Inner {
         self: &Arc<Self>,
         call: CallId,
         progress: Json,
+        by: Option<EntityId>,
     ) -> Result<(), IntakeError> {
         let record = self.store.run(call.run).await?;
         let record = record.ok_or(IntakeError::Unknown("call"))?;
@@ -60,6 +61,9 @@ impl Inner {
             Some(tool) => tool,
             None => self.look_up_open(call, record.version).await?,
         };
+        if !tool.is_offered_to(by) {
+            return Err(IntakeError::NotOffered);
+        }
         let event: Event = ToolProgress::of(&tool, Some(progress)).into();
         // A child run's call is seen where it is answered: in the run at the top.
         let (top, event) = match record.root == record.id {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use toolgate_kernel::event::{
     Event, ReasoningDelta, ReasoningStart, TextDelta, TextStart, ToolInputDelta, ToolInputStart, ToolRef,
 };
-use toolgate_kernel::id::{CallId, RunId};
-use toolgate_kernel::run::{ReplyPart, tool_ref};
+use toolgate_kernel::id::{CallId, EntityId, RunId};
+use toolgate_kernel::run::{ReplyPart, Run, tool_ref};
 use toolgate_kernel::tool::Toolbox;
 
 use crate::clock::Clock;
@@ -20,6 +20,8 @@ pub(crate) struct Gathering {
     /// Number of the reply's first call.
     first_call: u32,
     tools: Arc<Toolbox>,
+    /// The only member of the space that the run's client calls are offered to.
+    offered_to: Option<EntityId>,
     driving: Arc<Driving>,
     clock: Arc<dyn Clock>,
     parts: Vec<ReplyPart>,
@@ -30,23 +32,19 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    pub fn new(
-        next_call: CallId,
-        step: u32,
-        tools: Arc<Toolbox>,
-        driving: Arc<Driving>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    /// The reply to a step of `asked`, as it comes.
+    pub fn new(asked: &Run, step: u32, driving: Arc<Driving>, clock: Arc<dyn Clock>) -> Self {
         let CallId {
             run,
             number: first_call,
-        } = next_call;
+        } = asked.next_call(0);
         let (parts, calls, fresh) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             run,
             step,
             first_call,
-            tools,
+            tools: asked.tools().clone(),
+            offered_to: asked.offered_to(),
             driving,
             clock,
             parts,
@@ -153,7 +151,7 @@ impl Gathering {
             number: self.first_call + self.calls.len() as u32,
         };
         let name: Arc<str> = name.into();
-        let tool = tool_ref(id, &name, &self.tools);
+        let tool = tool_ref(id, &name, &self.tools, self.offered_to);
         self.fresh.push(ToolInputStart::of(&tool).into());
         self.calls.push((self.parts.len(), tool));
         self.parts.push(ReplyPart::Call {

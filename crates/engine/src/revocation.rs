@@ -6,18 +6,18 @@ use std::collections::VecDeque;
 use tokio::sync::watch;
 use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::Status;
-use toolgate_kernel::id::{EntityId, KeyId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
 use toolgate_kernel::tool::Decider;
 
 use crate::bus::Notice;
 use crate::intake::IntakeError;
-use crate::store::{RunFilter, StoreError};
+use crate::store::{RunFilter, RunRecord, StoreError};
 use crate::{Engine, Inner};
 
 /// Revocations that are remembered. Who has missed more than that looks in the store.
 const RECENT_MAX: usize = 256;
-/// Open runs of one space, in one status, whose claims are looked at. An agent has one in a space, and its child runs.
-const OPEN_RUNS_MAX: usize = 500;
+/// Open runs of a space that are read at once.
+const OPEN_RUNS_PAGE: usize = 500;
 
 /// Access that has ended. It may have been given again since: the store knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,28 +119,43 @@ impl Inner {
 }
 
 impl Engine {
-    /// Gives back what a former member of a space has claimed: its calls are offered again.
-    pub(crate) async fn release_claims(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
+    /// Ends what a former member of a space has under way there: calls that it asked for are cancelled, and what it has
+    /// claimed is offered again.
+    pub(crate) async fn end_work_of(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
         let Some(record) = self.inner.store.space(space).await? else {
             return Ok(());
         };
         for status in Status::OPEN {
-            let filter = RunFilter {
-                space: Some(space),
-                status: Some(status),
-                limit: OPEN_RUNS_MAX,
-                ..RunFilter::default()
-            };
-            for run in self.inner.store.runs(record.project, filter).await? {
-                self.release_claims_in(run.id, member).await?;
+            let mut before = None;
+            loop {
+                let filter = RunFilter {
+                    space: Some(space),
+                    status: Some(status),
+                    before,
+                    limit: OPEN_RUNS_PAGE,
+                    ..RunFilter::default()
+                };
+                let runs = self.inner.store.runs(record.project, filter).await?;
+                before = runs.last().map(|run| run.id);
+                let is_last = runs.len() < OPEN_RUNS_PAGE;
+                for run in runs {
+                    self.end_work_in(&run, member).await?;
+                }
+                if is_last {
+                    break;
+                }
             }
         }
         Ok(())
     }
 
-    async fn release_claims_in(&self, run: RunId, member: EntityId) -> Result<(), StoreError> {
+    async fn end_work_in(&self, run: &RunRecord, member: EntityId) -> Result<(), StoreError> {
         let uncounted = |_| Ok::<_, StoreError>(());
-        let state = self.run_state(run, &Decider::Backend, uncounted).await?;
+        let state = self.run_state(run.id, &Decider::Backend, uncounted).await?;
+        // A run that is one call answers whoever asked for it, and nobody else has a part in it.
+        if run.tool.is_some() && run.parent.is_none() && state.speaker() == Some(member) {
+            return unless_settled(self.cancel(run.id).await);
+        }
         let below = state.pending_below().map(|(_, call)| call);
         for call in state.calls().iter().chain(below) {
             let CallState::Open {
@@ -149,16 +164,21 @@ impl Engine {
             else {
                 continue;
             };
-            if claim.by != Some(member) {
-                continue;
-            }
-            let released = self.release_call(call.tool.call, claim.holder.clone(), claim.by);
-            // Otherwise it was settled, or somebody else has it, since it was read; at worst the lease runs out.
-            if let Err(IntakeError::Store(error)) = released.await {
-                return Err(error);
+            if claim.by == Some(member) {
+                let released = self.release_call(call.tool.call, claim.holder.clone(), claim.by);
+                unless_settled(released.await)?;
             }
         }
         Ok(())
+    }
+}
+
+/// A refusal means that the run has moved since it was read: the call was settled, or somebody else has it. At worst a
+/// lease runs out.
+fn unless_settled<T>(done: Result<T, IntakeError>) -> Result<(), StoreError> {
+    match done {
+        Err(IntakeError::Store(error)) => Err(error),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

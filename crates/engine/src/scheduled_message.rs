@@ -61,6 +61,7 @@ impl ScheduledMessage {
             ..Message::new(MessageId::new(Uuid::now_v7()), None, parts)
         };
         Post {
+            user_token: None,
             call: None,
             project: self.project,
             starter: Starter::Backend,

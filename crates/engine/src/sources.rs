@@ -7,7 +7,7 @@ use toolgate_kernel::agent::{Catalog, NamedTool};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::question::{Answer, problem_of};
-use toolgate_kernel::tool::{Definition, Listed, Placement, SourceTool, ToolList};
+use toolgate_kernel::tool::{Definition, Execution, Listed, Placement, SourceTool, ToolList, Toolbox};
 
 use crate::overflow;
 use crate::records::Records;
@@ -192,6 +192,16 @@ impl Sources {
     /// An output as a model may read it: one that is too large becomes a file, and the model is told where it is.
     pub(crate) async fn bounded(&self, output: Json, context: &CallContext) -> Json {
         overflow::bounded(output, &self.workspace, context).await
+    }
+
+    /// Whether one of these tools passes the token of the user on.
+    pub(crate) fn pass_user_token(&self, tools: &Toolbox) -> bool {
+        tools.values().any(|tool| match &tool.execution {
+            Execution::Source(tool) => self
+                .named(&tool.source)
+                .is_some_and(|source| source.passes_user_token(tool)),
+            _ => false,
+        })
     }
 
     fn named(&self, name: &str) -> Option<&Arc<dyn ToolSource>> {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use toolgate_kernel::event::{Budget, CallRequest, Entry, RunStart, Seq};
 use toolgate_kernel::history::Earlier;
-use toolgate_kernel::id::{CallId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::Message;
 use toolgate_kernel::name::ToolName;
 use toolgate_kernel::run::{Arrival, Run};
@@ -58,6 +58,8 @@ pub(crate) struct Kinship {
     pub budget: Budget,
     /// Whether somebody wrote to the runs above whom the gateway does not know.
     pub unknown_requester: bool,
+    /// The only member of the space that may execute its client calls.
+    pub offered_to: Option<EntityId>,
     /// What its answer must be.
     pub result: Option<ResultSchema>,
 }
@@ -123,6 +125,11 @@ impl Inner {
             depth: kinship.as_ref().map_or(0, |kin| kin.depth),
             budget: kinship.as_ref().map(|kin| kin.budget),
             unknown_requester: kinship.as_ref().is_some_and(|kin| kin.unknown_requester),
+            // What one member asks for is executed by that member's own clients, never by another's.
+            offered_to: match &kinship {
+                Some(kin) => kin.offered_to,
+                None => message.from.filter(|_| call.is_some()),
+            },
             result_schema: kinship
                 .as_ref()
                 .and_then(|kin| Some(kin.result.as_ref()?.schema.clone())),

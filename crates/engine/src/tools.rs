@@ -21,6 +21,7 @@ use toolgate_kernel::tool::{Binding, Listed, Placement, SourceTool, ToolList};
 use crate::records::Receipt;
 use crate::shares::share_of;
 use crate::store::{EntityRecord, StoreError};
+use crate::user_tokens::NoToken;
 
 pub use toolgate_kernel::tool::{BUILT_IN, SHARED};
 /// The built-in tool by which a run tells the one above something before its end: the engine brings its outputs up.
@@ -49,9 +50,9 @@ pub struct CallContext {
     /// On whose behalf the run works: that person, or who asked for the plan that wrote the last message. Says whose
     /// something is that a tool keeps; gives no rights.
     pub works_for: Option<EntityId>,
-    /// The token that the person of `profile` showed with the request that this run goes on from. None once it has
-    /// expired, and when the run goes on without such a request. Only for what the operator lets it be passed on to.
-    pub user_token: Option<Secret>,
+    /// The token that the person of `profile` showed with the request that this run goes on from, or why there is none.
+    /// Only for what the operator lets it be passed on to.
+    pub user_token: Result<Secret, NoToken>,
     /// What was said in the space so far, as the model was told.
     pub turns: Vec<Arc<Turn>>,
     /// The tools that the run has.
@@ -249,6 +250,10 @@ pub trait ToolSource: Send + Sync {
     fn written_out(&self, name: &str, _listed: &Listed) -> Option<Value> {
         let kind = self.execution_types().first()?;
         Some(json!({ "executionType": kind, "execution": { "tool": name } }))
+    }
+    /// Whether a tool passes the token of the user on. Only runs with such a tool have [`CallContext::user_token`].
+    fn passes_user_token(&self, _tool: &SourceTool) -> bool {
+        false
     }
     /// The tools of a project, by the source's own names. Asked when an agent is read and before each call, so it answers
     /// from memory, with the same `Arc` while nothing has changed. Empty for a source whose tools are only configured.

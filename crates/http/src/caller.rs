@@ -7,8 +7,7 @@ use http::{HeaderMap, HeaderName};
 use toolgate_access::{Credentials, Principal, keys};
 use toolgate_engine::shares::share_of;
 use toolgate_engine::store::KeyKind;
-use toolgate_engine::user_tokens::UserToken;
-use toolgate_kernel::id::{MessageId, ProjectId};
+use toolgate_kernel::id::ProjectId;
 
 use crate::Shared;
 use crate::answer::accepts_events;
@@ -87,18 +86,6 @@ where
             .operator(shown)
             .await
             .map(|()| Self)?)
-    }
-}
-
-/// Lends the token of a user to the run that will answer this message, for tools that may pass it on.
-pub fn lend_token(shared: &Shared, who: &Principal, message: MessageId) {
-    if let Some(user) = &who.user {
-        let token = UserToken {
-            entity: user.entity,
-            token: user.token.clone(),
-            expires: user.expires,
-        };
-        shared.engine.lend_token(message, token);
     }
 }
 

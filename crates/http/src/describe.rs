@@ -113,7 +113,10 @@ const REFUSALS: &[(&str, &str)] = &[
         "Malformed: no sound JSON, or a query or header that cannot be read.",
     ),
     ("401", "Nobody knows who asks."),
-    ("403", "This needs a secret key, or the operator's key."),
+    (
+        "403",
+        "This needs a secret key or the operator's key, or is for somebody else.",
+    ),
     ("404", "There is none, or it is not for you."),
     ("408", "The body took too long to arrive."),
     (
@@ -161,6 +164,8 @@ refusals! {
     Missing = ["404"];
     /// Not for users.
     BackendOnly = ["403"];
+    /// Somebody else's, which is no secret.
+    Others = ["403"];
     /// Errors of a call or approval that has ended.
     Settled = ["409", "410"];
     /// A file that is not right.

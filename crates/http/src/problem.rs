@@ -265,6 +265,7 @@ impl From<IntakeError> for Refusal {
             IntakeError::Unknown(_) => Self::missing(words),
             IntakeError::NotAClientCall => Self::conflict("NOT_A_CLIENT_CALL", words),
             IntakeError::NotAnApprover => Self::new(StatusCode::FORBIDDEN, "NOT_AN_APPROVER", words),
+            IntakeError::NotOffered => Self::new(StatusCode::FORBIDDEN, "NOT_OFFERED", words),
             IntakeError::NotApproved => Self::conflict("NOT_APPROVED", words),
             IntakeError::Conflict { winner } => Self::conflict("CONFLICT", words).winner(&winner),
             IntakeError::DecidedOtherwise { winner } => Self::conflict("CONFLICT", words).winner(&winner),

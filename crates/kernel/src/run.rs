@@ -59,6 +59,8 @@ pub struct Run {
     cut_turns: usize,
     /// The call that the run is, if no model writes its calls.
     request: Option<Arc<CallRequest>>,
+    /// The only member of the space that may execute its client calls; none for every member.
+    offered_to: Option<EntityId>,
     /// Names of the tools that the request brought.
     brought: Vec<ToolName>,
 }
@@ -133,6 +135,8 @@ pub enum Arrival {
         call: CallId,
         /// The call's outcome.
         outcome: Outcome,
+        /// The principal that says so; none for a backend.
+        by: Option<EntityId>,
     },
     /// A client wants to execute a call, or says that it still does.
     Claim {
@@ -268,6 +272,8 @@ pub enum Rejected {
     },
     /// The call is not for a client to answer.
     NotAClientCall,
+    /// The call is offered to another member of the space alone.
+    NotOffered,
     /// A person has to decide first.
     NotApproved,
     /// Another client holds the call.
@@ -353,6 +359,10 @@ impl Run {
     /// Whether somebody wrote to it or to the runs above it whom the gateway does not know.
     pub fn has_unknown_requester(&self) -> bool {
         self.state.unknown_speaker
+    }
+    /// The only member of the space that may execute its client calls; none for every member.
+    pub fn offered_to(&self) -> Option<EntityId> {
+        self.offered_to
     }
     /// How many runs stand above it.
     pub fn depth(&self) -> u32 {

@@ -22,8 +22,9 @@ use crate::message::{Message, Origin};
 use crate::tool::{ClientTool, Decider, Placement};
 
 /// What `reader` sees of `event`; nothing when it must not even know of it. A secret key sees everything. A member of
-/// the space learns of tools on the gateway's side that they ran; the exceptions are the input of a question
-/// that it may decide, less what the tool hides, and what a tool asks people in the middle of a call.
+/// the space learns of tools on the gateway's side that they ran, and the same of a client call that is offered to another
+/// member alone; the exceptions are the input of a question that it may decide, less what the tool hides, and what a
+/// tool asks people in the middle of a call.
 pub fn view<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
     match reader {
         Decider::Backend => Some(Cow::Borrowed(event)),
@@ -151,19 +152,19 @@ fn public<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
             body: _,
             message_id: _,
         }) => Some(Cow::Borrowed(event)),
-        Event::ToolInputStart(e) => owned(ToolInputStart::of(&call::of(e.tool()).tool)),
-        Event::ToolInputDelta(e) => call::input_delta(e).and_then(owned),
-        Event::ToolInputAvailable(e) => owned(call::input_available(e)),
+        Event::ToolInputStart(e) => owned(ToolInputStart::of(&call::of(e.tool(), reader).tool)),
+        Event::ToolInputDelta(e) => call::input_delta(e, reader).and_then(owned),
+        Event::ToolInputAvailable(e) => owned(call::input_available(e, reader)),
         Event::ToolApprovalRequest(e) => owned(call::approval_request(e, reader)),
-        Event::ToolApprovalResponse(e) => owned(call::approval_response(e)),
-        Event::ToolQuestion(e) => owned(call::question(e)),
+        Event::ToolApprovalResponse(e) => owned(call::approval_response(e, reader)),
+        Event::ToolQuestion(e) => owned(call::question(e, reader)),
         Event::ToolQuestionResponse(e) => owned(call::question_response(e, reader)),
-        Event::ToolExecuting(e) => owned(call::executing(e)),
-        Event::ToolReleased(e) => owned(ToolReleased::of(&call::of(e.tool()).tool)),
-        Event::ToolProgress(e) => call::progress(e).and_then(owned),
-        Event::ToolOutputAvailable(e) => owned(call::output_available(e)),
-        Event::ToolOutputError(e) => owned(call::output_error(e)),
-        Event::ToolOutputDenied(e) => owned(call::output_denied(e)),
+        Event::ToolExecuting(e) => owned(call::executing(e, reader)),
+        Event::ToolReleased(e) => owned(ToolReleased::of(&call::of(e.tool(), reader).tool)),
+        Event::ToolProgress(e) => call::progress(e, reader).and_then(owned),
+        Event::ToolOutputAvailable(e) => owned(call::output_available(e, reader)),
+        Event::ToolOutputError(e) => owned(call::output_error(e, reader)),
+        Event::ToolOutputDenied(e) => owned(call::output_denied(e, reader)),
         Event::ChildCall(e) => child_call(e, public(&e.event, reader)),
         // Nobody here knows which of its members are secret.
         Event::Opaque(_) => None,
@@ -203,6 +204,7 @@ fn run_start(start: &RunStart) -> RunStart {
         behind: _,
         budget: _,
         unknown_requester: _,
+        offered_to: _,
         result_schema: _,
         client_tools,
         categories: _,
@@ -220,6 +222,7 @@ fn run_start(start: &RunStart) -> RunStart {
         behind: None,
         budget: None,
         unknown_requester: false,
+        offered_to: None,
         result_schema: None,
         client_tools: client_tools.iter().map(client_tool).collect(),
         categories: None,

@@ -45,6 +45,9 @@ impl ToolSource for Requests {
         let config = tool.get("execution")?.into();
         Some(Binding::configured("request", config, json!({ "retry": retry })))
     }
+    fn passes_user_token(&self, tool: &SourceTool) -> bool {
+        configured(tool, config::read).is_ok_and(|call| call.passes_user_token())
+    }
     async fn call(
         &self,
         tool: &SourceTool,
@@ -113,13 +116,8 @@ fn with_user_token(
         );
         return Err(CallFailure::new(ErrorCode::PermissionDenied, words));
     }
-    let token = context.user_token.clone().ok_or_else(|| {
-        CallFailure::unavailable(
-            "the user's token is needed for this call, and there is none: the run does not work for a signed-in user, goes \
-             on without a request of theirs, or the token has expired. Ask the user to send a message, then call the tool \
-             again.",
-        )
-    })?;
+    let token = context.user_token.clone();
+    let token = token.map_err(|why| CallFailure::unavailable(why.to_string()))?;
     Ok(secrets.with_user_token(token))
 }
 

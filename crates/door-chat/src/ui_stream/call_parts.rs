@@ -212,6 +212,7 @@ mod tests {
             name: "tool".into(),
             placement,
             shown: false,
+            offered_to: None,
         }
     }
 

@@ -451,6 +451,7 @@ async fn a_result_is_not_dropped_because_the_store_does_not_answer() {
     let world = world().await;
     // Posted past the door, so that the door has to ask the store whose run it is.
     let post = Post {
+        user_token: None,
         call: None,
         project: project(1),
         starter: Starter::Backend,

@@ -176,7 +176,11 @@ pub(crate) async fn remove(
 
 /// Refuses unless the project has this agent, and `who` may start it.
 pub(crate) async fn exists(door: &Shared, who: &Principal, agent: &AgentName) -> Result<(), Refusal> {
-    match door.engine.agent_for(who.project, agent, &who.starter()).await? {
+    match door
+        .engine
+        .agent_for(who.project, agent, &who.starter(), None)
+        .await?
+    {
         Some(_) => Ok(()),
         None => Err(PostError::NoAgent(agent.clone()).into()),
     }

@@ -9,7 +9,7 @@ use toolgate_engine::intake::Claimed;
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
 use toolgate_http::caller::Caller;
-use toolgate_http::describe::{BackendOnly, BadBody, Missing, Refused, Settled};
+use toolgate_http::describe::{BackendOnly, BadBody, Missing, Others, Refused, Settled};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
 use toolgate_http::wire::{Text, Whole, wire};
@@ -104,7 +104,7 @@ impl From<Claimed> for ClaimedBody {
     post, path = "/v1/calls/{call}/claim", operation_id = "claim_call", tag = "calls",
     params(("call" = inline(schema::CallId), Path)),
     request_body = ClaimCall,
-    responses((status = 200, description = "It is yours.", body = ClaimedBody), BadBody, Missing, Settled, Refused),
+    responses((status = 200, description = "It is yours.", body = ClaimedBody), BadBody, Missing, Others, Settled, Refused),
 )]
 pub(crate) async fn claim(
     State(door): State<Shared>,
@@ -130,7 +130,7 @@ pub(crate) async fn claim(
     post, path = "/v1/calls/{call}/release", operation_id = "release_call", tag = "calls",
     params(("call" = inline(schema::CallId), Path)),
     request_body = ReleaseCall,
-    responses((status = 204, description = "It is free."), BadBody, Missing, Settled, Refused),
+    responses((status = 204, description = "It is free."), BadBody, Missing, Others, Settled, Refused),
 )]
 pub(crate) async fn release(
     State(door): State<Shared>,
@@ -149,7 +149,7 @@ pub(crate) async fn release(
     post, path = "/v1/calls/{call}/progress", operation_id = "report_progress", tag = "calls",
     params(("call" = inline(schema::CallId), Path)),
     request_body = CallProgress,
-    responses((status = 204, description = "Told."), BadBody, Missing, Settled, Refused),
+    responses((status = 204, description = "Told."), BadBody, Missing, Others, Settled, Refused),
 )]
 pub(crate) async fn progress(
     State(door): State<Shared>,
@@ -159,7 +159,9 @@ pub(crate) async fn progress(
 ) -> Result<StatusCode, Refusal> {
     door.access.reach_top(&who, call.run, "call").await?;
     door.settings.content.check_progress(&body.value.progress)?;
-    door.engine.progress(call, body.value.progress).await?;
+    door.engine
+        .progress(call, body.value.progress, who.entity())
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -10,7 +10,7 @@ use toolgate_access::Principal;
 use toolgate_engine::intake::{Answer as Answers, Post, PostError, UnderWay};
 use toolgate_http::answer::Answer;
 use toolgate_http::body::Body;
-use toolgate_http::caller::{Caller, lend_token};
+use toolgate_http::caller::Caller;
 use toolgate_http::client_tools::{Categories, ClientTools};
 use toolgate_http::describe::{BadBody, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
@@ -181,6 +181,7 @@ pub(crate) async fn post(
         (_, None) => Answers::Default,
     };
     let post = Post {
+        user_token: who.user_token(),
         call: None,
         project: who.project,
         starter: who.starter(),
@@ -243,6 +244,7 @@ pub(crate) async fn start(
         door.access.reach_space(&who, space).await?;
     }
     let post = Post {
+        user_token: who.user_token(),
         call: None,
         project: who.project,
         starter: who.starter(),
@@ -286,7 +288,6 @@ async fn say(
     };
     // Without a key of its own the request is known by the id of its message.
     let names_message = post.is_known_by_message();
-    lend_token(door, &who, post.message.message_id);
     let posted = match open.is_some() || wait.is_some() {
         false => door.engine.post(post).await.map(|posted| (posted, None)),
         true => door.engine.post_and_follow(post).await,

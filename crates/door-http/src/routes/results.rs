@@ -10,7 +10,7 @@ use toolgate_engine::intake::{Receipt, Submission};
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
 use toolgate_http::caller::Caller;
-use toolgate_http::describe::{BadBody, Missing, Refused, Settled};
+use toolgate_http::describe::{BadBody, Missing, Others, Refused, Settled};
 use toolgate_http::problem::{ProblemBody, Refusal};
 use toolgate_http::query::At;
 use toolgate_http::run_state::CountedState;
@@ -215,7 +215,7 @@ pub(crate) struct TakenAndRun {
         )),
         (status = 202, description = "Stored, and the run is under way after the wait.", body = Taken),
         (status = 207, description = "Several were sent and not all were taken.", body = ResultList),
-        BadBody, Missing, Settled, Refused,
+        BadBody, Missing, Others, Settled, Refused,
     ),
 )]
 pub(crate) async fn to_run(
@@ -252,7 +252,7 @@ pub(crate) async fn to_run(
         )),
         (status = 202, description = "Stored, and the run is under way after the wait.", body = Taken),
         (status = 207, description = "Several were sent and not all were taken.", body = ResultList),
-        BadBody, Missing, Settled, Refused,
+        BadBody, Missing, Others, Settled, Refused,
     ),
 )]
 pub(crate) async fn to_space(
@@ -293,7 +293,7 @@ async fn take(
     match (results, admitted) {
         (ToolResults::One(one), None) => {
             let (call, submission) = checked(door, &within, *one).await?;
-            let receipt = door.engine.submit(call, submission).await?;
+            let receipt = door.engine.submit(call, submission, within.who.entity()).await?;
             let taken = Taken::One(receipt.clone().into());
             within.answer(door, wait, Some(&receipt), taken).await
         }
@@ -301,11 +301,14 @@ async fn take(
             let (call, submission) = checked(door, &within, *one).await?;
             let top = door.access.reach_top(&within.who, call.run, "call").await?;
             if top.run != call.run {
-                door.engine.submit(call, submission).await?;
+                door.engine.submit(call, submission, within.who.entity()).await?;
                 let follow = within.follow_top(door, &top, call, streams).await?;
                 return open(follow, door, admitted).await;
             }
-            let (receipt, events) = door.engine.submit_and_follow(call, submission).await?;
+            let (receipt, events) = door
+                .engine
+                .submit_and_follow(call, submission, within.who.entity())
+                .await?;
             stream(within.follow(&receipt, streams), door, admitted, events).await
         }
         (ToolResults::Many(many), admitted) => take_many(door, within, many, (streams, admitted), wait).await,
@@ -323,7 +326,11 @@ async fn take_many(
     for one in many {
         let named = one.named().to_owned();
         let outcome = match checked(door, &within, one).await {
-            Ok((call, submission)) => door.engine.submit(call, submission).await.map_err(Refusal::from),
+            Ok((call, submission)) => door
+                .engine
+                .submit(call, submission, within.who.entity())
+                .await
+                .map_err(Refusal::from),
             Err(refusal) => Err(refusal),
         };
         outcomes.push((named, outcome));

@@ -10,7 +10,7 @@ use toolgate_engine::intake::{Answer as Answers, Post, RequestedCall, UnderWay};
 use toolgate_engine::store::RunRecord;
 use toolgate_http::answer::ok;
 use toolgate_http::body::Body;
-use toolgate_http::caller::{Caller, lend_token};
+use toolgate_http::caller::Caller;
 use toolgate_http::client_tools::ClientTools;
 use toolgate_http::describe::{BadBody, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
@@ -141,6 +141,7 @@ pub(crate) async fn call(
     let wait = wait.or(&door, WAIT_DEFAULT).reserve(&door, &who)?;
     let wait = wait.expect("a call is waited for unless its caller says otherwise");
     let post = Post {
+        user_token: who.user_token(),
         project: who.project,
         starter: who.starter(),
         charged: who.entity().into(),
@@ -159,7 +160,6 @@ pub(crate) async fn call(
         call: Some(RequestedCall { tool, input }),
         idempotency,
     };
-    lend_token(&door, &who, post.message.message_id);
     let posted = door.engine.post(post).await?;
     let run = posted.run_id.expect("a call is a run");
     door.access.remember(who.project, run, posted.space_id);

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use axum::extract::State;
 use serde::Serialize;
 use toolgate_access::Principal;
+use toolgate_engine::store::SpaceRecord;
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::caller::Caller;
-use toolgate_http::describe::{BackendOnly, BadQuery, Refused};
+use toolgate_http::describe::{BackendOnly, BadQuery, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
 use toolgate_http::{Shared, schema};
@@ -37,10 +38,9 @@ pub(crate) struct ToolBody {
     source: Option<String>,
     /// Description that the model is given.
     description: String,
-    /// JSON Schema of the input; for backends only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    parameters: Option<Json>,
+    /// JSON Schema of the input.
+    #[schema(value_type = Object)]
+    parameters: Json,
     /// Placement: where the tool runs.
     #[schema(value_type = PlacementWord)]
     placement: Placement,
@@ -152,18 +152,20 @@ pub(crate) enum FormatWord {
     Google,
 }
 
-/// The tools of the project's agents, and those that agents share, that fit everything in the query. A user sees those that run on clients,
-/// of agents that it may start, without their schemas; `permission` and `format` are for backends.
+/// The tools of the project's agents, and those that agents share, that fit everything in the query. A user sees exactly those
+/// that it may call (`POST /v1/tools/{name}/call`): client tools and those with `visibility: public`, of agents that it may
+/// start; `permission` and `format` are for backends.
 #[utoipa::path(
     get, path = "/v1/tools", operation_id = "list_tools", tag = "tools",
     params(
         ("agent" = inline(Option<schema::AgentName>), Query, description = "Of this agent only."),
+        ("space" = inline(Option<schema::SpaceId>), Query, description = "Also, for a user, of the agent that a backend gave this space."),
         ("trigger" = Option<String>, Query, description = "With these words in a row in one of their triggers; case and accents do not matter."),
         ("category" = Option<String>, Query, description = "Of this category; case and accents do not matter."),
         ("permission" = Option<String>, Query, description = "That need this permission."),
         ("format" = inline(Option<FormatWord>), Query, description = "Exactly as this vendor's models are told of them. Two tools of one name need `agent`."),
     ),
-    responses((status = 200, description = "All of them.", body = FoundTools), BadQuery, BackendOnly, Refused),
+    responses((status = 200, description = "All of them.", body = FoundTools), BadQuery, BackendOnly, Missing, Refused),
 )]
 pub(crate) async fn list(
     State(door): State<Shared>,
@@ -174,11 +176,14 @@ pub(crate) async fn list(
     if who.user.is_some() && (wanted.permission.is_some() || format.is_some()) {
         return Err(Refusal::forbidden("permission and format need a secret key"));
     }
-    let shown = |tool: &Tool| who.user.is_none() || tool.placement() == Placement::Client;
-    let mut found = Vec::new();
-    for agent in agents(&door, &who, query.read("agent")?).await? {
+    let space = match query.read("space")? {
+        Some(space) => Some(door.access.space(&who, space).await?),
+        None => None,
+    };
+    let (mut found, starter) = (Vec::new(), who.starter());
+    for agent in agents(&door, &who, query.read("agent")?, space.as_ref()).await? {
         let tools = agent.tools.values();
-        let fitting = tools.filter(|tool| shown(tool) && wanted.fits(tool));
+        let fitting = tools.filter(|tool| tool.is_callable_by(&starter) && wanted.fits(tool));
         found.extend(fitting.map(|tool| (Some(agent.name.clone()), tool.clone())));
     }
     // A vendor's format is for a request to a model, which has the tools of an agent.
@@ -225,11 +230,17 @@ fn format(query: &Query) -> Result<Option<Provider>, Refusal> {
     })
 }
 
-async fn agents(door: &Shared, who: &Principal, only: Option<AgentName>) -> Result<Vec<Arc<Agent>>, Refusal> {
+async fn agents(
+    door: &Shared,
+    who: &Principal,
+    only: Option<AgentName>,
+    space: Option<&SpaceRecord>,
+) -> Result<Vec<Arc<Agent>>, Refusal> {
     let (mut agents, starter) = (Vec::new(), who.starter());
     for record in door.engine.agent_records(who.project).await? {
         if only.as_ref().is_none_or(|only| *only == record.name) {
-            agents.extend(door.engine.agent_for(who.project, &record.name, &starter).await?);
+            let agent = door.engine.agent_for(who.project, &record.name, &starter, space);
+            agents.extend(agent.await?);
         }
     }
     Ok(agents)
@@ -275,7 +286,7 @@ impl ToolBody {
             agent,
             source: all.then(|| tool.source().unwrap_or(OF_AGENT).to_owned()),
             description: tool.description.clone(),
-            parameters: all.then(|| tool.parameters.clone()),
+            parameters: tool.parameters.clone(),
             placement: tool.placement(),
             category: tool.category.clone(),
             triggers: tool.triggers.clone(),

@@ -105,7 +105,7 @@ async fn a_configuration_is_shown_without_its_secrets() {
 }
 
 #[tokio::test]
-async fn tools_are_listed_in_full_for_backends_and_by_name_for_users() {
+async fn tools_are_listed_in_full_for_backends_and_as_far_as_they_may_be_called_for_users() {
     let world = World::new().await;
     let told = world.backend().get("/v1/tools").await.expect(200);
     let tools = told["tools"].as_array().unwrap();
@@ -125,8 +125,9 @@ async fn tools_are_listed_in_full_for_backends_and_by_name_for_users() {
         .iter()
         .map(|tool| &tool["name"])
         .collect();
-    assert_eq!(seen, ["ask", "guarded_ask"]);
-    assert!(told["tools"][0].get("parameters").is_none());
+    assert_eq!(seen, ["ask", "guarded_ask", "open_mirror"]);
+    assert_eq!(told["tools"][0]["parameters"]["type"], "object");
+    assert!(told["tools"][0].get("permissions").is_none());
 }
 
 #[tokio::test]

@@ -308,3 +308,112 @@ async fn a_user_learns_of_a_backends_call_what_it_learns_of_any() {
         assert!(!read[0].to_string().contains("hush"), "{read:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_users_client_call_is_offered_to_its_own_clients_and_to_backends() {
+    let world = World::new().await;
+    let (ada, bob, backend) = (world.user("ada"), world.user("bob"), world.backend());
+    let space = space_of(&ada).await;
+    backend
+        .put(&format!("/v1/spaces/{space}/members/bob"), json!({}))
+        .await
+        .expect(204);
+    let body = json!({"spaceId": space, "arguments": {"mark": "hush"}});
+    let told = ada
+        .post("/v1/tools/ask/call?wait=1ms", body.clone())
+        .await
+        .expect(202);
+    let (run, call) = (text(&told["runId"]), text(&told["toolCallId"]));
+    assert_eq!(
+        told["pending"]["calls"][0]["toolName"], "ask",
+        "the caller's offer"
+    );
+    let result = json!({"toolCallId": call, "result": {"by": "bob"}});
+    for refused in [
+        bob.post(&format!("/v1/calls/{call}/claim"), json!({"holder": "tab"}))
+            .await,
+        bob.post(&format!("/v1/calls/{call}/progress"), json!({"progress": 1}))
+            .await,
+        bob.post(&format!("/v1/calls/{call}/release"), json!({"holder": "tab"}))
+            .await,
+        bob.post(&format!("/v1/spaces/{space}/tool-results"), result.clone())
+            .await,
+        bob.post(&format!("/v1/runs/{run}/tool-results"), result).await,
+    ] {
+        assert_eq!(refused.code(403), "NOT_OFFERED");
+    }
+    let seen = [
+        bob.get(&format!("/v1/runs/{run}")).await.expect(200),
+        bob.get(&format!("/v1/runs/{run}/events")).await.expect(200),
+        bob.get(&format!("/v1/spaces/{space}")).await.expect(200),
+    ];
+    let seen = format!("{seen:?}");
+    assert!(
+        !seen.contains("hush") && !seen.contains("deadline"),
+        "another's offer: {seen}"
+    );
+
+    ada.post(&format!("/v1/calls/{call}/claim"), json!({"holder": "tab"}))
+        .await
+        .expect(200);
+    let result = json!({"toolCallId": call, "result": {"by": "ada"}});
+    ada.post(&format!("/v1/spaces/{space}/tool-results"), result)
+        .await
+        .expect(200);
+    let seen = bob.get(&format!("/v1/runs/{run}/events")).await.expect(200);
+    assert!(!seen.to_string().contains("\"by\""), "another's result: {seen}");
+
+    // A backend may execute any of them, and what a backend asks for is for every member.
+    let told = ada
+        .post("/v1/tools/ask/call?wait=1ms", body.clone())
+        .await
+        .expect(202);
+    let result = json!({"toolCallId": told["toolCallId"], "result": {}});
+    backend
+        .post(&format!("/v1/spaces/{space}/tool-results"), result)
+        .await
+        .expect(200);
+    let told = backend
+        .post("/v1/tools/ask/call?wait=1ms", body)
+        .await
+        .expect(202);
+    let result = json!({"toolCallId": told["toolCallId"], "result": {}});
+    bob.post(&format!("/v1/spaces/{space}/tool-results"), result)
+        .await
+        .expect(200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_removed_member_asked_for_is_cancelled() {
+    let world = World::new().await;
+    let (ada, bob, backend) = (world.user("ada"), world.user("bob"), world.backend());
+    let space = space_of(&ada).await;
+    backend
+        .put(&format!("/v1/spaces/{space}/members/bob"), json!({}))
+        .await
+        .expect(204);
+    let body = json!({"spaceId": space});
+    let mut runs = Vec::new();
+    for tool in ["ask", "guarded_ask"] {
+        for user in [&ada, &bob] {
+            let told = user
+                .post(&format!("/v1/tools/{tool}/call?wait=1ms"), body.clone())
+                .await
+                .expect(202);
+            runs.push(text(&told["runId"]));
+        }
+    }
+    backend
+        .delete(&format!("/v1/spaces/{space}/members/bob"))
+        .await
+        .expect(204);
+    let mut statuses = Vec::new();
+    for run in runs {
+        let seen = backend.get(&format!("/v1/runs/{run}")).await.expect(200);
+        statuses.push(text(&seen["status"]));
+    }
+    assert_eq!(
+        statuses,
+        ["waiting_tool", "cancelled", "waiting_approval", "cancelled"]
+    );
+}

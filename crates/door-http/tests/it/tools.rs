@@ -1,6 +1,7 @@
 //! Definitions of tools: checked, limited, kept apart, counted.
 
 use serde_json::{Value, json};
+use toolgate_engine::quota::QuotaLimits;
 use toolgate_kernel::tool::Conflict;
 use toolgate_testkit::project_settings::project_settings_with;
 use toolgate_testkit_http::client::{Sent, of};
@@ -252,12 +253,12 @@ async fn tools_are_found_by_trigger_category_and_permission() {
 }
 
 #[tokio::test]
-async fn a_user_finds_client_tools_and_learns_no_permissions() {
+async fn a_user_finds_what_it_may_call_and_learns_no_permissions() {
     let world = teaching().await;
     let user = world.user("ada");
     let told = user.get("/v1/tools?agent=teacher").await.expect(200);
     let quiz = json!([{ "name": "quiz", "agent": "teacher", "description": "Asks.", "placement": "client",
-        "category": "assessment", "triggers": ["verifica la città"] }]);
+        "parameters": told["tools"][0]["parameters"], "category": "assessment", "triggers": ["verifica la città"] }]);
     assert_eq!(told["tools"], quiz);
     assert_eq!(
         user.get("/v1/tools?trigger=mappa").await.expect(200)["tools"],
@@ -269,6 +270,49 @@ async fn a_user_finds_client_tools_and_learns_no_permissions() {
             "FORBIDDEN"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_finds_exactly_what_it_may_call() {
+    // Calls that nobody executes stay open.
+    let world = World::with_engine(|settings| settings.quotas = QuotaLimits::UNLIMITED).await;
+    let (backend, ada) = (world.backend(), world.user("ada"));
+    let mut config = agent();
+    for (name, access) in [("inner", "backend"), ("team", "spaces"), ("open", "public")] {
+        config["access"] = json!(access);
+        backend
+            .put(&format!("/v1/agents/{name}"), config.clone())
+            .await
+            .expect(201);
+    }
+    let own = ada.post("/v1/spaces", json!({})).await.expect(201);
+    let given = json!({"agent": "team", "members": ["ada"]});
+    let given = backend.post("/v1/spaces", given).await.expect(201);
+    let names: Vec<String> = agent()["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect();
+    for space in [&own["id"], &given["id"]] {
+        let space = space.as_str().unwrap();
+        let told = ada.get(&format!("/v1/tools?space={space}")).await.expect(200);
+        let listed = told["tools"].as_array().unwrap();
+        for owner in ["default", "inner", "team", "open"] {
+            for name in &names {
+                let body = json!({"spaceId": space, "agent": owner});
+                let called = ada.post(&format!("/v1/tools/{name}/call?wait=1ms"), body).await;
+                let is_listed = listed
+                    .iter()
+                    .any(|tool| tool["name"] == **name && tool["agent"] == owner);
+                assert_eq!(is_listed, called.status != 404, "{name} of {owner} in {space}");
+            }
+        }
+    }
+    let anywhere = ada.get("/v1/tools").await.expect(200);
+    let in_own = format!("/v1/tools?space={}", own["id"].as_str().unwrap());
+    assert_eq!(anywhere, ada.get(&in_own).await.expect(200));
+    assert_eq!(world.user("eve").get(&in_own).await.code(404), "NOT_FOUND");
 }
 
 #[tokio::test]

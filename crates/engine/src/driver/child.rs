@@ -117,6 +117,7 @@ impl Driver {
                 behind,
                 budget: self.run.budget(),
                 unknown_requester: self.run.has_unknown_requester(),
+                offered_to: self.run.offered_to(),
                 result,
             },
             message: Message {

@@ -268,6 +268,9 @@ impl Driver {
             self.inner.wake(wake_at);
         }
         self.inner.count(&entry);
+        if self.run.status().is_final() {
+            self.inner.user_tokens.forget(self.id);
+        }
         Ok(entry)
     }
 

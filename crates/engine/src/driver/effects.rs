@@ -27,6 +27,7 @@ use crate::reply::Gathering;
 use crate::run_tree::beyond;
 use crate::store::StoreError;
 use crate::tools::CallContext;
+use crate::user_tokens::NoToken;
 
 impl Driver {
     /// Asks the model for a step; sets `begun` once its time and its turn have come.
@@ -50,13 +51,7 @@ impl Driver {
             tools: self.kit.offered.clone(),
             tool_choice: agent.tool_choice.clone(),
         };
-        let mut gathering = Gathering::new(
-            self.run.next_call(0),
-            step,
-            self.kit.toolbox.clone(),
-            self.driving.clone(),
-            inner.clock.clone(),
-        );
+        let mut gathering = Gathering::new(&self.run, step, self.driving.clone(), inner.clock.clone());
         let person = self.person();
         let span = tracing::info_span!(
             "chat",
@@ -201,7 +196,7 @@ impl Driver {
             call: call.tool.call,
             profile: None,
             works_for: self.run.works_for(),
-            user_token: None,
+            user_token: Err(NoToken::Absent),
             turns: history.iter().chain(self.run.turns()).cloned().collect(),
             tools: self.kit.toolbox.keys().cloned().collect(),
             grants: agent.grants.clone(),

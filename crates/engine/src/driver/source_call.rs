@@ -18,6 +18,7 @@ use super::load::patient;
 use crate::Inner;
 use crate::store::StoreError;
 use crate::tools::{CallContext, CallFailure, Called, Delegation};
+use crate::user_tokens::NoToken;
 
 /// Longest time that one look at a task takes; it is looked at again later.
 const LOOK_MAX: Duration = Duration::from_secs(60);
@@ -179,12 +180,16 @@ impl SourceCall {
         };
         // Without knowing whom it works for, a tool would act on nobody's behalf.
         context.profile = patient(|| inner.store.entity(speaker)).await?;
-        let token = inner.user_tokens.of(context.root, speaker, inner.clock.now());
-        let token = token.filter(|_| self.is_speakers);
+        context.user_token = inner.user_tokens.of(context.root, speaker, inner.clock.now());
+        if context.user_token.is_err() {
+            return Ok(());
+        }
         // Whoever was taken out of the space lends nothing to what goes on in it.
-        if token.is_some() {
-            let member = patient(|| inner.store.member(context.space, speaker)).await?;
-            context.user_token = token.filter(|_| member.is_some());
+        let member = patient(|| inner.store.member(context.space, speaker)).await?;
+        match member {
+            None => context.user_token = Err(NoToken::Removed),
+            Some(_) if !self.is_speakers => context.user_token = Err(NoToken::Edited),
+            Some(_) => {}
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
 use super::StoreError;
+use crate::post::default_agent;
 use crate::records::Receipt;
 
 /// Rows that no run depends on for its state.
@@ -127,6 +128,18 @@ pub struct SpaceRecord {
     pub members: Vec<EntityId>,
     /// When it was created.
     pub created: Time,
+}
+
+impl SpaceRecord {
+    /// The agent that answers when a message names none.
+    pub fn own_agent(&self) -> AgentName {
+        self.agent.clone().unwrap_or_else(default_agent)
+    }
+
+    /// Whether the space has this agent from a backend, so that its members may start it here.
+    pub fn gives(&self, agent: &AgentName) -> bool {
+        self.by_backend && *agent == self.own_agent()
+    }
 }
 
 /// What a member of a space was given there.

@@ -41,27 +41,34 @@ async fn a_client_call_waits_for_its_result_and_settles_once() {
     let run = world.say("call:ask").await.run_id.unwrap();
     let call = calls_in(&world.until_status(run, Status::WaitingTool).await)[0];
 
-    let wrong = world.engine.submit(call, output(json!("not an object"))).await;
+    let wrong = world
+        .engine
+        .submit(call, output(json!("not an object")), None)
+        .await;
     assert!(matches!(wrong, Err(IntakeError::Invalid(_))), "{wrong:?}");
     let receipt = world
         .engine
-        .submit(call, output(json!({"choice": "red"})))
+        .submit(call, output(json!({"choice": "red"})), None)
         .await
         .unwrap();
     let again = world
         .engine
-        .submit(call, output(json!({ "choice" : "red" })))
+        .submit(call, output(json!({ "choice" : "red" })), None)
         .await
         .unwrap();
     assert_eq!(receipt, again);
-    match world.engine.submit(call, output(json!({"choice": "blue"}))).await {
+    match world
+        .engine
+        .submit(call, output(json!({"choice": "blue"})), None)
+        .await
+    {
         Err(IntakeError::Conflict { winner }) => assert_eq!(*winner, receipt),
         other => panic!("{other:?}"),
     }
     assert_eq!(world.answer(run).await, r#"got {"choice":"red"}"#);
     let after = world
         .engine
-        .submit(call, output(json!({"choice": "red"})))
+        .submit(call, output(json!({"choice": "red"})), None)
         .await
         .unwrap();
     assert_eq!(receipt, after);
@@ -78,7 +85,7 @@ async fn an_unknown_call_and_an_unknown_run_are_unknown() {
     ] {
         let told = world
             .engine
-            .submit(call.parse().unwrap(), output(json!({})))
+            .submit(call.parse().unwrap(), output(json!({})), None)
             .await;
         assert!(matches!(told, Err(IntakeError::Unknown("call"))), "{told:?}");
     }
@@ -91,7 +98,7 @@ async fn a_client_that_is_gone_for_ever_is_given_up() {
     let call = calls_in(&world.until_status(run, Status::WaitingTool).await)[0];
     let answer = world.answer(run).await;
     assert!(answer.contains("no client answered ask in time"), "{answer}");
-    match world.engine.submit(call, output(json!({}))).await {
+    match world.engine.submit(call, output(json!({})), None).await {
         Err(IntakeError::Gone { code, .. }) => assert_eq!(code, ErrorCode::Timeout),
         other => panic!("{other:?}"),
     }
@@ -116,7 +123,7 @@ async fn calls_of_both_sides_are_answered_in_any_order() {
                 0 => drop(
                     world
                         .engine
-                        .submit(calls[0], output(json!({"n": 0})))
+                        .submit(calls[0], output(json!({"n": 0})), None)
                         .await
                         .unwrap(),
                 ),
@@ -124,7 +131,7 @@ async fn calls_of_both_sides_are_answered_in_any_order() {
                 _ => drop(
                     world
                         .engine
-                        .submit(calls[2], Submission::Error("broken".into()))
+                        .submit(calls[2], Submission::Error("broken".into()), None)
                         .await
                         .unwrap(),
                 ),
@@ -197,7 +204,11 @@ async fn a_claim_keeps_others_away_until_its_holder_goes() {
         .claim_call(call, "tab 3".into(), None, lease)
         .await
         .unwrap();
-    world.engine.submit(call, output(json!({"by": 3}))).await.unwrap();
+    world
+        .engine
+        .submit(call, output(json!({"by": 3})), None)
+        .await
+        .unwrap();
     assert_eq!(world.answer(run).await, r#"got {"by":3}"#);
 }
 
@@ -294,7 +305,7 @@ async fn a_result_before_approval_is_refused_and_after_it_taken() {
     let world = World::new().await;
     let run = world.say("call:guarded_ask").await.run_id.unwrap();
     let call = calls_in(&world.until_status(run, Status::WaitingApproval).await)[0];
-    let early = world.engine.submit(call, output(json!(1))).await;
+    let early = world.engine.submit(call, output(json!(1)), None).await;
     assert!(matches!(early, Err(IntakeError::NotApproved)), "{early:?}");
     let approval = call.to_string().replace("call_", "appr_").parse().unwrap();
     world
@@ -302,7 +313,7 @@ async fn a_result_before_approval_is_refused_and_after_it_taken() {
         .decide(approval, Decision::Approve(None), Decider::Backend)
         .await
         .unwrap();
-    world.engine.submit(call, output(json!(1))).await.unwrap();
+    world.engine.submit(call, output(json!(1)), None).await.unwrap();
     assert_eq!(world.answer(run).await, "got 1");
 }
 
@@ -315,13 +326,13 @@ async fn a_clock_that_jumps_neither_loses_nor_doubles_anything() {
     world.clock.jump(-HOUR);
     let receipt = world
         .engine
-        .submit(calls[0], output(json!({"n": 1})))
+        .submit(calls[0], output(json!({"n": 1})), None)
         .await
         .unwrap();
     assert_eq!(
         world
             .engine
-            .submit(calls[0], output(json!({"n": 1})))
+            .submit(calls[0], output(json!({"n": 1})), None)
             .await
             .unwrap(),
         receipt
@@ -340,7 +351,7 @@ async fn a_clock_that_jumps_neither_loses_nor_doubles_anything() {
     assert_eq!(
         world
             .engine
-            .submit(calls[0], output(json!({"n": 1})))
+            .submit(calls[0], output(json!({"n": 1})), None)
             .await
             .unwrap(),
         receipt

@@ -72,7 +72,7 @@ async fn question(world: &World, root: RunId, status: Status) -> CallId {
 
 async fn submit(world: &World, call: CallId) {
     let output = Submission::Output(json!({"answer": 42}).into());
-    world.engine.submit(call, output).await.unwrap();
+    world.engine.submit(call, output, None).await.unwrap();
 }
 
 async fn approve(world: &World, call: CallId) {
@@ -271,7 +271,7 @@ async fn people_learn_of_a_child_what_it_asks_and_no_more() {
     };
     let refused = world
         .engine
-        .submit(other, Submission::Output(json!({}).into()))
+        .submit(other, Submission::Output(json!({}).into()), None)
         .await;
     assert!(
         matches!(refused, Err(IntakeError::Unknown("call"))),
@@ -321,7 +321,7 @@ async fn answer(world: &World, event: &Event) {
         }
         Event::ToolInputAvailable(e) if e.deadline.is_some() => {
             let output = Submission::Output(json!({"answer": 42}).into());
-            let _ = world.engine.submit(call, output).await;
+            let _ = world.engine.submit(call, output, None).await;
         }
         _ => {}
     }

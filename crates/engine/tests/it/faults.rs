@@ -43,7 +43,7 @@ async fn one_of_everything(nodes: &[World], number: usize) {
         taken(
             node(2)
                 .engine
-                .submit(calls[1], Submission::Output(output.clone()))
+                .submit(calls[1], Submission::Output(output.clone()), None)
                 .await,
         )
     })

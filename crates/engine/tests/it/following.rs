@@ -57,7 +57,7 @@ async fn a_stream_cut_at_any_event_goes_on_without_gap_or_duplicate() {
         if let Some(call) = call.take() {
             world
                 .engine
-                .submit(call, Submission::Output(Json::from(serde_json::json!({}))))
+                .submit(call, Submission::Output(Json::from(serde_json::json!({}))), None)
                 .await
                 .unwrap();
         }
@@ -162,6 +162,7 @@ async fn a_result_may_come_before_its_call_is_whole() {
             .submit(
                 id,
                 Submission::Output(Json::from(serde_json::json!({"early": true}))),
+                None,
             )
             .await
     });
@@ -187,7 +188,7 @@ async fn a_run_of_several_pages_is_followed_and_goes_on() {
     let first = world.store.run_log(run, LogRange::default()).await.unwrap();
     assert!(first.more, "the log has more than a page");
     let output = Submission::Output(Json::from(json!({"late": 1})));
-    world.engine.submit(call, output).await.unwrap();
+    world.engine.submit(call, output, None).await.unwrap();
     world.finish(run).await;
     let seen = from(&world, run, Seq(0)).await;
     let titles: Vec<&str> = seen

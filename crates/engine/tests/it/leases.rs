@@ -91,7 +91,7 @@ async fn a_run_left_at_a_stop_goes_on_at_the_next_start() {
     assert_eq!(world.answer(slow).await, "got {}");
     world
         .engine
-        .submit(call, Submission::Output(Json::from(json!({"late": 1}))))
+        .submit(call, Submission::Output(Json::from(json!({"late": 1}))), None)
         .await
         .unwrap();
     assert_eq!(world.answer(waiting).await, r#"got {"late":1}"#);

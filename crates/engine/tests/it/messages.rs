@@ -29,7 +29,7 @@ async fn a_new_message_supersedes_open_calls() {
     assert_eq!(world.answer(run).await, "you said never mind");
     let late = world
         .engine
-        .submit(call, Submission::Output(Json::from(json!({}))))
+        .submit(call, Submission::Output(Json::from(json!({}))), None)
         .await;
     assert!(
         matches!(

@@ -32,7 +32,7 @@ fn answer() -> Submission {
 async fn a_run_goes_on_past_an_event_that_changes_nothing() {
     let world = World::new().await;
     let (run, call) = written_to(&world, json!({"type": "dream", "ignorable": true})).await;
-    world.engine.submit(call, answer()).await.unwrap();
+    world.engine.submit(call, answer(), None).await.unwrap();
     assert_eq!(world.answer(run).await, r#"got {"yes":1}"#);
 }
 
@@ -41,7 +41,7 @@ async fn a_run_beyond_this_version_is_read_and_passed_on_but_not_driven() {
     let world = World::new().await;
     let (run, call) = written_to(&world, json!({"type": "run-forked", "into": 2})).await;
     let before = world.store.run(run).await.unwrap();
-    let refused = world.engine.submit(call, answer()).await.unwrap_err();
+    let refused = world.engine.submit(call, answer(), None).await.unwrap_err();
     assert!(
         matches!(&refused, IntakeError::Store(StoreError::Newer { run: of, kind }) if *of == run && kind == "run-forked"),
         "{refused}"

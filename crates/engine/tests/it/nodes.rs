@@ -52,7 +52,7 @@ async fn driver(world: &World, run: RunId) -> Option<NodeId> {
 
 async fn submit(world: &World, call: CallId, output: Value) -> Result<Receipt, IntakeError> {
     let output = Submission::Output(Json::from(output));
-    world.engine.submit(call, output).await
+    world.engine.submit(call, output, None).await
 }
 
 /// Everything a subscription gives until the run's end, each place after the one before.
@@ -238,7 +238,7 @@ async fn a_result_given_elsewhere_before_its_call_is_whole_is_kept() {
     let id = announced.tool_call_id;
     let engine = b.engine.clone();
     let output = Submission::Output(Json::from(json!({"early": true})));
-    let early = tokio::spawn(async move { engine.submit(id, output).await });
+    let early = tokio::spawn(async move { engine.submit(id, output, None).await });
     // Time goes on only when nobody has anything to do: the guest waits.
     tokio::time::sleep(std::time::Duration::from_secs(30)).await;
     assert!(!early.is_finished());
@@ -366,7 +366,7 @@ async fn progress_of_a_waiting_call_does_not_read_its_log() {
     let tell = async |percent: u32| {
         world
             .engine
-            .progress(id, Json::from(json!({ "percent": percent })))
+            .progress(id, Json::from(json!({ "percent": percent })), None)
             .await
     };
     tell(0).await.unwrap();
@@ -386,7 +386,7 @@ async fn progress_of_a_waiting_call_does_not_read_its_log() {
     submit(&world, id, json!({})).await.unwrap();
     assert!(matches!(tell(99).await, Err(IntakeError::Gone { .. })));
     let unknown = CallId { run, number: 7 };
-    let told = world.engine.progress(unknown, Json::null()).await;
+    let told = world.engine.progress(unknown, Json::null(), None).await;
     assert!(matches!(told, Err(IntakeError::Unknown("call"))));
 }
 

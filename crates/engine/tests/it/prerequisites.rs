@@ -98,7 +98,7 @@ async fn bring_verify(world: &World, space: Option<SpaceId>, words: &str) -> (Sp
 async fn answer_call(world: &World, run: RunId) {
     let calls = calls_in(&world.until_status(run, Status::WaitingTool).await);
     let output = Submission::Output(Json::from(&json!({"verified": true})));
-    world.engine.submit(calls[0], output).await.unwrap();
+    world.engine.submit(calls[0], output, None).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

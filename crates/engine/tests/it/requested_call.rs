@@ -93,7 +93,7 @@ async fn people_clients_and_child_runs_take_their_part() {
     decided.unwrap();
     world.until_status(run, Status::WaitingTool).await;
     let given = Submission::Output(json!({"seen": true}).into());
-    world.engine.submit(id, given).await.unwrap();
+    world.engine.submit(id, given, None).await.unwrap();
     assert_eq!(outcome(&world, &posted).await, Ok(json!({"seen": true})));
     assert!(world.model.asked().is_empty());
 
@@ -189,7 +189,7 @@ async fn it_stands_beside_the_agents_run_and_no_model_reads_of_it() {
     )[0];
     assert_ne!(id, asked);
     let given = Submission::Output(json!({}).into());
-    world.engine.submit(id, given).await.unwrap();
+    world.engine.submit(id, given, None).await.unwrap();
     assert_eq!(outcome(&world, &waits).await, Ok(json!({})));
 }
 

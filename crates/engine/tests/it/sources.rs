@@ -58,7 +58,7 @@ async fn approve(world: &World, call: CallId) {
 
 async fn submit(world: &World, call: CallId) {
     let submission = Submission::Output(json!({"said": "yes"}).into());
-    world.engine.submit(call, submission).await.unwrap();
+    world.engine.submit(call, submission, None).await.unwrap();
 }
 
 /// The descriptions that the model was told last.

@@ -251,6 +251,7 @@ impl World {
 
     pub fn post_to(&self, space: Option<SpaceId>, words: &str) -> Post {
         Post {
+            user_token: None,
             call: None,
             starter: Starter::Backend,
             charged: Charged::Nobody,

@@ -121,3 +121,80 @@ async fn a_token_is_not_passed_on_where_nobody_allowed_it_nor_after_a_restart() 
     );
     assert_eq!(seen.lock().unwrap().len(), 0);
 }
+
+/// A run of ada's whose call of `orders` waits for approval: its id, and the approval's. Child runs are asked about in the
+/// run at the top too.
+async fn asking(ada: &Api, api: &Api, body: &Value) -> (String, String) {
+    let started = ada.post("/v1/runs", body).await;
+    assert!(started.is_success(), "{started:?}");
+    let run = started.text("runId");
+    let mut stream = api.follow(&run, 0).await;
+    let asked = stream
+        .until("a question", |event| event.kind == "tool-approval-request")
+        .await;
+    (run, asked.text("approvalId").to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_is_used_for_what_its_user_wrote_while_a_member_and_by_agents_below() {
+    let (models, (address, seen, _server)) = (ModelServer::start().await, server().await);
+    let origin = format!("http://{address}");
+    let gateway = Gateway::start(&[
+        ("TOOLGATE_OUTSIDE_ALLOW", &address),
+        ("TOOLGATE_OUTSIDE_USER_TOKEN", &origin),
+    ])
+    .await;
+    let (api, ada) = (gateway.api(), gateway.api().as_user("ada"));
+    put_agent(&api, "clerk", &agent(&models, &address, "always")).await;
+    let space = api
+        .post("/v1/spaces", &json!({"agent": "clerk", "members": ["ada"]}))
+        .await;
+    let body = json!({"agent": "clerk", "message": "call:orders text:1", "space": space.text("id")});
+    let decide = async |approval: &str, decision: Value| {
+        let decided = api.post(&format!("/v1/approvals/{approval}"), &decision).await;
+        assert!(decided.is_success(), "{decided:?}");
+    };
+
+    // Somebody else writes the input.
+    let (run, approval) = asking(&ada, &api, &body).await;
+    decide(&approval, json!({"approved": true, "input": {"all": true}})).await;
+    let told = format!("{:?}", api.finished(&run).await);
+    assert!(
+        told.contains("UNAVAILABLE") && told.contains("another person changed"),
+        "{told}"
+    );
+    assert_eq!(seen.lock().unwrap().len(), 0);
+
+    // The same, approved as it is.
+    let (run, approval) = asking(&ada, &api, &body).await;
+    decide(&approval, json!({"approved": true})).await;
+    api.finished(&run).await;
+    assert_eq!(seen.lock().unwrap().drain(..).count(), 1);
+
+    // The user is removed before the call is made.
+    let (run, approval) = asking(&ada, &api, &body).await;
+    let member = format!("/v1/spaces/{}/members/ada", space.text("id"));
+    let removed = api.send(reqwest::Method::DELETE, &member, &json!({})).await;
+    assert!(removed.is_success(), "{removed:?}");
+    decide(&approval, json!({"approved": true})).await;
+    let told = format!("{:?}", api.finished(&run).await);
+    assert!(
+        told.contains("UNAVAILABLE") && told.contains("removed from the space"),
+        "{told}"
+    );
+    assert_eq!(seen.lock().unwrap().len(), 0);
+
+    // An agent below has the tool, and the one at the top has not.
+    let mut top = agent(&models, &address, "never");
+    top["tools"] = json!([{
+        "name": "clerk", "description": "Asks the clerk.", "executionType": "ai-agent",
+        "parameters": {"type": "object", "properties": {"prompt": {"type": "string"}}},
+        "execution": {"agent": "clerk"},
+    }]);
+    put_agent(&api, "top", &top).await;
+    let body = json!({"agent": "top", "message": r#"call:clerk input:{"prompt":"call:orders"} say:done"#});
+    let (run, approval) = asking(&ada, &api, &body).await;
+    decide(&approval, json!({"approved": true})).await;
+    let told = format!("{:?}", api.finished(&run).await);
+    assert_eq!(seen.lock().unwrap().drain(..).count(), 1, "{told}");
+}

@@ -78,6 +78,10 @@ body! {
         /// those who ask for what it does.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unknown_requester: bool,
+        /// The only member of the space that may execute its client calls: whoever asked for the call that this run is, or
+        /// that it works for. Absent for every member. Backends always may.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        offered_to: Option<EntityId>,
         /// What its answer must fit, when the call that started it says so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result_schema: Option<Json>,

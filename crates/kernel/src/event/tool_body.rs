@@ -28,12 +28,20 @@ pub struct ToolRef {
     pub placement: Placement,
     /// The tool opted in to being seen by public principals.
     pub shown: bool,
+    /// The only member of the space that may execute a client call and see what it reads and writes; none for every
+    /// member. Backends always may.
+    pub offered_to: Option<EntityId>,
 }
 
 impl ToolRef {
     /// Whether every member of the space sees what the tool reads and writes.
     pub fn is_seen_by_members(&self) -> bool {
-        !hidden(self.placement, self.shown)
+        !hidden(self.placement, self.shown) && self.offered_to.is_none()
+    }
+
+    /// Whether a client call is offered to this member of the space; to a backend when it is none.
+    pub fn is_offered_to(&self, client: Option<EntityId>) -> bool {
+        client.is_none() || self.offered_to.is_none() || self.offered_to == client
     }
 }
 
@@ -51,6 +59,9 @@ macro_rules! tool_body {
                 /// The tool opted in to being seen by public principals.
                 #[serde(default, skip_serializing_if = "is_false")]
                 shown: bool,
+                /// The only member that a client call is offered to.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                offered_to: Option<EntityId>,
                 $( $(#[$fdoc])* $field: $ty, )*
             }
         }
@@ -63,6 +74,7 @@ macro_rules! tool_body {
                     tool_name: tool.name.clone(),
                     placement: tool.placement,
                     shown: tool.shown,
+                    offered_to: tool.offered_to,
                     $( $field, )*
                 }
             }
@@ -73,6 +85,7 @@ macro_rules! tool_body {
                     name: self.tool_name.clone(),
                     placement: self.placement,
                     shown: self.shown,
+                    offered_to: self.offered_to,
                 }
             }
         }

@@ -17,7 +17,7 @@ impl Run {
 
     fn steps(&self, arrival: &Arrival) -> u64 {
         match arrival {
-            Arrival::Result { call, outcome } | Arrival::Output { call, outcome, .. } => {
+            Arrival::Result { call, outcome, .. } | Arrival::Output { call, outcome, .. } => {
                 let schema = self.tool(*call).and_then(|tool| tool.output.as_ref());
                 match (schema, outcome) {
                     (Some(schema), Outcome::Output(output)) => schema.steps_of_bytes(output.as_str().len()),

@@ -6,7 +6,7 @@ use super::{Run, RunState};
 use crate::agent::{Agent, History};
 use crate::event::{Budget, Entry, Event, Seq, ToolRef};
 use crate::history;
-use crate::id::{CallId, RunId};
+use crate::id::{CallId, EntityId, RunId};
 use crate::time::Time;
 use crate::tool::{Placement, Toolbox};
 
@@ -30,6 +30,7 @@ impl Run {
             told_before: None,
             cut: None,
             request: None,
+            offered_to: None,
             brought: Vec::new(),
             cut_turns: 0,
         }
@@ -64,6 +65,7 @@ impl Run {
                 self.revision = e.revision;
                 self.budget = e.budget.unwrap_or(self.budget);
                 self.state.unknown_speaker |= e.unknown_requester;
+                self.offered_to = e.offered_to;
                 self.brought = e.client_tools.iter().map(|tool| tool.name.clone()).collect();
                 self.told_before = match self.agent.history {
                     History::Client => Some(history::told(self.id, &e.history).into()),
@@ -87,12 +89,14 @@ impl Run {
 }
 
 /// What the events of a call carry that the model made under `name`.
-pub fn tool_ref(call: CallId, name: &Arc<str>, tools: &Toolbox) -> ToolRef {
+pub fn tool_ref(call: CallId, name: &Arc<str>, tools: &Toolbox, offered_to: Option<EntityId>) -> ToolRef {
     let tool = tools.get(name.as_ref());
+    let placement = tool.map_or(Placement::Server, |tool| tool.placement());
     ToolRef {
         call,
         name: name.clone(),
-        placement: tool.map_or(Placement::Server, |tool| tool.placement()),
+        placement,
+        offered_to: offered_to.filter(|_| placement == Placement::Client),
         shown: tool.is_some_and(|tool| tool.visibility == crate::tool::Visibility::Public),
     }
 }

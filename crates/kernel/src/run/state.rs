@@ -208,6 +208,10 @@ impl RunState {
     pub fn usage(&self) -> Usage {
         self.usage
     }
+    /// The person whom the step under way works for; nobody if a backend or a plan spoke last.
+    pub fn speaker(&self) -> Option<EntityId> {
+        self.speaker
+    }
     /// Every call so far, in call order.
     pub fn calls(&self) -> &[Call] {
         &self.calls

@@ -94,7 +94,7 @@ impl Log<'_> {
         let ended = self.run.state.end().map(|end| end.status);
         match (arrival, ended) {
             // These find their answer in what the run remembers, also after its end.
-            (Arrival::Result { call, outcome }, _) => self.result(call, outcome),
+            (Arrival::Result { call, outcome, by }, _) => self.result(call, outcome, by),
             (
                 Arrival::Decide {
                     approval,
@@ -264,7 +264,7 @@ impl Log<'_> {
                     };
                     let Admission { input, fate } = self.run.admit(id, in_step, &name, &arguments, by);
                     in_step += 1;
-                    let tool = tool_ref(id, &name, &self.run.tools);
+                    let tool = tool_ref(id, &name, &self.run.tools, self.run.offered_to);
                     let deadline = match fate {
                         Fate::Offer { deadline } => Some(deadline),
                         Fate::Run | Fate::Ask { .. } | Fate::Refused { .. } => None,

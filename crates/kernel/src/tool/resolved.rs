@@ -10,6 +10,7 @@ use super::{
     Approval, ApprovalTerms, BUILT_IN, Execution, Placement, Prerequisite, Retry, SHARED, Tool, Visibility,
     definition,
 };
+use crate::agent::Starter;
 use crate::json::Json;
 use crate::name::ToolName;
 use crate::problem::Problem;
@@ -115,6 +116,11 @@ impl Definition {
     /// Whether users see its inputs and outputs: it runs on a client, or its author shows it.
     pub fn is_shown(&self) -> bool {
         !hidden(self.placement(), self.visibility == Visibility::Public)
+    }
+    /// Whether somebody who may start its agent may call it without a model: a backend any tool, a user those that it is
+    /// shown.
+    pub fn is_callable_by(&self, who: &Starter) -> bool {
+        *who == Starter::Backend || self.is_shown()
     }
     /// Makes it ready to validate calls. Its schemas compiled when it was made, so only one that came otherwise has
     /// problems.

@@ -7,12 +7,14 @@ use crate::event::{
     ToolInputDelta, ToolOutputAvailable, ToolOutputDenied, ToolOutputError, ToolProgress, ToolQuestion,
     ToolQuestionResponse, ToolRef,
 };
+use crate::time::Time;
 use crate::tool::{ApprovalTerms, Decider};
 
-/// What every event of a call shows, and whether it shows what the tool read and wrote.
+/// What every event of a call shows, whether it shows what the tool read and wrote, and whether it is an offer to the reader.
 pub(super) struct Shown {
     pub tool: ToolRef,
     payload: bool,
+    is_offered: bool,
 }
 
 impl Shown {
@@ -22,42 +24,57 @@ impl Shown {
     {
         member.as_ref().filter(|_| self.payload).cloned()
     }
+
+    /// A client call with a deadline is an offer to whoever sees it.
+    fn deadline(&self, deadline: Option<Time>) -> Option<Time> {
+        deadline.filter(|_| self.is_offered)
+    }
 }
 
-pub(super) fn of(tool: ToolRef) -> Shown {
+pub(super) fn of(tool: ToolRef, reader: &Decider) -> Shown {
+    let is_offered = tool.is_offered_to(reader.entity());
     let ToolRef {
         call,
         name,
         placement,
         shown,
+        // Who asked for the call is known; whoever may execute it sees the offer.
+        offered_to: _,
     } = tool;
     Shown {
-        payload: !hidden(placement, shown),
+        payload: !hidden(placement, shown) && is_offered,
+        is_offered,
         tool: ToolRef {
             call,
             name,
             placement,
             shown,
+            offered_to: None,
         },
     }
 }
 
-pub(super) fn input_delta(e: &ToolInputDelta) -> Option<ToolInputDelta> {
-    let shown = of(e.tool());
+pub(super) fn input_delta(e: &ToolInputDelta, reader: &Decider) -> Option<ToolInputDelta> {
+    let shown = of(e.tool(), reader);
     shown
         .payload
         .then(|| ToolInputDelta::of(&shown.tool, e.input_text_delta.clone()))
 }
 
-pub(super) fn input_available(e: &ToolInputAvailable) -> ToolInputAvailable {
-    let shown = of(e.tool());
+pub(super) fn input_available(e: &ToolInputAvailable, reader: &Decider) -> ToolInputAvailable {
+    let shown = of(e.tool(), reader);
     // The vendor's signature of a call is between us and the vendor.
     let signature = None;
-    ToolInputAvailable::of(&shown.tool, shown.payload(&e.input), e.deadline, signature)
+    ToolInputAvailable::of(
+        &shown.tool,
+        shown.payload(&e.input),
+        shown.deadline(e.deadline),
+        signature,
+    )
 }
 
 pub(super) fn approval_request(e: &ToolApprovalRequest, reader: &Decider) -> ToolApprovalRequest {
-    let shown = of(e.tool());
+    let shown = of(e.tool(), reader);
     let input = match &e.terms {
         // Nobody decides blindly: who may decide is shown what it is about, less what the tool's author hides.
         Some(terms) if !shown.payload && terms.admit(reader) => {
@@ -69,8 +86,8 @@ pub(super) fn approval_request(e: &ToolApprovalRequest, reader: &Decider) -> Too
     ToolApprovalRequest::of(&shown.tool, e.approval_id, input, e.expires_at, terms)
 }
 
-pub(super) fn approval_response(e: &ToolApprovalResponse) -> ToolApprovalResponse {
-    let shown = of(e.tool());
+pub(super) fn approval_response(e: &ToolApprovalResponse, reader: &Decider) -> ToolApprovalResponse {
+    let shown = of(e.tool(), reader);
     ToolApprovalResponse::of(
         &shown.tool,
         e.approval_id,
@@ -79,13 +96,13 @@ pub(super) fn approval_response(e: &ToolApprovalResponse) -> ToolApprovalRespons
         shown.payload(&e.input),
         shown.payload(&e.by),
         e.expired,
-        e.deadline,
+        shown.deadline(e.deadline),
     )
 }
 
 /// Members are asked, so they see what.
-pub(super) fn question(e: &ToolQuestion) -> ToolQuestion {
-    let shown = of(e.tool());
+pub(super) fn question(e: &ToolQuestion, reader: &Decider) -> ToolQuestion {
+    let shown = of(e.tool(), reader);
     // How a source names its questions is between us and the source.
     let key = None;
     ToolQuestion::of(
@@ -101,7 +118,7 @@ pub(super) fn question(e: &ToolQuestion) -> ToolQuestion {
 
 /// What a person fills in is for the tool: other members learn that the question is answered.
 pub(super) fn question_response(e: &ToolQuestionResponse, reader: &Decider) -> ToolQuestionResponse {
-    let shown = of(e.tool());
+    let shown = of(e.tool(), reader);
     let is_own = e.by.is_some() && e.by == reader.entity();
     let (content, by) = match is_own {
         true => (e.content.clone(), e.by),
@@ -110,8 +127,8 @@ pub(super) fn question_response(e: &ToolQuestionResponse, reader: &Decider) -> T
     ToolQuestionResponse::of(&shown.tool, e.question_id, e.action, content, by, e.expired)
 }
 
-pub(super) fn executing(e: &ToolExecuting) -> ToolExecuting {
-    let shown = of(e.tool());
+pub(super) fn executing(e: &ToolExecuting, reader: &Decider) -> ToolExecuting {
+    let shown = of(e.tool(), reader);
     // How a source names its tasks is between us and the source, and how a child run stands is for backends.
     let (task, child_status) = (None, None);
     ToolExecuting::of(
@@ -139,24 +156,24 @@ fn pause(pause: Pause) -> Pause {
     Pause { until, signal }
 }
 
-pub(super) fn progress(e: &ToolProgress) -> Option<ToolProgress> {
-    let shown = of(e.tool());
+pub(super) fn progress(e: &ToolProgress, reader: &Decider) -> Option<ToolProgress> {
+    let shown = of(e.tool(), reader);
     shown
         .payload
         .then(|| ToolProgress::of(&shown.tool, e.progress.clone()))
 }
 
-pub(super) fn output_available(e: &ToolOutputAvailable) -> ToolOutputAvailable {
-    let shown = of(e.tool());
+pub(super) fn output_available(e: &ToolOutputAvailable, reader: &Decider) -> ToolOutputAvailable {
+    let shown = of(e.tool(), reader);
     ToolOutputAvailable::of(&shown.tool, shown.payload(&e.output), shown.payload(&e.warning))
 }
 
-pub(super) fn output_error(e: &ToolOutputError) -> ToolOutputError {
-    let shown = of(e.tool());
+pub(super) fn output_error(e: &ToolOutputError, reader: &Decider) -> ToolOutputError {
+    let shown = of(e.tool(), reader);
     ToolOutputError::of(&shown.tool, shown.payload(&e.code), shown.payload(&e.error_text))
 }
 
-pub(super) fn output_denied(e: &ToolOutputDenied) -> ToolOutputDenied {
-    let shown = of(e.tool());
+pub(super) fn output_denied(e: &ToolOutputDenied, reader: &Decider) -> ToolOutputDenied {
+    let shown = of(e.tool(), reader);
     ToolOutputDenied::of(&shown.tool, shown.payload(&e.reason))
 }

@@ -50,11 +50,10 @@ const SEEN: [(&str, &str); 17] = [
         "status reason usage.inputTokens usage.outputTokens usage.reasoningTokens usage.cachedTokens usage.estimated",
     ),
     ("notification", "title body messageId"),
-    // As much of the event as there is to see of it anywhere: here of a tool that opted in.
+    // As much of the event as there is to see of it anywhere: here of a call that is offered to another member.
     (
         "child-call",
-        "ignorable agent childRunId event.type event.toolCallId event.toolName event.placement event.shown \
-         event.input event.deadline",
+        "ignorable agent childRunId event.type event.toolCallId event.toolName event.placement event.shown",
     ),
 ];
 
@@ -107,9 +106,15 @@ const UNSEEN: [&str; 1] = ["context-cut"];
 
 /// `event` of a tool with this placement and visibility.
 fn placed(event: &Event, placement: &str, shown: bool) -> Event {
+    offered(event, placement, shown, None)
+}
+
+/// The same, offered to this member alone.
+fn offered(event: &Event, placement: &str, shown: bool, to: Option<EntityId>) -> Event {
     let mut json = serde_json::to_value(event).unwrap();
     json["placement"] = placement.into();
     json["shown"] = shown.into();
+    json["offeredTo"] = to.map(|to| to.to_string()).into();
     let raw = RawValue::from_string(json.to_string()).unwrap();
     Event::read(&raw).unwrap()
 }
@@ -190,6 +195,19 @@ fn a_public_principal_sees_the_listed_members_of_every_event_and_no_other() {
                 check(&placed(&event, placement, true), &member(), Some(&opted_in));
             }
             check(&placed(&event, "client", false), &member(), Some(&seen));
+            // What is offered to another member looks like a call on the gateway's side, and is no offer.
+            let others = hidden.map(|mut hidden| {
+                hidden.remove("deadline");
+                hidden
+            });
+            let other = EntityId::new(Uuid::from_u128(7));
+            check(
+                &offered(&event, "client", false, Some(other)),
+                &member(),
+                others.as_ref(),
+            );
+            let own = offered(&event, "client", false, member().entity());
+            check(&own, &member(), Some(&seen));
         }
         kinds.insert(kind);
     }

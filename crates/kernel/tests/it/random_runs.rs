@@ -110,6 +110,7 @@ impl Move {
             Self::Result(call, value) => Arrival::Result {
                 call: id(call),
                 outcome: Outcome::Output(Json::from(json!(value % 2))),
+                by: None,
             },
             Self::Claim(call, holder) => {
                 let until = story.now.after(Duration::from_secs(10));

@@ -99,7 +99,13 @@ fn people_and_clients_are_asked_as_in_any_run() {
     story.take(decide(Verdict::Approve(None))).unwrap();
     assert_eq!(story.run.status(), Status::WaitingTool);
     let outcome = Outcome::Output(json!("done").into());
-    story.take(Arrival::Result { call, outcome }).unwrap();
+    story
+        .take(Arrival::Result {
+            call,
+            outcome,
+            by: None,
+        })
+        .unwrap();
     assert_eq!(end(&story).0, Status::Completed);
 
     let mut story = begin("asked", "{}");

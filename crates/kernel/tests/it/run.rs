@@ -172,7 +172,11 @@ fn of_a_tool_on_the_gateways_side_a_client_learns_nothing() {
             holder: "h".into(),
             by: None,
         },
-        Arrival::Result { call, outcome },
+        Arrival::Result {
+            call,
+            outcome,
+            by: None,
+        },
     ];
     for arrival in arrivals {
         assert_eq!(story.take(arrival), Err(Rejected::NotAClientCall));

@@ -37,6 +37,7 @@ fn tool(number: u32, name: &str, placement: Placement) -> ToolRef {
         name: name.into(),
         placement,
         shown: false,
+        offered_to: None,
     }
 }
 

@@ -75,6 +75,7 @@ impl Story {
         };
         let start = RunStart {
             unknown_requester: false,
+            offered_to: None,
             result_schema: None,
             categories: None,
             behind: None,

@@ -30,6 +30,7 @@ fn tool(placement: Placement, shown: bool) -> ToolRef {
         name: "secretive".into(),
         placement,
         shown,
+        offered_to: None,
     }
 }
 

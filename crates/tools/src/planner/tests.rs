@@ -112,6 +112,7 @@ impl World {
     async fn post(&self, space: Option<SpaceId>, agent: &str, text: String) -> Posted {
         let message = Message::new(MessageId::new(Uuid::now_v7()), None, vec![Part::Text { text }]);
         let posted = self.nodes[0].0.post(Post {
+            user_token: None,
             call: None,
             starter: Starter::Backend,
             charged: Charged::Nobody,

@@ -17,6 +17,7 @@ use toolgate_engine::clock::SystemClock;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::tools::{CallContext, CallFailure};
+use toolgate_engine::user_tokens::NoToken;
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::agent::{Agent, Defaults, Missing, ModelName, ModelSpec, Provider, Secret};
 use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
@@ -247,7 +248,7 @@ pub fn context() -> CallContext {
         call: call(),
         profile: None,
         works_for: None,
-        user_token: None,
+        user_token: Err(NoToken::Absent),
         turns: Vec::new(),
         tools: Vec::new(),
         grants: Vec::new(),

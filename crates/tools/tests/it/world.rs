@@ -239,6 +239,7 @@ impl World {
     async fn post(&self, space: SpaceId, agent: &str, said: Message) -> RunId {
         let project = self.store.space(space).await.unwrap().expect("a space").project;
         let post = Post {
+            user_token: None,
             call: None,
             starter: Starter::Backend,
             charged: Charged::Nobody,

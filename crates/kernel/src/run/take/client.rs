@@ -10,8 +10,13 @@ use crate::tool::Placement;
 
 impl Log<'_> {
     /// A client says that it executed a call: the intake contract.
-    pub(super) fn result(&mut self, id: CallId, outcome: Outcome) -> Result<(), Rejected> {
-        let call = self.find_client_call(id)?;
+    pub(super) fn result(
+        &mut self,
+        id: CallId,
+        outcome: Outcome,
+        by: Option<EntityId>,
+    ) -> Result<(), Rejected> {
+        let call = self.find_client_call(id, by)?;
         match &call.state {
             CallState::Open { .. } => {}
             CallState::AwaitsApproval { .. } => return Err(Rejected::NotApproved),
@@ -32,7 +37,7 @@ impl Log<'_> {
 
     /// A client wants to execute a call, or says that it still does.
     pub(super) fn claim(&mut self, id: CallId, claim: Claim) -> Result<(), Rejected> {
-        let call = self.find_client_call(id)?;
+        let call = self.find_client_call(id, claim.by)?;
         let held = match &call.state {
             CallState::Open { claim, .. } => claim,
             CallState::AwaitsApproval { .. } => return Err(Rejected::NotApproved),
@@ -64,7 +69,7 @@ impl Log<'_> {
 
     /// A client gives a call back.
     pub(super) fn release(&mut self, id: CallId, holder: &str, by: Option<EntityId>) -> Result<(), Rejected> {
-        let call = self.find_client_call(id)?;
+        let call = self.find_client_call(id, by)?;
         match &call.state {
             CallState::Open {
                 claim: Some(claim), ..
@@ -85,11 +90,12 @@ impl Log<'_> {
         }
     }
 
-    /// A client call that a client names; of any other it learns nothing.
-    fn find_client_call(&self, id: CallId) -> Result<&Call, Rejected> {
+    /// A client call that a client names and may execute; of any other it learns nothing.
+    fn find_client_call(&self, id: CallId, by: Option<EntityId>) -> Result<&Call, Rejected> {
         let call = self.find(id)?;
         match call.tool.placement {
-            Placement::Client => Ok(call),
+            Placement::Client if call.tool.is_offered_to(by) => Ok(call),
+            Placement::Client => Err(Rejected::NotOffered),
             // Of a child run people learn what it asks, not which other calls it makes.
             Placement::Server | Placement::Plugin | Placement::Mcp if self.run.depth > 0 => {
                 Err(Rejected::Unknown)
