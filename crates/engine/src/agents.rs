@@ -21,7 +21,7 @@ use crate::TooManyWait;
 use crate::intake::IntakeError;
 use crate::shares::share_of;
 use crate::sources::Sources;
-use crate::store::{AgentRecord, SpaceRecord, StoreError, StoredDefinition};
+use crate::store::{AgentRecord, Purged, SpaceRecord, StoreError, StoredDefinition};
 use crate::{Engine, Inner};
 
 /// How long another node's change to an agent may stay unseen here.
@@ -432,8 +432,14 @@ impl Engine {
         Ok(removed)
     }
 
-    /// Removes an agent, also a retired one, with its goals, memories and plans. False when there is none of either.
-    pub async fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, IntakeError> {
+    /// Removes an agent, also a retired one, with everything that only it can reach: its goals, its plans, the memories in
+    /// its own scope, its knowledge. Memories of people and of spaces are theirs: other agents recall them too. None when
+    /// there is no such agent.
+    pub async fn purge_agent(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+    ) -> Result<Option<Purged>, IntakeError> {
         // Its runs end first: what they store is deleted with the rest.
         self.remove_agent(project, name).await?;
         Ok(self.inner.store.purge_agent(project, name).await?)

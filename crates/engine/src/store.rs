@@ -11,7 +11,7 @@ mod runs;
 
 pub use directory::{
     AgentRecord, Directory, EntityRecord, Holdings, IdempotencyRecord, IdentityProvider, KeyKind, KeyRecord,
-    MemberRecord, ProjectRecord, SpaceRecord,
+    MemberRecord, ProjectRecord, Purged, SpaceRecord,
 };
 pub use log::{
     Above, Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES,

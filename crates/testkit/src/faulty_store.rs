@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
     AgentRecord, Append, AskingFilter, CommitListener, Directory, EntityRecord, Holdings, IdempotencyRecord,
-    KeyRecord, Log, LogPage, LogRange, MemberRecord, ProjectRecord, RunFilter, RunRecord, RunTree, Runs,
-    SpaceRecord, Store, StoreError, StoredDefinition,
+    KeyRecord, Log, LogPage, LogRange, MemberRecord, ProjectRecord, Purged, RunFilter, RunRecord, RunTree,
+    Runs, SpaceRecord, Store, StoreError, StoredDefinition,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Entry, Seq};
@@ -27,6 +27,8 @@ pub struct FaultyStore {
     per_mille: u64,
     calls: AtomicU64,
     calm: AtomicBool,
+    /// Entries of logs of spaces that were read.
+    space_entries_read: AtomicU64,
     refused: Mutex<Option<&'static str>>,
     /// Writes to runs until the end, when there is to be one.
     writes_left: Mutex<Option<usize>>,
@@ -53,6 +55,7 @@ impl FaultyStore {
             per_mille: per_mille.into(),
             calls: AtomicU64::new(0),
             calm: AtomicBool::new(false),
+            space_entries_read: AtomicU64::new(0),
             refused: Mutex::default(),
             writes_left: Mutex::default(),
             killed: CancellationToken::new(),
@@ -98,6 +101,11 @@ impl FaultyStore {
     /// From now on the method of this name fails with `Unavailable`; `None` ends that.
     pub fn refuse(&self, method: Option<&'static str>) {
         *self.refused.lock().expect("no panic holds the name") = method;
+    }
+
+    /// How many entries of the logs of spaces were read so far.
+    pub fn space_entries_read(&self) -> u64 {
+        self.space_entries_read.load(Ordering::SeqCst)
     }
 
     /// From now on no call fails.
@@ -212,10 +220,15 @@ pass_on! {
                 None => listener,
             });
         }
+        async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<LogPage, StoreError> {
+            let page = self.through("space_log", self.inner.space_log(space, range)).await?;
+            let read = page.entries.len() as u64;
+            self.space_entries_read.fetch_add(read, Ordering::SeqCst);
+            Ok(page)
+        }
     }
     fn append(&self, append: Append) -> Arc<Entry>;
     fn run_log(&self, run: RunId, range: LogRange) -> LogPage;
-    fn space_log(&self, space: SpaceId, range: LogRange) -> LogPage;
     fn space_tail(&self, space: SpaceId) -> Seq;
     fn definitions(&self, project: ProjectId, hashes: &[String]) -> Vec<StoredDefinition>;
 }
@@ -266,7 +279,7 @@ pass_on! {
     fn agent(&self, project: ProjectId, name: &AgentName, revision: Option<u32>) -> Option<AgentRecord>;
     fn agents(&self, project: ProjectId) -> Vec<AgentRecord>;
     fn remove_agent(&self, project: ProjectId, name: &AgentName) -> bool;
-    fn purge_agent(&self, project: ProjectId, name: &AgentName) -> bool;
+    fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Option<Purged>;
     fn put_project(&self, project: ProjectRecord) -> ();
     fn project(&self, id: ProjectId) -> Option<ProjectRecord>;
     fn project_named(&self, name: &str) -> Option<ProjectRecord>;

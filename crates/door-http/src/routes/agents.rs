@@ -1,11 +1,12 @@
 //! Agents: configurations with revisions. For backends only.
 
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::Serialize;
 use toolgate_access::Principal;
 use toolgate_engine::intake::PostError;
-use toolgate_engine::store::AgentRecord;
+use toolgate_engine::store::{AgentRecord, Purged};
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
 use toolgate_http::caller::Backend;
@@ -149,28 +150,72 @@ pub(crate) async fn revision(
 }
 
 /// Removes an agent and cancels its open runs. It is retired: its goals, memories and plans are kept, the plans paused,
-/// until an agent of its name is stored again. With `purge` they are deleted, also those of an agent that was removed before.
+/// until an agent of its name is stored again. With `purge` everything that only this agent can reach is deleted, also of an
+/// agent that was removed before; memories in the scope of a person or a space are theirs, and stay.
 #[utoipa::path(
     delete, path = "/v1/agents/{name}", operation_id = "remove_agent", tag = "agents",
     params(
         ("name" = inline(schema::AgentName), Path),
         ("purge" = Option<bool>, Query, description = "Delete what the agent has stored as well."),
     ),
-    responses((status = 204, description = "Removed."), BadQuery, Missing, BackendOnly, Refused),
+    responses(
+        (status = 200, description = "Removed and purged.", body = PurgedBody),
+        (status = 204, description = "Removed."),
+        BadQuery, Missing, BackendOnly, Refused,
+    ),
 )]
 pub(crate) async fn remove(
     State(door): State<Shared>,
     Backend(project): Backend,
     At(name): At<AgentName>,
     query: Query,
-) -> Result<StatusCode, Refusal> {
-    let removed = match query.read("purge")?.unwrap_or(false) {
-        true => door.engine.purge_agent(project, &name).await?,
-        false => door.engine.remove_agent(project, &name).await?,
-    };
-    match removed {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(Refusal::not_found("agent")),
+) -> Result<Response, Refusal> {
+    let missing = || Refusal::not_found("agent");
+    if query.read("purge")?.unwrap_or(false) {
+        let purged = door.engine.purge_agent(project, &name).await?;
+        let deleted = DeletedRecords::of(&purged.ok_or_else(missing)?);
+        return Ok(ok(PurgedBody { name, deleted }).into_response());
+    }
+    match door.engine.remove_agent(project, &name).await? {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(missing()),
+    }
+}
+
+/// An agent that was purged.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PurgedAgent)]
+pub(crate) struct PurgedBody {
+    /// Name of the agent.
+    #[schema(value_type = schema::AgentName)]
+    name: AgentName,
+    /// What was deleted with it.
+    deleted: DeletedRecords,
+}
+
+/// How many records of an agent were deleted.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeletedRecords {
+    /// Its goals.
+    goals: u64,
+    /// Memories in its own scope.
+    memories: u64,
+    /// Its plans.
+    plans: u64,
+    /// Parts of documents that only it could search; a document has one for about 4,000 characters.
+    knowledge_parts: u64,
+}
+
+impl DeletedRecords {
+    fn of(purged: &Purged) -> Self {
+        let count = |kind| purged.get(kind).copied().unwrap_or_default();
+        Self {
+            goals: count("goal"),
+            memories: count("memory"),
+            plans: count("plan"),
+            knowledge_parts: count("knowledge"),
+        }
     }
 }
 

@@ -2,8 +2,13 @@
 
 use http::Method;
 use serde_json::json;
+use toolgate_engine::records::{Change, NewRecord, Owner, RecordSet, Records};
+use toolgate_kernel::agent::entity_of;
+use toolgate_kernel::id::{EntityId, SpaceId};
+use toolgate_kernel::time::Time;
+use uuid::Uuid;
 
-use crate::world::{World, agent};
+use crate::world::{World, agent, project};
 
 #[tokio::test]
 async fn an_agent_is_made_changed_and_removed_and_keeps_its_revisions() {
@@ -142,4 +147,50 @@ async fn what_may_not_be_done_here_says_what_may() {
     }
     assert_eq!(told.code(405), "METHOD_NOT_ALLOWED");
     assert_eq!(world.backend().get("/v2/agents").await.code(404), "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_purge_says_what_it_deleted_and_leaves_what_others_reach() {
+    let world = World::new().await;
+    let backend = world.backend();
+    backend.put("/v1/agents/cook", agent()).await.expect(201);
+    let (project, cook) = (project(1), "cook".parse().unwrap());
+    let own = Owner::Entity(entity_of(project, &cook));
+    let person = Owner::Entity(EntityId::new(Uuid::from_u128(5)));
+    let place = Owner::Space(SpaceId::new(Uuid::from_u128(6)));
+    for (owner, kind, count) in [
+        (own, "goal", 1),
+        (own, "memory", 2),
+        (own, "plan-hour", 4),
+        (person, "memory", 1),
+        (place, "memory", 1),
+    ] {
+        let set = RecordSet { project, owner, kind };
+        let put = |number: usize| {
+            Change::Put(NewRecord {
+                id: number.to_string(),
+                body: json!({}).into(),
+                text: None,
+                data: None,
+                due: None,
+            })
+        };
+        let puts = (0..count).map(put).collect();
+        let store = &world.store;
+        store.change_records(set, vec![], puts, Time(1)).await.unwrap();
+    }
+    let told = backend.delete("/v1/agents/cook?purge=true").await.expect(200);
+    let deleted = json!({ "goals": 1, "memories": 2, "plans": 0, "knowledgeParts": 0 });
+    assert_eq!(told, json!({ "name": "cook", "deleted": deleted }));
+    for owner in [person, place] {
+        let kind = "memory";
+        let set = RecordSet { project, owner, kind };
+        assert!(world.store.record(set, "0").await.unwrap().is_some());
+    }
+    assert_eq!(
+        backend.delete("/v1/agents/cook?purge=true").await.code(404),
+        "NOT_FOUND"
+    );
+    backend.put("/v1/agents/cook", agent()).await.expect(201);
+    backend.delete("/v1/agents/cook").await.expect(204);
 }

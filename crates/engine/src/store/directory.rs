@@ -1,5 +1,7 @@
 //! Who and what there is: spaces, entities, agents, projects and keys; and answers that were given before.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
@@ -80,8 +82,9 @@ pub trait Directory: Send + Sync {
     /// Retires an agent: it is gone, and the records that its entity owns are kept for when it is stored again. Runs under
     /// way keep their revision. False when there is none.
     async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError>;
-    /// Removes an agent, also a retired one, with all records that its entity owns. False when there is none of either.
-    async fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError>;
+    /// Removes an agent, also a retired one, with all records that its entity owns, and says how many those were. None when
+    /// there is no such agent.
+    async fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Result<Option<Purged>, StoreError>;
     /// Creates a project, or changes the secret, identity provider and settings of the one with its id; `Exists` when another
     /// one has its name.
     async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError>;
@@ -108,6 +111,9 @@ pub trait Directory: Send + Sync {
         key: &str,
     ) -> Result<Option<IdempotencyRecord>, StoreError>;
 }
+
+/// Records that were deleted with their owner, by kind.
+pub type Purged = BTreeMap<String, u64>;
 
 /// A space's row.
 #[derive(Debug, Clone, PartialEq)]

@@ -31,7 +31,7 @@ impl Purge {
             .context("no secret key; set TOOLGATE_SECRET_KEY to one of the agent's project")?;
         if !self.yes {
             bail!(
-                "this cancels the runs of {name} and deletes its configuration, goals, memories and plans; say --yes to do it"
+                "this cancels the runs of {name} and deletes its configuration, goals, plans, knowledge and the memories in its own scope; say --yes to do it"
             );
         }
         let api = Api { url: self.url, key };
@@ -39,8 +39,16 @@ impl Purge {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(api.send(Method::DELETE, &path, &["purge"], None))?;
-        output::print(&format!("purged {name}\n"))?;
+        let told = runtime.block_on(api.send(Method::DELETE, &path, &["purge"], None))?;
+        let count = |kind: &str| told["deleted"][kind].as_u64().unwrap_or_default();
+        let deleted = format!(
+            "{} goals, {} memories, {} plans and {} parts of documents",
+            count("goals"),
+            count("memories"),
+            count("plans"),
+            count("knowledgeParts")
+        );
+        output::print(&format!("purged {name}: deleted {deleted}\n"))?;
         Ok(())
     }
 }

@@ -300,7 +300,8 @@ async fn an_agent_whose_file_is_gone_keeps_its_state_until_it_is_purged() {
     let (code, told) = purge(&[]);
     assert!(code == Some(1) && told.contains("say --yes"), "{told}");
     assert!(remembered(&api, &models).await.contains("Zq7-blue"));
-    assert_eq!(purge(&["--yes"]), (Some(0), "purged worker\n".into()));
+    let told = "purged worker: deleted 0 goals, 1 memories, 0 plans and 0 parts of documents\n";
+    assert_eq!(purge(&["--yes"]), (Some(0), told.into()));
     let (code, told) = purge(&["--yes"]);
     assert!(code == Some(1) && told.contains("no such agent"), "{told}");
     config["instructions"] = "Follow the script again.".into();

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use toolgate_engine::records::{Owner, Receipt, RecordSet};
 use toolgate_engine::store::{
     AgentRecord, Directory, EntityRecord, Holdings, IdempotencyRecord, KeyRecord, MemberRecord,
-    ProjectRecord, SpaceRecord, StoreError,
+    ProjectRecord, Purged, SpaceRecord, StoreError,
 };
 use toolgate_engine::workspace::FILE;
 use toolgate_kernel::agent::entity_of;
@@ -195,7 +195,7 @@ impl Directory for MemoryStore {
         let agent = state.agents.get_mut(&(project, name.clone()));
         Ok(agent.is_some_and(|agent| !std::mem::replace(&mut agent.removed, true)))
     }
-    async fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
+    async fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Result<Option<Purged>, StoreError> {
         let mut state = self.state();
         let agent = state.agents.get_mut(&(project, name.clone()));
         let purged = agent.is_some_and(|agent| {
@@ -203,8 +203,8 @@ impl Directory for MemoryStore {
             !std::mem::replace(&mut agent.purged, true)
         });
         let owner = Owner::Entity(entity_of(project, name));
-        state.records.remove_owned(project, owner);
-        Ok(purged)
+        let records = state.records.remove_owned(project, owner);
+        Ok(purged.then_some(records))
     }
 
     async fn put_project(&self, project: ProjectRecord) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use toolgate_engine::records::{
     Amendment, Change, Expected, Found, FoundRecords, Listing, NewRecord, Owner, Receipt, Record, RecordSet,
     Reindexed, SearchText,
 };
-use toolgate_engine::store::StoreError;
+use toolgate_engine::store::{Purged, StoreError};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
@@ -79,9 +79,16 @@ impl RecordTable {
         self.receipts.retain(|(of, _), _| *of != project);
     }
 
-    pub fn remove_owned(&mut self, project: ProjectId, owner: Owner) {
-        self.kept
-            .retain(|(set, _), _| (set.project, set.owner) != (project, owner));
+    pub fn remove_owned(&mut self, project: ProjectId, owner: Owner) -> Purged {
+        let mut removed = Purged::new();
+        self.kept.retain(|(set, _), _| {
+            let is_owned = (set.project, set.owner) == (project, owner);
+            if is_owned {
+                *removed.entry(set.kind.to_owned()).or_default() += 1;
+            }
+            !is_owned
+        });
+        removed
     }
 
     pub fn size(&self, set: RecordSet) -> (u64, u64) {

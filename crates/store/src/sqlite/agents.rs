@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::records::Owner;
-use toolgate_engine::store::{AgentRecord, StoreError};
+use toolgate_engine::store::{AgentRecord, Purged, StoreError};
 use toolgate_kernel::agent::entity_of;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
@@ -76,11 +76,15 @@ pub(crate) fn remove(connection: &Connection, project: ProjectId, name: &AgentNa
     Ok(change(connection, REMOVE, of)? > 0)
 }
 
-pub(crate) fn purge(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<bool, Fault> {
+pub(crate) fn purge(
+    connection: &Connection,
+    project: ProjectId,
+    name: &AgentName,
+) -> Result<Option<Purged>, Fault> {
     let of = params![project.to_bytes(), name.as_str(), PURGED];
     let purged = change(connection, REMOVE, of)? > 0;
-    forget(connection, project, name)?;
-    Ok(purged)
+    let records = forget(connection, project, name)?;
+    Ok(purged.then_some(records))
 }
 
 const IS_REMOVED: &str = "
@@ -101,7 +105,7 @@ pub(crate) fn check_present(
 }
 
 /// Deletes all records that the agent owns.
-fn forget(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<(), Fault> {
+fn forget(connection: &Connection, project: ProjectId, name: &AgentName) -> Result<Purged, Fault> {
     records::remove_owned(connection, project, Owner::Entity(entity_of(project, name)))
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
     AgentRecord, Directory, EntityRecord, Holdings, IdempotencyRecord, KeyRecord, MemberRecord,
-    ProjectRecord, SpaceRecord, StoreError,
+    ProjectRecord, Purged, SpaceRecord, StoreError,
 };
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -117,7 +117,7 @@ impl Directory for SqliteStore {
             .write(move |db| agents::remove(db, project, &name))
             .await
     }
-    async fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, StoreError> {
+    async fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Result<Option<Purged>, StoreError> {
         let name = name.clone();
         self.writer
             .write(move |db| agents::purge(db, project, &name))

@@ -7,7 +7,7 @@ use toolgate_engine::records::{
     Amendment, Change, Expected, FoundRecords, Listing, NewRecord, Owner, Record, RecordSet, Records,
     Reindexed,
 };
-use toolgate_engine::store::StoreError;
+use toolgate_engine::store::{Purged, StoreError};
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
@@ -278,12 +278,18 @@ fn clear(connection: &Connection, set: RecordSet) -> Result<(), Fault> {
     change(connection, CLEAR, key).map(drop)
 }
 
+const COUNT_OWNED: &str = "
+    SELECT kind, COUNT(*) FROM records WHERE project = ?1 AND owner = ?2 GROUP BY kind";
 const REMOVE_OWNED: &str = "DELETE FROM records WHERE project = ?1 AND owner = ?2";
 
-/// Deletes all records of an owner.
-pub(crate) fn remove_owned(connection: &Connection, project: ProjectId, of: Owner) -> Result<(), Fault> {
+/// Deletes all records of an owner, and says how many those were.
+pub(crate) fn remove_owned(connection: &Connection, project: ProjectId, of: Owner) -> Result<Purged, Fault> {
     let key = params![project.to_bytes(), owner(of)];
-    change(connection, REMOVE_OWNED, key).map(drop)
+    let counts = rows(connection, COUNT_OWNED, key, |row| {
+        Ok((row.get(0)?, row.get::<_, i64>(1)? as u64))
+    })?;
+    change(connection, REMOVE_OWNED, key)?;
+    Ok(counts.into_iter().collect())
 }
 
 const SETS: &str = "SELECT project, owner FROM record_sets WHERE kind = ?1 AND records > 0";

@@ -273,8 +273,10 @@ on_every_store! {
         assert_eq!(ids(records, own).await, ["a"]);
         // Also one that is retired already, and nothing of others.
         assert!(records.remove_agent(project, &cook).await.unwrap());
-        assert!(records.purge_agent(project, &cook).await.unwrap());
-        assert!(!records.purge_agent(project, &cook).await.unwrap());
+        let purged = records.purge_agent(project, &cook).await.unwrap();
+        let kinds = [own.kind, "other"].map(|kind| (kind.to_owned(), 1));
+        assert_eq!(purged, Some(kinds.into_iter().collect()));
+        assert_eq!(records.purge_agent(project, &cook).await.unwrap(), None);
         assert!(!records.remove_agent(project, &cook).await.unwrap());
         assert_eq!(ids(records, own).await, [""; 0]);
         assert_eq!(found(records, own, "secret").await, [""; 0]);

@@ -225,7 +225,8 @@ on_every_store! {
         assert_eq!(world.call("ada", "getGoals", json!({})).await.unwrap()["totalGoals"], 1);
         assert_eq!(world.call("ada", "getMemory", json!({})).await.unwrap()["totalMemories"], 1);
         assert_eq!(world.call("ada", "getPlan", json!({})).await.unwrap()["totalPlans"], 1);
-        assert!(world.engine.purge_agent(project(), &ada).await.unwrap());
+        let purged = world.engine.purge_agent(project(), &ada).await.unwrap().unwrap();
+        assert_eq!((purged["goal"], purged["memory"], purged["plan"]), (1, 1, 1));
         world.engine.put_agent(project(), &ada, config).await.unwrap();
         assert_eq!(world.call("ada", "getGoals", json!({})).await.unwrap()["totalGoals"], 0);
         assert_eq!(world.call("ada", "getMemory", json!({})).await.unwrap()["totalMemories"], 0);
