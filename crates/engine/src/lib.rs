@@ -159,6 +159,7 @@ struct Inner {
     blocking: BlockingPool,
     quotas: Quotas,
     user_tokens: user_tokens::UserTokens,
+    pasts: driver::Pasts,
     tasks: TaskTracker,
     /// As many tasks of sources are abandoned at once.
     abandons: Arc<Semaphore>,
@@ -214,6 +215,7 @@ impl Engine {
             readiness: readiness::Readiness::default(),
             blocking: BlockingPool::new(),
             user_tokens: user_tokens::UserTokens::default(),
+            pasts: driver::Pasts::default(),
             tasks: TaskTracker::new(),
             abandons: Arc::new(Semaphore::new(ABANDONS_AT_ONCE)),
             look: Notify::new(),

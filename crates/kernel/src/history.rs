@@ -163,8 +163,9 @@ impl Transcript {
 
     /// All turns, with what nobody answered yet, and only the words of what was said: for readers that do not
     /// know the tools.
-    fn words(self) -> Vec<Arc<Turn>> {
-        let unread = self.unread.into_iter().map(|parts| Arc::new(Turn::User(parts)));
+    fn words(&self) -> Vec<Arc<Turn>> {
+        let unread = self.unread.iter();
+        let unread = unread.map(|parts| Arc::new(Turn::User(parts.clone())));
         let spoken = self.turns.iter().filter_map(|turn| match turn.as_ref() {
             Turn::User(_) => Some(turn.clone()),
             Turn::Assistant(said) => {
@@ -231,31 +232,17 @@ fn error_text(message: &str) -> String {
     format!("Error: {message}{end}")
 }
 
-/// What was said in a space before `run` began, for a model that answers as `agent`. Other agents' runs, runs still
-/// under way, and runs whose beginning is not among the entries, count by their words alone. `cut` is the last one of
-/// what the agent is given; the entries are those from there on.
-pub fn before(run: RunId, agent: &AgentName, entries: &[Entry], cut: Option<&ContextCut>) -> Vec<Exchange> {
-    let mut past = Past {
-        agent,
-        cut,
-        parts: Vec::new(),
-        runs: HashMap::new(),
-    };
-    for entry in entries.iter().take_while(|entry| entry.run != Some(run)) {
-        past.add(entry);
-    }
-    let mut exchanges: Vec<Exchange> = past
-        .parts
-        .into_iter()
-        .flat_map(PastPart::into_exchanges)
-        .collect();
-    // One of the run itself speaks of all that was before it.
-    if let Some(cut) = cut
-        && !entries.iter().any(|entry| entry.cut_of(agent) == Some(cut))
-    {
-        shorten_results(&mut exchanges, cut);
-    }
-    exchanges
+/// What was said in a space, for a model that answers as one agent, read entry by entry. Other agents' runs, runs still
+/// under way, and runs whose beginning is not among the entries, count by their words alone.
+pub struct Before {
+    agent: AgentName,
+    /// The last cut of what the agent is given. The entries are those from there on.
+    cut: Option<ContextCut>,
+    /// Whether the cut was among the entries.
+    has_cut: bool,
+    /// In the order of their first entries.
+    parts: Vec<PastPart>,
+    runs: HashMap<RunId, usize>,
 }
 
 /// Shortens results as a cut says that came after them.
@@ -265,14 +252,6 @@ pub fn shorten_results(exchanges: &mut [Exchange], cut: &ContextCut) {
             shorten(&mut exchange.turns, bytes);
         }
     }
-}
-
-struct Past<'a> {
-    agent: &'a AgentName,
-    cut: Option<&'a ContextCut>,
-    /// In the order of their first entries.
-    parts: Vec<PastPart>,
-    runs: HashMap<RunId, usize>,
 }
 
 enum PastPart {
@@ -286,8 +265,31 @@ enum PastPart {
     },
 }
 
-impl Past<'_> {
-    fn add(&mut self, entry: &Entry) {
+impl Before {
+    /// Nothing was read yet. `cut` is the last one of what the agent is given.
+    pub fn new(agent: AgentName, cut: Option<ContextCut>) -> Self {
+        Self {
+            agent,
+            cut,
+            has_cut: false,
+            parts: Vec::new(),
+            runs: HashMap::new(),
+        }
+    }
+
+    /// What was said, oldest first.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        let mut exchanges: Vec<Exchange> = self.parts.iter().flat_map(PastPart::exchanges).collect();
+        // One that was not read was made later: it speaks of all that is here.
+        if let Some(cut) = self.cut.as_ref().filter(|_| !self.has_cut) {
+            shorten_results(&mut exchanges, cut);
+        }
+        exchanges
+    }
+
+    /// Reads the next entry of the log.
+    pub fn add(&mut self, entry: &Entry) {
+        self.has_cut |= self.cut.is_some() && entry.cut_of(&self.agent) == self.cut.as_ref();
         // What a client told is older than the run that it began.
         let told = entry.events.iter().find_map(|event| match event {
             Event::Told(e) => Some(e),
@@ -297,7 +299,7 @@ impl Past<'_> {
         for event in &entry.events {
             match event {
                 Event::Told(_) => {}
-                Event::ContextCut(cut) if cut.agent == *self.agent => {
+                Event::ContextCut(cut) if cut.agent == self.agent => {
                     self.parts.iter_mut().for_each(|part| part.shorten(cut));
                 }
                 event => self.spoken(entry, told).apply(event),
@@ -309,7 +311,7 @@ impl Past<'_> {
     fn add_told(&mut self, entry: &Entry, told: &Told) -> u32 {
         let space = || RunId::from_bytes(entry.space.to_bytes());
         let turns = self::told(entry.run.unwrap_or_else(space), &told.turns);
-        let exchanges = told_exchanges(entry.first, &turns, self.cut);
+        let exchanges = told_exchanges(entry.first, &turns, self.cut.as_ref());
         self.parts.push(PastPart::Told(exchanges));
         turns.len() as u32
     }
@@ -333,7 +335,7 @@ impl Past<'_> {
             }
         }
         SpokenPart {
-            agent: self.agent,
+            agent: &self.agent,
             part: &mut self.parts[index],
         }
     }
@@ -374,22 +376,22 @@ impl PastPart {
         }
     }
 
-    fn into_exchanges(self) -> Vec<Exchange> {
+    fn exchanges(&self) -> Vec<Exchange> {
         match self {
-            Self::Told(exchanges) => exchanges,
+            Self::Told(exchanges) => exchanges.clone(),
             Self::Spoken {
                 place,
                 transcript,
                 own,
                 has_ended,
             } => {
-                let turns = match own && has_ended && !transcript.has_unread() {
-                    true => transcript.turns,
+                let turns = match *own && *has_ended && !transcript.has_unread() {
+                    true => transcript.turns.clone(),
                     false => transcript.words(),
                 };
                 match turns.is_empty() {
                     true => Vec::new(),
-                    false => vec![Exchange { place, turns }],
+                    false => vec![Exchange { place: *place, turns }],
                 }
             }
         }

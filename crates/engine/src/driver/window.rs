@@ -2,7 +2,10 @@
 //!
 //! The log is read backwards, to the last cut or as far as the window can hold, so a run costs no more in a long space
 //! than in one that just fills the window. What no longer fits is cut off with an event ([`ContextCut`]) before the model
-//! is asked; the next cut is far away then, and requests in between share their beginning.
+//! is asked; the next cut is far away then, and requests in between share their beginning. What was read is kept for the
+//! next run of the space ([`Pasts`]), which reads on from there.
+//!
+//! [`Pasts`]: super::pasts::Pasts
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,12 +16,13 @@ use futures_util::future::BoxFuture;
 use toolgate_kernel::agent::Compact;
 use toolgate_kernel::context::{Conversation, Cut, Exchange, Place, ReadBack, tokens_of, tool_tokens};
 use toolgate_kernel::event::{ContextCut, Entry, Event, Seq};
-use toolgate_kernel::history;
+use toolgate_kernel::history::{self, Before};
 use toolgate_kernel::id::RunId;
 use toolgate_kernel::message::Part;
 use toolgate_kernel::prompt::Turn;
 
 use super::load::{next, patient};
+use super::pasts::KnownPast;
 use super::{Adrift, Done, Driver};
 use crate::Inner;
 use crate::store::{LogRange, Pages};
@@ -70,7 +74,7 @@ fn summary_turn(summary: &str) -> Arc<Turn> {
 /// Runs of one call that no model made, in a log that is read backwards. They are no part of what was said, and take no
 /// room of it.
 #[derive(Default)]
-struct RequestedCalls {
+pub(super) struct RequestedCalls {
     calls: HashSet<RunId>,
     /// Runs that are something else.
     others: HashSet<RunId>,
@@ -103,6 +107,11 @@ impl RequestedCalls {
             };
         }
         Ok(())
+    }
+
+    /// Whether an entry belongs to such a call.
+    fn is_call(&self, entry: &Entry) -> bool {
+        entry.run.is_some_and(|run| self.calls.contains(&run))
     }
 
     /// Removes the entries of such calls, and gives the bytes that they have in the store.
@@ -143,8 +152,70 @@ impl Driver {
         Ok(past)
     }
 
-    /// Reads the log before the run backwards: to the last cut, or until it holds more than the model can be given.
+    /// What was said before the run, less what `own`, the run's cut, leaves out: what is known of the space and what is new
+    /// in its log, or all of it when nothing is known.
     async fn read_past(&mut self, own: Option<&ContextCut>) -> Result<Past, Adrift> {
+        let agent = self.run.agent().name.clone();
+        // The first entry of a space has nothing before it.
+        if self.first <= Seq::durable(1) {
+            return Ok(Past::new(Vec::new(), own));
+        }
+        let key = (self.space, agent);
+        if own.is_none()
+            && let Some(mut known) = self.inner.pasts.take(&key)
+            && self.read_on(&mut known).await?
+        {
+            let past = Past::new(known.before.exchanges(), known.cut.as_ref());
+            self.inner.pasts.put(key, known);
+            return Ok(past);
+        }
+        let (known, truncated) = self.read_back(own).await?;
+        let past = Past {
+            truncated,
+            ..Past::new(known.before.exchanges(), known.cut.as_ref())
+        };
+        // What a cut is about to change is not worth keeping.
+        if own.is_none() && !truncated {
+            self.inner.pasts.put(key, known);
+        }
+        Ok(past)
+    }
+
+    /// Adds what was stored in the space since, up to the run. False when all of it must be read: there is a new cut, or
+    /// more than the model may be given.
+    async fn read_on(&mut self, known: &mut KnownPast) -> Result<bool, Adrift> {
+        if known.upto > self.first {
+            return Ok(false);
+        }
+        let range = LogRange {
+            before: Some(self.first),
+            ..LogRange::after(Seq(known.upto.0.saturating_sub(1)))
+        };
+        let mut pages = Pages::of_space(self.space, range);
+        while known.upto < self.first
+            && let Some(page) = next(&mut pages, &self.inner).await.map_err(|_| Adrift)?
+        {
+            known.bytes += page.bytes;
+            if known.bytes >= self.inner.settings.history_bytes_max {
+                return Ok(false);
+            }
+            for entry in &page.entries {
+                if entry.cut_of(&self.run.agent().name).is_some() {
+                    return Ok(false);
+                }
+                known.calls.note(entry);
+                if !known.calls.is_call(entry) {
+                    known.before.add(entry);
+                }
+            }
+        }
+        known.upto = self.first;
+        Ok(true)
+    }
+
+    /// Reads the log before the run backwards: to the last cut, or until it holds more than the model can be given. Says
+    /// whether there is more.
+    async fn read_back(&mut self, own: Option<&ContextCut>) -> Result<(KnownPast, bool), Adrift> {
         let agent = self.run.agent().clone();
         let bytes_max = self.inner.settings.history_bytes_max;
         let tokens_max = agent.context.max_tokens.unwrap_or(u64::MAX);
@@ -162,11 +233,7 @@ impl Driver {
             ..LogRange::newest()
         };
         let mut pages = Pages::of_space(self.space, range);
-        // The first entry of a space has nothing before it.
-        'read: while self.first > Seq::durable(1) {
-            let Some(page) = next(&mut pages, &self.inner).await.map_err(|_| Adrift)? else {
-                break;
-            };
+        'read: while let Some(page) = next(&mut pages, &self.inner).await.map_err(|_| Adrift)? {
             bytes += page.bytes;
             let has_more = page.more;
             for entry in page.entries {
@@ -198,13 +265,17 @@ impl Driver {
             }
         }
         calls.drop_from(&mut entries);
-        entries.reverse();
-        let cut = own.or(found.as_ref());
-        let exchanges = history::before(self.id, &agent.name, &entries, cut);
-        Ok(Past {
-            truncated,
-            ..Past::new(exchanges, cut)
-        })
+        let cut = own.cloned().or(found);
+        let mut before = Before::new(agent.name.clone(), cut.clone());
+        entries.iter().rev().for_each(|entry| before.add(entry));
+        let known = KnownPast {
+            before,
+            calls,
+            upto: self.first,
+            cut,
+            bytes,
+        };
+        Ok((known, truncated))
     }
 
     /// Most tokens of a request: as the agent says, and as a vendor has shown.

@@ -17,6 +17,7 @@ mod leases;
 mod messages;
 mod newer;
 mod nodes;
+mod past;
 mod prerequisites;
 mod requested_call;
 mod shared_tools;

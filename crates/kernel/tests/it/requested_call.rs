@@ -3,8 +3,8 @@
 use serde_json::json;
 use toolgate_kernel::call::{CallState, ErrorCode, Outcome};
 use toolgate_kernel::event::{CallRequest, EndReason, Event, Status};
-use toolgate_kernel::history;
-use toolgate_kernel::id::{EntityId, MessageId, RunId};
+use toolgate_kernel::history::Before;
+use toolgate_kernel::id::{EntityId, MessageId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::run::{Arrival, Due, Rejected, Verdict};
@@ -160,7 +160,7 @@ fn it_is_no_part_of_the_conversation() {
     story.take(done).unwrap();
     let events = story.log.iter().flat_map(|entry| &entry.events);
     assert!(events.clone().any(|event| matches!(event, Event::CallRequest(_))));
-    let next = RunId::new(Uuid::from_u128(77));
-    let before = history::before(next, &"tester".parse().unwrap(), &story.log, None);
-    assert!(before.is_empty(), "{before:?}");
+    let mut before = Before::new("tester".parse().unwrap(), None);
+    story.log.iter().for_each(|entry| before.add(entry));
+    assert_eq!(before.exchanges(), []);
 }
