@@ -161,11 +161,21 @@ impl FileLinks {
 }
 
 impl Access {
-    /// Fails unless the maker of a link may still read what it leads to. Counts one request of this link: each has a
-    /// rate of its own, so that whoever has one uses up nobody else's requests.
+    /// Fails unless the maker of a link may still read what it leads to. Counts one request of this link. All links of a
+    /// user have the rate of a user together, however many there are, and all that a project's backends made have that of
+    /// a secret key, each within the rate of a user. The maker's own requests count apart: whoever has a link uses up none
+    /// of them.
     pub async fn reach_linked(&self, link: &FileLink, text: &str) -> Result<(), AccessError> {
-        let asker = Asker::Link(crate::keys::hash(text));
-        self.limiter.check(asker).map_err(AccessError::RateLimited)?;
+        let askers = match link.maker {
+            Some(maker) => [Some(Asker::LinksOfUser(maker)), None],
+            None => [
+                Some(Asker::Link(crate::keys::hash(text))),
+                Some(Asker::LinksOfProject(link.place.project)),
+            ],
+        };
+        for asker in askers.into_iter().flatten() {
+            self.limiter.check(asker).map_err(AccessError::RateLimited)?;
+        }
         let Some(maker) = link.maker else {
             return Ok(());
         };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use toolgate_kernel::id::{EntityId, KeyId};
+use toolgate_kernel::id::{EntityId, KeyId, ProjectId};
 
 use crate::{Rate, Rates};
 
@@ -19,8 +19,12 @@ pub(crate) enum Asker {
     Operator,
     Backend(KeyId),
     User(EntityId),
-    /// Whoever has this link, by its hash.
+    /// Whoever has this link of a backend, by its hash.
     Link([u8; 32]),
+    /// Whoever has a link that a backend of this project made.
+    LinksOfProject(ProjectId),
+    /// Whoever has a link that this user made.
+    LinksOfUser(EntityId),
 }
 
 /// Counts requests.
@@ -54,8 +58,8 @@ impl Limiter {
             }
         }
         let requests = match asker {
-            Asker::Operator | Asker::Backend(_) => &self.secret,
-            Asker::User(_) | Asker::Link(_) => &self.public,
+            Asker::Operator | Asker::Backend(_) | Asker::LinksOfProject(_) => &self.secret,
+            Asker::User(_) | Asker::Link(_) | Asker::LinksOfUser(_) => &self.public,
         };
         requests.check_key(&asker).map_err(|refused| {
             let wait = refused.wait_time_from(self.clock.now());

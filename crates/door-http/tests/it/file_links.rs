@@ -3,6 +3,7 @@
 use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
+use toolgate_access::{Rate, Rates};
 use toolgate_testkit_http::client::{Client, Told};
 
 use crate::world::{LINKS, World};
@@ -162,4 +163,45 @@ async fn links_are_for_members_and_tell_of_no_other_file() {
         told
     );
     open(&world, &made).await.expect(200);
+}
+
+#[tokio::test]
+async fn many_links_of_one_maker_have_one_rate() {
+    // Refilled so slowly that a slow machine makes no difference.
+    let rate = |burst| Rate { per_second: 1, burst };
+    let rates = Rates {
+        secret: rate(1_000),
+        public: rate(20),
+    };
+    let world = World::with(|settings| settings.rate = rates).await;
+    let space = space_of_ada(&world).await;
+    let (ada, backend) = (world.user("ada"), world.backend());
+    write(&ada, &space, "a.txt", "text/plain").await;
+    let (mut hers, mut its) = (Vec::new(), Vec::new());
+    for seconds in 50..60 {
+        let body = json!({ "path": "a.txt", "expiresIn": seconds });
+        its.push(link(&backend, &space, body.clone()).await);
+        hers.push(link(&ada, &space, body).await);
+    }
+    assert!(answered(&world, &hers).await < 80, "one rate for all of hers");
+    ada.get(&space).await.expect(200);
+    assert_eq!(
+        answered(&world, &its).await,
+        80,
+        "a backend's links have its rate"
+    );
+}
+
+/// How many of eight requests with each of these links are answered.
+async fn answered(world: &World, links: &[Value]) -> usize {
+    let mut answered = 0;
+    for _ in 0..8 {
+        for link in links {
+            match open(world, link).await {
+                told if told.status == 200 => answered += 1,
+                told => assert_eq!(told.code(429), "RATE_LIMITED"),
+            }
+        }
+    }
+    answered
 }
