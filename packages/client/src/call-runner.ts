@@ -36,8 +36,8 @@ export interface CallJob {
   /** Runs the tool. A `ToolError` with code `TOOL_UNKNOWN` declines the call. */
   execute: (call: ToolCall, context: ToolContext) => unknown;
   timeoutMs?: number;
-  /** How long the lease outlives a client that dies, in seconds. */
-  leaseSeconds?: number;
+  /** How long the lease outlives a client that dies, in seconds; asked before each renewal. */
+  leaseSeconds?: number | (() => number);
   /** Cancels the execution and releases the call. */
   signal: AbortSignal;
   onStart?: (call: ToolCall) => void;
@@ -68,7 +68,7 @@ export class CallRunner {
     const stop = new AbortController();
     const forward = (): void => stop.abort(aborted(signal));
     signal.addEventListener('abort', forward, { once: true });
-    const renewal = setInterval(() => this.#renewLease(job, stop), (leaseOf(job) * 1000) / 3);
+    const stopRenewing = this.#keepRenewing(job, stop);
     const timer = setTimer(job, stop);
     try {
       const outcome = await this.#execute(job, stop.signal);
@@ -81,7 +81,7 @@ export class CallRunner {
       if (error instanceof AbortedError) await this.#release(job);
       throw error;
     } finally {
-      clearInterval(renewal);
+      stopRenewing();
       clearTimeout(timer);
       signal.removeEventListener('abort', forward);
       this.#log(`call ${call.toolCallId} of ${call.toolName}: result stored`);
@@ -102,6 +102,25 @@ export class CallRunner {
       this.#log(`call ${call.toolCallId} of ${call.toolName}: ${(error as Error).message}`);
       return fate;
     }
+  }
+
+  /** Renews the lease until the returned function is called; at once when a page is hidden or shown again. */
+  #keepRenewing(job: CallJob, stop: AbortController): () => void {
+    let timer: ReturnType<typeof setTimeout>;
+    const renew = (): void => {
+      clearTimeout(timer);
+      void this.#renewLease(job, stop);
+      schedule();
+    };
+    const schedule = (): void => {
+      timer = setTimeout(renew, (leaseOf(job) * 1000) / 3);
+    };
+    schedule();
+    globalThis.document?.addEventListener('visibilitychange', renew);
+    return () => {
+      clearTimeout(timer);
+      globalThis.document?.removeEventListener('visibilitychange', renew);
+    };
   }
 
   /**
@@ -208,7 +227,7 @@ const GIVE_BACK_MS_MAX = 2000;
 class LostLease extends Error {}
 
 function leaseOf({ leaseSeconds = LEASE_SECONDS }: CallJob): number {
-  return leaseSeconds;
+  return typeof leaseSeconds === 'function' ? leaseSeconds() : leaseSeconds;
 }
 
 function setTimer(

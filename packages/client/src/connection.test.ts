@@ -23,7 +23,9 @@ afterEach(() => {
 type Answer = (request: IncomingMessage, response: ServerResponse, count: number) => void;
 
 /** A client of a server that answers as told. */
-async function against(answer: Answer): Promise<{ client: ToolgateClient; requests: IncomingMessage[] }> {
+async function against(
+  answer: Answer,
+): Promise<{ client: ToolgateClient; requests: IncomingMessage[]; url: string }> {
   const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => answer(request, response, requests.push(request) - 1));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -32,7 +34,7 @@ async function against(answer: Answer): Promise<{ client: ToolgateClient; reques
     server.closeAllConnections();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  return { client: new ToolgateClient({ url, key: 'sk_test' }), requests };
+  return { client: new ToolgateClient({ url, key: 'sk_test' }), requests, url };
 }
 
 const json = (
@@ -228,5 +230,40 @@ describe('a subscription', () => {
     const stop = new AbortController();
     for await (const _ of client.spaces.subscribe('space_x', { signal: stop.signal })) stop.abort();
     expect(stop.signal.aborted).toBe(true);
+  });
+});
+
+describe('a release', () => {
+  /** A client whose second token never comes, unless `fresh` is given. */
+  function withTokens(url: string, fresh?: string): ToolgateClient {
+    let asked = 0;
+    const token = (): Promise<string> => {
+      asked += 1;
+      if (asked === 1) return Promise.resolve('first');
+      return fresh === undefined ? new Promise(() => {}) : Promise.resolve(fresh);
+    };
+    return new ToolgateClient({ url, publicKey: 'pk_test', token });
+  }
+
+  test('is sent at once with the last token: a page that is being closed cannot fetch one', async () => {
+    const { url, requests } = await against((_, response) => json(response, 200, {}));
+    const client = withTokens(url);
+    await client.tools.claim('call_x');
+    await client.tools.release('call_x');
+    expect(requests.map((request) => request.headers.authorization)).toEqual([
+      'Bearer first',
+      'Bearer first',
+    ]);
+  });
+
+  test('is sent again with a fresh token when the last one has expired', async () => {
+    const { url, requests } = await against((_, response, count) =>
+      count === 1 ? json(response, 401, problem(401, 'UNAUTHENTICATED')) : json(response, 200, {}),
+    );
+    const client = withTokens(url, 'second');
+    await client.tools.claim('call_x');
+    await client.tools.release('call_x');
+    expect(requests.at(-1)?.headers.authorization).toBe('Bearer second');
+    expect(requests).toHaveLength(3);
   });
 });

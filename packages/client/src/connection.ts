@@ -42,6 +42,8 @@ export class Connection {
   readonly #options: ConnectionOptions;
   readonly #base: string;
   readonly #log: (line: string) => void;
+  /** The token of the last request. */
+  #lastToken: string | undefined;
 
   constructor(options: ConnectionOptions, log: (line: string) => void) {
     this.#options = options;
@@ -82,16 +84,15 @@ export class Connection {
     }
   }
 
-  async #once(
-    path: string,
-    { method = 'GET', query, body, bytes, headers, signal, keepalive }: RequestOptions,
-  ): Promise<Response> {
+  async #once(path: string, options: RequestOptions): Promise<Response> {
+    const { method = 'GET', query, body, bytes, headers, signal, keepalive } = options;
     if (signal?.aborted) throw aborted(signal);
+    const last = keepalive ? this.#lastCredentials() : undefined;
     const url = this.#base + path + queryText(query);
     const sent: RequestInit = {
       method,
       headers: {
-        ...(await this.#credentials()),
+        ...(last ?? (await this.#credentials())),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },
@@ -107,14 +108,31 @@ export class Connection {
       throw signal?.aborted ? aborted(signal) : unreachable(this.#base, cause);
     }
     this.#log(`${method} ${path} ${response.status}`);
+    // The last token may have expired; whoever is still there gets a fresh one.
+    if (last && response.status === 401) return this.#once(path, { ...options, keepalive: false });
     if (!response.ok) throw await errorOf(response);
     return response;
   }
 
   async #credentials(): Promise<Record<string, string>> {
-    const { key, publicKey, token } = this.#options;
+    const { key, token } = this.#options;
     if (key !== undefined) return { authorization: `Bearer ${key}` };
     const bearer = typeof token === 'function' ? await token() : token;
+    this.#lastToken = bearer;
+    return this.#userCredentials(bearer);
+  }
+
+  /**
+   * Credentials at hand, for a page that is being closed: it cannot wait for a token that must be fetched first.
+   */
+  #lastCredentials(): Record<string, string> | undefined {
+    const { key, token } = this.#options;
+    if (key !== undefined || typeof token !== 'function' || this.#lastToken === undefined) return undefined;
+    return this.#userCredentials(this.#lastToken);
+  }
+
+  #userCredentials(bearer: string | undefined): Record<string, string> {
+    const { publicKey } = this.#options;
     return {
       ...(publicKey === undefined ? {} : { 'x-public-key': publicKey }),
       ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),

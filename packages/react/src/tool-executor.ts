@@ -23,8 +23,10 @@ export interface ToolOffer {
   readonly close: () => void;
 }
 
+/** Lease of a tab that is seen: a crash of it costs no more. */
+const LEASE_SECONDS = 20;
 /** Long enough that a tab in the background, whose timers run once a minute, keeps its leases. */
-const LEASE_SECONDS = 90;
+const LEASE_SECONDS_HIDDEN = 90;
 
 interface Work {
   readonly call: ToolCall;
@@ -170,7 +172,8 @@ export class ToolExecutor {
         onEnd: () => {
           work.isExecuted = true;
         },
-        leaseSeconds: LEASE_SECONDS,
+        leaseSeconds: () =>
+          globalThis.document?.visibilityState === 'hidden' ? LEASE_SECONDS_HIDDEN : LEASE_SECONDS,
         signal: stop.signal,
         ...(timeout !== undefined && { timeoutMs: timeout }),
       });
