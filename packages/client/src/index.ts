@@ -35,6 +35,7 @@ export type { DocumentQuery, Knowledge, PutDocument } from './knowledge.js';
 export type * from './plugin.js';
 export type { Agents, Approvals, CallOptions, Questions, RunQuery, Runs, Spaces } from './resources.js';
 export { defineTool } from './runnable.js';
+export { type AnswerableMessage, sendWhenAnswered } from './send-when-answered.js';
 export type * from './standard-schema.js';
 export type * from './tool.js';
 export { type ServeOptions, ToolServer } from './tool-server.js';

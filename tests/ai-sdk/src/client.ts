@@ -19,6 +19,8 @@ export interface ClientOptions {
   /** More of the transport's options. */
   transport?: object;
   messages?: Message[];
+  /** When the client goes on by itself, instead of the SDK's own helpers. */
+  sendAutomaticallyWhen?: (options: { messages: Message[] }) => boolean;
   /** What it read is not for the first release of its major. */
   strict?: boolean;
   /** Where the gateway is, when not where the world says. */
@@ -50,7 +52,7 @@ export class Client {
         }),
         ...options.transport,
       }),
-      sendAutomaticallyWhen: sdk.sendAutomaticallyWhen,
+      sendAutomaticallyWhen: options.sendAutomaticallyWhen ?? sdk.sendAutomaticallyWhen,
       onData: (part: { type: string; data: unknown }) => this.transient.push(part),
       onToolCall: ({ toolCall }: { toolCall: { toolName: string; toolCallId: string; input: unknown } }) => {
         const { toolName: tool, toolCallId, input } = toolCall;

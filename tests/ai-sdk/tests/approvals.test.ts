@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { sendWhenAnswered } from '../../../packages/client/src/send-when-answered.ts';
 import type { Client } from '../src/client.ts';
 import { useScene } from '../src/scene.ts';
 import { sdks, sdksWithApprovals } from '../src/sdk.ts';
@@ -122,6 +123,51 @@ describe.each(sdksWithApprovals)('approvals in $dialect', (sdk) => {
     expect(client.call('weather')).toMatchObject({ state: 'output-available', output: 'sunny' });
     expect(client.call('mail')).toMatchObject({ state: 'output-available' });
     expect(client.words).toEqual(['Sunny and refunded.']);
+  });
+
+  it('sends the answer to a question of its own agent after one from below, with sendWhenAnswered', async () => {
+    const mailer = await withRefund();
+    const agent = await scene.world.agent({
+      tools: [
+        { ...serverTool('pay', 'paid'), approval: 'always' },
+        clientTool('weather'),
+        { ...serverTool('mail', null), executionType: 'ai-agent', execution: { agent: mailer } },
+      ],
+    });
+    const below = [{ calls: [{ name: 'refund', args: { city: 'Paris' } }] }, 'Below: done.'] as const;
+    scene.world.script({ calls: [{ name: 'pay' }, { name: 'mail' }] }, ...below, 'Paid and refunded.');
+    const client = scene.open(sdk, { agent, sendAutomaticallyWhen: sendWhenAnswered() });
+    await client.say('pay and refund');
+    await respond(client, 'refund', true);
+    expect([client.call('pay').state, client.posts]).toEqual(['approval-requested', 1]);
+    await respond(client, 'pay', true);
+    expect(client.call('pay')).toMatchObject({ state: 'output-available', output: 'paid' });
+    expect(client.words).toEqual(['Paid and refunded.']);
+    expect(client.posts).toBe(2);
+
+    scene.world.script({ calls: [{ name: 'weather' }, { name: 'mail' }] }, ...below, 'Sunny and refunded.');
+    const other = scene.open(sdk, { agent, sendAutomaticallyWhen: sendWhenAnswered() });
+    await other.say('weather and refund');
+    await respond(other, 'refund', true);
+    const { toolCallId } = other.call('weather');
+    await other.chat.addToolOutput({ tool: 'weather', toolCallId: String(toolCallId), output: 'sunny' });
+    await other.rest();
+    expect(other.words).toEqual(['Sunny and refunded.']);
+    expect(other.posts).toBe(2);
+  });
+
+  it('runs a client tool once after the yes, with sendWhenAnswered', async () => {
+    scene.world.script({ calls: [{ name: 'erase' }] }, 'Erased.');
+    const client = scene.open(sdk, {
+      agent: await withErase(),
+      execute: { erase: () => 'gone' },
+      sendAutomaticallyWhen: sendWhenAnswered(),
+    });
+    await client.say('erase it');
+    await respond(client, 'erase', true);
+    expect(client.call('erase')).toMatchObject({ state: 'output-available', output: 'gone' });
+    expect(client.words).toEqual(['Erased.']);
+    expect(client.posts).toBe(3);
   });
 
   it('does not run a call that a person refuses, and says why', async () => {
