@@ -134,8 +134,9 @@ describe.each(sdksWithApprovals)('approvals in $dialect', (sdk) => {
         { ...serverTool('mail', null), executionType: 'ai-agent', execution: { agent: mailer } },
       ],
     });
-    const below = [{ calls: [{ name: 'refund', args: { city: 'Paris' } }] }, 'Below: done.'] as const;
-    scene.world.script({ calls: [{ name: 'pay' }, { name: 'mail' }] }, ...below, 'Paid and refunded.');
+    const asks = { calls: [{ name: 'refund', args: { city: 'Paris' } }] };
+    const calls = (own: string) => ({ calls: [{ name: own }, { name: 'mail' }] });
+    scene.world.script(calls('pay'), asks, 'Below: done.', 'Paid and refunded.');
     const client = scene.open(sdk, { agent, sendAutomaticallyWhen: sendWhenAnswered() });
     await client.say('pay and refund');
     await respond(client, 'refund', true);
@@ -145,7 +146,7 @@ describe.each(sdksWithApprovals)('approvals in $dialect', (sdk) => {
     expect(client.words).toEqual(['Paid and refunded.']);
     expect(client.posts).toBe(2);
 
-    scene.world.script({ calls: [{ name: 'weather' }, { name: 'mail' }] }, ...below, 'Sunny and refunded.');
+    scene.world.script(calls('weather'), asks, 'Below: done.', 'Sunny and refunded.');
     const other = scene.open(sdk, { agent, sendAutomaticallyWhen: sendWhenAnswered() });
     await other.say('weather and refund');
     await respond(other, 'refund', true);
