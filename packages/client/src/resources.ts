@@ -179,7 +179,9 @@ export class Questions {
   }
 
   /** A page of the questions that nobody has answered, newest run first. */
-  list(options: CallOptions & { space?: string; agent?: string; before?: string; limit?: number } = {}): Promise<QuestionList> {
+  list(
+    options: CallOptions & { space?: string; agent?: string; before?: string; limit?: number } = {},
+  ): Promise<QuestionList> {
     const { signal, ...filter } = options;
     const query = new URLSearchParams({ status: 'open' });
     for (const [name, value] of Object.entries(filter))
