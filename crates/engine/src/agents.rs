@@ -460,13 +460,6 @@ impl Engine {
         checked.map_err(AgentError::Invalid)
     }
 
-    /// Names of the tools that agents of a project can use by name, each with its source.
-    pub async fn tool_names(&self, project: ProjectId) -> Vec<(ToolName, &'static str)> {
-        let catalog = self.inner.tools.catalog(project).await;
-        let named = catalog.tools().map(|tool| (tool.name.clone(), tool.source));
-        named.collect()
-    }
-
     /// The tools that a source lists for a project have changed on this node: agents have them from the next run on.
     pub fn tools_changed(&self, project: ProjectId) {
         self.inner.agents.forget_project(project);

@@ -22,6 +22,7 @@ pub mod sources;
 pub mod state_editor;
 pub mod store;
 pub mod tools;
+pub mod tool_names;
 pub mod usage;
 pub mod user_tokens;
 pub mod workspace;

@@ -120,6 +120,33 @@ pub struct Amendment {
     pub changes: Vec<Change>,
     /// Stored with the changes; `Exists` if it is stored already, which means that the changes are too.
     pub receipt: Option<Receipt>,
+    /// Orders the changes among those of other sets.
+    pub turn: Option<Turn>,
+}
+
+/// A record that amendments of several sets have in common: each expects the version that it has read and counts it up, so
+/// of two that have read the same one is applied, and the other is a `Conflict`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// Set of the record, in the project of the amended set.
+    pub set: RecordSet,
+    /// Id of the record. Its content is of no interest.
+    pub id: String,
+    /// The version it must have; `None` if it must not exist.
+    pub version: Option<u64>,
+}
+
+impl Turn {
+    /// The record with its next version.
+    pub fn record(&self) -> NewRecord {
+        NewRecord {
+            id: self.id.clone(),
+            body: serde_json::json!({}).into(),
+            text: None,
+            data: None,
+            due: None,
+        }
+    }
 }
 
 /// Proof that an operation was done, with its result: repeating it after a crash returns the result instead.

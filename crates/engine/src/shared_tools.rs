@@ -19,7 +19,9 @@ use toolgate_kernel::tool::{Listed, SHARED, SourceTool, Tool, ToolList};
 use crate::agents::AgentError;
 use crate::record_updater::RecordUpdater;
 use crate::records::{Amendment, Change, Expected, Listing, NewRecord, Owner, Record, RecordSet, Records};
+use crate::sources::Sources;
 use crate::store::StoreError;
+use crate::tool_names::{NamesUnknown, TakenNames};
 use crate::tools::{CallContext, CallFailure, Called, ToolSource};
 use crate::workspace::Only;
 use crate::{Engine, TooManyWait};
@@ -66,6 +68,9 @@ pub enum SharedToolError {
     /// It is not as the caller expects: it has this version, or is not there.
     #[error("{}", changed(*.0))]
     Changed(Option<u64>),
+    /// Whether its name is free is not known.
+    #[error(transparent)]
+    NamesUnknown(NamesUnknown),
     /// Too many requests wait to be checked.
     #[error(transparent)]
     TooManyWait(#[from] TooManyWait),
@@ -78,6 +83,15 @@ fn changed(version: Option<u64>) -> String {
     match version {
         Some(version) => format!("the shared tool is there, at version {version}; nothing was changed"),
         None => "there is no such shared tool; nothing was changed".into(),
+    }
+}
+
+impl From<NamesUnknown> for SharedToolError {
+    fn from(unknown: NamesUnknown) -> Self {
+        match unknown {
+            NamesUnknown::Store(error) => error.into(),
+            unknown @ NamesUnknown::Source { .. } => Self::NamesUnknown(unknown),
+        }
     }
 }
 
@@ -115,6 +129,8 @@ struct Known {
 struct Stored {
     stamp: Option<Record>,
     tool: Option<Record>,
+    /// Names that other sources have; read where the tool is new.
+    taken: Option<Result<TakenNames, NamesUnknown>>,
 }
 
 impl SharedTools {
@@ -176,6 +192,7 @@ impl SharedTools {
     /// Stores a definition, or removes the tool without one, and changes the stamp with it. Gives the version before.
     async fn change(
         &self,
+        sources: &Sources,
         project: ProjectId,
         name: &ToolName,
         only: Only,
@@ -184,12 +201,15 @@ impl SharedTools {
     ) -> Result<Option<u64>, SharedToolError> {
         let records = self.updater.records().clone();
         let read = || async {
-            Ok(Stored {
-                stamp: records.record(set(project), STAMP).await?,
-                tool: records.record(set(project), name.as_str()).await?,
-            })
+            let stamp = records.record(set(project), STAMP).await?;
+            let tool = records.record(set(project), name.as_str()).await?;
+            let taken = match (definition, &tool) {
+                (Some(_), None) => Some(sources.taken_names(project, SHARED).await),
+                (Some(_), Some(_)) | (None, _) => None,
+            };
+            Ok(Stored { stamp, tool, taken })
         };
-        let decide = |stored: Stored| decide(name, &stored, only, definition);
+        let decide = |stored: Stored| decide(name, stored, only, definition);
         let before = self.updater.update(set(project), now, read, decide).await?;
         if let Some(known) = self.lock().get_mut(&project) {
             known.looked = None;
@@ -201,7 +221,7 @@ impl SharedTools {
 /// The amendment, and the version that the tool had.
 fn decide(
     name: &ToolName,
-    stored: &Stored,
+    stored: Stored,
     only: Only,
     definition: Option<&Json>,
 ) -> Result<(Amendment, Option<u64>), SharedToolError> {
@@ -243,6 +263,11 @@ fn decide(
     if definition.is_some() {
         check_room(stamp)?;
     }
+    let taken = stored.taken.transpose()?;
+    if let Some(owner) = taken.as_ref().and_then(|taken| taken.owner(name.as_str())) {
+        let words = format!("{owner} has a tool named {name:?} already; choose another name");
+        return Err(SharedToolError::Invalid(vec![Problem::new("/name", words)]));
+    }
     let stamped = serde_json::to_value(stamp).expect("a stamp is JSON").into();
     let expect = |id: &str, record: &Option<Record>| Expected {
         id: id.to_owned(),
@@ -251,6 +276,7 @@ fn decide(
     let amendment = Amendment {
         expected: vec![expect(STAMP, &stored.stamp), expect(name.as_str(), &stored.tool)],
         changes: vec![change, Change::Put(record(STAMP, stamped))],
+        turn: taken.map(|taken| taken.turn()),
         ..Amendment::default()
     };
     Ok((amendment, before))
@@ -327,6 +353,10 @@ impl ToolSource for SharedTools {
             None => Ok(self.refresh(project).await?),
         }
     }
+    async fn names(&self, project: ProjectId) -> Result<Vec<String>, CallFailure> {
+        let stored = self.stored(project).await?.into_iter();
+        Ok(stored.map(|tool| tool.name).collect())
+    }
     async fn call(&self, _: &SourceTool, _: &Json, _: &CallContext) -> Result<Called, CallFailure> {
         Err(CallFailure::unavailable(
             "a shared tool is run by the source of its execution type",
@@ -376,7 +406,9 @@ impl Engine {
         .await??;
         let now = self.inner.clock.now();
         let shared = self.inner.tools.shared();
-        let before = shared.change(project, name, only, Some(&body), now).await?;
+        let before = shared
+            .change(&self.inner.tools, project, name, only, Some(&body), now)
+            .await?;
         self.inner.agents.forget_project(project);
         let stored = self.shared_tool(project, name).await?;
         let stored = stored.ok_or(SharedToolError::Changed(None))?;
@@ -393,7 +425,9 @@ impl Engine {
     ) -> Result<bool, SharedToolError> {
         let now = self.inner.clock.now();
         let shared = self.inner.tools.shared();
-        let before = shared.change(project, name, only, None, now).await?;
+        let before = shared
+            .change(&self.inner.tools, project, name, only, None, now)
+            .await?;
         self.inner.agents.forget_project(project);
         Ok(before.is_some())
     }

@@ -69,6 +69,14 @@ impl Sources {
         &self.shared
     }
 
+    pub(crate) fn all(&self) -> &[Arc<dyn ToolSource>] {
+        &self.sources
+    }
+
+    pub(crate) fn records(&self) -> &Arc<dyn Records> {
+        &self.records
+    }
+
     /// What the source of this name lists for a project; nothing when it cannot say.
     pub async fn list(&self, source: &str, project: ProjectId) -> Arc<ToolList> {
         match self.named(source) {

@@ -260,6 +260,11 @@ pub trait ToolSource: Send + Sync {
     async fn list(&self, _project: ProjectId) -> Result<Arc<ToolList>, CallFailure> {
         Ok(Arc::default())
     }
+    /// The names that its tools have in a project, also while it does not offer them: no other source may take one of
+    /// them. Asked before a name is taken, so it reads what is stored now, and gives an error rather than a part.
+    async fn names(&self, project: ProjectId) -> Result<Vec<String>, CallFailure> {
+        Ok(self.list(project).await?.keys().cloned().collect())
+    }
     /// Says whether a tool may still be called as a run pinned it; asked before each call. By default it may while the
     /// source lists it with the same [`Listed::hash`]. A source that keeps the versions of its tools says yes for every
     /// version that it can still run.

@@ -325,6 +325,7 @@ impl From<SharedToolError> for Refusal {
             SharedToolError::Invalid(problems) => Self::invalid(problems),
             SharedToolError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "LIMIT_EXCEEDED", words),
             SharedToolError::Changed(_) => Self::new(StatusCode::PRECONDITION_FAILED, "CHANGED", words),
+            SharedToolError::NamesUnknown(_) => Self::unavailable(words),
             SharedToolError::TooManyWait(error) => error.into(),
             SharedToolError::Store(StoreError::Conflict) => Self::contended(),
             SharedToolError::Store(error) => error.into(),

@@ -2,6 +2,7 @@
 
 use toolgate_egress::EgressError;
 use toolgate_engine::store::StoreError;
+use toolgate_engine::tool_names::NamesUnknown;
 use toolgate_kernel::problem::Problem;
 
 /// Why something was not done. Nothing was changed.
@@ -30,9 +31,21 @@ pub enum PluginError {
     /// The project does not sign, or not for this key.
     #[error("{0}")]
     CannotSign(String),
+    /// Whether the names of its tools are free is not known.
+    #[error(transparent)]
+    NamesUnknown(NamesUnknown),
     /// The store did not do it.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<NamesUnknown> for PluginError {
+    fn from(unknown: NamesUnknown) -> Self {
+        match unknown {
+            NamesUnknown::Store(error) => error.into(),
+            unknown @ NamesUnknown::Source { .. } => Self::NamesUnknown(unknown),
+        }
+    }
 }
 
 /// One thing that stands against a change.

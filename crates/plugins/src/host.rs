@@ -149,6 +149,8 @@ fn one_line(text: &str) -> String {
 }
 
 #[cfg(test)]
+    use toolgate_engine::sources::Sources;
+    use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 mod tests {
     use std::sync::Arc;
 
@@ -170,9 +172,9 @@ mod tests {
         ProjectId::new(Uuid::from_u128(7))
     }
 
-    fn plugins() -> Plugins {
+    fn plugins(store: &Arc<MemoryStore>) -> Plugins {
         Plugins::new(PluginsParts {
-            records: Arc::new(MemoryStore::new()),
+            records: store.clone(),
             clock: Arc::new(HeldClock::new()),
             resolver: Arc::new(PluginSettings {
                 mode: Mode::Development,
@@ -183,7 +185,7 @@ mod tests {
         })
     }
 
-    async fn install(plugins: &Plugins) -> PinnedTool {
+    async fn install(plugins: &Plugins, store: &Arc<MemoryStore>) -> PinnedTool {
         let tool = json!({"name": "count", "description": "Counts.", "parameters": {"type": "object"},
                           "executorCode": "return 1;"});
         let document = json!({"id": "counter", "name": "Counter", "version": "1.0.0", "permissions": ["storage"],
@@ -192,9 +194,10 @@ mod tests {
             candidate: Candidate::parse(document.to_string().as_bytes()).unwrap(),
             source_url: None,
             replace_curator: false,
-            taken: Default::default(),
         };
-        plugins.install(project(), install).await.unwrap();
+        let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
+        let sources = Sources::new(store.clone(), workspace);
+        plugins.install(project(), install, &sources).await.unwrap();
         let list = plugins.snapshot(project()).await.unwrap().list.clone();
         list["count"].config().unwrap().read().unwrap()
     }
@@ -208,13 +211,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_sees_the_storage_that_its_run_has_pinned_or_none() {
-        let plugins = plugins();
-        let old = install(&plugins).await;
+        let store = Arc::new(MemoryStore::new());
+        let plugins = plugins(&store);
+        let old = install(&plugins, &store).await;
         let now = Time(1_800_000_000_000);
         let kept = storage(&plugins, &old).await;
         kept.set("n", Some(json!(1).into()), now).await.unwrap();
         plugins.remove(project(), "counter", false).await.unwrap();
-        let new = install(&plugins).await;
+        let new = install(&plugins, &store).await;
         let fresh = storage(&plugins, &new).await;
         fresh.set("n", Some(json!(2).into()), now).await.unwrap();
 

@@ -4,14 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use semver::{Version, VersionReq};
+use toolgate_engine::tool_names::TakenNames;
 use toolgate_kernel::problem::member;
 
 use crate::error::{Reason, Refused};
 use crate::index::{Index, Stored};
 use crate::settings::{PluginLimits, PluginSettings};
-
-/// Names of tools that are not the plugins' own, folded, with who has them.
-pub(crate) type TakenNames = BTreeMap<String, String>;
 
 /// What a plan goes by besides the index.
 pub(crate) struct Ground<'a> {
@@ -72,9 +70,8 @@ impl Ground<'_> {
             }
         }
         let taken = |tool: &String| {
-            self.taken
-                .get(&folded(tool))
-                .or_else(|| theirs.get(&folded(tool)))
+            let other = self.taken.owner(tool).map(str::to_owned);
+            other.or_else(|| theirs.get(&folded(tool)).cloned())
         };
         let conflicts = package.tools.iter().enumerate().filter_map(|(number, tool)| {
             let words = format!(
@@ -209,6 +206,6 @@ fn fits(range: &str, version: &Version) -> bool {
 }
 
 /// Names that differ only in case are one name to people.
-pub(crate) fn folded(name: &str) -> String {
+fn folded(name: &str) -> String {
     name.to_ascii_lowercase()
 }

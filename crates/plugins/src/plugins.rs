@@ -1,6 +1,5 @@
 //! Everything that an operator does with the plugins of a project.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,9 @@ use toolgate_engine::clock::Clock;
 use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::records::{Amendment, Change, Records};
 use toolgate_engine::shares::share_of;
+use toolgate_engine::sources::Sources;
 use toolgate_engine::store::StoreError;
+use toolgate_engine::tool_names::{NamesUnknown, TakenNames};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::Problem;
@@ -23,9 +24,10 @@ use crate::cache::{Cache, Snapshot};
 use crate::curators::NewCurator;
 use crate::error::{PluginError, Reason, Refused};
 use crate::index::{Curator, INDEX, Index, Installed, Read, Revocation, Stored, package_id, put, record_set};
-use crate::plan::{self, Ground, TakenNames, folded};
+use crate::plan::{self, Ground};
 use crate::review::{Action, Offer, Review};
 use crate::settings::{PluginResolver, PluginSettings};
+use crate::source::SOURCE;
 
 /// Longest time that fetching a package may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -95,8 +97,6 @@ pub struct Install {
     pub source_url: Option<String>,
     /// Another curator than so far may sign the plugin.
     pub replace_curator: bool,
-    /// Names of tools that the project has from elsewhere, with who has them, in words.
-    pub taken: BTreeMap<String, String>,
 }
 
 /// Where a rollback goes.
@@ -137,6 +137,12 @@ pub struct Signature {
 /// A decided change: the index as it will be, and the other records.
 type Decided<T> = Result<(Option<(Index, Vec<Change>)>, T), PluginError>;
 
+/// What a change that takes names is decided by.
+struct WithNames {
+    read: Read,
+    taken: Result<TakenNames, NamesUnknown>,
+}
+
 impl Plugins {
     /// The plugins in this store.
     pub fn new(parts: PluginsParts) -> Self {
@@ -163,17 +169,28 @@ impl Plugins {
     }
 
     /// Says what installing a package would do, and changes nothing.
-    pub async fn review(&self, project: ProjectId, install: &Install) -> Result<Review, PluginError> {
+    pub async fn review(
+        &self,
+        project: ProjectId,
+        install: &Install,
+        sources: &Sources,
+    ) -> Result<Review, PluginError> {
+        let taken = sources.taken_names(project, SOURCE).await?;
         let (read, settings) = (self.read(project).await?, self.settings(project).await?);
-        Ok(self.reviewed(&read.index, install, &settings))
+        Ok(self.reviewed(&read.index, install, &settings, &taken))
     }
 
     /// Installs a package, or replaces the current one of its plugin, unless something stands against it: then all of it
-    /// is told and nothing is changed.
-    pub async fn install(&self, project: ProjectId, install: Install) -> Result<Review, PluginError> {
+    /// is told and nothing is changed. `sources` are all of the gateway: none of them loses a name to the plugin.
+    pub async fn install(
+        &self,
+        project: ProjectId,
+        install: Install,
+        sources: &Sources,
+    ) -> Result<Review, PluginError> {
         let settings = self.settings(project).await?;
-        let decide = |read: &Read| {
-            let review = self.reviewed(&read.index, &install, &settings);
+        let decide = |read: &Read, taken: &TakenNames| {
+            let review = self.reviewed(&read.index, &install, &settings, taken);
             if !review.refused.is_empty() {
                 return Err(PluginError::Refused(review.refused));
             }
@@ -199,7 +216,7 @@ impl Plugins {
             within_size(&index)?;
             Ok((Some((index, changes)), review))
         };
-        self.change(project, decide).await
+        self.change_names(project, sources, decide).await
     }
 
     /// Goes back to a stored package of a plugin. What stands against it is checked as for an installation, but its
@@ -209,11 +226,10 @@ impl Plugins {
         project: ProjectId,
         plugin: &str,
         to: &RollBack,
-        taken: &BTreeMap<String, String>,
+        sources: &Sources,
     ) -> Result<(), PluginError> {
         let settings = self.settings(project).await?;
-        let taken = folded_names(taken);
-        let decide = |read: &Read| {
+        let decide = |read: &Read, taken: &TakenNames| {
             let index = &read.index;
             let installed = installed(index, plugin)?;
             let hash = match to {
@@ -235,7 +251,7 @@ impl Plugins {
                 .iter()
                 .map(Refused::from)
                 .collect();
-            refused.extend(self.ground(&settings, &taken).against_running(index, package));
+            refused.extend(self.ground(&settings, taken).against_running(index, package));
             if !refused.is_empty() {
                 return Err(PluginError::Refused(refused));
             }
@@ -247,7 +263,7 @@ impl Plugins {
             };
             Ok((Some((next, changes)), ()))
         };
-        self.change(project, decide).await
+        self.change_names(project, sources, decide).await
     }
 
     /// Removes a plugin, unless others need it. Runs under way keep its packages, which stay stored until `purge`.
@@ -411,14 +427,20 @@ impl Plugins {
         self.0.resolver.plugin_settings(project).await
     }
 
-    fn reviewed(&self, index: &Index, install: &Install, settings: &PluginSettings) -> Review {
+    fn reviewed(
+        &self,
+        index: &Index,
+        install: &Install,
+        settings: &PluginSettings,
+        taken: &TakenNames,
+    ) -> Review {
         let offer = Offer {
             candidate: &install.candidate,
             source_url: install.source_url.as_deref(),
             replace_curator: install.replace_curator,
             now: self.0.clock.now(),
         };
-        offer.review(index, &self.ground(settings, &folded_names(&install.taken)))
+        offer.review(index, &self.ground(settings, taken))
     }
 
     fn ground<'a>(&'a self, settings: &'a PluginSettings, taken: &'a TakenNames) -> Ground<'a> {
@@ -483,15 +505,7 @@ impl Plugins {
     ) -> Result<T, PluginError> {
         let decide = |read: Read| {
             let (changed, result) = decide(&read)?;
-            let amendment = changed.map_or_else(Amendment::default, |(index, mut changes)| {
-                changes.push(index.put());
-                Amendment {
-                    expected: vec![read.expected()],
-                    changes,
-                    ..Amendment::default()
-                }
-            });
-            Ok::<_, PluginError>((amendment, result))
+            Ok::<_, PluginError>((amendment(&read, changed), result))
         };
         let (set, now) = (record_set(project), self.0.clock.now());
         let changed = self
@@ -503,6 +517,43 @@ impl Plugins {
         self.0.cache.changed(project).await;
         changed
     }
+
+    /// The same for a change that may take names: it is decided again if another source takes one meanwhile.
+    async fn change_names<T>(
+        &self,
+        project: ProjectId,
+        sources: &Sources,
+        decide: impl Fn(&Read, &TakenNames) -> Decided<T>,
+    ) -> Result<T, PluginError> {
+        let read = || async {
+            let taken = sources.taken_names(project, SOURCE).await;
+            let read = self.read(project).await?;
+            Ok(WithNames { read, taken })
+        };
+        let decide = |WithNames { read, taken }: WithNames| {
+            let taken = taken?;
+            let (changed, result) = decide(&read, &taken)?;
+            let turn = changed.is_some().then(|| taken.turn());
+            let amendment = amendment(&read, changed);
+            Ok::<_, PluginError>((Amendment { turn, ..amendment }, result))
+        };
+        let (set, now) = (record_set(project), self.0.clock.now());
+        let changed = self.0.updater.update(set, now, read, decide).await;
+        self.0.cache.changed(project).await;
+        changed
+    }
+}
+
+/// Stores a decided change, if the index is still as it was read.
+fn amendment(read: &Read, changed: Option<(Index, Vec<Change>)>) -> Amendment {
+    changed.map_or_else(Amendment::default, |(index, mut changes)| {
+        changes.push(index.put());
+        Amendment {
+            expected: vec![read.expected()],
+            changes,
+            ..Amendment::default()
+        }
+    })
 }
 
 /// Whether another curator answers for a plugin than before, or nobody does any more.
@@ -610,9 +661,4 @@ fn installed<'i>(index: &'i Index, plugin: &str) -> Result<&'i Installed, Plugin
 
 fn missing_plugin(plugin: &str) -> PluginError {
     PluginError::Missing(format!("plugin {plugin:?} in this project"))
-}
-
-fn folded_names(taken: &BTreeMap<String, String>) -> TakenNames {
-    let folded = taken.iter().map(|(name, who)| (folded(name), who.clone()));
-    folded.collect()
 }

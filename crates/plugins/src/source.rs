@@ -158,6 +158,12 @@ impl ToolSource for PluginSource {
     async fn list(&self, project: ProjectId) -> Result<Arc<ToolList>, CallFailure> {
         Ok(self.plugins.snapshot(project).await?.list.clone())
     }
+    /// Also the names of plugins that do not run at the moment.
+    async fn names(&self, project: ProjectId) -> Result<Vec<String>, CallFailure> {
+        let (index, _) = self.plugins.index(project).await?;
+        let current = index.plugins.keys().filter_map(|plugin| index.current(plugin));
+        Ok(current.flat_map(|(_, package)| package.tools.clone()).collect())
+    }
     /// A run keeps the version that it pinned, unless that was revoked or purged.
     async fn still_offers(&self, tool: &SourceTool, project: ProjectId) -> Result<(), CallFailure> {
         self.package(tool, project).await.map(drop)

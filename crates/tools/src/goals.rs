@@ -209,6 +209,7 @@ fn decide(
         at_most: Some(GOALS_MAX as u64),
         changes,
         receipt: Some(context.receipt(told.clone().into())),
+        ..Amendment::default()
     };
     Ok((amendment, told))
 }

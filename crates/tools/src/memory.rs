@@ -238,6 +238,7 @@ impl SetMemory {
                 at_most: Some(MEMORIES_MAX as u64),
                 changes: vec![Change::Put(put(id, &memory))],
                 receipt: Some(context.receipt(told.clone().into())),
+                ..Amendment::default()
             };
             Ok((amendment, told))
         };

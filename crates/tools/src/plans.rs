@@ -217,6 +217,7 @@ impl ServerTool for CreatePlan {
                 at_most: Some(PLANS_MAX as u64),
                 changes,
                 receipt: Some(context.receipt(told.clone().into())),
+                ..Amendment::default()
             };
             Ok((amendment, told))
         };

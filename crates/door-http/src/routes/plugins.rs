@@ -1,7 +1,6 @@
 //! The plugins of a project: install, list, roll back, remove, revoke, sign. For backends: nothing of it, and none of the
 //! code, is ever given to a user.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -12,7 +11,6 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toolgate_engine::shares::share_of;
 use toolgate_engine::store::StoreError;
-use toolgate_engine::tools::{BUILT_IN, SHARED};
 use toolgate_http::Shared;
 use toolgate_http::answer::{Answer, json, ok};
 use toolgate_http::body::{self, Body, MaybeBody};
@@ -24,7 +22,7 @@ use toolgate_http::wire::{AnyObject, Text, wire};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::problem::Problem;
 use toolgate_package::PackageHash;
-use toolgate_plugins::{Candidate, Install, PluginError, Reason, Revoke, RollBack, SOURCE};
+use toolgate_plugins::{Candidate, Install, PluginError, Reason, Revoke, RollBack};
 
 use super::plugin_bodies::{PluginList, ReviewBody, SignedBody};
 use crate::Resources;
@@ -123,14 +121,14 @@ pub(crate) async fn install(
         candidate,
         source_url,
         replace_curator,
-        taken: taken(&door, project).await,
     };
-    let plugins = &resources.plugins;
+    let (plugins, sources) = (&resources.plugins, door.engine.sources());
     if dry_run {
-        let review = plugins.review(project, &install).await.map_err(refused)?;
-        return Ok(ok(ReviewBody::of(review, false)));
+        let review = plugins.review(project, &install, sources).await;
+        return Ok(ok(ReviewBody::of(review.map_err(refused)?, false)));
     }
-    let review = ReviewBody::of(plugins.install(project, install).await.map_err(refused)?, true);
+    let installed = plugins.install(project, install, sources).await;
+    let review = ReviewBody::of(installed.map_err(refused)?, true);
     door.engine.tools_changed(project);
     let status = match review.changed() {
         true => StatusCode::CREATED,
@@ -220,8 +218,8 @@ pub(crate) async fn roll_back(
         Some(hash) => RollBack::To(hash.0),
         None => RollBack::Previous,
     };
-    let taken = taken(&door, project).await;
-    let rolled = resources.plugins.roll_back(project, &plugin, &to, &taken).await;
+    let sources = door.engine.sources();
+    let rolled = resources.plugins.roll_back(project, &plugin, &to, sources).await;
     rolled.map_err(refused)?;
     door.engine.tools_changed(project);
     list(State(resources), Backend(project)).await
@@ -322,23 +320,6 @@ async fn fetched(
     Ok((package.map_err(refused)?, Some(url)))
 }
 
-/// Names of tools that the project has from other sources, with who has them.
-async fn taken(door: &Shared, project: ProjectId) -> BTreeMap<String, String> {
-    let names = door.engine.tool_names(project).await.into_iter();
-    let others = names.filter(|(_, source)| *source != SOURCE);
-    others
-        .map(|(name, source)| (name.to_string(), owner(source)))
-        .collect()
-}
-
-fn owner(source: &str) -> String {
-    match source {
-        BUILT_IN => "the gateway".into(),
-        SHARED => "the project".into(),
-        other => format!("the source {other:?}"),
-    }
-}
-
 /// Why a change of plugins was not made.
 pub(super) fn refused(error: PluginError) -> Refusal {
     let words = error.to_string();
@@ -353,6 +334,7 @@ pub(super) fn refused(error: PluginError) -> Refusal {
         PluginError::Fetch(_) => at("/sourceUrl", "FETCH_FAILED"),
         PluginError::OtherPackage { .. } => at("/packageHash", "HASH_MISMATCH"),
         PluginError::CannotSign(_) => Refusal::new(StatusCode::FORBIDDEN, "CANNOT_SIGN", words),
+        PluginError::NamesUnknown(_) => Refusal::unavailable(words),
         PluginError::Store(StoreError::Conflict) => Refusal::contended(),
         PluginError::Store(error) => error.into(),
     }

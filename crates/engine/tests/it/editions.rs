@@ -1,6 +1,6 @@
 //! A source that keeps every version of its tool: `{"executionType": "editions", "execution": {"tool": "quote"}}`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -16,6 +16,8 @@ pub struct Editions {
     pub newest: AtomicU64,
     /// Editions that it no longer runs.
     pub withdrawn: Mutex<Vec<u64>>,
+    /// Whether it cannot say what its tools are called.
+    pub silent: AtomicBool,
 }
 
 #[async_trait]
@@ -32,6 +34,12 @@ impl ToolSource for Editions {
             json!({"description": format!("Quotes edition {newest}."), "parameters": {"type": "object"}});
         let quote = Listed::new(definition).with_config(json!(newest).into());
         Ok(Arc::new(ToolList::from([("quote".to_owned(), quote)])))
+    }
+    async fn names(&self, project: ProjectId) -> Result<Vec<String>, CallFailure> {
+        match self.silent.load(Ordering::Relaxed) {
+            true => Err(CallFailure::unavailable("no editor is in")),
+            false => Ok(self.list(project).await?.keys().cloned().collect()),
+        }
     }
     async fn still_offers(&self, tool: &SourceTool, _: ProjectId) -> Result<(), CallFailure> {
         match self.withdrawn.lock().unwrap().contains(&edition(tool)) {

@@ -1,5 +1,8 @@
 //! Tools that the agents of a project share.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
 use toolgate_engine::intake::Decision;
 use toolgate_engine::shared_tools::{SHARED_TOOL_BYTES_MAX, SHARED_TOOLS_BYTES_MAX, SharedToolError};
@@ -8,6 +11,7 @@ use toolgate_kernel::event::{Event, Status};
 use toolgate_kernel::id::ApprovalId;
 use toolgate_kernel::tool::Decider;
 
+use crate::editions::Editions;
 use crate::world::{Setup, World, calls_in};
 
 fn echo() -> Value {
@@ -178,4 +182,31 @@ async fn shared_tools_are_bounded_in_count_and_bytes() {
         matches!(&full, Err(SharedToolError::Full(words)) if words.contains("shared tools")),
         "{full:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_name_is_taken_while_a_source_cannot_say_what_its_tools_are_called() {
+    let editions = Arc::new(Editions::default());
+    let world = World::with(Setup {
+        editions: editions.clone(),
+        ..Setup::default()
+    })
+    .await;
+    put(&world, "known", echo()).await.unwrap();
+    editions.silent.store(true, Ordering::Relaxed);
+    let refused = put(&world, "new", echo()).await;
+    let Err(SharedToolError::NamesUnknown(unknown)) = refused else {
+        panic!("{refused:?}");
+    };
+    let words = unknown.to_string();
+    assert!(
+        words.contains("\"editions\"") && words.contains("nothing was changed"),
+        "{words}"
+    );
+    assert_eq!(world.engine.shared_tools(world.project).await.unwrap().len(), 1);
+    // One that has its name already goes on.
+    let changed = json!({"description": "Fixed.", "execution": {"static": 7}});
+    assert_eq!(put(&world, "known", changed).await.unwrap(), 2);
+    editions.silent.store(false, Ordering::Relaxed);
+    put(&world, "new", echo()).await.unwrap();
 }

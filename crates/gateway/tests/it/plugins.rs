@@ -389,6 +389,38 @@ fn pointers_of(answer: &Answer) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shared_tool_and_a_plugin_never_have_one_name() {
+    let (gateway, curator) = (Gateway::start(&[]).await, Curator::new());
+    let api = gateway.api();
+    curator.trusted(&api).await;
+    let shared = json!({"description": "Fixed.", "execution": {"static": 7}});
+    for round in 0..15 {
+        let (name, id) = (format!("tool_{round}"), format!("plugin-{round}"));
+        let plugin = curator.signed(document(&id, "1.0.0", &[(&name, "")]));
+        let path = format!("/v1/shared-tools/{name}");
+        let (put, installed) = tokio::join!(api.put(&path, &shared), api.post("/v1/plugins", &plugin));
+        assert!(
+            put.is_success() != installed.is_success(),
+            "one of them has the name: {put:?} {installed:?}"
+        );
+    }
+
+    // Also a plugin that does not run at the moment keeps its names.
+    let plugin = curator.signed(document("stopped", "1.0.0", &[("paused", "")]));
+    assert_eq!(api.post("/v1/plugins", &plugin).await.status, 201);
+    let revoked = api
+        .post("/v1/plugins/revoke", &json!({"plugin": "stopped"}))
+        .await;
+    assert_eq!(revoked.status, 200, "{revoked:?}");
+    let put = api.put("/v1/shared-tools/Paused", &shared).await;
+    assert_eq!(put.status, 422, "{put:?}");
+    assert_eq!(put.body["errors"][0]["pointer"], "/name");
+    let removed = api.send(Method::DELETE, "/v1/plugins/stopped", &json!({})).await;
+    assert_eq!(removed.status, 204, "{removed:?}");
+    assert_eq!(api.put("/v1/shared-tools/Paused", &shared).await.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_keeps_values_within_its_quota_and_development_marks_what_nobody_signed() {
     let models = ModelServer::start().await;
     let gateway = Gateway::start(&[

@@ -1,7 +1,7 @@
 //! What stands against a change: dependencies, names, the gateway's version, limits. All at once, and nothing changes.
 
 use serde_json::{Value, json};
-use toolgate_plugins::RollBack;
+use toolgate_plugins::{PluginError, RollBack};
 
 use crate::world::{World, document, limits, reasons, world};
 
@@ -144,4 +144,43 @@ async fn limits_count_plugins_packages_and_bytes() {
     world.installed(document("one", "1.0.0", &["a"])).await;
     let told = refused(&world, document("two", "1.0.0", &["b", "c", "d", "e"])).await;
     assert!(told[0].contains("at most 1000 are allowed"), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_another_source_takes_at_the_same_moment_is_not_taken_twice() {
+    let world = world().await;
+    world.take_meanwhile("Convert").await;
+    let told = refused(&world, document("units", "1.0.0", &["convert"])).await;
+    assert!(told[0].starts_with("NAME_CONFLICT /tools/0/name"), "{told:?}");
+    assert_eq!(world.version("units").await, None);
+
+    world.installed(document("units", "1.0.0", &["list_units"])).await;
+    world
+        .installed(document("units", "1.1.0", &["compare_units"]))
+        .await;
+    world.take_meanwhile("list_units").await;
+    let told = reasons(world.roll_back("units", &RollBack::Previous).await);
+    assert!(told[0].starts_with("NAME_CONFLICT /tools/0/name"), "{told:?}");
+    assert_eq!(world.version("units").await.as_deref(), Some("1.1.0"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_installed_while_a_source_cannot_say_which_names_it_has() {
+    let world = world().await;
+    world.others.fall_silent();
+    let units = world.signed(document("units", "1.0.0", &["convert"]));
+    let installed = world.install(&units).await;
+    assert!(
+        matches!(&installed, Err(PluginError::NamesUnknown(_))),
+        "{installed:?}"
+    );
+    let reviewed = world
+        .plugins
+        .review(world.project, &world.offer(&units), &world.sources)
+        .await;
+    assert!(
+        matches!(reviewed, Err(PluginError::NamesUnknown(_))),
+        "{reviewed:?}"
+    );
+    assert_eq!(world.version("units").await, None);
 }

@@ -316,7 +316,8 @@ async fn another_curator_takes_a_plugin_over_only_when_that_is_said() {
     let mut offer = world.offer(&theirs);
     offer.replace_curator = true;
     let before = world.index().await.plugins["time"].data.clone();
-    world.plugins.install(world.project, offer).await.unwrap();
+    let replaced = world.plugins.install(world.project, offer, &world.sources);
+    replaced.await.unwrap();
     assert_eq!(world.version("time").await.as_deref(), Some("2.0.0"));
     let after = world.index().await.plugins["time"].data.clone();
     assert_ne!(before, after, "what the first has kept is not for the other");

@@ -14,7 +14,8 @@ async fn a_review_changes_nothing_and_says_what_would() {
     first["version"] = "1.1.0".into();
     first["permissions"] = serde_json::json!(["storage", "fetch:*.example.com"]);
     let offer = world.offer(&world.signed(first));
-    let review = world.plugins.review(world.project, &offer).await.unwrap();
+    let review = world.plugins.review(world.project, &offer, &world.sources);
+    let review = review.await.unwrap();
     assert_eq!(
         (review.action, review.from.as_deref()),
         (Action::Upgrade, Some("1.0.0"))
@@ -106,7 +107,8 @@ async fn two_nodes_that_change_plugins_at_once_lose_nothing() {
             &[&format!("tool_{number}")],
         ));
         let (plugins, project, offer) = (nodes[number % 2].clone(), world.project, world.offer(&document));
-        tokio::spawn(async move { plugins.install(project, offer).await })
+        let sources = world.sources.clone();
+        tokio::spawn(async move { plugins.install(project, offer, &sources).await })
     });
     let installs: Vec<_> = installs.collect();
     for install in installs {

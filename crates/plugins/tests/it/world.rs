@@ -1,11 +1,18 @@
 //! A project with plugins, in memory.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use toolgate_egress::Egress;
+use toolgate_engine::records::{Amendment, Records as _, Turn};
+use toolgate_engine::sources::Sources;
+use toolgate_engine::tools::{BUILT_IN, CallContext, CallFailure, ToolSource};
+use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::json::Json;
+use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::SourceTool;
 use toolgate_package::{Algorithm, CuratorKey, SigningKey, sign};
 use toolgate_plugins::{
     Candidate, Index, Install, Mode, NewCurator, PluginError, PluginLimits, PluginSettings, Plugins,
@@ -28,7 +35,62 @@ pub struct World {
     /// Private key of [`KEY`].
     pub key: SigningKey,
     store: Arc<MemoryStore>,
-    taken: BTreeMap<String, String>,
+    pub sources: Arc<Sources>,
+    /// The source of tools that are not plugins.
+    pub others: Arc<Others>,
+}
+
+/// Tools that the project has from elsewhere.
+pub struct Others {
+    names: Mutex<Result<Vec<String>, CallFailure>>,
+    /// A name that is taken right after the names were read.
+    meanwhile: Mutex<Option<(Arc<MemoryStore>, Turn, String)>>,
+}
+
+impl Others {
+    fn new() -> Self {
+        Self {
+            names: Mutex::new(Ok(vec!["setGoals".into()])),
+            meanwhile: Mutex::default(),
+        }
+    }
+
+    /// From now on it cannot say what it has.
+    pub fn fall_silent(&self) {
+        *self.names.lock().unwrap() = Err(CallFailure::unavailable("it is asleep"));
+    }
+}
+
+#[async_trait]
+impl ToolSource for Others {
+    fn name(&self) -> &'static str {
+        BUILT_IN
+    }
+    fn execution_types(&self) -> &'static [&'static str] {
+        &["prebuilt"]
+    }
+    async fn names(&self, project: ProjectId) -> Result<Vec<String>, CallFailure> {
+        let names = self.names.lock().unwrap().clone();
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        if let Some((store, turn, name)) = meanwhile {
+            self.names.lock().unwrap().as_mut().unwrap().push(name);
+            let set = toolgate_engine::records::RecordSet {
+                project,
+                kind: "other",
+                ..turn.set
+            };
+            let turn = Some(turn);
+            let taken = Amendment {
+                turn,
+                ..Amendment::default()
+            };
+            store.amend_records(set, taken, Time(0)).await.unwrap();
+        }
+        names
+    }
+    async fn call(&self, _: &SourceTool, _: &Json, _: &CallContext) -> Result<Json, CallFailure> {
+        Err(CallFailure::removed())
+    }
 }
 
 /// A world in production mode that trusts [`CURATOR`].
@@ -62,11 +124,14 @@ fn tool(name: &str) -> Value {
 impl World {
     pub async fn with(settings: PluginSettings) -> Self {
         let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(HeldClock::new()));
+        let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
+        let others = Arc::new(Others::new());
         let world = Self {
+            sources: Arc::new(Sources::new(store.clone(), workspace).with(others.clone())),
+            others,
             plugins: plugins(&store, &clock, &settings),
             project: ProjectId::new(Uuid::from_u128(7)),
             key: SigningKey::generate(Algorithm::Ed25519),
-            taken: BTreeMap::from([("setGoals".to_owned(), "the gateway".to_owned())]),
             store,
             clock,
             settings,
@@ -126,12 +191,13 @@ impl World {
             candidate: Candidate::parse(document.to_string().as_bytes()).unwrap(),
             source_url: None,
             replace_curator: false,
-            taken: self.taken.clone(),
         }
     }
 
     pub async fn install(&self, document: &Value) -> Result<Review, PluginError> {
-        self.plugins.install(self.project, self.offer(document)).await
+        self.plugins
+            .install(self.project, self.offer(document), &self.sources)
+            .await
     }
 
     /// Installs a document after signing it; gives its hash.
@@ -141,8 +207,15 @@ impl World {
 
     pub async fn roll_back(&self, plugin: &str, to: &toolgate_plugins::RollBack) -> Result<(), PluginError> {
         self.plugins
-            .roll_back(self.project, plugin, to, &self.taken)
+            .roll_back(self.project, plugin, to, &self.sources)
             .await
+    }
+
+    /// Another source takes this name after the next change has read the names, and before it is stored.
+    pub async fn take_meanwhile(&self, name: &str) {
+        let taken = self.sources.taken_names(self.project, BUILT_IN).await.unwrap();
+        let meanwhile = (self.store.clone(), taken.turn(), name.to_owned());
+        *self.others.meanwhile.lock().unwrap() = Some(meanwhile);
     }
 
     pub async fn index(&self) -> Index {

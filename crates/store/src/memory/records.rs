@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use toolgate_engine::records::{
     Amendment, Change, Expected, Found, FoundRecords, Listing, NewRecord, Owner, Receipt, Record, RecordSet,
-    Reindexed, SearchText,
+    Reindexed, SearchText, Turn,
 };
 use toolgate_engine::store::{Purged, StoreError};
 use toolgate_kernel::id::ProjectId;
@@ -104,11 +104,13 @@ impl RecordTable {
             at_most,
             changes,
             receipt,
+            turn,
         } = amendment;
         self.check_receipt(set.project, receipt.as_ref())?;
-        let as_expected =
-            |wanted: &Expected| self.get(set, &wanted.id).map(|record| record.version) == wanted.version;
-        if !expected.iter().all(as_expected) {
+        let version = |set, id: &str| self.get(set, id).map(|record| record.version);
+        let as_expected = |wanted: &Expected| version(set, &wanted.id) == wanted.version;
+        let in_turn = |turn: &Turn| version(turn.set, &turn.id) == turn.version;
+        if !expected.iter().all(as_expected) || !turn.iter().all(in_turn) {
             return Err(StoreError::Conflict);
         }
         if at_most.is_some_and(|most| self.count_after(set, &changes) as u64 > most) {
@@ -120,6 +122,9 @@ impl RecordTable {
                 Change::Remove(id) => _ = self.kept.remove(&(set, id)),
                 Change::Clear => self.kept.retain(|(other, _), _| *other != set),
             }
+        }
+        if let Some(turn) = turn {
+            self.put(turn.set, turn.record(), now);
         }
         self.keep_receipt(set.project, receipt);
         Ok(())

@@ -204,17 +204,17 @@ pub(crate) fn amend(
         at_most,
         changes,
         receipt,
+        turn,
     } = amendment;
-    let (project, owner) = (set.project.to_bytes(), owner(set.owner));
     if let Some(receipt) = receipt {
         receipts::check(connection, set.project, receipt)?;
     }
     for Expected { id, version } in expected {
-        let key = params![project, owner, set.kind, id];
-        let found = first(connection, VERSION, key, |row| Ok(row.get::<_, i64>(0)? as u64))?;
-        if found != *version {
-            return Err(StoreError::Conflict.into());
-        }
+        expect(connection, set, id, *version)?;
+    }
+    if let Some(turn) = turn {
+        expect(connection, turn.set, &turn.id, turn.version)?;
+        put(connection, turn.set, &turn.record(), now)?;
     }
     for wanted in changes {
         match wanted {
@@ -229,6 +229,15 @@ pub(crate) fn amend(
     match receipt {
         Some(receipt) => receipts::keep(connection, set.project, receipt),
         None => Ok(()),
+    }
+}
+
+fn expect(connection: &Connection, set: RecordSet, id: &str, version: Option<u64>) -> Result<(), Fault> {
+    let key = params![set.project.to_bytes(), owner(set.owner), set.kind, id];
+    let found = first(connection, VERSION, key, |row| Ok(row.get::<_, i64>(0)? as u64))?;
+    match found == version {
+        true => Ok(()),
+        false => Err(StoreError::Conflict.into()),
     }
 }
 

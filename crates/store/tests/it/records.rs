@@ -3,7 +3,7 @@
 use serde_json::json;
 use toolgate_engine::records::{
     Amendment, Change, Expected, Listing, NewRecord, Owner, RECEIPTS_KEPT, Receipt, RecordSet, Records,
-    Reindexed, SearchText,
+    Reindexed, SearchText, Turn,
 };
 use toolgate_engine::store::{Directory, StoreError};
 use toolgate_kernel::agent::entity_of;
@@ -289,5 +289,37 @@ on_every_store! {
         records.change_records(own, vec![], vec![note("a", "new")], Time(4)).await.unwrap();
         records.put_agent(project, &cook, json!({"n": 1}).into(), Time(5)).await.unwrap();
         assert_eq!(ids(records, own).await, ["a"]);
+    }
+
+    async fn changes_of_two_sets_that_share_a_turn_are_made_one_after_the_other(records) {
+        let (one, other) = (mine(), record_set(1, Owner::Project));
+        let turn = |version| Turn {
+            set: RecordSet { kind: "turn", ..other },
+            id: "stamp".into(),
+            version,
+        };
+        let amend = async |set, id: &str, version| {
+            let amendment = Amendment {
+                changes: vec![note(id, "one")],
+                turn: Some(turn(version)),
+                ..Amendment::default()
+            };
+            records.amend_records(set, amendment, Time(1)).await
+        };
+        amend(one, "a", None).await.unwrap();
+        assert!(matches!(amend(other, "b", None).await, Err(StoreError::Conflict)));
+        assert_eq!(ids(records, other).await, [""; 0], "nothing was changed");
+        amend(other, "b", Some(1)).await.unwrap();
+        assert!(matches!(amend(one, "c", Some(1)).await, Err(StoreError::Conflict)));
+        let stamp = records.record(turn(None).set, "stamp").await.unwrap().unwrap();
+        assert_eq!(stamp.version, 2);
+        // A change that is refused for another reason leaves the turn to the next.
+        let refused = Amendment {
+            expected: vec![Expected { id: "a".into(), version: None }],
+            turn: Some(turn(Some(2))),
+            ..Amendment::default()
+        };
+        assert!(matches!(records.amend_records(one, refused, Time(1)).await, Err(StoreError::Conflict)));
+        amend(one, "c", Some(2)).await.unwrap();
     }
 }
