@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect;
-use toolgate_fair::{Limits, Queue, Share, Shares};
+use toolgate_fair::{Limits, Queue, Share, Shares, Spare};
 
 use crate::client::{Client, EgressError};
 use crate::guard::{NotPublic, is_public};
@@ -55,6 +55,7 @@ impl Egress {
                 running,
                 waiting: WAITING,
                 waiting_bytes: WAITING_BYTES,
+                spare: Spare::NONE,
             }),
             share: None,
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use toolgate_fair::{Limits, Permit, Queue, Share, Shares};
+use toolgate_fair::{Limits, Permit, Queue, Share, Shares, Spare};
 
 /// Pieces of work of one user at the same time.
 const PER_USER: usize = 1;
@@ -45,6 +45,7 @@ impl BlockingPool {
             running,
             waiting: Shares::UNLIMITED,
             waiting_bytes: Shares::UNLIMITED,
+            spare: Spare::NONE,
         };
         let requests = Limits {
             running: REQUESTS,

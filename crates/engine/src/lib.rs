@@ -21,8 +21,8 @@ pub mod shares;
 pub mod sources;
 pub mod state_editor;
 pub mod store;
-pub mod tools;
 pub mod tool_names;
+pub mod tools;
 pub mod usage;
 pub mod user_tokens;
 pub mod workspace;
@@ -58,7 +58,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolgate_fair::{Queue, Share, Shares};
+use toolgate_fair::{Queue, Share, Shares, Spare};
 use toolgate_kernel::call::{CallState, Outcome};
 use toolgate_kernel::event::{Claim, Seq, Status};
 use toolgate_kernel::id::{ApprovalId, CallId, EntityId, NodeId, QuestionId, RunId};
@@ -197,6 +197,7 @@ impl Engine {
             // One of each run in memory at most.
             waiting: Shares::UNLIMITED,
             waiting_bytes: Shares::UNLIMITED,
+            spare: Spare::NONE,
         });
         let inner = Inner {
             store,

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use toolgate_fair::{Limits, Permit, Queue, Share, Shares};
+use toolgate_fair::{Limits, Permit, Queue, Share, Shares, Spare};
 use toolgate_kernel::id::RunId;
 
 use crate::Inner;
@@ -28,6 +28,7 @@ impl Seats {
             running,
             waiting: QUEUED,
             waiting_bytes: Shares::UNLIMITED,
+            spare: Spare::NONE,
         });
         Self {
             queue,

@@ -1,7 +1,7 @@
 //! Fair shares of what is scarce: seats for runs, model calls, outbound requests, worker processes. The tenant with the
 //! least running is next, and of its users likewise; equals take turns. So however many requests one of them has
 //! waiting, another who has none running is next. Limits per tenant and per user keep a part free for the others, so that
-//! they need not wait for slow work to end either.
+//! they need not wait for slow work to end either; spare turns ([`Spare`]) do so however many tenants have slow work.
 //!
 //! Start with [`Queue::turn`].
 
@@ -32,6 +32,23 @@ pub struct Limits {
     pub waiting: Shares,
     /// Bytes of the requests that wait.
     pub waiting_bytes: Shares,
+    /// Requests that run beyond `running`, each the only one of its user: however long the requests of others take,
+    /// whoever has nothing running need not wait for their end.
+    pub spare: Spare,
+}
+
+/// Turns that are given to users who have nothing running, when all others are taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Spare {
+    /// For all together.
+    pub all: usize,
+    /// For the users of one tenant.
+    pub tenant: usize,
+}
+
+impl Spare {
+    /// Nobody runs beyond the limits.
+    pub const NONE: Self = Self { all: 0, tenant: 0 };
 }
 
 /// A limit for all, and how much of it one tenant and one user may take. Less for one than for all keeps the rest free

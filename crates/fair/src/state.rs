@@ -98,7 +98,7 @@ impl State {
             tenant.map_or(0, |tenant| tenant.running),
             user.map_or(0, |user| user.running),
         ];
-        let runs = first && is_below(running, limits.running, share);
+        let runs = first && may_run(running, limits, share);
         if runs {
             self.run(share);
         }
@@ -139,7 +139,7 @@ impl State {
     /// Whose turn it is: of the tenants that may run, the one with the least running, and of its users likewise. Equals
     /// take turns.
     fn next(&self, limits: &Limits) -> Option<Share> {
-        if self.running >= limits.running.all {
+        if self.running >= limits.running.all.saturating_add(limits.spare.all) {
             return None;
         }
         least(&self.turns, |tenant| {
@@ -150,7 +150,7 @@ impl State {
                     user: *user,
                 };
                 let running = of.users[user].running;
-                let may_run = is_below([self.running, of.running, running], limits.running, share);
+                let may_run = may_run([self.running, of.running, running], limits, share);
                 may_run.then_some((running, *user))
             })?;
             let share = Share {
@@ -254,9 +254,15 @@ fn pass_turn<K: PartialEq>(turns: &mut VecDeque<K>, whose: K, left: Load) {
     }
 }
 
-fn is_below(running: [usize; 3], limits: Shares, share: Share) -> bool {
-    let most = most(limits, share);
-    (0..most.len()).all(|at| running[at] < most[at])
+/// Whether one more may run, given what runs of all, of its tenant and of its user. A user who has nothing running may
+/// take a spare turn.
+fn may_run(running: [usize; 3], limits: &Limits, share: Share) -> bool {
+    let most = most(limits.running, share);
+    let spare = match running[2] {
+        0 => [limits.spare.all, limits.spare.tenant, 0],
+        _ => [0; 3],
+    };
+    (0..most.len()).all(|at| running[at] < most[at].saturating_add(spare[at]))
 }
 
 /// What holds for all, for the tenant, and for the user.

@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use toolgate_fair::Shares;
+use toolgate_fair::{Shares, Spare};
 use toolgate_script::{Failure, FailureKind, Host, HostGone, Limits, LogLevel, Operation, Realm, Script};
 use toolgate_worker::{Kind, Protection, Seals, Talk};
 
@@ -13,6 +13,9 @@ use crate::wire::{self, Request, Said};
 
 /// Calls that run at the same time.
 const AT_ONCE: usize = 16;
+/// Calls beyond those, one for each user who has none running: however many calls of others only wait, nobody waits for
+/// their end. With [`AT_ONCE`] it bounds the memory of all code: 32 calls of 64 MiB.
+const SPARE: Spare = Spare { all: 16, tenant: 4 };
 /// Largest call: the code and its arguments, with room for quoting.
 const REQUEST_BYTES_MAX: usize = 2 * CODE_BYTES_MAX + (8 << 20);
 
@@ -45,6 +48,7 @@ pub const RUN_SCRIPT: Kind = Kind {
             tenant: 32 << 20,
             user: 16 << 20,
         },
+        spare: SPARE,
     },
 };
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::poll;
-use toolgate_fair::{Full, Limits, Permit, Queue, Share, Shares};
+use toolgate_fair::{Full, Limits, Permit, Queue, Share, Shares, Spare};
 
 const LIMITS: Limits = Limits {
     running: Shares::same(1),
@@ -22,6 +22,7 @@ const LIMITS: Limits = Limits {
         tenant: 80,
         user: 60,
     },
+    spare: Spare::NONE,
 };
 
 /// `a.x` is the user x of the tenant a, `a.` the tenant itself.
@@ -135,4 +136,38 @@ async fn who_gives_up_leaves_room_and_loses_no_turn() {
     assert_eq!(name, "c.x");
     assert!(turn.await.is_ok());
     assert_eq!((queue.running(), queue.waiting()), (0, 0));
+}
+
+#[tokio::test]
+async fn who_has_nothing_running_takes_a_spare_turn_and_no_second_one() {
+    let running = Shares {
+        all: 4,
+        tenant: 3,
+        user: 3,
+    };
+    let spare = Spare { all: 2, tenant: 1 };
+    let queue = Queue::new(Limits {
+        running,
+        spare,
+        ..LIMITS
+    });
+    let try_turns = |names: &[&str]| -> Vec<Option<Permit>> {
+        names.iter().map(|name| queue.try_turn(share(name))).collect()
+    };
+    // Two tenants have all that there is, for as long as they like.
+    let held = try_turns(&["a.x", "a.x", "a.x", "b.x"]);
+    assert!(held.iter().all(Option::is_some));
+    assert!(queue.try_turn(share("b.x")).is_none(), "it has something running");
+    let spare = try_turns(&["c.x", "c.x", "c.y"]);
+    let given: Vec<bool> = spare.iter().map(Option::is_some).collect();
+    assert_eq!(given, [true, false, true], "one for each of its users");
+    assert!(queue.try_turn(share("d.x")).is_none(), "there are two in all");
+    let mut waiting = queued(&queue, &["d.x"]).await;
+    drop(spare);
+    assert!(poll!(&mut waiting[0].1).is_ready());
+
+    // Of one tenant no more than its part.
+    let users = try_turns(&["a.y", "a.z"]);
+    let given: Vec<bool> = users.iter().map(Option::is_some).collect();
+    assert_eq!(given, [true, false]);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use proptest::prelude::*;
-use toolgate_fair::{Full, Limits, Permit, Queue, Share, Shares};
+use toolgate_fair::{Full, Limits, Permit, Queue, Share, Shares, Spare};
 
 const RUNNING: Shares = Shares {
     all: 4,
@@ -18,7 +18,9 @@ const LIMITS: Limits = Limits {
     running: RUNNING,
     waiting: Shares::same(12),
     waiting_bytes: Shares::UNLIMITED,
+    spare: SPARE,
 };
+const SPARE: Spare = Spare { all: 2, tenant: 1 };
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -88,50 +90,58 @@ impl World {
         }
     }
 
-    /// Takes out whoever was given a turn.
+    /// Takes out whoever was given a turn: one, and another if whoever ended may have a spare turn now.
     fn collect(&mut self) {
-        while let Some(at) = self.waiting.iter_mut().position(|waiting| {
-            // One turn is free at a time, so at most one was given.
-            match poll(&mut waiting.turn) {
-                Poll::Ready(Ok(permit)) => {
-                    self.running.push((waiting.share, permit));
-                    true
-                }
-                Poll::Ready(Err(Full)) => panic!("whoever waits is not refused"),
-                Poll::Pending => false,
+        let mut served = Vec::new();
+        self.waiting.retain_mut(|waiting| match poll(&mut waiting.turn) {
+            Poll::Ready(Ok(permit)) => {
+                served.push((waiting.share, permit));
+                false
             }
-        }) {
-            let served = self.waiting.remove(at).share;
-            let before = &self.running[..self.running.len() - 1];
-            for index in 0..self.waiting.len() {
-                let share = self.waiting[index].share;
-                let is_first = self.waiting[..index].iter().all(|other| other.share != share);
-                if !is_first || !may_run(before, share) {
-                    continue;
-                }
-                let (mine, theirs) = match share.tenant == served.tenant {
-                    true => (load(before, share), load(before, served)),
-                    false => (tenant_load(before, share), tenant_load(before, served)),
-                };
-                assert!(theirs <= mine, "{share:?} has less running than {served:?}");
-                if theirs == mine {
-                    *self.waiting[index].passed_by.entry(served).or_default() += 1;
-                }
+            Poll::Ready(Err(Full)) => panic!("whoever waits is not refused"),
+            Poll::Pending => true,
+        });
+        for at in 0..served.len() {
+            let others = served.iter().enumerate().filter(|(other, _)| *other != at);
+            let before: Vec<Share> = self.running.iter().map(|(share, _)| *share).collect();
+            let others: Vec<Share> = others.map(|(_, (share, _))| *share).collect();
+            self.was_served(served[at].0, &before, &others);
+        }
+        self.running.extend(served);
+    }
+
+    /// Whoever still waits, and could have run instead beside the others that were served, had as much running.
+    fn was_served(&mut self, served: Share, before: &[Share], others: &[Share]) {
+        let with_others = [before, others].concat();
+        for index in 0..self.waiting.len() {
+            let share = self.waiting[index].share;
+            let is_first = self.waiting[..index].iter().all(|other| other.share != share);
+            if !is_first || !may_run(&with_others, share) {
+                continue;
+            }
+            let (mine, theirs) = match share.tenant == served.tenant {
+                true => (load(&with_others, share), load(before, served)),
+                false => (tenant_load(&with_others, share), tenant_load(before, served)),
+            };
+            assert!(theirs <= mine, "{share:?} has less running than {served:?}");
+            if theirs == mine && others.is_empty() {
+                *self.waiting[index].passed_by.entry(served).or_default() += 1;
             }
         }
     }
 
     fn check(&self) {
-        for (share, _) in &self.running {
-            let of_tenant = count(&self.running, |other| other.tenant == share.tenant);
-            let of_user = count(&self.running, |other| other == *share);
-            assert!(self.running.len() <= RUNNING.all);
-            assert!(of_tenant <= RUNNING.tenant);
+        let running: Vec<Share> = self.running.iter().map(|(share, _)| *share).collect();
+        for share in &running {
+            let of_tenant = tenant_load(&running, *share);
+            let of_user = load(&running, *share);
+            assert!(self.running.len() <= RUNNING.all + SPARE.all);
+            assert!(of_tenant <= RUNNING.tenant + SPARE.tenant);
             assert!(of_user <= RUNNING.user || share.user.is_none());
         }
         for waiting in &self.waiting {
             assert!(
-                !may_run(&self.running, waiting.share),
+                !may_run(&running, waiting.share),
                 "{:?} waits and could run",
                 waiting.share
             );
@@ -150,22 +160,23 @@ impl World {
     }
 }
 
-fn count(running: &[(Share, Permit)], is_it: impl Fn(Share) -> bool) -> usize {
-    running.iter().filter(|(share, _)| is_it(*share)).count()
+fn load(running: &[Share], share: Share) -> usize {
+    running.iter().filter(|other| **other == share).count()
 }
 
-fn load(running: &[(Share, Permit)], share: Share) -> usize {
-    count(running, |other| other == share)
+fn tenant_load(running: &[Share], share: Share) -> usize {
+    let of_tenant = running.iter().filter(|other| other.tenant == share.tenant);
+    of_tenant.count()
 }
 
-fn tenant_load(running: &[(Share, Permit)], share: Share) -> usize {
-    count(running, |other| other.tenant == share.tenant)
-}
-
-fn may_run(running: &[(Share, Permit)], share: Share) -> bool {
+fn may_run(running: &[Share], share: Share) -> bool {
     let (of_tenant, of_user) = (tenant_load(running, share), load(running, share));
     let of_user_most = share.user.map_or(RUNNING.tenant, |_| RUNNING.user);
-    running.len() < RUNNING.all && of_tenant < RUNNING.tenant && of_user < of_user_most
+    let (all, tenant) = match of_user {
+        0 => (RUNNING.all + SPARE.all, RUNNING.tenant + SPARE.tenant),
+        _ => (RUNNING.all, RUNNING.tenant),
+    };
+    running.len() < all && of_tenant < tenant && of_user < of_user_most
 }
 
 fn poll(turn: &mut Turn) -> Poll<Result<Permit, Full>> {

@@ -3,8 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::json;
-use toolgate_sandbox::{FailureKind, NoHost, Sandbox, Seal};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use toolgate_kernel::json::Json;
+use toolgate_sandbox::{
+    FailureKind, FetchRequest, FetchResponse, Host, LogLevel, NoHost, Sandbox, Seal, StorageOp,
+};
 
 use crate::{Notebook, job, kind, run, sandbox};
 
@@ -114,4 +120,50 @@ async fn the_worker_says_what_protects_the_machine() {
     let protection = sandbox().protection().await.expect("a worker answers");
     assert_eq!(protection.no_new_privileges, Seal::InForce);
     assert_eq!(protection.seccomp, Seal::InForce, "Linux has had it since 3.17");
+}
+
+/// Tells of every line that is logged.
+struct Told(mpsc::UnboundedSender<()>);
+
+#[async_trait]
+impl Host for Told {
+    async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, String> {
+        NoHost.fetch(request).await
+    }
+    async fn storage(&self, operation: StorageOp) -> Result<Option<Json>, String> {
+        NoHost.storage(operation).await
+    }
+    fn log(&self, _: LogLevel, _: &str) {
+        self.0.send(()).expect("the test listens");
+    }
+}
+
+#[tokio::test]
+async fn calls_of_two_projects_that_only_wait_keep_no_third_one_waiting() {
+    let sandbox = sandbox();
+    let (told, mut begun) = mpsc::unbounded_channel();
+    let host = Arc::new(Told(told));
+    let mut asleep = JoinSet::new();
+    // More than all processes: 14 of one project and 6 of another, of several users each.
+    let shares = (0..14)
+        .map(|call| (1, call / 4))
+        .chain((0..6).map(|call| (2, call / 4)));
+    for (tenant, user) in shares {
+        let code = "console.log('asleep'); await new Promise((done) => setTimeout(done, 600000))";
+        let mut job = job(tenant, code, json!({}));
+        job.share.user = Some(user);
+        job.limits.wall = Duration::from_secs(600);
+        let (sandbox, host) = (sandbox.clone(), host.clone());
+        asleep.spawn(async move { sandbox.run(job, host).await });
+    }
+    for _ in 0..16 {
+        begun.recv().await.expect("they begin");
+    }
+    let third = sandbox.run(job(3, "return 1", json!({})), Arc::new(NoHost)).await;
+    assert_eq!(third.map(|output| output.to_value()), Ok(json!(1)));
+    let mut another_user = job(1, "return 2", json!({}));
+    another_user.share.user = Some(99);
+    let another_user = sandbox.run(another_user, Arc::new(NoHost)).await;
+    assert_eq!(another_user.map(|output| output.to_value()), Ok(json!(2)));
+    assert!(asleep.try_join_next().is_none(), "the others sleep on");
 }

@@ -6,7 +6,7 @@
 use std::io;
 use std::time::Duration;
 
-use toolgate_fair::{Share, Shares};
+use toolgate_fair::{Share, Shares, Spare};
 use toolgate_worker::{Kind, Limits, Seals, WorkerError, Workers};
 
 use super::{AT_ONCE, PDF_BYTES_MAX, Readable, Source, Unreadable};
@@ -50,6 +50,7 @@ pub const READER: Kind = Kind {
             tenant: 8 * REQUEST_BYTES_MAX,
             user: 4 * REQUEST_BYTES_MAX,
         },
+        spare: Spare::NONE,
     },
 };
 

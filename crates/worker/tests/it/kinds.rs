@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolgate_fair::Shares;
+use toolgate_fair::{Shares, Spare};
 use toolgate_worker::{Kind, Limits, Seals};
 
 /// One request for each process.
@@ -35,6 +35,7 @@ pub const ONCE: Kind = Kind {
             tenant: 1 << 20,
             user: 1 << 20,
         },
+        spare: Spare::NONE,
     },
 };
 
