@@ -18,6 +18,9 @@ use crate::wire::{self, Said, Wish};
 
 /// Bytes in front of the text of a frame, at most.
 const FRAME_HEAD_BYTES: usize = 16;
+/// Answers that wait for a worker to read them; no more are made ready meanwhile, so a worker that reads nothing makes the
+/// gateway keep this and one answer, until it asks for more than it may or its time is over.
+const ANSWERS_BYTES_MAX: usize = 256 << 10;
 /// How often a call that takes longer is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Longest message of a failure.
@@ -40,11 +43,12 @@ pub(crate) async fn run(
     let mut looks = tokio::time::interval_at(tokio::time::Instant::now() + LOOK_EVERY, LOOK_EVERY);
     loop {
         let frame = tokio::select! {
-            frame = exchange.next(frame_max) => match frame {
-                Ok(frame) => frame,
+            frame = exchange.next_or_room(frame_max, ANSWERS_BYTES_MAX) => match frame {
+                Ok(Some(frame)) => frame,
+                Ok(None) => continue,
                 Err(error) => return Err(died(exchange, error).await),
             },
-            Some((id, answer)) = calls.next(), if !calls.is_empty() => {
+            Some((id, answer)) = calls.next(), if !calls.is_empty() && exchange.waiting_bytes() < ANSWERS_BYTES_MAX => {
                 exchange.send(&wire::answer(id, &answer)).map_err(|_| broke_rules())?;
                 continue;
             }

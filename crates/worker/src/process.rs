@@ -118,12 +118,35 @@ impl Process {
         Ok(())
     }
 
+    /// Bytes of frames that were not handed over yet.
+    pub fn waiting_bytes(&self) -> usize {
+        self.outgoing.len()
+    }
+
     /// The next frame that it sends. May be cancelled and called again. What waits to be sent goes out meanwhile, so that
     /// two sides that both send never wait for each other.
     pub async fn next(&mut self, bytes_max: usize) -> io::Result<BytesMut> {
         loop {
-            if let Some(frame) = self.complete_frame(bytes_max)? {
+            if let Some(frame) = self.next_or_room(bytes_max, usize::MAX).await? {
                 return Ok(frame);
+            }
+        }
+    }
+
+    /// The next frame like [`Process::next`]; none as soon as fewer than `waiting_max` bytes wait to be sent, if there were
+    /// as many.
+    pub async fn next_or_room(
+        &mut self,
+        bytes_max: usize,
+        waiting_max: usize,
+    ) -> io::Result<Option<BytesMut>> {
+        let was_full = self.outgoing.len() >= waiting_max;
+        loop {
+            if let Some(frame) = self.complete_frame(bytes_max)? {
+                return Ok(Some(frame));
+            }
+            if was_full && self.outgoing.len() < waiting_max {
+                return Ok(None);
             }
             tokio::select! {
                 read = self.from.read_buf(&mut self.incoming) => if read? == 0 {

@@ -144,9 +144,25 @@ impl Exchange {
             .map_err(|_| WorkerError::Failed)
     }
 
+    /// The next frame like [`Exchange::next`]; none as soon as fewer than `waiting_max` bytes wait for the worker to read
+    /// them, if there were as many.
+    pub async fn next_or_room(
+        &mut self,
+        bytes_max: usize,
+        waiting_max: usize,
+    ) -> Result<Option<BytesMut>, WorkerError> {
+        let next = self.process.next_or_room(bytes_max, waiting_max).await;
+        next.map_err(|_| WorkerError::Failed)
+    }
+
     /// Sends the worker a frame, with the next call of [`Exchange::next`].
     pub fn send(&mut self, frame: &[u8]) -> Result<(), WorkerError> {
         self.process.push(frame).map_err(|_| WorkerError::Failed)
+    }
+
+    /// Bytes that wait for the worker to read them.
+    pub fn waiting_bytes(&self) -> usize {
+        self.process.waiting_bytes()
     }
 
     /// Whether the worker was ended because it had used up its CPU time. It is gone after this.

@@ -11,7 +11,15 @@ fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(2).collect();
     let without: Vec<String> = arguments.chunks(2).map(|pair| pair[1].clone()).collect();
     if without.iter().any(|name| name == "honesty") {
-        return lie();
+        lie()?;
+        // Until the gateway closes its end or kills it.
+        return io::copy(&mut io::stdin(), &mut io::sink()).map(drop);
+    }
+    if without.iter().any(|name| name == "ears") {
+        lie()?;
+        loop {
+            std::thread::park();
+        }
     }
     toolgate_sandbox::work_with_probe(&without, |what| {
         let (what, rest) = what.split_once(' ').unwrap_or((what, ""));
@@ -22,7 +30,7 @@ fn main() -> io::Result<()> {
     })
 }
 
-/// A worker that says whatever its code is, as hex, and then waits to be killed.
+/// A worker that says whatever its code is, as hex.
 fn lie() -> io::Result<()> {
     let mut head = [0; 4];
     io::stdin().read_exact(&mut head)?;
@@ -35,9 +43,7 @@ fn lie() -> io::Result<()> {
         .map(|at| digit(2 * at) << 4 | digit(2 * at + 1))
         .collect();
     io::stdout().write_all(&bytes)?;
-    io::stdout().flush()?;
-    // Until the gateway closes its end or kills it.
-    io::copy(&mut io::stdin(), &mut io::sink()).map(drop)
+    io::stdout().flush()
 }
 
 fn attempt(what: &str, rest: &str) -> io::Result<()> {

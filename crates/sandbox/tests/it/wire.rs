@@ -1,12 +1,18 @@
 //! What a worker says is untrusted: any bytes may come, and nothing but the exact form is accepted.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use proptest::prelude::*;
 use serde_json::json;
-use toolgate_sandbox::{FailureKind, Said, Sandbox, SandboxOptions, ScriptFailure, Wish};
-use toolgate_script::Operation;
+use toolgate_kernel::json::Json;
+use toolgate_sandbox::{
+    FailureKind, FetchRequest, FetchResponse, Host, LogLevel, Said, Sandbox, SandboxOptions, ScriptFailure,
+    StorageOp, Wish,
+};
+use toolgate_script::{HOST_CALLS_AT_ONCE, HOST_CALLS_MAX, Operation};
 
 use crate::{Notebook, job, program};
 
@@ -58,10 +64,10 @@ fn any_json() -> impl Strategy<Value = String> {
     prop::collection::btree_map(names, values, 0..6).prop_map(|members| json!(members).to_string())
 }
 
-/// A sandbox whose workers say what the code is.
-fn liars() -> Sandbox {
+/// A sandbox whose workers say what the code is, and lack this.
+fn without(what: &str) -> Sandbox {
     let options = SandboxOptions {
-        without: vec!["honesty".into()],
+        without: vec![what.into()],
         ..SandboxOptions::default()
     };
     Sandbox::new(program(), options)
@@ -87,7 +93,7 @@ fn call(id: u32) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_worker_that_lies_fails_its_own_call() {
-    let sandbox = liars();
+    let sandbox = without("honesty");
     assert_eq!(
         says(&sandbox, &frame(b"D\x00[1]")).await,
         Ok(json!([1])),
@@ -150,4 +156,60 @@ async fn a_worker_that_lies_fails_its_own_call() {
         let failed = says(&sandbox, &bytes).await.expect_err(name);
         assert_eq!(failed.kind, kind, "{name}: {failed}");
     }
+}
+
+/// Answers every request at once with as much as a response may have, and counts them.
+#[derive(Default)]
+struct Generous {
+    fetched: AtomicUsize,
+}
+
+#[async_trait]
+impl Host for Generous {
+    async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, String> {
+        self.fetched.fetch_add(1, Ordering::Relaxed);
+        Ok(FetchResponse {
+            status: 200,
+            url: request.url,
+            headers: Vec::new(),
+            body: vec![b'x'; 2 << 20],
+        })
+    }
+    async fn storage(&self, _: StorageOp) -> Result<Option<Json>, String> {
+        Ok(None)
+    }
+    fn log(&self, _: LogLevel, _: &str) {}
+}
+
+#[tokio::test]
+async fn a_worker_that_reads_no_answer_makes_the_gateway_keep_few_of_them() {
+    let body = br#"{"method":"GET","url":"https://example.com/","headers":[]}"#;
+    let calls: Vec<u8> = (0..HOST_CALLS_MAX)
+        .flat_map(|id| frame(&[b"C", &id.to_be_bytes()[..], b"f", body].concat()))
+        .collect();
+    let hex: String = calls.iter().map(|byte| format!("{byte:02x}")).collect();
+    let host = Arc::new(Generous::default());
+    let ran = without("ears").run(job(1, &hex, json!({})), host.clone()).await;
+    assert_eq!(ran.expect_err("it is ended").kind, FailureKind::Forbidden);
+    // One answer waits, and those under way may have been asked for.
+    let fetched = host.fetched.load(Ordering::Relaxed);
+    assert!(fetched <= HOST_CALLS_AT_ONCE + 1, "{fetched} answers");
+}
+
+#[tokio::test]
+async fn large_answers_reach_code_that_asks_for_many_at_once() {
+    let code = "
+        const sizes = [];
+        for (let round = 0; round < 2; round++) {
+            const answers = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => fetch(`https://example.com/${n}`)));
+            for (let spin = 0; spin < 50; spin++) console.log('x'.repeat(100));
+            for (const answer of answers) sizes.push((await answer.text()).length);
+        }
+        return sizes.every((size) => size === 2 << 20) && sizes.length";
+    let mut job = job(1, code, json!({}));
+    job.limits.memory_bytes = 128 << 20;
+    job.limits.cpu = Duration::from_secs(20);
+    let sandbox = Sandbox::new(program(), SandboxOptions::default());
+    let ran = sandbox.run(job, Arc::new(Generous::default())).await;
+    assert_eq!(ran.map(|output| output.to_value()), Ok(json!(12)));
 }
