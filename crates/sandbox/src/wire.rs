@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use toolgate_kernel::json::Json;
 use toolgate_script::{FailureKind, LogLevel, Operation};
@@ -199,8 +199,14 @@ struct FetchBody {
 struct StorageBody {
     op: String,
     key: Option<String>,
+    /// `null` is a value, and none is none.
+    #[serde(default, deserialize_with = "given")]
     value: Option<Json>,
     prefix: Option<String>,
+}
+
+fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(value).map(Some)
 }
 
 impl StorageBody {

@@ -58,6 +58,21 @@ async fn host_calls_reach_the_host_and_their_answers_come_back() {
 }
 
 #[tokio::test]
+async fn storage_keeps_null_as_a_value() {
+    let host = Arc::new(Notebook::default());
+    let code = "
+        await storage.set('none', null);
+        const kept = [await storage.get('none'), await storage.list(), typeof await storage.get('other')];
+        await storage.delete('none');
+        return [...kept, typeof await storage.get('none')]";
+    let ran = sandbox().run(job(1, code, json!({})), host).await;
+    assert_eq!(
+        ran.map(|output| output.to_value()),
+        Ok(json!([null, ["none"], "undefined", "undefined"]))
+    );
+}
+
+#[tokio::test]
 async fn code_without_permissions_is_told_which_one_it_lacks() {
     let failed = run(&sandbox(), "await fetch('https://example.com')")
         .await
