@@ -142,3 +142,17 @@ describe('tampered packages', () => {
     expect(changes.some((pointer) => pointer.startsWith('/tools/0/parameters'))).toBe(true);
   });
 });
+
+describe('points of small order', () => {
+  const weak = vectors<{
+    keys: Array<{ name: string; publicKey: string }>;
+    signatures: Array<{ name: string; key: Algorithm; message: string; signature: string }>;
+  }>('weak.json');
+  test.each(weak.keys)('are no key: $name', async ({ publicKey }) => {
+    await expect(readPublicKey(publicKey)).rejects.toThrow(/small order/);
+  });
+  test.each(weak.signatures)('are no half of a signature: $name', async ({ key, message, signature }) => {
+    const bytes = Uint8Array.from(Buffer.from(signature, 'base64'));
+    expect(await (await readPublicKey(keys[key].publicKey)).verifies(message, bytes)).toBe(false);
+  });
+});

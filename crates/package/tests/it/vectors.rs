@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use toolgate_kernel::time::Time;
 use toolgate_package::canonical::canonical;
-use toolgate_package::{CuratorKey, CuratorKeys, Package, SigningKey, Verification, sign, verify};
+use toolgate_package::key::BadKey;
+use toolgate_package::{CuratorKey, CuratorKeys, Package, PublicKey, SigningKey, Verification, sign, verify};
 
 use crate::sample::{changed, document, package};
 
@@ -279,4 +282,28 @@ fn the_tampered_packages_hold() {
         "tampered.json",
         &json!({ "package": "everything", "now": NOW, "forgeries": computed }),
     );
+}
+
+#[test]
+fn keys_of_small_order_and_signatures_with_such_a_point_are_refused() {
+    let weak = kept("weak.json");
+    let list = |name: &str| weak[name].as_array().expect("a list").clone();
+    for weak in list("keys") {
+        let read = PublicKey::from_pem(weak["publicKey"].as_str().expect("a PEM text"));
+        assert!(
+            matches!(read, Err(BadKey::Weak | BadKey::Unknown)),
+            "{}: {read:?}",
+            weak["name"]
+        );
+    }
+    for weak in list("signatures") {
+        let text = |name: &str| weak[name].as_str().expect("a text").to_owned();
+        let signature = STANDARD.decode(text("signature")).expect("base64");
+        let key = key(&text("key")).public();
+        assert!(
+            !key.verifies(text("message").as_bytes(), &signature),
+            "{}",
+            weak["name"]
+        );
+    }
 }
