@@ -226,12 +226,20 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
     (
         "tool-output-available",
         true,
-        &[("output", Any, MAYBE), ("warning", Text, MAYBE)],
+        &[
+            ("output", Any, MAYBE),
+            ("warning", Text, MAYBE),
+            ("log", Text, MAYBE),
+        ],
     ),
     (
         "tool-output-error",
         true,
-        &[("code", CODE, MAYBE), ("errorText", Text, MAYBE)],
+        &[
+            ("code", CODE, MAYBE),
+            ("errorText", Text, MAYBE),
+            ("log", Text, MAYBE),
+        ],
     ),
     ("tool-output-denied", true, &[("reason", Text, MAYBE)]),
     (

@@ -190,7 +190,8 @@ mod tests {
             shown: false,
             offered_to: None,
         };
-        let event = ToolOutputAvailable::of(&tool, Some(Json::parse(output.into()).unwrap()), None).into();
+        let event =
+            ToolOutputAvailable::of(&tool, Some(Json::parse(output.into()).unwrap()), None, None).into();
         let mut out = Vec::new();
         write_event(&mut out, Seq(5), &event, &tail());
         let text = String::from_utf8(out).unwrap();

@@ -5,6 +5,7 @@
 //! seams `store`, `model`, `tools`, `clock`.
 
 pub mod bus;
+pub mod call_log;
 pub mod clock;
 pub mod feed;
 pub mod intake;

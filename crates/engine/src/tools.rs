@@ -18,6 +18,7 @@ use toolgate_kernel::question::{Answer, Question};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{Binding, Listed, Placement, SourceTool, ToolList};
 
+use crate::call_log::CallLog;
 use crate::records::Receipt;
 use crate::shares::share_of;
 use crate::store::{EntityRecord, StoreError};
@@ -67,6 +68,8 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// Tells the space how far it is.
     pub progress: Arc<dyn Fn(Json) + Send + Sync>,
+    /// Stored with the outcome, for backends only.
+    pub log: CallLog,
 }
 
 impl CallContext {

@@ -128,6 +128,8 @@ pub enum Arrival {
         leg: u32,
         /// The call's outcome.
         outcome: Outcome,
+        /// What the tool's code wrote to its log.
+        log: Option<String>,
     },
     /// A client says how a call ended.
     Result {

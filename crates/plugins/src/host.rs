@@ -2,13 +2,16 @@
 
 use async_trait::async_trait;
 use toolgate_egress::Policy;
+use toolgate_engine::call_log::CallLog;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::tools::{CallContext, CallFailure};
 use toolgate_kernel::id::{CallId, ProjectId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 use toolgate_package::Package;
-use toolgate_sandbox::{FetchRequest, FetchResponse, GuardedFetch, Host, LogLevel, NoHost, StorageOp};
+use toolgate_sandbox::{
+    FetchRequest, FetchResponse, GuardedFetch, Host, LogLevel, NoHost, StorageOp, one_line,
+};
 
 use crate::index::record_set;
 use crate::plugins::Plugins;
@@ -20,6 +23,7 @@ pub(crate) struct CallHost {
     fetch: GuardedFetch,
     storage: StorageAccess,
     origin: Origin,
+    log: CallLog,
     now: Time,
 }
 
@@ -83,6 +87,7 @@ impl CallHost {
                 plugin: pinned.plugin.clone(),
                 version: pinned.version.clone(),
             },
+            log: context.log.clone(),
             now: context.now,
         })
     }
@@ -112,7 +117,8 @@ impl Host for CallHost {
         done.map_err(|error| error.to_string())
     }
 
-    /// For the operator's log only: what a plugin writes may hold what its users have said.
+    /// For the operator's log, and for backends with the outcome of the call: what a plugin writes may hold what its users
+    /// have said.
     fn log(&self, level: LogLevel, text: &str) {
         let Origin {
             project,
@@ -122,6 +128,7 @@ impl Host for CallHost {
             version,
         } = &self.origin;
         let text = one_line(text);
+        self.log.write(level.name(), &text);
         match level {
             LogLevel::Debug => {
                 tracing::debug!(target: "toolgate::plugin", %project, %run, %call, plugin, version, "{text}")
@@ -136,33 +143,21 @@ impl Host for CallHost {
     }
 }
 
-/// The text with its control characters and line separators escaped: a plugin cannot write lines of its own into the log.
-fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
-            true => line.extend(c.escape_default()),
-            false => line.push(c),
-        }
-    }
-    line
-}
-
 #[cfg(test)]
-    use toolgate_engine::sources::Sources;
-    use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 mod tests {
     use std::sync::Arc;
 
     use serde_json::json;
     use toolgate_egress::Egress;
+    use toolgate_engine::sources::Sources;
+    use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
     use toolgate_kernel::id::ProjectId;
     use toolgate_kernel::time::Time;
     use toolgate_store::MemoryStore;
     use toolgate_testkit::held_clock::HeldClock;
     use uuid::Uuid;
 
-    use super::{StorageAccess, one_line};
+    use super::StorageAccess;
     use crate::plugins::{Candidate, Install, Plugins, PluginsParts};
     use crate::settings::{Mode, PluginSettings};
     use crate::source::PinnedTool;
@@ -233,13 +228,5 @@ mod tests {
             .await
             .unwrap();
         assert!(matches!(access, StorageAccess::Removed));
-    }
-
-    #[test]
-    fn what_a_plugin_logs_stays_one_line_without_control_characters() {
-        assert_eq!(one_line("grüße, \"you\""), "grüße, \"you\"");
-        let forged = "done\r\n2026-01-01 ERROR forged \u{1b}[31m\u{9b}\u{2028}";
-        let written = "done\\r\\n2026-01-01 ERROR forged \\u{1b}[31m\\u{9b}\\u{2028}";
-        assert_eq!(one_line(forged), written);
     }
 }

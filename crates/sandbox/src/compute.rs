@@ -6,13 +6,14 @@ use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolgate_engine::call_log::CallLog;
 use toolgate_engine::tools::{CallContext, CallFailure, Called, ToolSource};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::members::Members;
 use toolgate_kernel::tool::{Binding, SourceTool, ToolList};
 
-use crate::host::NoHost;
+use crate::host::{FetchRequest, FetchResponse, Host, LogLevel, NoHost, StorageOp, one_line};
 use crate::job::{Job, JobLimits};
 use crate::sandbox::Sandbox;
 use crate::syntax::SyntaxChecker;
@@ -83,7 +84,24 @@ impl ToolSource for Compute {
                 ..JobLimits::default()
             },
         };
-        Ok(self.sandbox.run(job, Arc::new(NoHost)).await?.into())
+        let host = Arc::new(LogOnly(context.log.clone()));
+        Ok(self.sandbox.run(job, host).await?.into())
+    }
+}
+
+/// Gives the code no permissions, and keeps what it writes to `console` with the call.
+struct LogOnly(CallLog);
+
+#[async_trait]
+impl Host for LogOnly {
+    async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, String> {
+        NoHost.fetch(request).await
+    }
+    async fn storage(&self, operation: StorageOp) -> Result<Option<Json>, String> {
+        NoHost.storage(operation).await
+    }
+    fn log(&self, level: LogLevel, text: &str) {
+        self.0.write(level.name(), &one_line(text));
     }
 }
 

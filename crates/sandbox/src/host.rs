@@ -99,3 +99,40 @@ pub enum LogLevel {
     /// `console.error`.
     Error,
 }
+
+impl LogLevel {
+    /// As it is written in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// The text with its control characters and line separators escaped: code cannot write lines of its own into a log.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
+            true => line.extend(c.escape_default()),
+            false => line.push(c),
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_line;
+
+    #[test]
+    fn what_code_logs_stays_one_line_without_control_characters() {
+        assert_eq!(one_line("grüße, \"you\""), "grüße, \"you\"");
+        let forged = "done\r\n2026-01-01 ERROR forged \u{1b}[31m\u{9b}\u{2028}";
+        let written = "done\\r\\n2026-01-01 ERROR forged \\u{1b}[31m\\u{9b}\\u{2028}";
+        assert_eq!(one_line(forged), written);
+    }
+}

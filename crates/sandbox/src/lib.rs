@@ -18,7 +18,7 @@ mod work;
 
 pub use compute::Compute;
 pub use fetch::GuardedFetch;
-pub use host::{FetchRequest, FetchResponse, Host, LogLevel, NoHost, StorageOp};
+pub use host::{FetchRequest, FetchResponse, Host, LogLevel, NoHost, StorageOp, one_line};
 pub use job::{CODE_BYTES_MAX, FailureKind, Job, JobLimits, ScriptFailure};
 pub use sandbox::{Sandbox, SandboxOptions};
 pub use syntax::SyntaxChecker;

@@ -23,7 +23,10 @@ async fn a_question_is_a_data_part_in_every_dialect_and_the_answer_goes_on_after
         assert_eq!(asked["data"]["schema"]["type"], "object");
         assert_eq!(asked["id"], asked["data"]["questionId"]);
         let finish = find(&told, "finish");
-        assert!(dialect == "v5" || finish["finishReason"] == "tool-calls", "{finish}");
+        assert!(
+            dialect == "v5" || finish["finishReason"] == "tool-calls",
+            "{finish}"
+        );
         assert!(!types(&told).contains(&"tool-output-available"));
         let question = asked["id"].as_str().unwrap().parse().unwrap();
         let response = Response {

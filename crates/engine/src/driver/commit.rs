@@ -199,6 +199,7 @@ impl Driver {
                     call: id,
                     leg: call.leg,
                     outcome: Outcome::Output(output),
+                    log: None,
                 })
             };
             match &tool.execution {

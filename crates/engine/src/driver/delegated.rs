@@ -153,9 +153,12 @@ impl Driver {
             }
         };
         self.watch.seen = seen;
-        let ended = outcomes
-            .into_iter()
-            .map(|(call, leg, outcome)| Arrival::Output { call, leg, outcome });
+        let ended = outcomes.into_iter().map(|(call, leg, outcome)| Arrival::Output {
+            call,
+            leg,
+            outcome,
+            log: None,
+        });
         let moved = moved
             .into_iter()
             .map(|(call, leg, child, status)| Arrival::Delegated {

@@ -21,6 +21,7 @@ use tracing::Instrument;
 use super::load::patient;
 use super::{Adrift, Done, Driver, Past};
 use crate::Inner;
+use crate::call_log::CallLog;
 use crate::estimate;
 use crate::model::{Ask, Ending, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
@@ -204,6 +205,7 @@ impl Driver {
             now,
             cancel,
             progress: self.progress_of(call),
+            log: CallLog::default(),
         }
     }
 

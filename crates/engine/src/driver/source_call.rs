@@ -25,8 +25,8 @@ const LOOK_MAX: Duration = Duration::from_secs(60);
 
 /// What came of a call on the gateway's side.
 pub(crate) enum Came {
-    /// It ended.
-    Ended(Outcome),
+    /// It ended, and wrote this to its log.
+    Ended(Outcome, Option<String>),
     /// Its source handed it to somebody else, who may have had it before.
     Delegated(Handle, Delegation),
 }
@@ -114,7 +114,7 @@ impl SourceCall {
         }
         match self.called(left).await {
             Some(came) => came,
-            None => Came::Ended(timed_out(&self.tool)),
+            None => self.ended(timed_out(&self.tool)),
         }
     }
 
@@ -128,7 +128,7 @@ impl SourceCall {
         match came {
             Some(Came::Delegated(_, other)) if other.task != task => {
                 let words = "the source of this tool gave another task when it was asked about this one";
-                Came::Ended(Outcome::error(ErrorCode::ExecutionFailed, words))
+                self.ended(Outcome::error(ErrorCode::ExecutionFailed, words))
             }
             Some(came) => came,
             None => {
@@ -168,7 +168,7 @@ impl SourceCall {
         let called = called.unwrap_or_else(|_| Err(CallFailure::failed("the tool broke down")));
         Some(match called {
             Ok(called) => self.came(called),
-            Err(failure) => Came::Ended(Outcome::error(failure.code, failure.message)),
+            Err(failure) => self.ended(Outcome::error(failure.code, failure.message)),
         })
     }
 
@@ -194,9 +194,14 @@ impl SourceCall {
         Ok(())
     }
 
+    /// Its end, with what its code wrote.
+    fn ended(&self, outcome: Outcome) -> Came {
+        Came::Ended(outcome, self.context.log.text())
+    }
+
     fn came(&self, called: Called) -> Came {
         match called {
-            Called::Output(output) => Came::Ended(Outcome::Output(output)),
+            Called::Output(output) => self.ended(Outcome::Output(output)),
             Called::Delegated(delegation) => {
                 let handle = Handle::Task {
                     source: self.source.source.as_str().into(),
@@ -211,7 +216,7 @@ impl SourceCall {
 fn unknown_speaker(error: &StoreError) -> Came {
     tracing::warn!(%error, "a call is not run, because it is not known for whom");
     let words = "the store did not say whom the call is for, so it was not run; it may be called again";
-    Came::Ended(Outcome::error(ErrorCode::Unavailable, words))
+    Came::Ended(Outcome::error(ErrorCode::Unavailable, words), None)
 }
 
 fn timed_out(tool: &Tool) -> Outcome {

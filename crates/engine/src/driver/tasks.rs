@@ -82,7 +82,12 @@ impl Driver {
     /// What came of a call, or of a look at its task, as an arrival.
     pub(super) fn came(&self, call: CallId, leg: u32, came: Came) -> Arrival {
         match came {
-            Came::Ended(outcome) => Arrival::Output { call, leg, outcome },
+            Came::Ended(outcome, log) => Arrival::Output {
+                call,
+                leg,
+                outcome,
+                log,
+            },
             Came::Delegated(handle, delegation) => Arrival::Delegated {
                 call,
                 leg,

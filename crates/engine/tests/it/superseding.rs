@@ -110,7 +110,7 @@ async fn a_restart_ends_what_was_superseded_just_before_a_crash() {
         Event::ToolInputAvailable(e) => Some(e.tool()),
         _ => None,
     });
-    let superseded = ToolOutputError::of(&call.unwrap(), Some(ErrorCode::Superseded), None);
+    let superseded = ToolOutputError::of(&call.unwrap(), Some(ErrorCode::Superseded), None, None);
     let events = vec![superseded.into(), StepStart { step: 2 }.into()];
     // The write that gives a child up says that it is to be looked at.
     let wakes = vec![Wake::up(child)];

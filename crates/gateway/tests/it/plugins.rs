@@ -177,6 +177,51 @@ async fn only_names_for_users(gateway: &Gateway, run_of_backend: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_code_writes_to_console_stands_with_its_call_for_backends_only() {
+    let (models, curator) = (ModelServer::start().await, Curator::new());
+    let gateway = Gateway::start(&[]).await;
+    let api = gateway.api();
+    curator.trusted(&api).await;
+    let code = "console.log('LOG_MARK', args.text); console.error('two\\nlines'); return 'OUTPUT_MARK';";
+    let noisy = curator.signed(document("noisy", "1.0.0", &[("noisy", code)]));
+    assert_eq!(api.post("/v1/plugins", &noisy).await.status, 201);
+    let failing = "console.warn('LOG_MARK before'); throw new Error('ERROR_MARK');";
+    let tools = json!([
+        {"name": "noisy", "executionType": "plugin", "execution": {"tool": "noisy"}, "visibility": "public"},
+        {"name": "failing", "description": "Fails.", "executionType": "compute", "execution": {"code": failing},
+         "visibility": "public"},
+    ]);
+    let script = r#"call:noisy input:{"text":"hey"} call:failing input:{} text:1"#;
+    put_agent(&api, "loud", &agent(&models, script, tools)).await;
+
+    let user = api.as_user("ada");
+    let started = user
+        .post("/v1/runs", &json!({"agent": "loud", "message": "go"}))
+        .await;
+    let run = started.text("runId");
+    let seen = user.finished(&run).await;
+    let told: String = seen.iter().map(|event| event.data.to_string()).collect();
+    assert!(
+        told.contains("OUTPUT_MARK") && told.contains("ERROR_MARK"),
+        "{told}"
+    );
+    assert!(!told.contains("LOG_MARK"), "{told}");
+
+    let events = api.finished(&run).await;
+    let log = |kind: &str| {
+        let event = events.iter().find(|event| event.kind == kind);
+        event.unwrap_or_else(|| panic!("no {kind} in {events:#?}")).data["log"].clone()
+    };
+    assert_eq!(
+        log("tool-output-available"),
+        "info LOG_MARK hey\nerror two\\nlines"
+    );
+    assert_eq!(log("tool-output-error"), "warn LOG_MARK before");
+    let told = serde_json::to_string(&models.conversations()).expect("JSON");
+    assert!(!told.contains("LOG_MARK"), "a model was shown a log");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_run_keeps_the_version_that_it_pinned() {
     let (models, curator) = (ModelServer::start().await, Curator::new());
     let mut gateway = Gateway::start(&[]).await;

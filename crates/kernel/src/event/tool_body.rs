@@ -280,6 +280,9 @@ tool_body! {
         /// What whoever uses the tool should know, as that it is deprecated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         warning: Option<String>,
+        /// What the tool's code wrote to its log, a line each; for secret principals only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        log: Option<String>,
     }
 }
 tool_body! {
@@ -291,6 +294,9 @@ tool_body! {
         /// Why, in words the model can act on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error_text: Option<String>,
+        /// What the tool's code wrote to its log, a line each; for secret principals only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        log: Option<String>,
     }
 }
 tool_body! {

@@ -208,7 +208,15 @@ impl Log<'_> {
                 self.ask(call, questions);
                 Ok(())
             }
-            (Arrival::Output { call, leg, outcome }, None) => self.output(call, leg, outcome),
+            (
+                Arrival::Output {
+                    call,
+                    leg,
+                    outcome,
+                    log,
+                },
+                None,
+            ) => self.output(call, leg, outcome, log),
             (Arrival::Tick, None) => {
                 self.tick();
                 Ok(())
@@ -277,7 +285,7 @@ impl Log<'_> {
                     ));
                     match fate {
                         Fate::Refused { code, message } => {
-                            self.emit(ToolOutputError::of(&tool, Some(code), Some(message)));
+                            self.emit(ToolOutputError::of(&tool, Some(code), Some(message), None));
                         }
                         Fate::Ask { approval, expires_at } => {
                             let terms = self.run.terms(&name);
@@ -431,13 +439,19 @@ impl Log<'_> {
     }
 
     fn settle(&mut self, id: CallId, outcome: Outcome) {
+        self.settle_with_log(id, outcome, None);
+    }
+
+    fn settle_with_log(&mut self, id: CallId, outcome: Outcome, log: Option<String>) {
         let call = &self.run.state.calls[id.number as usize];
         let tool = call.tool.clone();
         let deprecated = call.definition.as_ref().and_then(|tool| tool.deprecated.clone());
         match outcome {
-            Outcome::Output(output) => self.emit(ToolOutputAvailable::of(&tool, Some(output), deprecated)),
+            Outcome::Output(output) => {
+                self.emit(ToolOutputAvailable::of(&tool, Some(output), deprecated, log))
+            }
             Outcome::Error { code, message } => {
-                self.emit(ToolOutputError::of(&tool, Some(code), Some(message)))
+                self.emit(ToolOutputError::of(&tool, Some(code), Some(message), log))
             }
         }
     }

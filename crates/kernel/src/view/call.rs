@@ -165,12 +165,25 @@ pub(super) fn progress(e: &ToolProgress, reader: &Decider) -> Option<ToolProgres
 
 pub(super) fn output_available(e: &ToolOutputAvailable, reader: &Decider) -> ToolOutputAvailable {
     let shown = of(e.tool(), reader);
-    ToolOutputAvailable::of(&shown.tool, shown.payload(&e.output), shown.payload(&e.warning))
+    // What code writes for its authors may hold anything.
+    let log = None;
+    ToolOutputAvailable::of(
+        &shown.tool,
+        shown.payload(&e.output),
+        shown.payload(&e.warning),
+        log,
+    )
 }
 
 pub(super) fn output_error(e: &ToolOutputError, reader: &Decider) -> ToolOutputError {
     let shown = of(e.tool(), reader);
-    ToolOutputError::of(&shown.tool, shown.payload(&e.code), shown.payload(&e.error_text))
+    let log = None;
+    ToolOutputError::of(
+        &shown.tool,
+        shown.payload(&e.code),
+        shown.payload(&e.error_text),
+        log,
+    )
 }
 
 pub(super) fn output_denied(e: &ToolOutputDenied, reader: &Decider) -> ToolOutputDenied {

@@ -311,6 +311,7 @@ fn a_look_at_a_task_that_asks_keeps_its_questions_and_a_stale_one_is_void() {
         call: asking.call,
         leg,
         outcome: Outcome::Output(Json::null()),
+        log: None,
     };
     assert_eq!(asking.story.take(output), Err(Rejected::OutOfTurn));
     asking.answer(0, named("Rom")).unwrap();

@@ -101,11 +101,13 @@ impl Move {
                 call: id(call),
                 leg: leg(call),
                 outcome: Outcome::Output(Json::from(json!({"ok": 1}))),
+                log: None,
             },
             Self::Output(call, false) => Arrival::Output {
                 call: id(call),
                 leg: leg(call),
                 outcome: Outcome::error(ErrorCode::ExecutionFailed, "no"),
+                log: None,
             },
             Self::Result(call, value) => Arrival::Result {
                 call: id(call),

@@ -53,6 +53,7 @@ fn output(story: &Story, outcome: Outcome) -> Arrival {
         call,
         leg: 0,
         outcome,
+        log: None,
     }
 }
 

@@ -158,6 +158,7 @@ fn of_a_tool_on_the_gateways_side_a_client_learns_nothing() {
             call,
             leg: 0,
             outcome: outcome.clone(),
+            log: None,
         })
         .unwrap();
     let claim = Claim {
@@ -277,6 +278,7 @@ fn a_delegated_call_is_not_due_and_ends_by_its_output_or_its_timeout() {
             call: calls[0],
             leg: 1,
             outcome: Outcome::Output(Json::null()),
+            log: None,
         };
         story.take(output).unwrap();
         story.now = START.after(timeout);
@@ -407,7 +409,13 @@ fn a_cut_that_is_stored_is_not_stored_again_until_more_was_said() {
     story.take(Arrival::Reply(asks_for(&[("safe", "{}")]))).unwrap();
     let call = story.run.calls()[0].tool.call;
     let outcome = Outcome::Output(Json::null());
-    let leg = 0;
-    story.take(Arrival::Output { call, leg, outcome }).unwrap();
+    story
+        .take(Arrival::Output {
+            call,
+            leg: 0,
+            outcome,
+            log: None,
+        })
+        .unwrap();
     assert_eq!(story.take(cut(400)).unwrap().len(), 1);
 }

@@ -166,7 +166,7 @@ fn a_call_that_was_allowed_is_offered_with_the_input_that_was_allowed() {
     assert_eq!((decision.seq, decision.answered), (Seq::durable(3), true));
 
     let timeout = Outcome::error(ErrorCode::Timeout, "late");
-    events.push(ToolOutputError::of(&tool, Some(ErrorCode::Timeout), Some("late".into())).into());
+    events.push(ToolOutputError::of(&tool, Some(ErrorCode::Timeout), Some("late".into()), None).into());
     let state = RunState::of(&entry(events), &member());
     assert_eq!(state.pending().count(), 0);
     let CallState::Settled(settled) = &state.call(tool.call).unwrap().state else {

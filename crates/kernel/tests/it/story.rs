@@ -221,6 +221,7 @@ impl Story {
                 call: call.tool.call,
                 leg: call.leg,
                 outcome: Outcome::Output(Json::null()),
+                log: None,
             };
             let next = self.run.due().first().map(|due| match due {
                 Due::Ask { .. } => Arrival::Reply(words("done")),

@@ -63,8 +63,8 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
         .into(),
         ToolReleased::of(tool).into(),
         ToolProgress::of(tool, value()).into(),
-        ToolOutputAvailable::of(tool, value(), text()).into(),
-        ToolOutputError::of(tool, Some(ErrorCode::ExecutionFailed), text()).into(),
+        ToolOutputAvailable::of(tool, value(), text(), text()).into(),
+        ToolOutputError::of(tool, Some(ErrorCode::ExecutionFailed), text(), text()).into(),
         ToolOutputDenied::of(tool, text()).into(),
     ]
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolgate_egress::Egress;
 use toolgate_engine::records::{Amendment, Records as _, Turn};
 use toolgate_engine::sources::Sources;
-use toolgate_engine::tools::{BUILT_IN, CallContext, CallFailure, ToolSource};
+use toolgate_engine::tools::{BUILT_IN, CallContext, CallFailure, Called, ToolSource};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
@@ -88,7 +88,7 @@ impl ToolSource for Others {
         }
         names
     }
-    async fn call(&self, _: &SourceTool, _: &Json, _: &CallContext) -> Result<Json, CallFailure> {
+    async fn call(&self, _: &SourceTool, _: &Json, _: &CallContext) -> Result<Called, CallFailure> {
         Err(CallFailure::removed())
     }
 }

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolgate_egress::{AllowList, Egress, Secrets};
+use toolgate_engine::call_log::CallLog;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::sources::Sources;
@@ -256,5 +257,6 @@ pub fn context() -> CallContext {
         now: Time(0),
         cancel: CancellationToken::new(),
         progress: Arc::new(|_| {}),
+        log: CallLog::default(),
     }
 }

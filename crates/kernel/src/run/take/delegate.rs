@@ -12,13 +12,19 @@ use crate::time::Time;
 
 impl Log<'_> {
     /// The gateway's side executed a call, or whoever it was delegated to did.
-    pub(super) fn output(&mut self, id: CallId, leg: u32, outcome: Outcome) -> Result<(), Rejected> {
+    pub(super) fn output(
+        &mut self,
+        id: CallId,
+        leg: u32,
+        outcome: Outcome,
+        log: Option<String>,
+    ) -> Result<(), Rejected> {
         let call = self.on_leg(id, leg)?;
         let outcome = match misfits(call, &outcome) {
             Some(misfit) => refused_output(misfit),
             None => outcome,
         };
-        self.settle(id, outcome);
+        self.settle_with_log(id, outcome, log);
         self.go_on();
         Ok(())
     }
