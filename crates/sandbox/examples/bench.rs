@@ -26,8 +26,10 @@ fn main() -> std::io::Result<()> {
     }
     // As the gateway does: cargo and make leave files open.
     toolgate_worker::keep_descriptors_from_workers();
-    tokio::runtime::Runtime::new()?.block_on(measure());
-    Ok(())
+    // On a thread of the runtime, as calls of the gateway are.
+    tokio::runtime::Runtime::new()?
+        .block_on(async { tokio::spawn(measure()).await })
+        .map_err(std::io::Error::other)
 }
 
 async fn measure() {

@@ -5,7 +5,9 @@ use std::io;
 use std::time::Duration;
 
 use toolgate_fair::{Shares, Spare};
-use toolgate_script::{Failure, FailureKind, Host, HostGone, Limits, LogLevel, Operation, Realm, Script};
+use toolgate_script::{
+    Failure, FailureKind, Host, HostGone, Limits, LogLevel, Operation, Realm, Script, Spent,
+};
 use toolgate_worker::{Kind, Protection, Seals, Talk};
 
 use crate::job::{CODE_BYTES_MAX, CPU_MAX, MEMORY_BYTES_MAX, OUTPUT_BYTES_MAX};
@@ -74,7 +76,7 @@ pub fn work_with_probe(without: &[String], probe: impl Fn(&str) -> String) -> io
     let prepare = |protection: &Protection| (Realm::new(), protection.clone());
     toolgate_worker::serve_with(&kind, prepare, |(realm, protection), request, talk| {
         let request = serde_json::from_slice(&request).map_err(io::Error::other)?;
-        let told = |words: &str| Said::Told(words).write();
+        let told = |words: &str| (Said::Told(words).write(), None);
         Ok(match request {
             Request::Run {
                 code,
@@ -101,26 +103,33 @@ pub fn work_with_probe(without: &[String], probe: impl Fn(&str) -> String) -> io
     })
 }
 
-fn run(realm: Result<Realm, Failure>, script: Script<'_>, talk: &mut Talk) -> io::Result<Vec<u8>> {
+/// The response, and what is left to be freed once it was sent.
+type Responded = (Vec<u8>, Option<Spent>);
+
+fn run(realm: Result<Realm, Failure>, script: Script<'_>, talk: &mut Talk) -> io::Result<Responded> {
     // The kernel counts whole seconds; what is not stopped by QuickJS itself is stopped by it.
     talk.limit_cpu(script.limits.cpu.as_secs() + 1)?;
     let mut lines = Lines { talk, open: 0 };
-    let outcome = realm.and_then(|realm| realm.run(script, &mut lines));
+    let (outcome, spent) = match realm {
+        Ok(realm) => {
+            let (outcome, spent) = realm.run_and_keep(script, &mut lines);
+            (outcome, Some(spent))
+        }
+        Err(failure) => (Err(failure), None),
+    };
     let clean = lines.open == 0;
-    match outcome {
-        Ok(output) => Ok(Said::Done {
-            clean,
-            output: &output,
+    let said = match &outcome {
+        Ok(output) => Said::Done { clean, output },
+        Err(failure) if failure.kind == FailureKind::HostGone => {
+            return Err(io::ErrorKind::BrokenPipe.into());
         }
-        .write()),
-        Err(failure) if failure.kind == FailureKind::HostGone => Err(io::ErrorKind::BrokenPipe.into()),
-        Err(Failure { kind, message }) => Ok(Said::Failed {
+        Err(Failure { kind, message }) => Said::Failed {
             clean,
-            kind,
-            message: &message,
-        }
-        .write()),
-    }
+            kind: *kind,
+            message,
+        },
+    };
+    Ok((said.write(), spent))
 }
 
 /// Host calls and the log as frames.

@@ -18,7 +18,7 @@ mod zone;
 
 pub use failure::{Failure, FailureKind};
 pub use host::{Host, HostGone, LogLevel, Operation};
-pub use realm::{Limits, Realm, Script};
+pub use realm::{Limits, Realm, Script, Spent};
 
 /// Host calls of one script that may be under way at the same time; further ones wait in the realm.
 pub const HOST_CALLS_AT_ONCE: usize = 8;

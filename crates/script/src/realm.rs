@@ -58,6 +58,9 @@ pub struct Realm {
     queue: Rc<RefCell<Queue>>,
 }
 
+/// A realm after its call. It runs nothing more, and is there to be dropped.
+pub struct Spent(#[expect(dead_code, reason = "freed when it is dropped")] Realm);
+
 /// The CPU time of the thread, and when it is used up.
 #[derive(Default)]
 struct CpuClock {
@@ -117,6 +120,16 @@ impl Realm {
 
     /// Runs the call to its end: its result as JSON.
     pub fn run(self, script: Script<'_>, host: &mut dyn Host) -> Result<String, Failure> {
+        self.run_and_keep(script, host).0
+    }
+
+    /// Runs the call like [`Realm::run`]; freeing what is left of the realm, which takes a while, is up to the caller.
+    pub fn run_and_keep(self, script: Script<'_>, host: &mut dyn Host) -> (Result<String, Failure>, Spent) {
+        let outcome = self.outcome(script, host);
+        (outcome, Spent(self))
+    }
+
+    fn outcome(&self, script: Script<'_>, host: &mut dyn Host) -> Result<String, Failure> {
         self.runtime.set_memory_limit(script.limits.memory_bytes);
         self.clock.start(script.limits.cpu);
         let Self {
@@ -125,7 +138,7 @@ impl Realm {
             clock,
             queue,
             ..
-        } = &self;
+        } = self;
         context.with(|ctx| {
             let hooks = hooks.clone().restore(&ctx).map_err(|_| broken())?;
             let call = Call {

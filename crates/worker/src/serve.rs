@@ -16,15 +16,16 @@ use crate::seal::{self, Protection};
 /// Handles the requests on the standard input, one after the other, until it ends or the process is used up. What the
 /// hidden subcommand of a kind calls, before anything else.
 pub fn serve(kind: &Kind, mut handle: impl FnMut(Vec<u8>) -> Vec<u8>) -> io::Result<()> {
-    serve_with(kind, |_| (), |(), request, _| Ok(handle(request)))
+    serve_with(kind, |_| (), |(), request, _| Ok((handle(request), ())))
 }
 
 /// Handles requests as [`serve`] does, with what is prepared before each of them, told what protects the process. A
-/// handler may talk with the gateway before it responds.
-pub fn serve_with<P>(
+/// handler may talk with the gateway before it responds. What it gives besides the response is dropped after that was sent
+/// and the next request was prepared for.
+pub fn serve_with<P, L>(
     kind: &Kind,
     mut prepare: impl FnMut(&Protection) -> P,
-    mut handle: impl FnMut(P, Vec<u8>, &mut Talk) -> io::Result<Vec<u8>>,
+    mut handle: impl FnMut(P, Vec<u8>, &mut Talk) -> io::Result<(Vec<u8>, L)>,
 ) -> io::Result<()> {
     let limits = &kind.limits;
     let protection = seal::confine(kind, confined_limits(limits, kind.uses))?;
@@ -32,9 +33,12 @@ pub fn serve_with<P>(
         limits: *limits,
         uses: kind.uses,
     };
+    let mut left: Option<L> = None;
     for _ in 0..kind.uses {
-        // While nobody waits for it.
+        // While nobody waits for it. What the last request has left is freed after that, so that the next thing does not
+        // stand at the end of the heap, which would be given back to the kernel and asked for again at every request.
         let prepared = prepare(&protection);
+        drop(left.take());
         let request = match talk.receive(None) {
             Ok(Some(request)) => request,
             Ok(None) => return Ok(()),
@@ -43,8 +47,9 @@ pub fn serve_with<P>(
             Err(error) => return Err(error),
         };
         allow_cpu(limits, cpu_seconds_max(limits, kind.uses))?;
-        let response = handle(prepared, request, &mut talk)?;
+        let (response, leftover) = handle(prepared, request, &mut talk)?;
         talk.send(&response)?;
+        left = Some(leftover);
     }
     Ok(())
 }
