@@ -23,6 +23,8 @@ const FRAME_HEAD_BYTES: usize = 16;
 const ANSWERS_BYTES_MAX: usize = 256 << 10;
 /// How often a call that takes longer is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// CPU time that a call may use, after the first look at it, before others go first.
+const CPU_UNTIL_DEMOTED: Duration = Duration::from_millis(20);
 /// Longest message of a failure.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
 
@@ -86,23 +88,27 @@ pub(crate) async fn run(
     }
 }
 
-/// Whether a worker keeps a processor busy: it goes on behind all others then, so that their short calls stay short.
+/// Whether a call works much: it goes on behind all others then, so that their short calls stay short.
 #[derive(Default)]
 struct Busy {
-    before: Option<Duration>,
+    /// CPU time that the worker had used at the first look.
+    first: Option<Duration>,
     demoted: bool,
 }
 
 impl Busy {
     fn look(&mut self, exchange: &mut Exchange) {
-        let now = exchange.cpu_time();
-        if let (Some(before), Some(now)) = (self.before, now)
-            && now.saturating_sub(before) >= LOOK_EVERY / 2
-        {
+        if self.is_over(exchange.cpu_time()) {
             exchange.demote();
             self.demoted = true;
         }
-        self.before = now;
+    }
+
+    /// Whether the call has used too much CPU time since the first look. In all, and not between two looks: of many calls
+    /// that never end, each gets a small part of a processor.
+    fn is_over(&mut self, used: Option<Duration>) -> bool {
+        let Some(used) = used else { return false };
+        used.saturating_sub(*self.first.get_or_insert(used)) >= CPU_UNTIL_DEMOTED
     }
 }
 
@@ -194,5 +200,28 @@ async fn died(exchange: Exchange, error: WorkerError) -> ScriptFailure {
             FailureKind::Crashed,
             "its process died; the code may have used more memory than it has",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Busy;
+
+    /// After how many looks a call is demoted that uses so many milliseconds of CPU time between two.
+    fn looks(millis_each: u64) -> Option<u64> {
+        let mut busy = Busy::default();
+        let used = |look: u64| Some(Duration::from_millis(500 + look * millis_each));
+        (0..100).find(|look| busy.is_over(used(*look)))
+    }
+
+    #[test]
+    fn a_call_that_works_much_is_demoted_however_little_of_a_processor_it_gets() {
+        assert_eq!(looks(20), Some(1), "a processor of its own");
+        assert_eq!(looks(5), Some(4), "eight endless loops on two processors");
+        assert_eq!(looks(1), Some(20));
+        assert_eq!(looks(0), None, "it waits");
+        assert!(!Busy::default().is_over(None), "the system does not tell");
     }
 }
