@@ -138,7 +138,7 @@ wire! {
         id "id": Id,
         /// Whether the call may run; absent until it is decided.
         approved "approved": Option<bool>,
-        /// Why.
+        /// Reason that the person gave for the decision.
         reason "reason": Option<Text<0, 10_000>>,
     }
     ignore others

@@ -59,9 +59,9 @@ pub enum Said<'f> {
     Failed {
         /// As above.
         clean: bool,
-        /// Why.
+        /// Kind of the failure, which the gateway turns into an error code.
         kind: FailureKind,
-        /// In words.
+        /// The failure in words for the author of the code; untrusted.
         message: &'f str,
     },
     /// The answer to anything but a call.

@@ -61,7 +61,7 @@ pub enum PackageError {
     Rejected {
         /// The plugin's id.
         id: String,
-        /// Why.
+        /// The claim of the package that does not hold.
         rejection: Rejection,
     },
     /// Nobody has signed it.

@@ -146,7 +146,7 @@ pub(crate) struct PermissionBody {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Revocation)]
 pub(crate) struct RevocationBody {
-    /// When.
+    /// Time of the revocation.
     #[schema(value_type = schema::Time)]
     time: Time,
     /// Why, in the operator's words.
