@@ -97,6 +97,7 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(plugins::sign))
         .routes(routes!(curators::list))
         .routes(routes!(curators::get, curators::put, curators::revoke))
+        .routes(routes!(curators::put_for_project))
         .routes(routes!(curators::revoke_key))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::remove))

@@ -2,25 +2,51 @@
 
 use std::collections::BTreeMap;
 
+use sha2::{Digest as _, Sha256};
 use toolgate_kernel::problem::Problems;
 use toolgate_kernel::time::Time;
 use toolgate_package::{CuratorId, CuratorKey, CuratorKeys, KeyId, PublicKey};
 
 use crate::error::PluginError;
-use crate::index::{Curator, Index, Key};
+use crate::index::{Curator, Index, Key, Retired};
 
 /// Most curators of one project.
 const CURATORS_MAX: usize = 100;
-/// Most keys of one curator, revoked ones included.
+/// Most keys of one curator that are not revoked.
 const KEYS_MAX: usize = 32;
+/// Revoked keys of one curator that are kept whole; of older ones a hash is kept.
+const REVOKED_KEYS_MAX: usize = 32;
+/// Most revoked keys of one curator that are kept as hashes. None is ever forgotten, so there is an end.
+const RETIRED_KEYS_MAX: usize = 1_000;
 
 /// A curator as an operator writes it.
 #[derive(Debug, Clone, Default)]
 pub struct NewCurator {
     /// Name for people; the one so far if it is left out.
     pub name: Option<String>,
-    /// Keys to add, or to give other dates. Keys and dates that are left out stay as they are.
-    pub keys: Vec<CuratorKey>,
+    /// Keys to add, or to give other dates. Keys that are left out stay as they are.
+    pub keys: Vec<NewKey>,
+}
+
+/// A key as an operator writes it. Dates that are left out stay as they are.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// The key, with the dates that are written.
+    pub key: CuratorKey,
+    /// Takes the beginning away that it has.
+    pub clear_not_before: bool,
+    /// Takes the end away that it has.
+    pub clear_expires: bool,
+}
+
+impl From<CuratorKey> for NewKey {
+    fn from(key: CuratorKey) -> Self {
+        Self {
+            key,
+            clear_not_before: false,
+            clear_expires: false,
+        }
+    }
 }
 
 impl NewCurator {
@@ -38,6 +64,7 @@ impl NewCurator {
         let mut curator = before.cloned().unwrap_or(Curator {
             name: None,
             keys: BTreeMap::new(),
+            retired: BTreeMap::new(),
             added_at: now,
             revoked: None,
         });
@@ -47,20 +74,34 @@ impl NewCurator {
         }
         curator.name = self.name.clone().or(curator.name);
         for (number, written) in self.keys.iter().enumerate() {
-            let key_id = written.id.to_string();
+            let key_id = written.key.id.to_string();
             let others = index.curators.iter().filter(|(other, _)| *other != id);
-            let others = others.flat_map(|(_, other)| other.keys.values());
+            let others = others.map(|(_, other)| other);
+            let known = others.clone().flat_map(|other| other.keys.values());
             let own = curator.keys.iter().filter(|(other, _)| **other != key_id);
-            let known = others.chain(own.map(|(_, key)| key));
-            match against_known(written, known)
+            let known = known.chain(own.map(|(_, key)| key));
+            let retired = others.chain([&curator]).flat_map(|other| &other.retired);
+            match against_known(&written.key, known)
+                .and_then(|()| against_retired(&written.key, curator.retired.contains_key(&key_id), retired))
                 .and_then(|()| applied(written, curator.keys.get(&key_id), now))
             {
                 Ok(key) => drop(curator.keys.insert(key_id, key)),
                 Err(words) => problems.add(format!("/keys/{number}"), words),
             }
         }
-        if curator.keys.len() > KEYS_MAX {
-            problems.add("/keys", format!("a curator may have at most {KEYS_MAX} keys"));
+        if curator.keys.values().filter(|key| key.revoked.is_none()).count() > KEYS_MAX {
+            let words = format!(
+                "a curator may have at most {KEYS_MAX} keys that are not revoked; revoke one that is not used"
+            );
+            problems.add("/keys", words);
+        }
+        retire_oldest(&mut curator);
+        if curator.retired.len() > RETIRED_KEYS_MAX {
+            let words = format!(
+                "{RETIRED_KEYS_MAX} keys of this curator were revoked, and none of them may be forgotten; trust its \
+                 next key under another curator id"
+            );
+            problems.add("/keys", words);
         }
         // Its old keys stay revoked: what they have signed does not run again.
         curator.revoked = None;
@@ -83,7 +124,47 @@ fn against_known<'i>(written: &CuratorKey, known: impl Iterator<Item = &'i Key>)
     }
 }
 
-fn applied(written: &CuratorKey, before: Option<&Key>, now: Time) -> Result<Key, &'static str> {
+/// Neither the id nor the text of a key that was revoked long ago comes back: what it has signed would run again.
+fn against_retired<'i>(
+    written: &CuratorKey,
+    is_id_retired: bool,
+    mut retired: impl Iterator<Item = (&'i String, &'i Retired)>,
+) -> Result<(), &'static str> {
+    let hash = key_hash(&written.key.to_pem());
+    if is_id_retired || retired.any(|(_, retired)| retired.key_hash == hash) {
+        return Err(
+            "this key, or another under this id, was revoked; make a new pair of keys, and give it a new id",
+        );
+    }
+    Ok(())
+}
+
+/// Keeps the hashes of the keys that were revoked first, where there are too many to keep whole.
+fn retire_oldest(curator: &mut Curator) {
+    let revoked = curator.keys.iter().filter_map(|(id, key)| {
+        let revocation = key.revoked.as_ref()?;
+        Some((revocation.time, id.clone()))
+    });
+    let mut revoked: Vec<(Time, String)> = revoked.collect();
+    revoked.sort();
+    let beyond = revoked.len().saturating_sub(REVOKED_KEYS_MAX);
+    for (time, id) in revoked.into_iter().take(beyond) {
+        let Some(key) = curator.keys.remove(&id) else {
+            continue;
+        };
+        let key_hash = key_hash(&key.public_key);
+        curator.retired.insert(id, Retired { key_hash, time });
+    }
+}
+
+/// SHA-256 of a key's PEM text, in hex.
+fn key_hash(pem: &str) -> String {
+    let digest = Sha256::digest(pem);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn applied(new: &NewKey, before: Option<&Key>, now: Time) -> Result<Key, &'static str> {
+    let written = &new.key;
     let public_key = written.key.to_pem();
     match before {
         Some(before) if before.revoked.is_some() => {
@@ -97,12 +178,15 @@ fn applied(written: &CuratorKey, before: Option<&Key>, now: Time) -> Result<Key,
     if written.revoked {
         return Err("to revoke a key, delete it");
     }
+    let kept = |cleared: bool, date: fn(&Key) -> Option<Time>| before.filter(|_| !cleared).and_then(date);
     Ok(Key {
         public_key,
         algorithm: written.key.algorithm().to_string(),
         // A date that is left out stays: adding a key again must not make it live for ever.
-        not_before: written.not_before.or(before.and_then(|before| before.not_before)),
-        expires: written.expires.or(before.and_then(|before| before.expires)),
+        not_before: written
+            .not_before
+            .or(kept(new.clear_not_before, |key| key.not_before)),
+        expires: written.expires.or(kept(new.clear_expires, |key| key.expires)),
         added_at: before.map_or(now, |before| before.added_at),
         revoked: None,
     })

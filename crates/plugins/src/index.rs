@@ -148,6 +148,9 @@ pub struct Curator {
     /// Public keys, by id.
     #[serde(default)]
     pub keys: BTreeMap<String, Key>,
+    /// Keys that were revoked long ago, by id: of each what is needed so that it never counts again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retired: BTreeMap<String, Retired>,
     /// Time at which the curator was added.
     pub added_at: Time,
     /// Set when nothing that the curator has signed may run.
@@ -174,6 +177,16 @@ pub struct Key {
     /// Set when nothing that it has signed may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<Revocation>,
+}
+
+/// A key that was revoked long ago.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Retired {
+    /// SHA-256 of its PEM text.
+    pub key_hash: String,
+    /// Time of the revocation.
+    pub time: Time,
 }
 
 /// That something must not run any more.

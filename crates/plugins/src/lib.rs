@@ -23,11 +23,11 @@ mod source;
 mod storage;
 mod trust;
 
-pub use curators::NewCurator;
+pub use curators::{NewCurator, NewKey};
 pub use error::{PluginError, Reason, Refused};
-pub use index::{Curator, Index, Installed, Key, Revocation, Signed, Stored};
+pub use index::{Curator, Index, Installed, Key, Retired, Revocation, Signed, Stored};
 pub use plugins::{Candidate, Install, Plugins, PluginsParts, Revoke, RollBack, Signature};
 pub use review::{Action, PermissionWords, Review, ToolChanges, permission_words};
-pub use settings::{Mode, PluginLimits, PluginResolver, PluginSettings, Signing};
+pub use settings::{CuratorsOf, Mode, PluginLimits, PluginResolver, PluginSettings, Signing};
 pub use source::{PinnedTool, PluginSource, SOURCE};
 pub use trust::{Stopped, Trust};

@@ -19,11 +19,23 @@ pub enum Mode {
     Development,
 }
 
+/// Who may add curators and their keys. Revoking them is always open to the project too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CuratorsOf {
+    /// The project, with a secret key, and the operator.
+    #[default]
+    Project,
+    /// The operator alone.
+    Operator,
+}
+
 /// What a project's settings say of plugins.
 #[derive(Debug, Clone, Default)]
 pub struct PluginSettings {
     /// Which plugins may run.
     pub mode: Mode,
+    /// Who may add curators.
+    pub curators: CuratorsOf,
     /// In production mode, also run packages whose signature covers their tools only and that ask for no permission.
     pub tools_only_signatures: bool,
     /// Limits of one project.

@@ -94,11 +94,13 @@ impl Index {
         if known.revoked.is_some() {
             return Err(revoked(&format!("the curator {curator:?} that signed it")));
         }
-        match known.keys.get(key).ok_or_else(untrusted)?.revoked {
-            Some(_) => Err(revoked(&format!(
+        let is_revoked = known.keys.get(key).map(|key| key.revoked.is_some());
+        let is_retired = known.retired.contains_key(key).then_some(true);
+        match is_revoked.or(is_retired).ok_or_else(untrusted)? {
+            true => Err(revoked(&format!(
                 "the key {key:?} of the curator {curator:?} that signed it"
             ))),
-            None => Ok(()),
+            false => Ok(()),
         }
     }
 

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::Value;
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
-use toolgate_http::caller::Backend;
+use toolgate_http::caller::{Backend, Operator};
 use toolgate_http::describe::{BackendOnly, BadBody, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
 use toolgate_http::wire::{AnyObject, List, Text, wire};
 use toolgate_http::{Shared, schema};
+use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::time::Time;
 use toolgate_package::CuratorKey;
-use toolgate_plugins::{Curator, Key, NewCurator, Revoke};
+use toolgate_plugins::{Curator, CuratorsOf, Key, NewCurator, NewKey, Revoke};
 use utoipa::ToSchema;
 
 use super::plugin_bodies::RevocationBody;
@@ -32,7 +34,7 @@ wire! {
         /// Name for people.
         name "name": Option<Text<1, NAME_CHARS_MAX>>,
         /// `{publicKey, id?, notBefore?, expires?}`: a PEM text, an id (else made from the key), and moments between which
-        /// packages that it has signed can be installed.
+        /// packages that it has signed can be installed. A moment that is left out stays; `null` takes it away.
         keys "keys": Option<List<AnyObject, 0, KEYS_MAX>>,
     }
 }
@@ -47,8 +49,10 @@ pub(crate) struct CuratorBody {
     /// Name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Its public keys, by id.
+    /// Its public keys, by id; those that were revoked long ago are counted in `retiredKeys`.
     keys: Vec<CuratorKeyBody>,
+    /// Keys that were revoked long ago. They are kept as hashes, and never count again.
+    retired_keys: usize,
     /// When it was added.
     #[schema(value_type = schema::Time)]
     added_at: Time,
@@ -101,6 +105,7 @@ impl CuratorBody {
                 .iter()
                 .map(|(id, key)| CuratorKeyBody::of(id, key))
                 .collect(),
+            retired_keys: curator.retired.len(),
             added_at: curator.added_at,
             revoked: curator.revoked.as_ref().map(RevocationBody::of),
         }
@@ -176,9 +181,48 @@ pub(crate) async fn put(
     At(id): At<String>,
     body: Body<PutCurator>,
 ) -> Result<Answer<CuratorBody>, Refusal> {
+    let (_, settings) = resources.plugins.index(project).await?;
+    match settings.curators {
+        CuratorsOf::Project => write(&door, &resources, project, &id, body.value).await,
+        CuratorsOf::Operator => Err(Refusal::forbidden(
+            "only the operator adds curators here, with PUT /v1/projects/{project}/curators/{curator}; the setting \
+             plugins.curators changes that",
+        )),
+    }
+}
+
+/// Adds a curator of a project, or adds keys to one, also where the project may not do so itself.
+#[utoipa::path(
+    put, path = "/v1/projects/{project}/curators/{curator}", operation_id = "put_project_curator", tag = "projects",
+    params(("project" = String, Path, description = "The project's name."), ("curator" = String, Path)),
+    request_body = PutCurator,
+    responses(
+        (status = 200, description = "As it is now.", body = CuratorBody),
+        BadBody, Missing, BackendOnly, Contended, Refused,
+    ),
+)]
+pub(crate) async fn put_for_project(
+    State(door): State<Shared>,
+    State(resources): State<Arc<Resources>>,
+    _: Operator,
+    At((project, id)): At<(String, String)>,
+    body: Body<PutCurator>,
+) -> Result<Answer<CuratorBody>, Refusal> {
+    let project = door.engine.project_named(&project).await?;
+    let project = project.ok_or_else(|| Refusal::not_found("project"))?;
+    write(&door, &resources, project.id, &id, body.value).await
+}
+
+async fn write(
+    door: &Shared,
+    resources: &Resources,
+    project: ProjectId,
+    id: &str,
+    body: PutCurator,
+) -> Result<Answer<CuratorBody>, Refusal> {
     let (mut keys, mut problems) = (Vec::new(), Vec::<Problem>::new());
-    for (number, key) in body.value.keys.into_iter().flat_map(|keys| keys.0).enumerate() {
-        match CuratorKey::read(&key.0.to_value(), &format!("/keys/{number}")) {
+    for (number, key) in body.keys.into_iter().flat_map(|keys| keys.0).enumerate() {
+        match new_key(key.0.to_value(), &format!("/keys/{number}")) {
             Ok(key) => keys.push(key),
             Err(more) => problems.extend(more),
         }
@@ -187,13 +231,30 @@ pub(crate) async fn put(
         return Err(Refusal::invalid(problems));
     }
     let written = NewCurator {
-        name: body.value.name.map(|name| name.0),
+        name: body.name.map(|name| name.0),
         keys,
     };
-    let curator = resources.plugins.put_curator(project, &id, written).await;
+    let curator = resources.plugins.put_curator(project, id, written).await;
     let curator = curator.map_err(refused)?;
     door.engine.tools_changed(project);
-    Ok(ok(CuratorBody::of(&id, &curator)))
+    Ok(ok(CuratorBody::of(id, &curator)))
+}
+
+/// A key as it is written; a date that is `null` is taken away.
+fn new_key(mut written: Value, pointer: &str) -> Result<NewKey, Vec<Problem>> {
+    let mut cleared = |name: &str| {
+        let members = written.as_object_mut();
+        members.is_some_and(|members| {
+            let is_null = members.get(name).is_some_and(Value::is_null);
+            is_null && members.remove(name).is_some()
+        })
+    };
+    let (clear_not_before, clear_expires) = (cleared("notBefore"), cleared("expires"));
+    Ok(NewKey {
+        key: CuratorKey::read(&written, pointer)?,
+        clear_not_before,
+        clear_expires,
+    })
 }
 
 /// Revokes a curator with all its keys: nothing that it has signed runs from now on. It stays in the list.

@@ -15,6 +15,8 @@ use super::{Settings, text};
 pub struct Plugins {
     /// Which plugins may run.
     pub mode: Mode,
+    /// Who may add curators.
+    pub curators: CuratorsOf,
     /// In production mode, also run packages whose signature covers their tools only and that ask for no permission.
     pub tools_only_signatures: bool,
     /// Most installed plugins.
@@ -40,6 +42,16 @@ pub enum Mode {
     Production,
     /// Unsigned ones too.
     Development,
+}
+
+/// Who may add curators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CuratorsOf {
+    /// The project's secret keys, and the operator.
+    Project,
+    /// The operator alone.
+    Operator,
 }
 
 /// The key with which a project signs plugins.
@@ -73,6 +85,7 @@ impl Default for Plugins {
         } = PluginLimits::default();
         Self {
             mode: Mode::Production,
+            curators: CuratorsOf::Project,
             tools_only_signatures: false,
             installed_max: installed,
             packages_max: packages,
@@ -102,6 +115,10 @@ impl Settings {
             mode: match plugins.mode {
                 Mode::Production => toolgate_plugins::Mode::Production,
                 Mode::Development => toolgate_plugins::Mode::Development,
+            },
+            curators: match plugins.curators {
+                CuratorsOf::Project => toolgate_plugins::CuratorsOf::Project,
+                CuratorsOf::Operator => toolgate_plugins::CuratorsOf::Operator,
             },
             tools_only_signatures: plugins.tools_only_signatures,
             limits: PluginLimits {

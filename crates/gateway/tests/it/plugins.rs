@@ -572,3 +572,46 @@ async fn a_project_signs_for_the_key_that_it_names_and_goes_back_to_an_earlier_v
         404
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_operator_adds_curators_where_the_settings_say_so() {
+    let operator = "operator-key-of-the-tests-0123456789";
+    let settings = [
+        ("TOOLGATE_OPERATOR_KEY", operator),
+        ("TOOLGATE_PLUGINS_CURATORS", "operator"),
+    ];
+    let gateway = Gateway::start(&settings).await;
+    let (api, operator) = (gateway.api(), gateway.api().with_key(operator));
+    let key = SigningKey::generate(Algorithm::Ed25519);
+    let curator = |more: Value| {
+        let mut key = json!({"publicKey": key.public().to_pem(), "id": "k"});
+        key.as_object_mut()
+            .expect("an object")
+            .extend(more.as_object().expect("an object").clone());
+        json!({"keys": [key]})
+    };
+    let own = format!("/v1/curators/{CURATOR}");
+    let refused = api.put(&own, &curator(json!({}))).await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+    assert!(refused.text("detail").contains("plugins.curators"), "{refused:?}");
+    assert_eq!(api.get(&own).await.status, 404);
+
+    let path = format!("/v1/projects/default/curators/{CURATOR}");
+    assert_eq!(api.put(&path, &curator(json!({}))).await.status, 403);
+    let unknown = format!("/v1/projects/unknown/curators/{CURATOR}");
+    assert_eq!(operator.put(&unknown, &curator(json!({}))).await.status, 404);
+    let dated = operator
+        .put(&path, &curator(json!({"expires": "2099-01-01T00:00:00Z"})))
+        .await;
+    assert_eq!(dated.status, 200, "{dated:?}");
+    let kept = operator.put(&path, &curator(json!({}))).await;
+    assert_eq!(kept.body["keys"][0]["expires"], dated.body["keys"][0]["expires"]);
+    let cleared = operator.put(&path, &curator(json!({"expires": null}))).await;
+    assert!(cleared.body["keys"][0].get("expires").is_none(), "{cleared:?}");
+
+    // To revoke is open to the project.
+    let revoked = api
+        .send(Method::DELETE, &format!("{own}/keys/k"), &json!({}))
+        .await;
+    assert_eq!(revoked.status, 204, "{revoked:?}");
+}

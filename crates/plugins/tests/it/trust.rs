@@ -4,7 +4,7 @@ use serde_json::json;
 use toolgate_kernel::time::Time;
 use toolgate_package::{Algorithm, CuratorKey, SigningKey};
 use toolgate_plugins::{
-    Action, Candidate, PluginError, PluginSettings, Revoke, RollBack, Signed, Signing, Trust,
+    Action, Candidate, NewKey, PluginError, PluginSettings, Revoke, RollBack, Signed, Signing, Trust,
 };
 
 use crate::world::{CURATOR, KEY, World, development, document, reasons, world};
@@ -362,4 +362,89 @@ async fn a_project_signs_for_the_api_keys_that_its_settings_name() {
     let world = world.reopened(PluginSettings::default());
     let refused = sign(&world, Some("key_1")).await.err().unwrap().to_string();
     assert!(refused.contains("toolgate plugin keygen"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_is_taken_away_where_that_is_said() {
+    let world = world().await;
+    let mut key = CuratorKey::new(world.key.public());
+    key.id = KEY.parse().unwrap();
+    let dated = CuratorKey {
+        not_before: Some(Time(1_700_000_000_000)),
+        expires: Some(Time(1_900_000_000_000)),
+        ..key.clone()
+    };
+    world.put_key(CURATOR, dated.clone()).await.unwrap();
+    let without_end = NewKey {
+        clear_expires: true,
+        ..key.into()
+    };
+    world.put_new_key(CURATOR, without_end).await.unwrap();
+    let stored = world.index().await.curators[CURATOR].keys[KEY].clone();
+    assert_eq!((stored.not_before, stored.expires), (dated.not_before, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn revoked_keys_fill_no_curator_and_are_never_forgotten() {
+    let world = world().await;
+    let hash = world.installed(document("time", "1.0.0", &["get_time"])).await;
+    let revoke = async |key: &str| {
+        let key = Revoke::Key {
+            curator: CURATOR.into(),
+            key: key.into(),
+        };
+        world.plugins.revoke(world.project, &key, None).await.unwrap();
+        world.clock.jump(1_000);
+    };
+    revoke(KEY).await;
+    for number in 0..70 {
+        let id = format!("k{number}");
+        world
+            .trust(CURATOR, &id, &SigningKey::generate(Algorithm::Ed25519))
+            .await;
+        revoke(&id).await;
+    }
+    let last = SigningKey::generate(Algorithm::Ed25519);
+    world.trust(CURATOR, "last", &last).await;
+    let curator = world.index().await.curators[CURATOR].clone();
+    assert_eq!((curator.keys.len(), curator.retired.len()), (33, 39));
+    assert!(
+        curator.retired.contains_key(KEY),
+        "the one that was revoked first"
+    );
+
+    assert!(!world.runs(&hash).await);
+    let put = async |id: &str, key: &SigningKey| {
+        let mut written = CuratorKey::new(key.public());
+        written.id = id.parse().unwrap();
+        match world.put_key(CURATOR, written).await {
+            Err(PluginError::Invalid(problems)) => problems[0].message.clone(),
+            other => panic!("{id}: {other:?}"),
+        }
+    };
+    assert!(
+        put("new", &world.key).await.contains("was revoked"),
+        "under another id"
+    );
+    let other = SigningKey::generate(Algorithm::Ed25519);
+    assert!(
+        put(KEY, &other).await.contains("was revoked"),
+        "another under its id"
+    );
+    let mut elsewhere = CuratorKey::new(world.key.public());
+    elsewhere.id = "x".parse().unwrap();
+    assert!(
+        world.put_key("other", elsewhere).await.is_err(),
+        "for another curator"
+    );
+    assert!(!world.runs(&hash).await);
+    let signed = world.signed_by(document("clock", "1.0.0", &["tick"]), CURATOR, "last", &last);
+    world.install(&signed).await.unwrap();
+
+    for number in 0..31 {
+        let key = SigningKey::generate(Algorithm::Ed25519);
+        world.trust(CURATOR, &format!("live-{number}"), &key).await;
+    }
+    let one_more = put("one-more", &SigningKey::generate(Algorithm::Ed25519)).await;
+    assert!(one_more.contains("at most 32 keys"), "{one_more}");
 }

@@ -15,7 +15,7 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::SourceTool;
 use toolgate_package::{Algorithm, CuratorKey, SigningKey, sign};
 use toolgate_plugins::{
-    Candidate, Index, Install, Mode, NewCurator, PluginError, PluginLimits, PluginSettings, Plugins,
+    Candidate, Index, Install, Mode, NewCurator, NewKey, PluginError, PluginLimits, PluginSettings, Plugins,
     PluginsParts, Review,
 };
 use toolgate_store::MemoryStore;
@@ -161,6 +161,10 @@ impl World {
     }
 
     pub async fn put_key(&self, curator: &str, key: CuratorKey) -> Result<(), PluginError> {
+        self.put_new_key(curator, key.into()).await
+    }
+
+    pub async fn put_new_key(&self, curator: &str, key: NewKey) -> Result<(), PluginError> {
         let written = NewCurator {
             name: None,
             keys: vec![key],

@@ -224,6 +224,17 @@ pub struct Trust {
     /// Their public key in PEM; the ones they have stay
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
+    /// As the operator, for the project of this name: needed where plugins.curators is "operator"
+    #[arg(long, value_name = "NAME", requires = "operator_key")]
+    project: Option<String>,
+    /// The operator's key, as the gateway has it in its settings
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "TOOLGATE_OPERATOR_KEY",
+        hide_env_values = true
+    )]
+    operator_key: Option<String>,
     #[command(flatten)]
     remote: Remote,
 }
@@ -235,8 +246,21 @@ impl Trust {
         let key = toolgate_package::PublicKey::from_pem(&pem)
             .with_context(|| format!("{} is not a public key", self.key.display()))?;
         let body = json!({ "keys": [{ "publicKey": pem }] }).to_string();
-        let path = ["curators", self.curator.as_str()];
-        self.remote.send(Method::PUT, &path, &[], Some(body))?;
+        let curator = self.curator.as_str();
+        match (&self.project, self.operator_key) {
+            (Some(project), Some(key)) => {
+                let remote = Remote {
+                    secret_key: Some(key),
+                    ..self.remote
+                };
+                let path = ["projects", project, "curators", curator];
+                remote.send(Method::PUT, &path, &[], Some(body))?;
+            }
+            (None, _) | (_, None) => {
+                let path = ["curators", curator];
+                self.remote.send(Method::PUT, &path, &[], Some(body))?;
+            }
+        }
         output::print(&format!(
             "packages that {} signs with the key {} can be installed\n",
             self.curator,
