@@ -99,6 +99,9 @@ pub struct Stored {
     pub content_hash: Option<String>,
     /// What its signature was found to be when it was stored.
     pub signed: Signed,
+    /// SHA-256 of the document as it is stored, signatures included; none for one of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document_hash: Option<String>,
     /// Address that it was fetched from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_url: Option<String>,
@@ -247,6 +250,12 @@ impl Index {
     pub fn current(&self, plugin: &str) -> Option<(&str, &Stored)> {
         let hash = &self.plugins.get(plugin)?.current;
         Some((hash, self.packages.get(hash)?))
+    }
+    /// Hash of the package whose stored document, signatures included, has this hash.
+    pub fn package_of_document(&self, document_hash: &str) -> Option<&str> {
+        let same = |package: &Stored| package.document_hash.as_deref() == Some(document_hash);
+        let found = self.packages.iter().find(|(_, package)| same(package));
+        found.map(|(hash, _)| hash.as_str())
     }
     /// Bytes of the stored packages.
     pub fn bytes(&self) -> u64 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use semver::Version;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use toolgate_egress::{BodyLimit, Egress, Policy, Request};
 use toolgate_engine::clock::Clock;
 use toolgate_engine::record_updater::RecordUpdater;
@@ -70,15 +71,27 @@ struct Inner {
 pub struct Candidate {
     pub(crate) package: Package,
     pub(crate) bytes: u64,
+    pub(crate) document_hash: String,
     pub(crate) audit: Audit,
+}
+
+/// A stored document.
+#[derive(Debug, Clone)]
+pub struct StoredDocument {
+    /// Its text.
+    pub body: Json,
+    /// SHA-256 of the text, in hex.
+    pub hash: String,
 }
 
 impl Candidate {
     /// Reads a document; gives all its problems. Takes some milliseconds for a large one.
     pub fn parse(document: &[u8]) -> Result<Self, Vec<Problem>> {
         let package = Package::parse(document)?;
+        let stored = Json::from(package.document());
         Ok(Self {
-            bytes: Json::from(package.document()).as_str().len() as u64,
+            bytes: stored.as_str().len() as u64,
+            document_hash: document_hash(&stored),
             audit: toolgate_package::audit(&package),
             package,
         })
@@ -137,10 +150,12 @@ pub struct Signature {
 /// A decided change: the index as it will be, and the other records.
 type Decided<T> = Result<(Option<(Index, Vec<Change>)>, T), PluginError>;
 
-/// What a change that takes names is decided by.
-struct WithNames {
-    read: Read,
-    taken: Result<TakenNames, NamesUnknown>,
+/// What a change that takes names is decided by, besides the index.
+struct Names {
+    /// Names that other sources have.
+    taken: TakenNames,
+    /// The package of the plugin that is current.
+    before: Option<Arc<Package>>,
 }
 
 impl Plugins {
@@ -161,11 +176,21 @@ impl Plugins {
         Ok((self.read(project).await?.index, self.settings(project).await?))
     }
 
-    /// The document of a stored package, its code included; for the project's backend only.
-    pub async fn document(&self, project: ProjectId, hash: &str) -> Result<Option<Json>, StoreError> {
+    /// The document of a stored package, its code included; for the project's backend only. `hash` is that of the package
+    /// or that of the document: one package may be stored with other signatures later, and then its document has another.
+    pub async fn document(
+        &self,
+        project: ProjectId,
+        hash: &str,
+    ) -> Result<Option<StoredDocument>, StoreError> {
+        let index = self.read(project).await?.index;
+        let package = index.package_of_document(hash).unwrap_or(hash);
         let records = self.0.updater.records();
-        let record = records.record(record_set(project), &package_id(hash)).await?;
-        Ok(record.map(|record| record.body))
+        let record = records.record(record_set(project), &package_id(package)).await?;
+        Ok(record.map(|record| StoredDocument {
+            hash: document_hash(&record.body),
+            body: record.body,
+        }))
     }
 
     /// Says what installing a package would do, and changes nothing.
@@ -177,7 +202,11 @@ impl Plugins {
     ) -> Result<Review, PluginError> {
         let taken = sources.taken_names(project, SOURCE).await?;
         let (read, settings) = (self.read(project).await?, self.settings(project).await?);
-        Ok(self.reviewed(&read.index, install, &settings, &taken))
+        let before = self
+            .current_package(project, &read.index, install.candidate.package.id().as_str())
+            .await?;
+        let ground = self.ground(&settings, &taken);
+        Ok(self.reviewed(&read.index, install, before.as_deref(), &ground))
     }
 
     /// Installs a package, or replaces the current one of its plugin, unless something stands against it: then all of it
@@ -189,8 +218,10 @@ impl Plugins {
         sources: &Sources,
     ) -> Result<Review, PluginError> {
         let settings = self.settings(project).await?;
-        let decide = |read: &Read, taken: &TakenNames| {
-            let review = self.reviewed(&read.index, &install, &settings, taken);
+        let plugin = install.candidate.package.id().to_string();
+        let decide = |read: &Read, names: &Names| {
+            let ground = self.ground(&settings, &names.taken);
+            let review = self.reviewed(&read.index, &install, names.before.as_deref(), &ground);
             if !review.refused.is_empty() {
                 return Err(PluginError::Refused(review.refused));
             }
@@ -216,7 +247,7 @@ impl Plugins {
             within_size(&index)?;
             Ok((Some((index, changes)), review))
         };
-        self.change_names(project, sources, decide).await
+        self.change_names(project, &plugin, sources, decide).await
     }
 
     /// Goes back to a stored package of a plugin. What stands against it is checked as for an installation, but its
@@ -229,7 +260,7 @@ impl Plugins {
         sources: &Sources,
     ) -> Result<(), PluginError> {
         let settings = self.settings(project).await?;
-        let decide = |read: &Read, taken: &TakenNames| {
+        let decide = |read: &Read, names: &Names| {
             let index = &read.index;
             let installed = installed(index, plugin)?;
             let hash = match to {
@@ -251,7 +282,10 @@ impl Plugins {
                 .iter()
                 .map(Refused::from)
                 .collect();
-            refused.extend(self.ground(&settings, taken).against_running(index, package));
+            refused.extend(
+                self.ground(&settings, &names.taken)
+                    .against_running(index, package),
+            );
             if !refused.is_empty() {
                 return Err(PluginError::Refused(refused));
             }
@@ -263,7 +297,7 @@ impl Plugins {
             };
             Ok((Some((next, changes)), ()))
         };
-        self.change_names(project, sources, decide).await
+        self.change_names(project, plugin, sources, decide).await
     }
 
     /// Removes a plugin, unless others need it. Runs under way keep its packages, which stay stored until `purge`.
@@ -431,16 +465,17 @@ impl Plugins {
         &self,
         index: &Index,
         install: &Install,
-        settings: &PluginSettings,
-        taken: &TakenNames,
+        before: Option<&Package>,
+        ground: &Ground<'_>,
     ) -> Review {
         let offer = Offer {
             candidate: &install.candidate,
             source_url: install.source_url.as_deref(),
             replace_curator: install.replace_curator,
+            before,
             now: self.0.clock.now(),
         };
-        offer.review(index, &self.ground(settings, taken))
+        offer.review(index, ground)
     }
 
     fn ground<'a>(&'a self, settings: &'a PluginSettings, taken: &'a TakenNames) -> Ground<'a> {
@@ -492,6 +527,19 @@ impl Plugins {
         installed.updated_at = self.0.clock.now();
     }
 
+    /// The current package of a plugin; none if it is not installed.
+    async fn current_package(
+        &self,
+        project: ProjectId,
+        index: &Index,
+        plugin: &str,
+    ) -> Result<Option<Arc<Package>>, StoreError> {
+        match index.current(plugin) {
+            Some((hash, _)) => self.0.cache.package(project, hash).await,
+            None => Ok(None),
+        }
+    }
+
     async fn read(&self, project: ProjectId) -> Result<Read, StoreError> {
         let records = self.0.updater.records();
         Read::of(records.record(record_set(project), INDEX).await?)
@@ -522,18 +570,20 @@ impl Plugins {
     async fn change_names<T>(
         &self,
         project: ProjectId,
+        plugin: &str,
         sources: &Sources,
-        decide: impl Fn(&Read, &TakenNames) -> Decided<T>,
+        decide: impl Fn(&Read, &Names) -> Decided<T>,
     ) -> Result<T, PluginError> {
         let read = || async {
             let taken = sources.taken_names(project, SOURCE).await;
             let read = self.read(project).await?;
-            Ok(WithNames { read, taken })
+            let before = self.current_package(project, &read.index, plugin).await?;
+            Ok((read, taken.map(|taken| Names { taken, before })))
         };
-        let decide = |WithNames { read, taken }: WithNames| {
-            let taken = taken?;
-            let (changed, result) = decide(&read, &taken)?;
-            let turn = changed.is_some().then(|| taken.turn());
+        let decide = |(read, names): (Read, Result<Names, NamesUnknown>)| {
+            let names = names?;
+            let (changed, result) = decide(&read, &names)?;
+            let turn = changed.is_some().then(|| names.taken.turn());
             let amendment = amendment(&read, changed);
             Ok::<_, PluginError>((Amendment { turn, ..amendment }, result))
         };
@@ -571,6 +621,11 @@ fn fresh_storage(index: &mut Index, plugin: &str) -> Vec<Change> {
     let data = format!("data:{}", index.installations);
     let before = std::mem::replace(&mut installed.data, data.clone());
     vec![Change::Remove(before), put(data, json!({}).into())]
+}
+
+fn document_hash(document: &Json) -> String {
+    let digest = Sha256::digest(document.as_str());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Does work that takes more than a moment where nobody waits for the thread.

@@ -1,8 +1,11 @@
 //! What installing a package would do, for whoever decides on it.
 
+use std::collections::BTreeSet;
+
 use semver::Version;
+use serde_json::Value;
 use toolgate_kernel::time::Time;
-use toolgate_package::{Audit, PackageHash, Verification, verify};
+use toolgate_package::{Audit, Package, PackageHash, Verification, verify};
 
 use crate::curators::keys;
 use crate::error::{Reason, Refused};
@@ -66,7 +69,7 @@ pub struct PermissionWords {
 }
 
 /// Changes of the tools of a plugin, by name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolChanges {
     /// Tools that the current version does not have.
     pub added: Vec<String>,
@@ -74,6 +77,23 @@ pub struct ToolChanges {
     pub removed: Vec<String>,
     /// Tools that both have; their definition or code may differ.
     pub kept: Vec<String>,
+    /// What differs in the definitions of kept tools.
+    pub changed: Vec<MemberChange>,
+    /// Kept tools whose code differs.
+    pub other_code: Vec<String>,
+}
+
+/// A member of a kept tool's definition that differs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemberChange {
+    /// Name of the tool.
+    pub tool: String,
+    /// Name of the member, such as `approval` or `parameters`.
+    pub member: String,
+    /// What the current version has; none if it lacks the member.
+    pub from: Option<Value>,
+    /// What the package has; none if it lacks the member.
+    pub to: Option<Value>,
 }
 
 /// A package to look at, with what whoever brings it says.
@@ -82,6 +102,8 @@ pub(crate) struct Offer<'a> {
     pub source_url: Option<&'a str>,
     /// Another curator than so far may sign the plugin.
     pub replace_curator: bool,
+    /// The package that is current.
+    pub before: Option<&'a Package>,
     pub now: Time,
 }
 
@@ -118,12 +140,33 @@ impl Offer<'_> {
             rejected: is_rejected,
             trust,
             permissions: permissions(&stored, current.map(|(_, current)| current)),
-            tools: changes(&stored, current.map(|(_, current)| current)),
+            tools: self.tool_changes(&stored, current.map(|(_, current)| current)),
             audit: self.candidate.audit.clone(),
             refused,
             package: stored,
             hash,
         }
+    }
+
+    fn tool_changes(&self, package: &Stored, current: Option<&Stored>) -> ToolChanges {
+        let mut changes = changes(package, current);
+        let tool = |package: &'_ Package, name: &str| {
+            let tool = package.tools().iter().find(|tool| tool.name.as_str() == name);
+            tool.cloned()
+        };
+        for name in &changes.kept {
+            let before = self.before.and_then(|before| tool(before, name));
+            let (Some(before), Some(after)) = (before, tool(&self.candidate.package, name)) else {
+                continue;
+            };
+            changes
+                .changed
+                .extend(member_changes(name, &before.definition, &after.definition));
+            if before.executor_code != after.executor_code {
+                changes.other_code.push(name.clone());
+            }
+        }
+        changes
     }
 
     fn stored(&self, signed: Signed) -> Stored {
@@ -142,6 +185,7 @@ impl Offer<'_> {
             engine: package.engine().map(ToString::to_string),
             content_hash: Some(package.content_hash().to_string()),
             signed,
+            document_hash: Some(self.candidate.document_hash.clone()),
             source_url: self.source_url.or(package.source_url()).map(str::to_owned),
             added_at: self.now,
         }
@@ -239,7 +283,26 @@ fn changes(package: &Stored, current: Option<&Stored>) -> ToolChanges {
         removed: removed.cloned().collect(),
         added,
         kept,
+        changed: Vec::new(),
+        other_code: Vec::new(),
     }
+}
+
+/// The members that differ, by name.
+fn member_changes(tool: &str, before: &Value, after: &Value) -> Vec<MemberChange> {
+    let members = |definition: &Value| definition.as_object().cloned().unwrap_or_default();
+    let (before, after) = (members(before), members(after));
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differing = names
+        .into_iter()
+        .filter(|name| before.get(*name) != after.get(*name));
+    let changes = differing.map(|name| MemberChange {
+        tool: tool.to_owned(),
+        member: name.clone(),
+        from: before.get(name).cloned(),
+        to: after.get(name).cloned(),
+    });
+    changes.collect()
 }
 
 impl From<&Stopped> for Refused {

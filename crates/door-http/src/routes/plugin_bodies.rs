@@ -7,7 +7,8 @@ use toolgate_http::schema;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 use toolgate_plugins::{
-    Action, Index, Mode, PluginSettings, Review, Revocation, Signature, Signed, Stored, permission_words,
+    Action, Index, MemberChange, Mode, PluginSettings, Review, Revocation, Signature, Signed, Stored,
+    permission_words,
 };
 use utoipa::ToSchema;
 
@@ -68,6 +69,9 @@ pub(crate) struct PluginBody {
 pub(crate) struct PackageBody {
     /// Hash of the package.
     package_hash: String,
+    /// SHA-256 of the stored document, signatures included; absent for one of before it was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document_hash: Option<String>,
     /// Id of its plugin.
     plugin: String,
     /// Name for people.
@@ -193,13 +197,47 @@ pub(crate) enum ReviewAction {
 /// Changes of the tools of a plugin, by name.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PluginToolChanges)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ToolChangesBody {
     /// Tools that the current version does not have.
     added: Vec<String>,
     /// Tools that only the current version has.
     removed: Vec<String>,
-    /// Tools that both have; their definition or code may differ.
+    /// Tools that both have.
     kept: Vec<String>,
+    /// What differs in the definitions of kept tools, member by member.
+    changed: Vec<MemberChangeBody>,
+    /// Kept tools whose code differs.
+    other_code: Vec<String>,
+}
+
+/// A member of a kept tool that differs.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PluginMemberChange)]
+pub(crate) struct MemberChangeBody {
+    /// Name of the tool.
+    tool: String,
+    /// Name of the member, such as `approval`, `timeout` or `parameters`.
+    member: String,
+    /// What the current version has; absent if it lacks the member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Any>)]
+    from: Option<Json>,
+    /// What the package has; absent if it lacks the member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Any>)]
+    to: Option<Json>,
+}
+
+impl From<MemberChange> for MemberChangeBody {
+    fn from(change: MemberChange) -> Self {
+        Self {
+            tool: change.tool,
+            member: change.member,
+            from: change.from.map(Json::from),
+            to: change.to.map(Json::from),
+        }
+    }
 }
 
 /// Something that stands against installing a package.
@@ -273,6 +311,7 @@ impl PackageBody {
         });
         Self {
             package_hash: hash.to_owned(),
+            document_hash: package.document_hash.clone(),
             plugin: package.plugin.clone(),
             name: package.name.clone(),
             version: package.version.clone(),
@@ -344,6 +383,13 @@ impl ReviewBody {
                 added: review.tools.added,
                 removed: review.tools.removed,
                 kept: review.tools.kept,
+                changed: review
+                    .tools
+                    .changed
+                    .into_iter()
+                    .map(MemberChangeBody::from)
+                    .collect(),
+                other_code: review.tools.other_code,
             },
             audit: written(&review.audit),
             problems: problems.collect(),

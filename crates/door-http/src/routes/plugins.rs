@@ -31,8 +31,10 @@ const URL_CHARS_MAX: usize = 2_000;
 const HASH_CHARS: usize = 64;
 const ID_CHARS_MAX: usize = 64;
 const REASON_CHARS_MAX: usize = 500;
-/// A package never changes, and only its project may have it.
+/// What an address by the hash of the document gives never changes, and only its project may have it.
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
+/// A package may be stored again with better signatures, which its hash does not cover.
+const REVALIDATED: HeaderValue = HeaderValue::from_static("private, no-cache");
 
 wire! {
     /// A package to fetch and install.
@@ -137,10 +139,11 @@ pub(crate) async fn install(
     Ok(Answer(status, review))
 }
 
-/// A stored package by its hash, its code included. It never changes, so it may be kept.
+/// A stored package, its code included. By its `documentHash`, the hash of the very bytes, it never changes and may be kept;
+/// by its `packageHash` it may come with better signatures later.
 #[utoipa::path(
     get, path = "/v1/plugins/{plugin}", operation_id = "get_plugin_package", tag = "plugins",
-    params(("plugin" = String, Path, description = "Hash of the package.")),
+    params(("plugin" = String, Path, description = "`documentHash` or `packageHash` of a stored package.")),
     responses(
         (status = 200, description = "The document as it was signed.", body = Object),
         (status = 304, description = "It is what `if-none-match` names."),
@@ -158,15 +161,19 @@ pub(crate) async fn get(
     let hash = hash.to_string();
     let document = resources.plugins.document(project, &hash).await?;
     let document = document.ok_or_else(missing)?;
-    let tag = HeaderValue::from_str(&format!("\"{hash}\"")).expect("hex fits in a header");
+    let tag = HeaderValue::from_str(&format!("\"{}\"", document.hash)).expect("hex fits in a header");
     let known = headers.get(IF_NONE_MATCH).and_then(|known| known.to_str().ok());
-    let is_known = known.is_some_and(|known| known.contains(&hash) || known.trim() == "*");
+    let is_known = known.is_some_and(|known| known.contains(&document.hash) || known.trim() == "*");
     let mut response = match is_known {
         true => StatusCode::NOT_MODIFIED.into_response(),
-        false => json(StatusCode::OK, document.as_str().as_bytes().to_vec()),
+        false => json(StatusCode::OK, document.body.as_str().as_bytes().to_vec()),
+    };
+    let cached = match document.hash == hash {
+        true => IMMUTABLE,
+        false => REVALIDATED,
     };
     response.headers_mut().insert(ETAG, tag);
-    response.headers_mut().insert(CACHE_CONTROL, IMMUTABLE);
+    response.headers_mut().insert(CACHE_CONTROL, cached);
     Ok(response)
 }
 

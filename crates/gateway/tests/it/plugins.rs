@@ -615,3 +615,53 @@ async fn only_the_operator_adds_curators_where_the_settings_say_so() {
         .await;
     assert_eq!(revoked.status, 204, "{revoked:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_called_immutable_is_the_same_bytes_for_ever() {
+    let gateway = Gateway::start(&[]).await;
+    let api = gateway.api();
+    let shout = document("shout", "1.0.0", &[("shout", "return 1;")]);
+    let mut addresses = Vec::new();
+    // The same package, signed with one key after the other.
+    for curator in [Curator::new(), Curator::new()] {
+        let keys = api.get(&format!("/v1/curators/{CURATOR}")).await;
+        for key in keys.body["keys"].as_array().into_iter().flatten() {
+            let id = key["id"].as_str().expect("an id");
+            let path = format!("/v1/curators/{CURATOR}/keys/{id}");
+            assert_eq!(api.send(Method::DELETE, &path, &json!({})).await.status, 204);
+        }
+        curator.trusted(&api).await;
+        let signed = curator.signed(shout.clone());
+        let package = format!("/v1/plugins/{}", hash(&signed));
+        assert_eq!(api.post("/v1/plugins", &signed).await.status, 201);
+        let stored = api
+            .request(Method::GET, &package)
+            .send()
+            .await
+            .expect("an answer");
+        assert_eq!(stored.headers()["cache-control"], "private, no-cache");
+        let tag = stored.headers()["etag"].to_str().expect("text").to_owned();
+        let address = format!("/v1/plugins/{}", tag.trim_matches('"'));
+        let (text, request) = (
+            stored.text().await.expect("text"),
+            api.request(Method::GET, &address),
+        );
+        let by_document = request.send().await.expect("an answer");
+        assert!(
+            by_document.headers()["cache-control"]
+                .to_str()
+                .expect("text")
+                .contains("immutable")
+        );
+        assert_eq!(by_document.text().await.expect("text"), text);
+        let known = api.request(Method::GET, &package).header("if-none-match", tag);
+        assert_eq!(known.send().await.expect("an answer").status(), 304);
+        addresses.push(address);
+    }
+    assert_ne!(addresses[0], addresses[1]);
+    assert_eq!(
+        api.get(&addresses[0]).await.status,
+        404,
+        "other bytes have another address"
+    );
+}

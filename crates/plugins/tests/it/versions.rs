@@ -1,8 +1,10 @@
 //! Every version is kept; installing, going back, removing and purging.
 
-use toolgate_plugins::{Action, PluginError, RollBack};
+use serde_json::json;
+use toolgate_package::{Algorithm, SigningKey};
+use toolgate_plugins::{Action, PluginError, Revoke, RollBack};
 
-use crate::world::{document, world};
+use crate::world::{CURATOR, KEY, document, world};
 
 #[tokio::test(start_paused = true)]
 async fn a_review_changes_nothing_and_says_what_would() {
@@ -115,4 +117,83 @@ async fn two_nodes_that_change_plugins_at_once_lose_nothing() {
         install.await.unwrap().unwrap();
     }
     assert_eq!(world.index().await.plugins.len(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_review_says_what_differs_in_kept_tools_member_by_member() {
+    let world = world().await;
+    let mut before = document("time", "1.0.0", &["get_time", "set_time"]);
+    before["tools"][0]["approval"] = json!("always");
+    before["tools"][0]["timeout"] = json!(1000);
+    world.installed(before).await;
+
+    let mut after = document("time", "1.1.0", &["get_time", "set_time", "more"]);
+    after["tools"][0]["retry"] = json!("safe");
+    after["tools"][0]["timeout"] = json!(2000);
+    after["tools"][0]["parameters"] = json!({"type": "object", "properties": {"zone": {"type": "string"}}});
+    after["tools"][1]["executorCode"] = json!("return 2;");
+    let offer = world.offer(&world.signed(after));
+    let review = world.plugins.review(world.project, &offer, &world.sources);
+    let review = review.await.unwrap();
+    let told: Vec<_> = review
+        .tools
+        .changed
+        .into_iter()
+        .map(|change| {
+            assert_eq!(change.tool, "get_time");
+            (change.member, change.from, change.to)
+        })
+        .collect();
+    let schema = json!({"type": "object", "properties": {"zone": {"type": "string"}}});
+    assert_eq!(
+        told,
+        [
+            ("approval".to_owned(), Some(json!("always")), None),
+            ("parameters".into(), Some(json!({"type": "object"})), Some(schema)),
+            ("retry".into(), None, Some(json!("safe"))),
+            ("timeout".into(), Some(json!(1000)), Some(json!(2000))),
+        ]
+    );
+    assert_eq!(review.tools.other_code, ["set_time"]);
+    let installed = world.plugins.install(world.project, offer, &world.sources);
+    assert_eq!(
+        installed.await.unwrap().tools.changed.len(),
+        4,
+        "the same when it is done"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_by_the_hash_of_a_document_gives_the_same_bytes_or_nothing() {
+    let world = world().await;
+    // Without the id of the key in it, the package has the same hash whichever key signs it.
+    let signed_with = |key: &SigningKey| {
+        let document = document("time", "1.0.0", &["get_time"]);
+        toolgate_package::sign(document, key, &CURATOR.parse().unwrap(), None).unwrap()
+    };
+    let hash = world.install(&signed_with(&world.key)).await.unwrap().hash;
+    let stored = async |hash: &str| world.plugins.document(world.project, hash).await.unwrap();
+    let first = stored(&hash).await.unwrap();
+    assert_eq!(stored(&first.hash).await.unwrap().body, first.body);
+    assert_eq!(
+        world.index().await.packages[&hash].document_hash.as_ref(),
+        Some(&first.hash)
+    );
+
+    let key = SigningKey::generate(Algorithm::Ed25519);
+    world.trust(CURATOR, "second", &key).await;
+    let revoke = Revoke::Key {
+        curator: CURATOR.into(),
+        key: KEY.into(),
+    };
+    world.plugins.revoke(world.project, &revoke, None).await.unwrap();
+    let again = world.install(&signed_with(&key)).await.unwrap();
+    assert_eq!(again.hash, hash);
+    let second = stored(&hash).await.unwrap();
+    assert_ne!(second.hash, first.hash);
+    assert_eq!(stored(&second.hash).await.unwrap().body, second.body);
+    assert!(
+        stored(&first.hash).await.is_none(),
+        "other bytes have another address"
+    );
 }

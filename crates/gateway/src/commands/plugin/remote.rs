@@ -144,6 +144,18 @@ fn reviewed(review: &Value) -> String {
             text(permission, "description")
         ));
     }
+    for change in items(&review["tools"]["changed"]) {
+        told.push_str(&format!(
+            "changed      {}: {} {} → {}\n",
+            text(change, "tool"),
+            text(change, "member"),
+            shortened(&change["from"]),
+            shortened(&change["to"]),
+        ));
+    }
+    for tool in items(&review["tools"]["otherCode"]).filter_map(Value::as_str) {
+        told.push_str(&format!("changed      {tool}: its code\n"));
+    }
     for warning in items(&review["audit"]["warnings"]).filter_map(Value::as_str) {
         told.push_str(&format!("warning      {warning}\n"));
     }
@@ -155,6 +167,19 @@ fn reviewed(review: &Value) -> String {
         ));
     }
     told
+}
+
+/// A member of a tool in one line; the whole is in the answer of the gateway.
+fn shortened(value: &Value) -> String {
+    const CHARS_MAX: usize = 160;
+    let text = match value {
+        Value::Null => return "(none)".into(),
+        value => value.to_string(),
+    };
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
 }
 
 #[derive(Debug, Args)]
