@@ -43,6 +43,7 @@ check: format lint docs architecture deny advisories-if-reachable spelling fresh
 format: ## cargo fmt, as a question
 	cargo fmt --all --check
 	cargo fmt --manifest-path bench/Cargo.toml --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 
 .PHONY: lint
 lint: ## clippy, warnings denied
@@ -134,6 +135,10 @@ sign-examples: node_modules/installed ## build the packages of examples/plugins 
 .PHONY: torture
 torture: ## a thousand kills instead of a hundred
 	TOOLGATE_KILLS=1000 cargo test --locked -p toolgate --test it kill -- --nocapture
+
+.PHONY: fuzz
+fuzz: ## the package parser, the canonicaliser and the sandbox's protocol, each for ARGS seconds (60)
+	fuzz/run $(ARGS)
 
 .PHONY: bench
 bench: ## the gateway beside a bare relay and the AI SDK, as ratios
