@@ -240,6 +240,7 @@ impl UiStream {
 
     fn open_step(&mut self, seq: Seq, out: &mut Vec<u8>) {
         self.close_step(out);
+        self.calls.step_begins();
         self.step = Some(OpenStep {
             began: seq,
             invites_resend: false,
@@ -329,8 +330,11 @@ impl UiStream {
             let call = self.run.call(event.tool_call_id);
             let input = event.input.as_ref().or(call.and_then(|call| call.input.as_ref()));
             let is_settled = call.is_some_and(|call| call.is_settled());
-            let mut sink = self.response.to(out);
-            self.calls.offer(&event.tool(), input, is_settled, &mut sink);
+            let (tool, mut sink) = (event.tool(), self.response.to(out));
+            match is_ours(&tool) && event.input.is_none() {
+                true => self.calls.goes_on(&tool, input, is_settled, &mut sink),
+                false => self.calls.offer(&tool, input, is_settled, &mut sink),
+            }
         }
     }
 

@@ -15,6 +15,8 @@ use crate::ui_event::{CallInput, UiOutcome, is_ours};
 #[derive(Default)]
 pub(super) struct CallParts {
     parts: HashMap<CallId, CallPart>,
+    /// Calls whose parts stand in earlier steps than the one under way.
+    earlier: HashSet<CallId>,
     /// A call on the gateway's side whose input was read. Whether it is under way or asks a person is known with the
     /// next event.
     held: Option<(ToolRef, Option<Json>)>,
@@ -33,12 +35,26 @@ impl CallParts {
     pub fn new(known: HashSet<CallId>) -> Self {
         Self {
             parts: known.into_iter().map(|call| (call, CallPart::Whole)).collect(),
+            earlier: HashSet::new(),
             held: None,
         }
     }
 
     pub fn knows(&self, call: CallId) -> bool {
         self.parts.contains_key(&call)
+    }
+
+    /// A step begins: what is known stands before it.
+    pub fn step_begins(&mut self) {
+        self.earlier.extend(self.parts.keys());
+    }
+
+    /// A call on the gateway's side was approved as it is. Its input is told again, so that the client knows that it runs;
+    /// but not to a part in an earlier step, because the client would add a second part to the last one.
+    pub fn goes_on(&mut self, tool: &ToolRef, input: Option<&Json>, is_settled: bool, sink: &mut Sink<'_>) {
+        if !self.earlier.contains(&tool.call) {
+            self.offer(tool, input, is_settled, sink);
+        }
     }
 
     pub fn input_starts(&mut self, tool: &ToolRef, sink: &mut Sink<'_>) {
@@ -180,6 +196,7 @@ impl CallParts {
     /// Forgets every call: what was read belongs to another answer.
     pub fn clear(&mut self) {
         self.parts.clear();
+        self.earlier.clear();
     }
 }
 
