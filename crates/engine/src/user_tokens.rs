@@ -146,6 +146,12 @@ impl UserTokens {
         }
     }
 
+    /// Whether the run was lent a token before.
+    fn knows(&self, run: RunId) -> bool {
+        let shelf = self.lock();
+        shelf.by_run.contains_key(&run) || shelf.dropped.contains_key(&run)
+    }
+
     /// Forgets the token of a run that has ended.
     pub fn forget(&self, run: RunId) {
         let mut shelf = self.lock();
@@ -227,9 +233,9 @@ impl Inner {
         kit: &Kit,
         token: Option<&UserToken>,
     ) -> Result<(), StoreError> {
-        if let Some(token) = token
-            && self.passes_user_token(project, kit).await?
-        {
+        let Some(token) = token else { return Ok(()) };
+        // A run under way may have tools that its agent has no longer.
+        if self.user_tokens.knows(run) || self.passes_user_token(project, kit).await? {
             self.user_tokens.keep(run, token, self.clock.now());
         }
         Ok(())
