@@ -20,8 +20,8 @@ pub fn serve(kind: &Kind, mut handle: impl FnMut(Vec<u8>) -> Vec<u8>) -> io::Res
 }
 
 /// Handles requests as [`serve`] does, with what is prepared before each of them, told what protects the process. A
-/// handler may talk with the gateway before it responds. What it gives besides the response is dropped after that was sent
-/// and the next request was prepared for.
+/// handler may talk with the gateway before it responds. What it gives besides the response is dropped after that was
+/// sent.
 pub fn serve_with<P, L>(
     kind: &Kind,
     mut prepare: impl FnMut(&Protection) -> P,
@@ -33,12 +33,9 @@ pub fn serve_with<P, L>(
         limits: *limits,
         uses: kind.uses,
     };
-    let mut left: Option<L> = None;
     for _ in 0..kind.uses {
-        // While nobody waits for it. What the last request has left is freed after that, so that the next thing does not
-        // stand at the end of the heap, which would be given back to the kernel and asked for again at every request.
+        // While nobody waits for it.
         let prepared = prepare(&protection);
-        drop(left.take());
         let request = match talk.receive(None) {
             Ok(Some(request)) => request,
             Ok(None) => return Ok(()),
@@ -47,9 +44,10 @@ pub fn serve_with<P, L>(
             Err(error) => return Err(error),
         };
         allow_cpu(limits, cpu_seconds_max(limits, kind.uses))?;
-        let (response, leftover) = handle(prepared, request, &mut talk)?;
+        let (response, left) = handle(prepared, request, &mut talk)?;
         talk.send(&response)?;
-        left = Some(leftover);
+        // Freeing it takes a while, and whoever waits has its response.
+        drop(left);
     }
     Ok(())
 }
