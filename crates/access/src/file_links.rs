@@ -8,21 +8,18 @@ use std::time::Duration;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::json;
-use toolgate_engine::records::{Change, Expected, NewRecord, Owner, RecordSet, Records};
+use toolgate_engine::records::Records;
 use toolgate_engine::store::StoreError;
 use toolgate_engine::workspace::{FileName, Place};
 use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::time::Time;
 
 use crate::rate::Asker;
+use crate::signing_key::SigningKeys;
 use crate::{Access, AccessError};
 
 /// Kind of the record that holds a project's key.
 const KIND: &str = "file-link-key";
-/// Id of that record.
-const KEY_ID: &str = "current";
-const KEY_BYTES: usize = 32;
 const MAC_BYTES: usize = 32;
 /// What is signed begins with this, so that no signature for another purpose is one of a link.
 const PURPOSE: &[u8] = b"toolgate file link\0";
@@ -69,14 +66,15 @@ pub struct FileLink {
 
 /// Makes and reads links.
 pub struct FileLinks {
-    records: Arc<dyn Records>,
+    keys: SigningKeys,
     limits: LinkLimits,
 }
 
 impl FileLinks {
     /// Links that are signed with keys in `records`.
     pub fn new(records: Arc<dyn Records>, limits: LinkLimits) -> Self {
-        Self { records, limits }
+        let keys = SigningKeys::new(records, KIND);
+        Self { keys, limits }
     }
 
     /// How long links last.
@@ -86,7 +84,8 @@ impl FileLinks {
 
     /// Signs a link. The project's first link makes its key.
     pub async fn sign(&self, link: &FileLink, now: Time) -> Result<String, StoreError> {
-        let key = self.key_to_sign(link.place.project, now).await?;
+        let key = self.keys.find_or_make(link.place.project, now).await?;
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
         let mut bytes = encode(link);
         let mac = hmac::sign(&key, &signed(&bytes));
         bytes.extend_from_slice(mac.as_ref());
@@ -108,55 +107,17 @@ impl FileLinks {
         let Some(link) = decode(said) else {
             return Ok(None);
         };
-        let Some(key) = self.key(link.place.project).await? else {
+        let Some(key) = self.keys.find(link.place.project).await? else {
             return Ok(None);
         };
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
         let genuine = hmac::verify(&key, &signed(said), mac).is_ok();
         Ok(Some(link).filter(|link| genuine && now < link.expires))
     }
 
     /// Ends every link of a project: those to come are signed with a new key.
     pub async fn end_all(&self, project: ProjectId, now: Time) -> Result<(), StoreError> {
-        let changes = vec![Change::Clear];
-        self.records
-            .change_records(keys_of(project), Vec::new(), changes, now)
-            .await
-    }
-
-    async fn key(&self, project: ProjectId) -> Result<Option<hmac::Key>, StoreError> {
-        let record = self.records.record(keys_of(project), KEY_ID).await?;
-        let bytes = record.and_then(|record| record.data);
-        Ok(bytes
-            .filter(|bytes| bytes.len() == KEY_BYTES)
-            .map(|bytes| hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
-    }
-
-    async fn key_to_sign(&self, project: ProjectId, now: Time) -> Result<hmac::Key, StoreError> {
-        if let Some(key) = self.key(project).await? {
-            return Ok(key);
-        }
-        let mut random = vec![0; KEY_BYTES];
-        getrandom::fill(&mut random).expect("the system gives random bytes");
-        let record = NewRecord {
-            id: KEY_ID.into(),
-            body: json!({}).into(),
-            text: None,
-            data: Some(random),
-            due: None,
-        };
-        let expected = vec![Expected {
-            id: KEY_ID.into(),
-            version: None,
-        }];
-        let made = self
-            .records
-            .change_records(keys_of(project), expected, vec![Change::Put(record)], now)
-            .await;
-        match made {
-            // Somebody else made one in the same moment: that one holds.
-            Ok(()) | Err(StoreError::Conflict) => self.key(project).await?.ok_or(StoreError::Conflict),
-            Err(error) => Err(error),
-        }
+        self.keys.remove(project, now).await
     }
 }
 
@@ -184,14 +145,6 @@ impl Access {
             true => Ok(()),
             false => Err(AccessError::not_found("link")),
         }
-    }
-}
-
-fn keys_of(project: ProjectId) -> RecordSet {
-    RecordSet {
-        project,
-        owner: Owner::Project,
-        kind: KIND,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Access that lasts: whoever opens a stream passes the same check as whoever goes on with one, and is told at once
 //! when it ends.
 
+use std::time::Duration;
+
 use toolgate_engine::revocation::{RevocationWatch, Revoked};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::SpaceId;
@@ -50,21 +52,51 @@ impl Access {
     /// role.
     pub async fn standing(&self, pass: &Pass) -> Result<Standing, StoreError> {
         let Pass { who, space, .. } = pass;
-        if let Some(key) = who.key
-            && self.key_of_hash(key.hash).await?.is_none()
-        {
+        if !self.is_somebody(who).await? {
             return Ok(Standing::Ended);
         }
-        let Some(user) = &who.user else {
+        if who.user.is_none() {
             return Ok(Standing::Holds);
-        };
-        if self.clock.now() >= user.expires || !self.is_member(who, *space).await? {
+        }
+        if !self.is_member(who, *space).await? {
             return Ok(Standing::Ended);
         }
         Ok(match self.decider(who, *space).await? == pass.reader {
             true => Standing::Holds,
             false => Standing::RoleChanged,
         })
+    }
+}
+
+impl Access {
+    /// Ends when `who` is nobody any longer: its key or its project was removed, or its token has expired. For streams
+    /// that belong to no space; looked at every `beat`, and at once when something is revoked.
+    pub async fn until_ended(&self, who: &Principal, beat: Duration) {
+        let mut revocations = self.revocations.watch();
+        let (key, project) = (who.key.map(|key| key.id), who.project);
+        loop {
+            // A store that does not answer now is no reason to end what was let in.
+            if !self.is_somebody(who).await.unwrap_or(true) {
+                return;
+            }
+            let revoked = revocations.next(move |revoked: &Revoked| match revoked {
+                Revoked::Key(removed) => key == Some(*removed),
+                Revoked::Project(removed) => *removed == project,
+                Revoked::Member { .. } => false,
+            });
+            // Either is a reason to look, and an end of the wait is no error.
+            let _ = tokio::time::timeout(beat, revoked).await;
+        }
+    }
+
+    async fn is_somebody(&self, who: &Principal) -> Result<bool, StoreError> {
+        if let Some(key) = who.key
+            && self.key_of_hash(key.hash).await?.is_none()
+        {
+            return Ok(false);
+        }
+        let expires = who.user.as_ref().map(|user| user.expires);
+        Ok(expires.is_none_or(|expires| self.clock.now() < expires))
     }
 }
 

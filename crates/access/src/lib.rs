@@ -14,6 +14,7 @@ mod jwt;
 pub mod keys;
 mod rate;
 mod reach;
+pub mod signing_key;
 
 use std::fmt;
 use std::sync::Arc;
