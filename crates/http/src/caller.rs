@@ -121,7 +121,7 @@ fn from_headers(headers: &HeaderMap) -> Result<Option<Credentials>, Refusal> {
         .map(|value| value.to_str().unwrap_or_default());
     match (key, bearer) {
         (None, None) => Ok(None),
-        (None, Some(key)) => Ok(Some(Credentials::Key(key.into()))),
+        (None, Some(shown)) => Ok(Some(key_with_token(shown).unwrap_or(Credentials::Key(shown.into())))),
         (Some(_), None) => Err(Refusal::unauthenticated(
             "a public key needs a user's token: authorization: Bearer <JWT>",
         )),
@@ -140,6 +140,17 @@ fn from_query(query: &Query) -> Result<Option<Credentials>, Refusal> {
         )),
         (Some(key), Some(token)) => Ok(Some(user(key, token))),
     }
+}
+
+/// `pk_….<JWT>`: a public key and a user's token in one, for clients that send one header only.
+fn key_with_token(shown: &str) -> Option<Credentials> {
+    const JWT_PARTS: usize = 3;
+    if !shown.starts_with(keys::prefix(KeyKind::Public)) {
+        return None;
+    }
+    // From the end: a chosen key may have dots, and a token has exactly two.
+    let dot = shown.rmatch_indices('.').nth(JWT_PARTS - 1)?.0;
+    Some(user(&shown[..dot], &shown[dot + 1..]))
 }
 
 fn user(key: &str, token: &str) -> Credentials {
@@ -177,6 +188,14 @@ mod tests {
         assert_eq!(
             shown(&[("authorization", "Bearer a.b.c"), ("x-public-key", "pk_1")]),
             Ok(Some(user("pk_1", "a.b.c")))
+        );
+        assert_eq!(
+            shown(&[("authorization", "Bearer pk_1.x.a.b.c")]),
+            Ok(Some(user("pk_1.x", "a.b.c")))
+        );
+        assert_eq!(
+            shown(&[("authorization", "Bearer pk_1.b.c")]),
+            Ok(Some(Credentials::Key("pk_1.b.c".into())))
         );
         assert!(
             shown(&[("x-public-key", "pk_1")])
