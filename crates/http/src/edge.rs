@@ -137,14 +137,15 @@ fn allow(headers: &mut HeaderMap, origin: HeaderValue, preflight: bool) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.append(VARY, HeaderValue::from_static("origin"));
     if !preflight {
-        let exposed =
-            "x-request-id, location, preference-applied, toolgate-run-id, toolgate-space-id, retry-after";
+        let exposed = "x-request-id, location, preference-applied, toolgate-run-id, toolgate-space-id, retry-after, mcp-session-id, \
+             www-authenticate";
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(exposed));
         return;
     }
     let methods = "GET, POST, PUT, DELETE";
-    let sendable = "accept, authorization, content-type, idempotency-key, last-event-id, prefer, \
-                    traceparent, x-public-key, x-request-id";
+    let sendable = "accept, authorization, content-type, idempotency-key, last-event-id, mcp-method, mcp-name, \
+                    mcp-protocol-version, mcp-session-id, prefer, toolgate-space-id, traceparent, x-public-key, \
+                    x-request-id";
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(sendable));
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));

@@ -1,0 +1,10 @@
+//! The MCP door, from outside.
+
+mod approvals;
+mod calls;
+mod entry;
+mod listing;
+mod resources;
+mod sessions;
+mod talk;
+mod tasks;
