@@ -88,10 +88,11 @@ generate: node_modules/installed ## write the generated files anew
 	REWRITE_GOLDEN=1 cargo test $(GOLDEN)
 	npm run generate
 
-# The bridges of the SDKs are tested with a real MCP server.
+# The bridges of the SDKs are tested with a real MCP server, the MCP door with the official Python client.
 .PHONY: tests
 tests: $(PYTHON)/installed ## cargo test
-	INSTA_UPDATE=no TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time cargo test --locked --workspace
+	INSTA_UPDATE=no TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time TOOLGATE_TEST_PYTHON=$(PYTHON)/bin/python \
+	  cargo test --locked --workspace
 
 .PHONY: json-schema-suite
 json-schema-suite: $(SUITE)/tests ## the official JSON Schema test suite through our validator

@@ -3,6 +3,7 @@
 mod agent_check;
 mod agent_purge;
 mod api;
+mod mcp;
 pub mod plugin;
 mod project;
 mod store_check;
@@ -36,6 +37,8 @@ enum Command {
     Serve(Serve),
     /// Talk to an agent, in the terminal or through a pipe.
     Chat(chat::Chat),
+    /// Serve the tools of a running gateway over standard input and output, for MCP clients that start their servers.
+    Mcp(mcp::Mcp),
     /// Print every setting with its default, as a file to edit.
     Settings,
     /// Print the OpenAPI document of the HTTP API.
@@ -131,6 +134,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
             serve::run(settings, entry, damage)?;
         }
         Command::Chat(flags) => chat::run(flags)?,
+        Command::Mcp(mcp) => mcp.run()?,
         Command::Settings => {
             output::print(settings::SAMPLE)?;
         }

@@ -6,6 +6,7 @@ mod commands;
 mod data;
 mod doors;
 mod listen;
+mod mcp_bridge;
 mod output;
 mod project;
 mod projects;

@@ -15,6 +15,7 @@ use toolgate_access::file_links::FileLinks;
 use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, keys};
 use toolgate_bus::InProcessBus;
 use toolgate_door_http::Resources;
+use toolgate_door_mcp::McpParts;
 use toolgate_egress::Egress;
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
@@ -157,6 +158,13 @@ async fn serve(
     let stop = CancellationToken::new();
     let access = access(store.clone(), &engine, auth, egress, settings)?;
     let shared = shared(engine.clone(), access, settings, stop.clone());
+    let mcp = McpParts {
+        workspace: workspace.clone(),
+        records: store.clone(),
+        public_url: settings.files.address()?,
+        hosts: settings.http.hosts.clone(),
+        authorization_servers: settings.jwt.issuer.clone().into_iter().collect(),
+    };
     let resources = Resources {
         records: store.clone(),
         state: Arc::new(Editor {
@@ -174,7 +182,7 @@ async fn serve(
         first_agent: project::first_agent(),
         sandbox_lacks,
     };
-    let door = doors::router(shared, resources);
+    let door = doors::router(shared, resources, mcp);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, access = ?entry, "ready");
     let planner = Planner::new(engine.clone(), store.clone(), settings.plans.limits());

@@ -221,6 +221,8 @@ pub struct Http {
     pub wait_max: Duration,
     /// Origins that browsers may call from; `*` for any.
     pub origins: Vec<String>,
+    /// Hosts that `/mcp` answers to besides loopback; empty for any.
+    pub hosts: Vec<String>,
     /// Connections of clients.
     pub connections: Connections,
     /// Requests of one caller.
@@ -236,6 +238,7 @@ impl Default for Http {
             heartbeat: Duration::from_secs(15),
             wait_max: Duration::from_secs(60),
             origins: Vec::new(),
+            hosts: Vec::new(),
             connections: Connections::default(),
             rate: Rate::default(),
         }

@@ -100,6 +100,8 @@ where
             log.level
         )
     })?;
+    // The MCP library logs whole messages, inputs and outputs of tools included.
+    let level = level.add_directive("rmcp=error".parse().expect("a directive"));
     let terminal = std::io::stderr().is_terminal();
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)

@@ -29,6 +29,7 @@ mod injection;
 mod intake;
 mod kill;
 mod mail;
+mod mcp_door;
 mod openapi;
 mod outside;
 mod parallel;
