@@ -121,7 +121,9 @@ fn from_headers(headers: &HeaderMap) -> Result<Option<Credentials>, Refusal> {
         .map(|value| value.to_str().unwrap_or_default());
     match (key, bearer) {
         (None, None) => Ok(None),
-        (None, Some(shown)) => Ok(Some(key_with_token(shown).unwrap_or(Credentials::Key(shown.into())))),
+        (None, Some(shown)) => Ok(Some(
+            key_with_token(shown).unwrap_or(Credentials::Key(shown.into())),
+        )),
         (Some(_), None) => Err(Refusal::unauthenticated(
             "a public key needs a user's token: authorization: Bearer <JWT>",
         )),

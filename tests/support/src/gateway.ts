@@ -66,7 +66,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   let logs = '';
   let child: ChildProcess | undefined;
   const start = async (listen: string): Promise<string> => {
-    const started = spawn(binary(), [...args, '--listen', listen], {
+    const started = spawn(gatewayBinary(), [...args, '--listen', listen], {
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -100,7 +100,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   };
 }
 
-function binary(): string {
+/** The gateway's program. */
+export function gatewayBinary(): string {
   const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
   const target = process.env.CARGO_TARGET_DIR ?? join(cache, 'toolgate', 'target');
   const path = process.env.TOOLGATE_BIN ?? join(target, 'debug', 'toolgate');

@@ -7,7 +7,7 @@
  *     await gateway.stop();
  *     await model.stop();
  */
-export { type Gateway, type GatewayOptions, startGateway } from './gateway.ts';
+export { type Gateway, type GatewayOptions, gatewayBinary, startGateway } from './gateway.ts';
 export { type Model, type ModelReply, type ModelRequest, type Script, startModel } from './model.ts';
 export { type CuttableProxy, startProxy } from './proxy.ts';
 export { mintToken } from './token.ts';
