@@ -28,6 +28,19 @@ pub struct Client {
     shared: Arc<Shared>,
 }
 
+/// A client that is not kept alive: for what a plugin of it holds.
+#[cfg(feature = "mcp")]
+#[derive(Debug, Clone)]
+pub(crate) struct WeakClient(std::sync::Weak<Shared>);
+
+#[cfg(feature = "mcp")]
+impl WeakClient {
+    /// The client, unless it is gone.
+    pub fn upgrade(&self) -> Option<Client> {
+        self.0.upgrade().map(|shared| Client { shared })
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     http: Arc<Http>,
@@ -129,6 +142,17 @@ impl Client {
         }
         tracing::debug!(plugin = name, "plugin removed");
         Ok(())
+    }
+
+    #[cfg(feature = "mcp")]
+    pub(crate) fn downgrade(&self) -> WeakClient {
+        WeakClient(Arc::downgrade(&self.shared))
+    }
+
+    /// Replaces the tools of a registered plugin. Fails, with nothing changed, if they are malformed or a name is taken.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn replace_tools(&self, plugin: &str, tools: Vec<Tool>) -> Result<(), PluginError> {
+        self.write(|registry| registry.replace_tools(plugin, tools))
     }
 
     /// Registers one tool as a plugin of its own, named `tool:<name>`.

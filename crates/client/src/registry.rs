@@ -50,6 +50,37 @@ impl Registry {
         Ok(plugin)
     }
 
+    /// Replaces the tools of a registered plugin if they are valid; otherwise nothing changes.
+    #[cfg(feature = "mcp")]
+    pub fn replace_tools(&mut self, name: &str, tools: Vec<Tool>) -> Result<(), PluginError> {
+        let at = self.plugins.iter().position(|plugin| plugin.name == name);
+        let at = at.ok_or_else(|| PluginError::Unknown(name.into()))?;
+        let before = self.plugins[at].clone();
+        let plugin = Plugin {
+            tools,
+            ..(*before).clone()
+        };
+        check_definitions(&plugin)?;
+        for tool in &plugin.tools {
+            let holder = self.tools.get(&tool.definition.name).map(|(holder, _)| holder);
+            if let Some(holder) = holder.filter(|holder| !Arc::ptr_eq(holder, &before)) {
+                return Err(PluginError::Conflict {
+                    tool: tool.definition.name.clone(),
+                    plugin: plugin.name.clone(),
+                    holder: holder.name.clone(),
+                });
+            }
+        }
+        let plugin = Arc::new(plugin);
+        self.tools.retain(|_, (holder, _)| !Arc::ptr_eq(holder, &before));
+        for (index, tool) in plugin.tools.iter().enumerate() {
+            let place = (plugin.clone(), index);
+            self.tools.insert(tool.definition.name.clone(), place);
+        }
+        self.plugins[at] = plugin;
+        Ok(())
+    }
+
     /// Removes a plugin and its tools.
     pub fn remove(&mut self, name: &str) -> Result<Arc<Plugin>, PluginError> {
         let at = self.plugins.iter().position(|plugin| plugin.name == name);

@@ -8,6 +8,13 @@ use crate::connection::Listed;
 use crate::fit::{self, Profile};
 use crate::name::tool_name;
 
+/// A definition as [`crate::Connection`] lists it: without what the SDK does not know.
+pub fn as_listed(definition: &Value) -> Value {
+    let known = serde_json::from_value::<rmcp::model::Tool>(definition.clone());
+    let listed = known.and_then(serde_json::to_value);
+    listed.unwrap_or_else(|_| definition.clone())
+}
+
 /// The tools of a server, as a model is told of them, and what became of the others.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
@@ -108,6 +115,7 @@ mod tests {
                 description: None,
                 input_schema: json!({"type": "object"}),
                 output_schema: None,
+                annotations: None,
             })
         };
         let tools = vec![

@@ -3,17 +3,31 @@
 //!
 //! [`Server`] says how to reach one, [`Server::connect`] gives a [`Connection`]. What it lists becomes a [`Catalog`]:
 //! tools with names and schemas that fit. A [`Caller`] calls them. A server that dies gives errors; nothing here
-//! reconnects, or knows what a run is.
+//! reconnects, or knows what a run is. [`link`] is for whoever passes messages on as they are.
 
+mod call;
 mod catalog;
+mod client;
 mod connection;
+mod converse;
+mod elicitation;
 mod fit;
+pub mod link;
 mod name;
+pub mod oauth;
+mod process;
 mod result;
 mod server;
 
-pub use catalog::{Catalog, CatalogTool};
-pub use connection::{CallError, Caller, Connection, Listed};
+pub use call::{
+    Answer, CallError, CallRequest, Caller, InputRequired, OpenCall, Step, TaskHandle, TaskState,
+};
+pub use catalog::{Catalog, CatalogTool, as_listed};
+pub use client::{Abilities, Asked, Progress};
+pub use connection::{About, Connection, ListError, Listed};
+pub use elicitation::{Elicit, Elicitation, ElicitationAnswer};
 pub use fit::Profile;
-pub use name::tool_name;
+pub use name::{TOOL_NAME_PREFIX, distinct_tool_name, tool_name};
+pub use process::Keeper;
+pub use result::ToolResult;
 pub use server::{McpError, Server};

@@ -3,6 +3,8 @@
 use sha2::{Digest as _, Sha256};
 use toolgate_kernel::name::NAME_CHARS_MAX;
 
+/// What every name begins with.
+pub const TOOL_NAME_PREFIX: &str = "mcp_";
 /// Characters of the hash that tells names apart that would otherwise be the same.
 const HASH_CHARS: usize = 8;
 
@@ -10,26 +12,34 @@ const HASH_CHARS: usize = 8;
 /// length, ends in a hash of the original; it is cut in the server's part first. Never taken apart again: the
 /// catalog remembers what each name stands for.
 pub fn tool_name(server: &str, tool: &str) -> String {
-    let plain = |text: &str| -> String {
-        let fit = |c: char| {
-            if c.is_ascii_alphanumeric() || c == '-' {
-                c
-            } else {
-                '_'
-            }
-        };
-        text.chars().map(fit).collect()
-    };
     let (short_server, short_tool) = (plain(server), plain(tool));
-    let name = format!("mcp_{short_server}_{short_tool}");
+    let name = format!("{TOOL_NAME_PREFIX}{short_server}_{short_tool}");
     if name.len() <= NAME_CHARS_MAX && short_server == server && short_tool == tool {
         return name;
     }
-    let around = "mcp__".len() + 1 + HASH_CHARS;
+    distinct_tool_name(server, tool)
+}
+
+/// A name with a hash in any case, for a tool whose plain name another one has: `a_b` with `c`, and `a` with `b_c`.
+pub fn distinct_tool_name(server: &str, tool: &str) -> String {
+    let (short_server, short_tool) = (plain(server), plain(tool));
+    let around = TOOL_NAME_PREFIX.len() + "__".len() + HASH_CHARS;
     let room = NAME_CHARS_MAX - around;
     let tool_part = &short_tool[..short_tool.len().min(room)];
     let server_part = &short_server[..short_server.len().min(room - tool_part.len())];
-    format!("mcp_{server_part}_{tool_part}_{}", hash(server, tool))
+    format!(
+        "{TOOL_NAME_PREFIX}{server_part}_{tool_part}_{}",
+        hash(server, tool)
+    )
+}
+
+/// The text with every character that does not fit replaced.
+fn plain(text: &str) -> String {
+    let fit = |c: char| match c.is_ascii_alphanumeric() || c == '-' {
+        true => c,
+        false => '_',
+    };
+    text.chars().map(fit).collect()
 }
 
 fn hash(server: &str, tool: &str) -> String {

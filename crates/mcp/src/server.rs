@@ -2,29 +2,27 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessGroup};
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, serve_client_with_lifecycle};
+use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::process::ChildStderr;
-use tokio_util::task::AbortOnDropHandle;
 
+use crate::client::{Abilities, Desk, Handler};
 use crate::connection::Connection;
+use crate::oauth::{Authorizer, Challenge, OAuthError, SIGN_INS_MAX, WithToken};
+use crate::process::{Keeper, Launch};
 
 /// How long a server may take to start and to say which protocol it speaks.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the SDK waits for a response to its first request before it takes a server for one of the older protocol.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most bytes of a line of a child's standard error. A longer one counts as several.
-const LINE_BYTES_MAX: u64 = 4 * 1024;
+/// Name that the client gives of itself unless it is set otherwise.
+const CLIENT_NAME: &str = "toolgate";
 
 /// A server that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +30,23 @@ const LINE_BYTES_MAX: u64 = 4 * 1024;
 pub struct McpError {
     server: String,
     reason: String,
+    challenge: Option<Challenge>,
+}
+
+impl McpError {
+    /// What the server wants, if it wants somebody to sign in.
+    pub fn needs_authorization(&self) -> Option<&Challenge> {
+        self.challenge.as_ref()
+    }
+}
+
+/// Why there is no connection.
+struct Failure {
+    reason: String,
+    challenge: Option<Challenge>,
+    /// The server may speak the older protocol: it answers what it does not know with an empty result, or names older
+    /// revisions only.
+    may_be_legacy: bool,
 }
 
 /// An MCP server, and how to reach it.
@@ -39,19 +54,19 @@ pub struct McpError {
 pub struct Server {
     name: String,
     reach: Reach,
+    abilities: Abilities,
+    /// The protocol revision that it spoke before.
+    protocol: Option<String>,
 }
 
 #[derive(Clone)]
-enum Reach {
-    Command {
-        program: OsString,
-        arguments: Vec<OsString>,
-        environment: Vec<(OsString, OsString)>,
-    },
+pub(crate) enum Reach {
+    Command(Launch),
     Http {
         url: String,
         headers: Vec<(HeaderName, HeaderValue)>,
         client: Option<reqwest::Client>,
+        authorizer: Option<Arc<Authorizer>>,
     },
 }
 
@@ -64,11 +79,15 @@ impl Server {
     ) -> Self {
         Self {
             name: name.into(),
-            reach: Reach::Command {
+            reach: Reach::Command(Launch {
                 program: program.into(),
                 arguments: arguments.into_iter().map(Into::into).collect(),
                 environment: Vec::new(),
-            },
+                directory: None,
+                keeper: None,
+            }),
+            abilities: Abilities::default(),
+            protocol: None,
         }
     }
 
@@ -80,7 +99,10 @@ impl Server {
                 url: url.into(),
                 headers: Vec::new(),
                 client: None,
+                authorizer: None,
             },
+            abilities: Abilities::default(),
+            protocol: None,
         }
     }
 
@@ -92,7 +114,7 @@ impl Server {
     /// Gives a child process those of these variables that a program needs to find its way (`PATH`, `HOME`, the
     /// language, …), so no key that was meant for this one. Without this it has none but those of [`Server::env`].
     pub fn inherit(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        if let Reach::Command { environment, .. } = &mut self.reach {
+        if let Reach::Command(Launch { environment, .. }) = &mut self.reach {
             environment.extend(variables.into_iter().filter(|(name, _)| is_inherited(name)));
         }
         self
@@ -100,9 +122,37 @@ impl Server {
 
     /// Sets a variable in the environment of a child process.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let Reach::Command { environment, .. } = &mut self.reach {
+        if let Reach::Command(Launch { environment, .. }) = &mut self.reach {
             environment.push((name.into(), value.into()));
         }
+        self
+    }
+
+    /// Starts a child process in this directory.
+    pub fn directory(mut self, path: impl Into<PathBuf>) -> Self {
+        if let Reach::Command(Launch { directory, .. }) = &mut self.reach {
+            *directory = Some(path.into());
+        }
+        self
+    }
+
+    /// Runs a child process under a keeper.
+    pub fn keeper(mut self, with: Keeper) -> Self {
+        if let Reach::Command(Launch { keeper, .. }) = &mut self.reach {
+            *keeper = Some(with);
+        }
+        self
+    }
+
+    /// Lets the server do these things.
+    pub fn abilities(mut self, abilities: Abilities) -> Self {
+        self.abilities = abilities;
+        self
+    }
+
+    /// Begins with the protocol revision that the server spoke before. Without one, or if that fails, it is asked.
+    pub fn protocol(mut self, before: Option<String>) -> Self {
+        self.protocol = before;
         self
     }
 
@@ -122,13 +172,77 @@ impl Server {
         self
     }
 
-    /// Starts or reaches the server.
+    /// Signs in to an address as this identity when it asks for that.
+    pub fn authorizer(mut self, with: Arc<Authorizer>) -> Self {
+        if let Reach::Http { authorizer, .. } = &mut self.reach {
+            *authorizer = Some(with);
+        }
+        self
+    }
+
+    /// How to reach it.
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    /// Starts or reaches the server. The time that a person takes to sign in does not count.
     pub async fn connect(&self) -> Result<Connection, McpError> {
-        let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.reach.connect_in_any_era()).await;
-        let late = || Err(format!("no answer within {CONNECT_TIMEOUT:?}"));
-        connected
-            .unwrap_or_else(|_| late())
-            .map_err(|reason| self.error(reason))
+        let mut sign_ins = 0;
+        loop {
+            let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.connect_in_any_era()).await;
+            let late = || Err(format!("no answer within {CONNECT_TIMEOUT:?}").into());
+            let failure = match connected.unwrap_or_else(|_| late()) {
+                Ok(connection) => return Ok(connection),
+                Err(failure) => failure,
+            };
+            match (&failure.challenge, self.reach.authorizer()) {
+                (Some(challenge), Some(authorizer)) if sign_ins < SIGN_INS_MAX => {
+                    let satisfied = authorizer.satisfy(challenge).await;
+                    satisfied.map_err(|error| self.refused(error))?;
+                    sign_ins += 1;
+                }
+                _ => return Err(self.failed(failure)),
+            }
+        }
+    }
+
+    /// Asks a server which protocol it speaks, unless that is known. One that starts so slowly that its response comes
+    /// after the request was given up is started again and spoken to as one of each kind.
+    async fn connect_in_any_era(&self) -> Result<Connection, Failure> {
+        let preferred_versions = vec![ProtocolVersion::LATEST];
+        let auto = ClientLifecycleMode::Auto {
+            preferred_versions: preferred_versions.clone(),
+            legacy_version: None,
+        };
+        let discover = ClientLifecycleMode::Discover { preferred_versions };
+        if let Some(before) = &self.protocol {
+            let known = match before.as_str() < ProtocolVersion::NO_INITIALIZE.as_str() {
+                true => ClientLifecycleMode::Initialize,
+                false => discover.clone(),
+            };
+            // What it spoke before it may not speak any more: then it is asked like any other.
+            if let Ok(connection) = self.reach.connect(self.handler(), known).await {
+                return Ok(connection);
+            }
+        }
+        let mut failure = Failure::from(String::new());
+        for lifecycle in [auto, ClientLifecycleMode::Initialize, discover] {
+            let began = Instant::now();
+            match self.reach.connect(self.handler(), lifecycle).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) if began.elapsed() < PROBE_TIMEOUT && !error.may_be_legacy => return Err(error),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    fn handler(&self) -> Handler {
+        Handler {
+            desk: Arc::new(Desk::default()),
+            abilities: self.abilities,
+            identity: (CLIENT_NAME.into(), env!("CARGO_PKG_VERSION").into()),
+        }
     }
 
     /// This server cannot be used for this reason.
@@ -136,6 +250,27 @@ impl Server {
         McpError {
             server: self.name.clone(),
             reason: reason.into(),
+            challenge: None,
+        }
+    }
+
+    fn failed(&self, failure: Failure) -> McpError {
+        McpError {
+            server: self.name.clone(),
+            reason: failure.reason,
+            challenge: failure.challenge,
+        }
+    }
+
+    /// This server cannot be used because nobody is signed in.
+    pub(crate) fn refused(&self, error: OAuthError) -> McpError {
+        McpError {
+            server: self.name.clone(),
+            reason: error.to_string(),
+            challenge: match error {
+                OAuthError::NeedsAuthorization(challenge) => Some(challenge),
+                _ => None,
+            },
         }
     }
 }
@@ -149,116 +284,86 @@ impl fmt::Debug for Server {
     }
 }
 
-impl Reach {
-    /// Asks a server which protocol it speaks. One that starts so slowly that its response comes after the request was
-    /// given up is started again and spoken to as one of each kind.
-    async fn connect_in_any_era(&self) -> Result<Connection, String> {
-        let preferred_versions = vec![ProtocolVersion::LATEST];
-        let auto = ClientLifecycleMode::Auto {
-            preferred_versions: preferred_versions.clone(),
-            legacy_version: None,
-        };
-        let discover = ClientLifecycleMode::Discover { preferred_versions };
-        let mut failure = String::new();
-        for lifecycle in [auto, ClientLifecycleMode::Initialize, discover] {
-            let began = Instant::now();
-            match self.connect(lifecycle).await {
-                Ok(connection) => return Ok(connection),
-                Err(error) if began.elapsed() < PROBE_TIMEOUT => return Err(error),
-                Err(error) => failure = error,
-            }
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Self {
+            reason,
+            challenge: None,
+            may_be_legacy: false,
         }
-        Err(failure)
+    }
+}
+
+impl From<ClientInitializeError> for Failure {
+    fn from(error: ClientInitializeError) -> Self {
+        Self {
+            reason: cause(&error),
+            challenge: Challenge::of_connecting(&error),
+            may_be_legacy: matches!(
+                error,
+                ClientInitializeError::ExpectedInitResult(Some(_))
+                    | ClientInitializeError::NoCompatibleProtocolVersion { .. }
+            ),
+        }
+    }
+}
+
+impl Reach {
+    fn authorizer(&self) -> Option<&Arc<Authorizer>> {
+        match self {
+            Self::Command(_) => None,
+            Self::Http { authorizer, .. } => authorizer.as_ref(),
+        }
     }
 
-    async fn connect(&self, lifecycle: ClientLifecycleMode) -> Result<Connection, String> {
+    async fn connect(&self, handler: Handler, lifecycle: ClientLifecycleMode) -> Result<Connection, Failure> {
         match self {
-            Self::Command {
-                program,
-                arguments,
-                environment,
-            } => start(program, arguments, environment, lifecycle).await,
-            Self::Http { url, headers, client } => {
+            Self::Command(launch) => {
+                let started = launch.start();
+                let (mut process, transport) =
+                    started.map_err(|error| format!("{} does not start: {error}", launch.name()))?;
+                match serve_client_with_lifecycle(handler, transport, lifecycle).await {
+                    Ok(service) => Ok(Connection::new(service, Some(process), None)),
+                    Err(error) => {
+                        let mut failure = Failure::from(error);
+                        match process.last_line().await.as_str() {
+                            "" => {}
+                            line => failure.reason = format!("{}; it said: {line}", failure.reason),
+                        }
+                        Err(failure)
+                    }
+                }
+            }
+            Self::Http {
+                url,
+                headers,
+                client,
+                authorizer,
+            } => {
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(headers.iter().cloned().collect());
-                let transport = match client {
-                    Some(client) => StreamableHttpClientTransport::with_client(client.clone(), config),
-                    None => StreamableHttpClientTransport::from_config(config),
+                let service = match (client, authorizer) {
+                    (Some(http), None) => {
+                        let transport = StreamableHttpClientTransport::with_client(http.clone(), config);
+                        serve_client_with_lifecycle(handler, transport, lifecycle).await
+                    }
+                    (None, None) => {
+                        let transport = StreamableHttpClientTransport::from_config(config);
+                        serve_client_with_lifecycle(handler, transport, lifecycle).await
+                    }
+                    (http, Some(authorizer)) => {
+                        let client = WithToken {
+                            http: http.clone().unwrap_or_default(),
+                            authorizer: authorizer.clone(),
+                        };
+                        let transport = StreamableHttpClientTransport::with_client(client, config);
+                        serve_client_with_lifecycle(handler, transport, lifecycle).await
+                    }
                 };
-                let connected = serve_client_with_lifecycle((), transport, lifecycle).await;
-                let service = connected.map_err(|error| cause(&error))?;
-                Ok(Connection::new(service, None))
+                Ok(Connection::new(service?, None, authorizer.clone()))
             }
         }
     }
-}
-
-async fn start(
-    program: &OsStr,
-    arguments: &[OsString],
-    environment: &[(OsString, OsString)],
-    lifecycle: ClientLifecycleMode,
-) -> Result<Connection, String> {
-    let mut command = CommandWrap::with_new(program, |command| {
-        command.args(arguments).env_clear();
-        command.envs(environment.iter().cloned());
-    });
-    // A group of its own: what the server starts ends with it, and Ctrl-C at the terminal is not for it.
-    command.wrap(KillOnDrop).wrap(ProcessGroup::leader());
-    let spawned = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn();
-    let (child, stderr) =
-        spawned.map_err(|error| format!("{} does not start: {error}", program.display()))?;
-    let last_line = Arc::new(Mutex::new(String::new()));
-    let group = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
-    let process = ServerProcess {
-        group,
-        _stderr: stderr.map(|stderr| drain(stderr, last_line.clone())),
-    };
-    let connected = serve_client_with_lifecycle((), child, lifecycle).await;
-    let service = connected.map_err(|error| {
-        let line = last_line.lock().unwrap_or_else(PoisonError::into_inner);
-        match line.as_str() {
-            "" => cause(&error),
-            line => format!("{}; it said: {line}", cause(&error)),
-        }
-    })?;
-    Ok(Connection::new(service, Some(process)))
-}
-
-/// A child and everything it started. Killed when dropped.
-pub(crate) struct ServerProcess {
-    group: Option<Pid>,
-    /// Reads the child's standard error.
-    _stderr: Option<AbortOnDropHandle<()>>,
-}
-
-impl Drop for ServerProcess {
-    fn drop(&mut self) {
-        // All of them may have ended already.
-        if let Some(group) = self.group {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
-/// Logs the standard error of a child and keeps its last line: a pipe that nobody reads would block the child.
-fn drain(stderr: ChildStderr, last_line: Arc<Mutex<String>>) -> AbortOnDropHandle<()> {
-    AbortOnDropHandle::new(tokio::spawn(async move {
-        let mut stderr = BufReader::new(stderr);
-        let mut line = Vec::new();
-        while let Ok(1..) = (&mut stderr)
-            .take(LINE_BYTES_MAX)
-            .read_until(b'\n', &mut line)
-            .await
-        {
-            let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-            tracing::debug!(line = text, "MCP server");
-            if !text.is_empty() {
-                *last_line.lock().unwrap_or_else(PoisonError::into_inner) = text;
-            }
-            line.clear();
-        }
-    }))
 }
 
 /// Whether a child may see this variable: where things are and which language to speak, nothing else.

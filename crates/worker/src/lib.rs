@@ -5,16 +5,20 @@
 //! its limits. [`serve`] is the side of the child, which sets the limits on itself before it reads a byte. Both are given
 //! the same [`Kind`].
 //!
+//! [`keep`] is for programs that are not ours: a process of the binary that ends them to the last descendant.
+//!
 //! A process never works for two owners, has no environment, and ends with its process group. It seals itself off from
 //! files, network and other processes (`seal`). Start with `kind`, then `workers`.
 
 mod frame;
+mod keeper;
 mod kind;
 mod process;
 mod seal;
 mod serve;
 mod workers;
 
+pub use keeper::{KEEP_SERVER, KeptLimits, keep};
 pub use kind::{Kind, Limits, Seals};
 pub use seal::{Protection, Seal, keep_descriptors_from_workers};
 pub use serve::{Talk, serve, serve_with};

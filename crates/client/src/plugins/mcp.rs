@@ -1,27 +1,33 @@
 //! A bridge to an MCP server: its tools become tools of this client.
 //!
 //! The server runs as a child process that speaks on its standard input and output, or is reached over HTTP. A server
-//! that dies gives errors for the model to read; the rest of the program goes on. The child, and what it started,
-//! ends when the plugin is taken out.
+//! that dies gives errors for the model to read; the rest of the program goes on, and the next call starts it again,
+//! after pauses that grow. When it announces other tools they are listed again. The child, and what it started, ends
+//! when the plugin is taken out.
+
+mod link;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use toolgate_kernel::tool::ClientToolLimits;
-use toolgate_mcp::{Caller, Catalog, CatalogTool, Connection, Profile, Server};
+use toolgate_mcp::oauth::Authorizer;
+use toolgate_mcp::{Abilities, Server};
 
-pub use toolgate_mcp::McpError;
+pub use toolgate_mcp::oauth;
+pub use toolgate_mcp::{Elicit, Elicitation, ElicitationAnswer, McpError};
 
+use crate::client::Client;
 use crate::plugin::{BoxError, Hooks, Plugin};
-use crate::tool::{Definition, Tool, ToolCall, ToolError};
+use link::Link;
 
 /// An MCP server, and how to reach it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct McpServer {
     server: Server,
     only: Option<BTreeSet<String>>,
+    elicit: Option<Arc<dyn Elicit>>,
 }
 
 /// A server that is connected.
@@ -44,6 +50,7 @@ impl McpServer {
         Self {
             server: Server::command(name, program, arguments).inherit(std::env::vars_os()),
             only: None,
+            elicit: None,
         }
     }
 
@@ -52,6 +59,7 @@ impl McpServer {
         Self {
             server: Server::http(name, url),
             only: None,
+            elicit: None,
         }
     }
 
@@ -74,58 +82,52 @@ impl McpServer {
         self
     }
 
+    /// Answers what the server asks of a person in the middle of a call. Without this it is told that nobody can be
+    /// asked.
+    pub fn on_elicitation(mut self, host: impl Elicit + 'static) -> Self {
+        self.server = self.server.abilities(Abilities {
+            elicitation: true,
+            ..Abilities::default()
+        });
+        self.elicit = Some(Arc::new(host));
+        self
+    }
+
+    /// Signs in to an address as this identity when it asks for that.
+    pub fn authorizer(mut self, with: Arc<Authorizer>) -> Self {
+        self.server = self.server.authorizer(with);
+        self
+    }
+
     /// Starts or reaches the server and asks for its tools.
     pub async fn connect(self) -> Result<Bridge, McpError> {
-        let connection = self.server.connect().await?;
-        let listed = connection.list().await;
-        let listed = listed.map_err(|reason| self.server.error(reason))?;
-        let profile = Profile::Client(ClientToolLimits::default());
-        let is_wanted = |tool: &str| self.only.as_ref().is_none_or(|only| only.contains(tool));
-        let catalog = Catalog::new(self.server.name(), listed, &profile, is_wanted);
-        let plugin = Plugin::new(format!("mcp:{}", self.server.name()), env!("CARGO_PKG_VERSION"));
-        let caller = connection.caller();
-        let bridged = |plugin: Plugin, tool| plugin.tool(bridged(tool, caller.clone()));
-        let plugin = catalog.tools().fold(plugin, bridged);
-        let life = Life {
-            connection: Mutex::new(Some(connection)),
-        };
+        let name = format!("mcp:{}", self.server.name());
+        let (link, catalog) = Link::open(self).await?;
+        let plugin = Plugin::new(name, env!("CARGO_PKG_VERSION")).tools(link.tools(&catalog));
         Ok(Bridge {
-            plugin: plugin.hooks(life),
+            plugin: plugin.hooks(Life(link)),
             warnings: catalog.warnings,
         })
     }
 }
 
-/// A tool that asks the server. Its call is dropped when its time is over or nobody waits any more: the server is then
-/// told to stop.
-fn bridged(tool: &CatalogTool, caller: Caller) -> Tool {
-    let definition = Definition::new(&tool.name, &tool.description).parameters(tool.parameters.clone());
-    let original: Arc<str> = tool.original.as_str().into();
-    Tool::new(definition, move |call: ToolCall| {
-        let (caller, original) = (caller.clone(), original.clone());
-        async move {
-            let called = caller.call(&original, call.input.as_object().cloned()).await;
-            called.map_err(|error| ToolError::new(error.to_string()))
-        }
-    })
+impl std::fmt::Debug for McpServer {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.server.fmt(out)
+    }
 }
 
-/// Ends the connection, and with it the child.
-struct Life {
-    connection: Mutex<Option<Connection>>,
-}
+/// Follows the tools of the server, and ends the connection, and with it the child.
+struct Life(Arc<Link>);
 
 #[crate::async_trait]
 impl Hooks for Life {
+    async fn on_register(&self, client: &Client) -> Result<(), BoxError> {
+        self.0.follow(client.downgrade());
+        Ok(())
+    }
+
     async fn on_unregister(&self) -> Result<(), BoxError> {
-        let connection = self
-            .connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        match connection {
-            Some(connection) => Ok(connection.close().await?),
-            None => Ok(()),
-        }
+        Ok(self.0.close().await?)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use toolgate_client::plugins::mcp::{Bridge, McpServer};
+use toolgate_client::plugins::mcp::{Bridge, Elicit, Elicitation, ElicitationAnswer, McpServer};
 
 use crate::{client, words};
 
@@ -151,7 +151,7 @@ async fn a_server_ends_also_when_its_client_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_gives_an_error_to_read() {
+async fn a_server_that_dies_is_started_again_by_a_later_call() {
     let directory = tempfile::tempdir().unwrap();
     let Some(server) = family(directory.path()) else {
         return;
@@ -164,13 +164,57 @@ async fn a_server_that_dies_gives_an_error_to_read() {
     let server = pid(directory.path(), "server");
     kill_process(server, Signal::KILL).unwrap();
     gone(server).await;
-    words(
-        client
-            .try_tool("mcp_family_get_current_time", json!({"timezone": "UTC"}))
-            .await,
-    );
+    // The first calls may still find the dead one: that is an error to read, and nothing else.
+    let ask = || client.try_tool("mcp_family_get_current_time", json!({"timezone": "UTC"}));
+    let answered = async {
+        while let Err(error) = ask().await {
+            assert!(error.message().contains("gone"), "{}", error.message());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), answered)
+        .await
+        .expect("it is started again");
+    let second = pid(directory.path(), "server");
+    assert_ne!(second, server);
     client.unuse("mcp:family").await.unwrap();
+    gone(second).await;
     gone(pid(directory.path(), "child")).await;
+    words(ask().await);
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_started_again_is_left_alone_for_a_while() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = std::env::var_os("TOOLGATE_TEST_MCP_SERVER_TIME") else {
+        return;
+    };
+    // Works once.
+    let script = "cd \"$0\"; echo start >> starts; test ! -e broken || exit 7; echo $$ > server; exec \"$1\" --local-timezone UTC";
+    let arguments = ["-c".into(), script.into(), directory.path().into(), program];
+    let server = McpServer::command("once", "/bin/sh", arguments);
+    let client = client();
+    client
+        .use_plugin(server.connect().await.unwrap().plugin)
+        .await
+        .unwrap();
+    std::fs::write(directory.path().join("broken"), "").unwrap();
+    let server = pid(directory.path(), "server");
+    kill_process(server, Signal::KILL).unwrap();
+    gone(server).await;
+    let ask = || client.try_tool("mcp_once_get_current_time", json!({"timezone": "UTC"}));
+    let refused = async {
+        loop {
+            let error = ask().await.expect_err("it cannot be started");
+            if error.message().contains("started again in") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), refused)
+        .await
+        .expect("it pauses");
 }
 
 /// A server at an address, written in Python with the official SDK: adds two numbers.
@@ -229,4 +273,121 @@ async fn a_server_at_an_address_is_bridged_as_well() {
     drop(process);
     words(client.try_tool("mcp_adder_add", json!({"a": 1, "b": 1})).await);
     client.unuse("mcp:adder").await.unwrap();
+}
+
+/// A program that speaks the newest protocol, written with the official SDK: `grow` adds a tool and says so.
+const GROWER: &str = r#"
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+server = MCPServer("grower")
+@server.tool()
+async def grow(number: int, ctx: Context) -> str:
+    "Adds a tool."
+    server.add_tool(lambda: f"tool {number}", name=f"extra_{number}", description="One more tool.")
+    await ctx.notify_tools_changed()
+    return "done"
+server.run("stdio")
+"#;
+
+/// A program that speaks the older protocol, in which a server asks in the middle of a call.
+const ASKER: &str = r#"
+import json, sys
+say = lambda message: print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+form = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer", "default": 30}}}
+can_ask, call = False, None
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    if method == "initialize":
+        can_ask = "elicitation" in message["params"]["capabilities"]
+        about = {"name": "asker", "version": "1"}
+        say({"id": id, "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": about}})
+    elif method == "tools/list":
+        say({"id": id, "result": {"tools": [{"name": "ask", "inputSchema": {"type": "object"}}]}})
+    elif method == "tools/call" and can_ask:
+        call = id
+        say({"id": "q", "method": "elicitation/create", "params": {"message": "Who is there?", "requestedSchema": form}})
+    elif method == "tools/call":
+        say({"id": id, "result": {"content": [{"type": "text", "text": "nobody can be asked"}]}})
+    elif id == "q":
+        say({"id": call, "result": {"content": [{"type": "text", "text": json.dumps(message["result"])}]}})
+    elif id is not None:
+        say({"id": id, "error": {"code": -32601, "message": "no such method"}})
+"#;
+
+fn python(name: &str, script: &str) -> Option<McpServer> {
+    let program = std::env::var_os("TOOLGATE_TEST_MCP_SERVER_TIME")?;
+    let python = Path::new(&program).with_file_name("python");
+    Some(McpServer::command(name, python, ["-c", script]))
+}
+
+#[tokio::test]
+async fn tools_that_a_server_adds_become_tools_of_the_client() {
+    let Some(server) = python("grower", GROWER) else {
+        return;
+    };
+    let client = client();
+    client
+        .use_plugin(server.connect().await.unwrap().plugin)
+        .await
+        .unwrap();
+    assert!(!client.has_tool("mcp_grower_extra_0"));
+    // Whoever has not subscribed yet misses a change, so there are several.
+    let grown = async {
+        for number in 0.. {
+            let asked = json!({"number": number});
+            client.try_tool("mcp_grower_grow", asked).await.unwrap();
+            for _ in 0..20 {
+                if client.has_tool("mcp_grower_extra_0") {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), grown)
+        .await
+        .expect("the new tools are listed");
+    let told = client.try_tool("mcp_grower_extra_0", json!({})).await.unwrap();
+    assert!(told.to_string().contains("tool 0"), "{told}");
+    client.unuse("mcp:grower").await.unwrap();
+    assert!(!client.has_tool("mcp_grower_extra_0"));
+}
+
+/// Says a name, and leaves the rest.
+struct Ada;
+
+#[toolgate_client::async_trait]
+impl Elicit for Ada {
+    async fn elicit(&self, elicitation: Elicitation) -> ElicitationAnswer {
+        match elicitation {
+            Elicitation::Form { message, schema } => {
+                assert_eq!(message, "Who is there?");
+                assert_eq!(schema["properties"]["name"]["type"], "string");
+                ElicitationAnswer::Accept(json!({"name": "Ada"}).as_object().cloned())
+            }
+            Elicitation::Url { .. } => ElicitationAnswer::Decline,
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_asks_goes_to_the_hook_and_without_one_it_cannot_ask() {
+    let Some(server) = python("asker", ASKER) else {
+        return;
+    };
+    let asked = client();
+    let plugin = server.clone().on_elicitation(Ada).connect().await.unwrap().plugin;
+    asked.use_plugin(plugin).await.unwrap();
+    let told = asked.try_tool("mcp_asker_ask", json!({})).await.unwrap();
+    let told: serde_json::Value = serde_json::from_str(told.as_str().unwrap()).unwrap();
+    assert_eq!(
+        told,
+        json!({"action": "accept", "content": {"name": "Ada", "age": 30}})
+    );
+    let silent = client();
+    let plugin = server.connect().await.unwrap().plugin;
+    silent.use_plugin(plugin).await.unwrap();
+    let told = silent.try_tool("mcp_asker_ask", json!({})).await.unwrap();
+    assert_eq!(told, "nobody can be asked");
 }
