@@ -390,11 +390,31 @@ impl Engine {
     ) -> Result<u32, AgentError> {
         let catalog = self.inner.tools.catalog(project).await;
         let model = self.inner.project_settings(project).await?.default_model.clone();
-        let agent = self
-            .inner
-            .parse(project, name, &config, &catalog, &model, Missing::Refused)
-            .await
-            .map_err(AgentError::Invalid)?;
+        let parse = |catalog: Arc<Catalog>| {
+            let (config, model) = (config.clone(), model.clone());
+            async move {
+                let missing = Missing::Refused;
+                let inner = &self.inner;
+                let agent = inner
+                    .parse(project, name, &config, &catalog, &model, missing)
+                    .await;
+                agent.map(|agent| (agent, catalog))
+            }
+        };
+        let (agent, catalog) = parse(catalog).await.map_err(AgentError::Invalid)?;
+        let value = config.to_value();
+        let problems = self.inner.tools.check_agent(project, &value).await;
+        if !problems.is_empty() {
+            return Err(AgentError::Invalid(problems));
+        }
+        // What it brings itself is there once its sources have taken it, so it is read once more.
+        let adopted = self.inner.tools.adopt_agent(project, name, &value).await;
+        adopted.map_err(|failure| StoreError::Unavailable(failure.message))?;
+        let newer = self.inner.tools.catalog(project).await;
+        let (agent, catalog) = match Arc::ptr_eq(&newer, &catalog) {
+            true => (agent, catalog),
+            false => parse(newer).await.map_err(AgentError::Invalid)?,
+        };
         let now = self.inner.clock.now();
         let revision = self.inner.store.put_agent(project, name, config, now).await?;
         let compiled = Compiled::new(revision, agent, catalog, model);
@@ -415,7 +435,9 @@ impl Engine {
         let read = self
             .inner
             .parse(project, name, config, &catalog, model, Missing::Refused);
-        Ok(read.await.err().unwrap_or_default())
+        let mut problems = read.await.err().unwrap_or_default();
+        problems.extend(self.inner.tools.check_agent(project, &config.to_value()).await);
+        Ok(problems)
     }
 
     /// The tool sources.
@@ -428,6 +450,7 @@ impl Engine {
     pub async fn remove_agent(&self, project: ProjectId, name: &AgentName) -> Result<bool, IntakeError> {
         let removed = self.inner.store.remove_agent(project, name).await?;
         self.inner.agents.forget(project, name);
+        self.inner.tools.forget_agent(project, name).await;
         self.cancel_all(project, |run| run.agent == *name).await?;
         Ok(removed)
     }

@@ -68,7 +68,7 @@ mod tests {
         }
         let text = log.text().unwrap();
         assert!(
-            text.starts_with("(27 earlier lines are left out)\ninfo 25 "),
+            text.starts_with("(26 earlier lines are left out)\ninfo 24 "),
             "{}",
             &text[..60]
         );

@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use serde_json::Value;
 use toolgate_kernel::agent::{Catalog, NamedTool};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::problem::Problem;
 use toolgate_kernel::question::{Answer, problem_of};
 use toolgate_kernel::tool::{Definition, Execution, Listed, Placement, SourceTool, ToolList, Toolbox};
 
@@ -13,7 +16,7 @@ use crate::overflow;
 use crate::records::Records;
 use crate::shared_tools::SharedTools;
 use crate::tools::{
-    BUILT_IN, CallContext, CallFailure, Called, Delegation, SHARED, TASK_BYTES_MAX, ToolSource,
+    BUILT_IN, CallContext, CallFailure, Called, Delegation, SHARED, SetTool, TASK_BYTES_MAX, ToolSource,
 };
 use crate::workspace::Workspace;
 
@@ -82,6 +85,35 @@ impl Sources {
         match self.named(source) {
             Some(source) => source.list(project).await.unwrap_or_default(),
             None => Arc::default(),
+        }
+    }
+
+    /// What is wrong with what sources read of an agent besides tools.
+    pub(crate) async fn check_agent(&self, project: ProjectId, config: &Value) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for source in &self.sources {
+            problems.extend(source.check_agent(project, config).await);
+        }
+        problems
+    }
+
+    /// Lets sources keep what an agent brings.
+    pub(crate) async fn adopt_agent(
+        &self,
+        project: ProjectId,
+        agent: &AgentName,
+        config: &Value,
+    ) -> Result<(), CallFailure> {
+        for source in &self.sources {
+            source.adopt_agent(project, agent, config).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets sources forget what an agent brought.
+    pub(crate) async fn forget_agent(&self, project: ProjectId, agent: &AgentName) {
+        for source in &self.sources {
+            source.forget_agent(project, agent).await;
         }
     }
 
@@ -287,8 +319,21 @@ fn catalog_of(sources: &[Arc<dyn ToolSource>], lists: &Lists) -> Catalog {
     by_trust.sort_by_key(|(source, _)| source.name() != BUILT_IN);
     for (source, list) in by_trust {
         for (name, listed) in list.as_ref().map(|list| list.iter()).into_iter().flatten() {
-            if let Some(tool) = named_tool(&**source, name, listed) {
+            if let Some(tool) = named_tool(&**source, name, name, listed) {
                 catalog.offer(tool);
+            }
+        }
+    }
+    for (source, list) in sources.iter().zip(lists) {
+        let Ok(list) = list else { continue };
+        for (set, tools) in source.sets(list) {
+            for SetTool { name, listed } in tools {
+                let tool = list
+                    .get(&listed)
+                    .and_then(|found| named_tool(&**source, &name, &listed, found));
+                if let Some(tool) = tool {
+                    catalog.offer_in(&set, tool);
+                }
             }
         }
     }
@@ -296,8 +341,8 @@ fn catalog_of(sources: &[Arc<dyn ToolSource>], lists: &Lists) -> Catalog {
 }
 
 /// A listed tool that agents can use by its name; none when its name is not one that models accept.
-fn named_tool(source: &dyn ToolSource, name: &str, listed: &Listed) -> Option<NamedTool> {
-    let mut written = source.written_out(name, listed)?;
+fn named_tool(source: &dyn ToolSource, name: &str, listed_as: &str, listed: &Listed) -> Option<NamedTool> {
+    let mut written = source.written_out(listed_as, listed)?;
     written["name"] = name.into();
     Some(NamedTool {
         name: name.parse().ok()?,

@@ -2,7 +2,10 @@
 //!
 //! Whoever stores a tool under a new name reads what the other sources have ([`Sources::taken_names`]) and amends its own
 //! records with [`TakenNames::turn`]. All of them share that turn, so of two changes that have read the same names one is
-//! made, and the other reads again.
+//! made, and the other reads again. A source whose tools come from elsewhere by themselves has a prefix of its own
+//! instead ([`ToolSource::name_prefix`]), so nobody has to ask it.
+//!
+//! [`ToolSource::name_prefix`]: crate::tools::ToolSource::name_prefix
 
 use std::collections::BTreeMap;
 
@@ -23,6 +26,8 @@ const STAMP: &str = "stamp";
 pub struct TakenNames {
     /// By name, folded: names that differ only in case are one name to people.
     owners: BTreeMap<String, String>,
+    /// What names of other sources begin with.
+    prefixes: Vec<(&'static str, String)>,
     turn: Turn,
 }
 
@@ -31,6 +36,7 @@ impl TakenNames {
     fn new(turn: Turn) -> Self {
         Self {
             owners: BTreeMap::new(),
+            prefixes: Vec::new(),
             turn,
         }
     }
@@ -44,7 +50,10 @@ impl TakenNames {
 
     /// Who has a name, in words; none if it is free.
     pub fn owner(&self, name: &str) -> Option<&str> {
-        self.owners.get(&name.to_ascii_lowercase()).map(String::as_str)
+        let name = name.to_ascii_lowercase();
+        let by_prefix = self.prefixes.iter().find(|(prefix, _)| name.starts_with(prefix));
+        let owner = self.owners.get(&name);
+        owner.or(by_prefix.map(|(_, owner)| owner)).map(String::as_str)
     }
 
     /// Part of an amendment that takes names: it is refused if names were taken since these were read.
@@ -84,6 +93,11 @@ impl Sources {
             version: stamp.map(|stamp| stamp.version),
         });
         for source in self.all().iter().filter(|source| source.name() != except) {
+            if let Some(prefix) = source.name_prefix() {
+                let owner = format!("{}, whose names begin with {prefix:?},", owner(source.name()));
+                taken.prefixes.push((prefix, owner));
+                continue;
+            }
             let names = source.names(project).await;
             let names = names.map_err(|failure| NamesUnknown::Source {
                 owner: owner(source.name()),
@@ -110,5 +124,28 @@ fn owner(source: &str) -> String {
         BUILT_IN => "the gateway".into(),
         SHARED => "the project (a shared tool)".into(),
         other => format!("the source {other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolgate_kernel::id::ProjectId;
+
+    use super::{TakenNames, set};
+    use crate::records::Turn;
+
+    #[test]
+    fn a_name_is_taken_whatever_its_case_and_so_is_every_one_with_the_prefix_of_a_source() {
+        let turn = Turn {
+            set: set(ProjectId::from_bytes([1; 16])),
+            id: "stamp".into(),
+            version: None,
+        };
+        let mut taken = TakenNames::new(turn);
+        taken.add("getTime", "plugin");
+        taken.prefixes.push(("mcp_", "the source \"mcp\"".into()));
+        assert_eq!(taken.owner("GETTIME"), Some("the source \"plugin\""));
+        assert_eq!(taken.owner("MCP_files_read"), Some("the source \"mcp\""));
+        assert_eq!(taken.owner("mcp"), None);
     }
 }

@@ -1,5 +1,6 @@
 //! The seam to the tools that the gateway can run: its own, and those of plugins and MCP servers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::members::Members;
 use toolgate_kernel::name::{AgentName, ToolName};
+use toolgate_kernel::problem::Problem;
 use toolgate_kernel::prompt::Turn;
 use toolgate_kernel::question::{Answer, Question};
 use toolgate_kernel::time::Time;
@@ -199,6 +201,15 @@ impl From<Json> for Called {
     }
 }
 
+/// A tool of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetTool {
+    /// What models call it.
+    pub name: String,
+    /// The source's own name for it, which it is listed by.
+    pub listed: String,
+}
+
 /// How a call that somebody else carries on is found again. Stored before anything else happens, so that a crash loses
 /// neither the task nor what people are asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -258,10 +269,35 @@ pub trait ToolSource: Send + Sync {
     fn passes_user_token(&self, _tool: &SourceTool) -> bool {
         false
     }
+    /// The sets that agents use as a whole, by name, with the listed tools of each and what models call them. A set that
+    /// belongs to one agent is named `<agent>/<set>`. None unless the source says otherwise.
+    fn sets(&self, _list: &ToolList) -> BTreeMap<String, Vec<SetTool>> {
+        BTreeMap::new()
+    }
+    /// What is wrong with the parts of an agent's configuration that the source reads besides tools (`mcpServers`).
+    async fn check_agent(&self, _project: ProjectId, _config: &Value) -> Vec<Problem> {
+        Vec::new()
+    }
+    /// An agent is about to be stored with this configuration, which is right: the source keeps what is meant for it.
+    async fn adopt_agent(
+        &self,
+        _project: ProjectId,
+        _agent: &AgentName,
+        _config: &Value,
+    ) -> Result<(), CallFailure> {
+        Ok(())
+    }
+    /// An agent was removed: what the source has kept for it goes.
+    async fn forget_agent(&self, _project: ProjectId, _agent: &AgentName) {}
     /// The tools of a project, by the source's own names. Asked when an agent is read and before each call, so it answers
     /// from memory, with the same `Arc` while nothing has changed. Empty for a source whose tools are only configured.
     async fn list(&self, _project: ProjectId) -> Result<Arc<ToolList>, CallFailure> {
         Ok(Arc::default())
+    }
+    /// What the names of all its tools begin with, and those of no other source: for one whose tools come and go without
+    /// anybody in the project storing them.
+    fn name_prefix(&self) -> Option<&'static str> {
+        None
     }
     /// The names that its tools have in a project, also while it does not offer them: no other source may take one of
     /// them. Asked before a name is taken, so it reads what is stored now, and gives an error rather than a part.

@@ -1,13 +1,14 @@
 //! An agent's configuration: read, checked with all problems at once, and compiled for use.
 //!
 //! `read` has the agent and its model, `access` who may start it, `tools` what it may call, `execution` what runs a tool,
-//! `catalog` what tool sources offer, `shared` a tool that agents of a project share, `warnings` what is valid and most
-//! likely not meant.
+//! `catalog` what tool sources offer, `servers` whole MCP servers, `shared` a tool that agents of a project share,
+//! `warnings` what is valid and most likely not meant.
 
 mod access;
 mod catalog;
 mod execution;
 mod read;
+mod servers;
 mod shared;
 mod tools;
 mod warnings;
@@ -403,10 +404,20 @@ pub(crate) fn in_order(mut tools: Toolbox, list: &Value) -> Vec<Arc<Tool>> {
         .collect()
 }
 
-/// The configuration as it may be shown: every `apiKey` masked. A tool's parameter of that name stays.
+/// The configuration as it may be shown: every `apiKey` masked, and the headers and variables of MCP servers. A tool's
+/// parameter of that name stays.
 pub fn redact(config: &Json) -> Json {
     let mut config = config.to_value();
     mask(&mut config);
+    let servers = config.get_mut("mcpServers").and_then(Value::as_object_mut);
+    for server in servers.into_iter().flat_map(|servers| servers.values_mut()) {
+        for section in ["headers", "env"] {
+            let members = server.get_mut(section).and_then(Value::as_object_mut);
+            for value in members.into_iter().flat_map(|members| members.values_mut()) {
+                *value = MASK.into();
+            }
+        }
+    }
     config.into()
 }
 

@@ -23,6 +23,8 @@ pub struct Catalog {
     types: Vec<ExecutionType>,
     /// By name, in lower case: names that differ only in case are taken for the same.
     tools: BTreeMap<String, NamedTool>,
+    /// Tools that agents use together, by the name of what has them: an MCP server.
+    sets: BTreeMap<String, Vec<NamedTool>>,
 }
 
 /// A tool that an agent can use by its name alone: `"tools": ["setMemory", "lookup_order"]`.
@@ -52,6 +54,7 @@ impl Default for Catalog {
         let mut catalog = Self {
             types: Vec::new(),
             tools: BTreeMap::new(),
+            sets: BTreeMap::new(),
         };
         catalog.offer(NamedTool {
             name: SPAWN_ACTION.parse().expect("a name"),
@@ -83,6 +86,22 @@ impl Catalog {
     /// cannot take it: add the more trusted sources first.
     pub fn offer(&mut self, tool: NamedTool) {
         self.tools.entry(tool.name.folded()).or_insert(tool);
+    }
+    /// Adds a tool to a set that agents use as a whole: `"mcp": ["time"]`. The set of an agent's own server is named
+    /// `<agent>/<server>`.
+    pub fn offer_in(&mut self, set: &str, tool: NamedTool) {
+        self.sets.entry(set.to_owned()).or_default().push(tool);
+    }
+    /// The tools of a set, in the order of their names.
+    pub fn set(&self, name: &str) -> Option<&[NamedTool]> {
+        self.sets.get(name).map(Vec::as_slice)
+    }
+    /// The sets that every agent can use.
+    pub(super) fn set_names(&self) -> impl Iterator<Item = &str> {
+        self.sets
+            .keys()
+            .map(String::as_str)
+            .filter(|name| !name.contains('/'))
     }
     /// The tool that an agent gets by this name alone.
     pub fn by_name(&self, name: &str) -> Option<&NamedTool> {

@@ -27,7 +27,7 @@ const GRANT_CHARS_MAX: usize = 256;
 const FANOUT_MAX: u32 = 64;
 const DESCENDANTS_MAX: u32 = 10_000;
 
-const MEMBERS: [&str; 13] = [
+const MEMBERS: [&str; 15] = [
     "version",
     "access",
     "agent",
@@ -37,6 +37,8 @@ const MEMBERS: [&str; 13] = [
     "loop",
     "limits",
     "tools",
+    "mcp",
+    "mcpServers",
     "grants",
     "history",
     "context",
@@ -85,7 +87,8 @@ pub(super) fn agent(
         toolbox: tools,
         names,
         left_out,
-    } = tools::read(&top, defaults);
+    } = tools::read(Some(name), &top, defaults);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let (steps, mut tool_choice) = steps(&top, &names);
     // A model cannot be made to use what it is not told of.
     tool_choice.take_if(|choice| matches!(choice, ToolChoice::Tool(name) if !tools.contains_key(name)));
@@ -123,7 +126,7 @@ pub(super) fn tools_alone(
     }
     let config = json!({ "tools": list });
     let top = Members::open(&config, "", &["tools"], problems)?;
-    let tools = tools::read(&top, defaults);
+    let tools = tools::read(None, &top, defaults);
     Some(super::in_order(tools.toolbox, list))
 }
 

@@ -43,7 +43,7 @@ fn shared(name: &ToolName, definition: &Value, defaults: &Defaults<'_>, problems
         problems.add("/name", words);
     }
     let mut tools = everything(defaults);
-    tools.names.push(name.as_str());
+    tools.names.push(name.to_string());
     full_tool(&definition, "", None, &mut tools, defaults, problems)
 }
 
@@ -76,9 +76,13 @@ pub fn tools_by_name(names: &[String], defaults: &Defaults<'_>) -> Vec<Arc<Tool>
 }
 
 /// Stands for an agent that has every tool that can be used by name: each may need another.
-fn everything<'c>(defaults: &Defaults<'c>) -> Tools<'c> {
+fn everything(defaults: &Defaults<'_>) -> Tools {
     Tools {
-        names: defaults.catalog.tools().map(|tool| tool.name.as_str()).collect(),
+        names: defaults
+            .catalog
+            .tools()
+            .map(|tool| tool.name.to_string())
+            .collect(),
         ..Tools::default()
     }
 }

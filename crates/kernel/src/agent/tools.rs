@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::execution::Read;
-use super::{Defaults, Missing, NamedTool, TOOLS_MAX, execution};
+use super::{Defaults, Missing, NamedTool, TOOLS_MAX, execution, servers};
 use crate::members::Members;
-use crate::name::ToolName;
+use crate::name::{AgentName, ToolName};
 use crate::problem::{Problem, Problems, shown};
 use crate::schema::Limits;
 use crate::tool::source::members;
@@ -44,26 +44,37 @@ const MEMBERS: [&str; 19] = [
 
 /// What the tools of a configuration come to.
 #[derive(Default)]
-pub(super) struct Tools<'v> {
+pub(super) struct Tools {
     pub toolbox: Toolbox,
-    /// Every name that was written, also of those that have problems.
-    pub names: Vec<&'v str>,
+    /// Every name that was written, also of those that have problems, and those of whole servers.
+    pub names: Vec<String>,
     /// Tools that their sources do not offer at present, and why.
     pub left_out: Vec<Problem>,
 }
 
-pub(super) fn read<'v>(top: &Members<'v>, defaults: &Defaults<'_>) -> Tools<'v> {
-    let items = top.list("tools", TOOLS_MAX);
-    let mut tools = Tools {
-        names: items
-            .iter()
-            .filter_map(|item| item.as_str().or_else(|| item.get("name")?.as_str()))
-            .collect(),
-        ..Tools::default()
-    };
+/// Reads all tools of an agent; `agent` is its name, for servers of its own.
+pub(super) fn read(agent: Option<&AgentName>, top: &Members<'_>, defaults: &Defaults<'_>) -> Tools {
+    let mut tools = Tools::default();
+    let written = top.list("tools", TOOLS_MAX).iter().enumerate();
+    let mut items: Vec<(String, &Value)> = written
+        .map(|(index, item)| (format!("{}/{index}", top.at("tools")), item))
+        .collect();
+    items.extend(servers::tools(agent, top, defaults, &mut tools.left_out));
+    tools.names = items
+        .iter()
+        .filter_map(|(_, item)| item.as_str().or_else(|| item.get("name")?.as_str()))
+        .map(str::to_owned)
+        .collect();
+    if items.len() > TOOLS_MAX {
+        let words = format!(
+            "{} tools with those of the servers; at most {TOOLS_MAX} are allowed",
+            items.len()
+        );
+        top.lacks(words);
+        items.truncate(TOOLS_MAX);
+    }
     let (mut places, mut cases) = (HashMap::new(), HashMap::new());
-    for (index, item) in items.iter().enumerate() {
-        let pointer = format!("{}/{index}", top.at("tools"));
+    for (pointer, item) in items {
         let Some(tool) = tool(item, &pointer, &mut tools, defaults, top.problems) else {
             continue;
         };
@@ -90,7 +101,7 @@ pub(super) fn read<'v>(top: &Members<'v>, defaults: &Defaults<'_>) -> Tools<'v> 
 pub(super) fn tool(
     item: &Value,
     pointer: &str,
-    tools: &mut Tools<'_>,
+    tools: &mut Tools,
     defaults: &Defaults<'_>,
     problems: &Problems,
 ) -> Option<Tool> {
@@ -143,7 +154,7 @@ pub(super) fn full_tool(
     item: &Value,
     pointer: &str,
     shared: Option<&str>,
-    tools: &mut Tools<'_>,
+    tools: &mut Tools,
     defaults: &Defaults<'_>,
     problems: &Problems,
 ) -> Option<Tool> {
@@ -179,7 +190,8 @@ pub(super) fn full_tool(
     let (category, version) = (word("category"), definition::version(&tool));
     let (triggers, permissions) = (words("triggers"), words("permissions"));
     let person_permissions = words("personPermissions");
-    let prerequisites = Prerequisite::read_all(&tool, LIST_MAX, &tools.names);
+    let names: Vec<&str> = tools.names.iter().map(String::as_str).collect();
+    let prerequisites = Prerequisite::read_all(&tool, LIST_MAX, &names);
     let timeout = definition::timeout(&tool).unwrap_or(EXECUTION_TIMEOUT);
     let retry = tool.choice("retry", &[("never", Retry::Never), ("safe", Retry::Safe)]);
     let visibility = tool.choice(

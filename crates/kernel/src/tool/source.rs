@@ -145,12 +145,16 @@ impl Binding {
             );
             return None;
         };
-        Some(Self {
+        Some(Self::listed(name, listed))
+    }
+    /// The tool that a source lists by this name, for a source that looks it up by itself.
+    pub fn listed(name: &str, listed: &Listed) -> Self {
+        Self {
             tool: name.to_owned(),
             config: listed.config.clone(),
             listed: Some(listed.hash.clone()),
             usual: listed.usual.clone(),
-        })
+        }
     }
     /// The same tool, with what its source wants to read back in [`SourceTool::config`] when it is called.
     pub fn with_config(self, config: Json) -> Self {

@@ -255,7 +255,7 @@ fn a_model_may_be_a_name_alone() {
 fn every_problem_is_told_at_once() {
     check(
         json!({ "version": "2.0", "agent": { "name": "other", "system": "a", "prompt": "b" }, "instructions": "c",
-            "tolls": [], "history": "both", "grants": ["", 1, "net"], "mcp": {}, "runtime": 5,
+            "tolls": [], "history": "both", "grants": ["", 1, "net"], "webhooks": {}, "runtime": 5,
             "model": { "provider": "opnai", "temperature": 3, "topP": "1", "maxOutputTokens": 0, "baseUrl": "example.com",
                 "apiKey": "***" },
             "loop": { "maxSteps": 1001, "toolChoice": "maybe" },
@@ -263,8 +263,8 @@ fn every_problem_is_told_at_once() {
             "context": { "maxTokens": 5, "keep": 0, "compact": "both", "timeZone": "on Mars" } }),
         &[
             "/tolls unknown member \"tolls\"; did you mean \"tools\"?",
-            "/mcp unknown member \"mcp\"; known here: version, access, agent, description, instructions, model, loop, limits, \
-             tools, grants, history, context, runtime",
+            "/webhooks unknown member \"webhooks\"; known here: version, access, agent, description, instructions, model, loop, \
+             limits, tools, mcp, mcpServers, grants, history, context, runtime",
             "/version expected \"1.0\" or \"1\", got \"2.0\"",
             "/agent/prompt unknown member \"prompt\"; known here: name, description, system",
             "/agent/name expected \"helper\", the name in the address, got \"other\"",

@@ -21,6 +21,7 @@ mod requested_call;
 mod run;
 mod run_state;
 mod schema;
+mod servers;
 mod story;
 mod view;
 mod work;
