@@ -209,6 +209,7 @@ async fn large_answers_reach_code_that_asks_for_many_at_once() {
     let mut job = job(1, code, json!({}));
     job.limits.memory_bytes = 128 << 20;
     job.limits.cpu = Duration::from_secs(20);
+    job.limits.wall = Duration::from_secs(600);
     let sandbox = Sandbox::new(program(), SandboxOptions::default());
     let ran = sandbox.run(job, Arc::new(Generous::default())).await;
     assert_eq!(ran.map(|output| output.to_value()), Ok(json!(12)));
