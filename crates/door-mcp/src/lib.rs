@@ -4,7 +4,8 @@
 //!
 //! Start with `entry` (what a request passes) and `handler` (one method of the protocol each); then `tool_call` (a call
 //! from its start to its answer), `answer` (what a run is in MCP's words), `tasks`, `questions` and `resume` (calls that
-//! wait for people), `resources`, `prompts`. The transport itself is `rmcp`'s.
+//! wait for people), `resources`, `prompts`. The transport itself is `rmcp`'s. [`through`] is a door of its own: one MCP
+//! server as it is.
 
 mod answer;
 mod entry;
@@ -26,6 +27,7 @@ mod sessions;
 mod start;
 mod subscriptions;
 mod tasks;
+pub mod through;
 mod tool_call;
 mod visitor;
 

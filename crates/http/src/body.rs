@@ -267,7 +267,7 @@ async fn gather(
 
 /// Whether `text` is one JSON value that every later reader can take: not too deep, no number out of range,
 /// no half of a surrogate pair. serde_json checks none of these in a value that it keeps as text.
-fn check(text: &str) -> Result<(), serde_json::Error> {
+pub fn check(text: &str) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     Levels(JSON_DEPTH_MAX).deserialize(&mut reader)?;
     reader.end()
