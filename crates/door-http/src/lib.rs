@@ -26,6 +26,7 @@ use toolgate_http::Shared;
 use toolgate_http::describe::Api;
 use toolgate_kernel::json::Json;
 use toolgate_plugins::Plugins;
+use toolgate_sources::McpServers;
 
 /// What this door shows beside runs and the directory of a project.
 pub struct Resources {
@@ -43,6 +44,8 @@ pub struct Resources {
     pub knowledge: Arc<dyn Knowledge>,
     /// The plugins of projects.
     pub plugins: Plugins,
+    /// The MCP servers of projects.
+    pub mcp: McpServers,
     /// Deliveries to webhooks and mail.
     pub outbox: Arc<Outbox>,
     /// Renders the metrics.

@@ -15,6 +15,8 @@ mod health;
 mod keys;
 mod knowledge;
 mod knowledge_search;
+mod mcp_oauth;
+mod mcp_servers;
 mod memories;
 mod message;
 mod messages;
@@ -99,6 +101,14 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(curators::get, curators::put, curators::revoke))
         .routes(routes!(curators::put_for_project))
         .routes(routes!(curators::revoke_key))
+        .routes(routes!(mcp_servers::list))
+        .routes(routes!(mcp_servers::get, mcp_servers::put, mcp_servers::remove))
+        .routes(routes!(mcp_servers::test))
+        .routes(routes!(mcp_servers::approve))
+        .routes(routes!(mcp_servers::reject))
+        .routes(routes!(mcp_oauth::authorize))
+        .routes(routes!(mcp_oauth::callback))
+        .routes(routes!(mcp_oauth::client))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::remove))
         .routes(routes!(projects::list, projects::create))

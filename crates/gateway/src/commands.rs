@@ -4,6 +4,7 @@ mod agent_check;
 mod agent_purge;
 mod api;
 mod mcp;
+mod mcp_servers;
 pub mod plugin;
 mod project;
 mod store_check;
@@ -13,9 +14,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 use toolgate_tools::readable;
+use toolgate_worker::{KEEP_SERVER, KeptLimits, keep};
 
 use crate::chat;
 use crate::doors;
@@ -37,7 +40,8 @@ enum Command {
     Serve(Serve),
     /// Talk to an agent, in the terminal or through a pipe.
     Chat(chat::Chat),
-    /// Serve the tools of a running gateway over standard input and output, for MCP clients that start their servers.
+    /// Serve the tools of a running gateway over standard input and output, for MCP clients that start their servers; or
+    /// manage the MCP servers whose tools a project uses.
     Mcp(mcp::Mcp),
     /// Print every setting with its default, as a file to edit.
     Settings,
@@ -61,6 +65,10 @@ enum Command {
     /// untrusted document.
     #[command(name = readable::READER.argument, hide = true)]
     ReadDocument,
+    /// Runs a program and ends everything that it has started with it. Hidden: the gateway starts itself with this
+    /// command, once per MCP server.
+    #[command(name = KEEP_SERVER, hide = true)]
+    KeepServer(Keep),
     /// Runs code of others from standard input. Hidden: the gateway starts itself with this command.
     #[command(name = toolgate_sandbox::RUN_SCRIPT.argument, hide = true)]
     RunScript {
@@ -68,6 +76,32 @@ enum Command {
         #[arg(long, hide = true)]
         without: Vec<String>,
     },
+}
+
+/// Limits of the processes of a program that is kept.
+#[derive(Debug, Args)]
+struct Keep {
+    #[arg(long)]
+    memory_bytes: Option<u64>,
+    #[arg(long)]
+    cpu_seconds: Option<u64>,
+    #[arg(long)]
+    files: Option<u64>,
+    program: OsString,
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+impl Keep {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let limits = KeptLimits {
+            memory_bytes: self.memory_bytes,
+            cpu_seconds: self.cpu_seconds,
+            files: self.files,
+        };
+        keep(&self.program, &self.arguments, limits)
+            .with_context(|| format!("{} does not start", self.program.display()))
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -134,7 +168,6 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
             serve::run(settings, entry, damage)?;
         }
         Command::Chat(flags) => chat::run(flags)?,
-        Command::Mcp(mcp) => mcp.run()?,
         Command::Settings => {
             output::print(settings::SAMPLE)?;
         }
@@ -148,6 +181,8 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         Command::Plugin(plugin) => return plugin.run(),
         Command::Project(project) => project.run()?,
         Command::ReadDocument => readable::work()?,
+        Command::KeepServer(keep) => return keep.run(),
+        Command::Mcp(mcp) => return mcp.run(),
         Command::RunScript { without } => toolgate_sandbox::work(&without)?,
     }
     Ok(ExitCode::SUCCESS)

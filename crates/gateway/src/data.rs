@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use toolgate_kernel::id::NodeId;
+use toolgate_sources::oauth::EncryptionKey;
 use uuid::Uuid;
 
 /// Bytes written to see whether the disk takes any: as many as a long append.
@@ -134,6 +135,39 @@ impl DataDir {
         })?;
         Ok(node)
     }
+}
+
+impl DataDir {
+    /// The key that encrypts the tokens of MCP servers, made at the first start. The file is its owner's alone. Called
+    /// only by the process that has locked the database.
+    pub fn encryption_key(&self) -> anyhow::Result<EncryptionKey> {
+        let path = self.path.join("mcp.key");
+        let shown = path.display();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => EncryptionKey::read(&text).map_err(|words| {
+                anyhow!("{shown} holds no key: {words}; remove it to have a new one made, and sign in to MCP servers again")
+            }),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let key = EncryptionKey::generate();
+                let written = write_private(&path, format!("{}\n", key.write()).as_bytes());
+                written.with_context(|| format!("cannot write {shown}, choose a writable data directory with --data"))?;
+                Ok(key)
+            }
+            Err(error) => Err(anyhow!(error).context(format!("cannot read {shown}, see that this user may"))),
+        }
+    }
+}
+
+/// Writes a file that only its owner can read, durably.
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Writes a file so that after a loss of power it is there whole, or as it was before.

@@ -3,14 +3,16 @@
 use axum::Router;
 use toolgate_door_http::Resources;
 use toolgate_door_mcp::McpParts;
+use toolgate_door_mcp::through::Through;
 use toolgate_http::Shared;
 
 /// Every route of every door.
-pub fn router(shared: Shared, resources: Resources, mcp: McpParts) -> Router {
+pub fn router(shared: Shared, resources: Resources, mcp: McpParts, through: Through) -> Router {
     let rest = toolgate_door_http::router(shared.clone(), resources);
     let chat = toolgate_door_chat::router(shared.clone());
     let mcp = toolgate_door_mcp::router(shared.clone(), mcp);
-    toolgate_http::finish(rest.merge(chat).merge(mcp), shared)
+    let exposed = through.router(shared.clone());
+    toolgate_http::finish(rest.merge(chat).merge(mcp).merge(exposed), shared)
 }
 
 /// The OpenAPI document of all doors that speak REST, as JSON text. MCP describes itself.

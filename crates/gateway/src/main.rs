@@ -5,6 +5,7 @@ mod chat;
 mod commands;
 mod data;
 mod doors;
+mod exposed;
 mod listen;
 mod mcp_bridge;
 mod output;

@@ -12,10 +12,11 @@ use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::Problem;
 use toolgate_plugins::{PluginResolver, PluginSettings};
+use toolgate_sources::{McpResolver, McpSettings};
 use toolgate_tools::{OutboundResolver, OutboundSettings};
 
 use crate::serve::default_model;
-use crate::settings::{ProjectOverlay, Settings};
+use crate::settings::{DEFAULT_PROJECT, ProjectOverlay, Settings};
 
 /// How long a change of a project's settings by another node may stay unseen here.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
@@ -26,11 +27,22 @@ const KNOWN_MAX: usize = 10_000;
 pub struct ProjectResolver {
     gateway: Settings,
     directory: Arc<dyn Directory>,
-    known: Mutex<HashMap<ProjectId, (Instant, Arc<Resolved>)>>,
+    known: Mutex<HashMap<ProjectId, Known>>,
+}
+
+/// What is remembered of a project.
+#[derive(Clone)]
+struct Known {
+    read: Instant,
+    /// What was stored for it, and its name: the same again is resolved to the same.
+    stored: Option<Json>,
+    name: String,
+    resolved: Arc<Resolved>,
 }
 
 /// The settings of one project, for each who goes by them.
 struct Resolved {
+    mcp: Arc<McpSettings>,
     engine: Arc<ProjectSettings>,
     outbound: Arc<OutboundSettings>,
     plugins: Arc<PluginSettings>,
@@ -39,9 +51,9 @@ struct Resolved {
 impl ProjectResolver {
     /// Over the gateway's settings. An error names the setting of the file that is wrong.
     pub fn new(gateway: &Settings, directory: Arc<dyn Directory>) -> anyhow::Result<Self> {
-        resolve(gateway)?;
+        resolve(DEFAULT_PROJECT, gateway)?;
         for name in gateway.projects.keys() {
-            resolve(&gateway.of_project(name, None))
+            resolve(name, &gateway.of_project(name, None))
                 .map_err(|error| error.context(format!("project {name}")))?;
         }
         Ok(Self {
@@ -52,35 +64,53 @@ impl ProjectResolver {
     }
 
     async fn resolved(&self, project: ProjectId) -> Result<Arc<Resolved>, StoreError> {
-        if let Some((read, known)) = self.lock().get(&project)
-            && read.elapsed() < KNOWN_FOR
+        let known = self.lock().get(&project).cloned();
+        if let Some(known) = &known
+            && known.read.elapsed() < KNOWN_FOR
         {
-            return Ok(known.clone());
+            return Ok(known.resolved.clone());
         }
+        let read = Instant::now();
         let record = self.directory.project(project).await?;
-        let broken = |why: String| StoreError::Corrupt(format!("the settings of {project}: {why}"));
-        let stored = record.as_ref().and_then(|record| record.settings.as_ref());
-        let stored = stored.map(ProjectOverlay::read).transpose();
-        let stored = stored.map_err(|problems| broken(format!("{} problems", problems.len())))?;
-        let name = record.as_ref().map_or("", |record| record.name.as_str());
-        let resolved = resolve(&self.gateway.of_project(name, stored));
-        let resolved = Arc::new(resolved.map_err(|error| broken(error.to_string()))?);
+        let stored = record.as_ref().and_then(|record| record.settings.clone());
+        let name = record.map(|record| record.name).unwrap_or_default();
+        let same = known.filter(|known| known.stored == stored && known.name == name);
+        let resolved = match same {
+            Some(known) => known.resolved,
+            None => Arc::new(self.resolve(project, &name, stored.as_ref())?),
+        };
         let mut known = self.lock();
         if known.len() >= KNOWN_MAX {
             known.clear();
         }
-        known.insert(project, (Instant::now(), resolved.clone()));
+        let new = Known {
+            read,
+            stored,
+            name,
+            resolved: resolved.clone(),
+        };
+        known.insert(project, new);
         Ok(resolved)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProjectId, (Instant, Arc<Resolved>)>> {
+    fn resolve(&self, project: ProjectId, name: &str, stored: Option<&Json>) -> Result<Resolved, StoreError> {
+        let broken = |why: String| StoreError::Corrupt(format!("the settings of {project}: {why}"));
+        let stored = stored.map(ProjectOverlay::read).transpose();
+        let stored = stored.map_err(|problems| broken(format!("{} problems", problems.len())))?;
+        let resolved = resolve(name, &self.gateway.of_project(name, stored));
+        resolved.map_err(|error| broken(error.to_string()))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProjectId, Known>> {
         self.known.lock().expect("no panic holds the settings")
     }
 }
 
-fn resolve(settings: &Settings) -> anyhow::Result<Resolved> {
+fn resolve(name: &str, settings: &Settings) -> anyhow::Result<Resolved> {
     let outbound = settings.outbound_settings()?;
+    let mcp = settings.mcp_settings(name, outbound.allow.clone(), outbound.secrets.clone())?;
     Ok(Resolved {
+        mcp: Arc::new(mcp),
         plugins: Arc::new(settings.plugin_settings(outbound.allow.clone())),
         engine: Arc::new(ProjectSettings {
             default_model: default_model(&settings.model),
@@ -102,7 +132,7 @@ impl Projects for ProjectResolver {
             Err(problems) => return problems,
         };
         // As a project of no name: the same sections, whoever has them.
-        match resolve(&self.gateway.of_project("", Some(overlay))) {
+        match resolve("", &self.gateway.of_project("", Some(overlay))) {
             Ok(_) => Vec::new(),
             Err(error) => vec![Problem::new("", format!("{error:#}"))],
         }
@@ -116,6 +146,13 @@ impl Projects for ProjectResolver {
 impl OutboundResolver for ProjectResolver {
     async fn outbound_settings(&self, project: ProjectId) -> Result<Arc<OutboundSettings>, StoreError> {
         Ok(self.resolved(project).await?.outbound.clone())
+    }
+}
+
+#[async_trait]
+impl McpResolver for ProjectResolver {
+    async fn mcp_settings(&self, project: ProjectId) -> Result<Arc<McpSettings>, StoreError> {
+        Ok(self.resolved(project).await?.mcp.clone())
     }
 }
 

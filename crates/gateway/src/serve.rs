@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, keys};
 use toolgate_bus::InProcessBus;
 use toolgate_door_http::Resources;
 use toolgate_door_mcp::McpParts;
+use toolgate_door_mcp::through::{Limits, Through};
 use toolgate_egress::Egress;
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
@@ -33,6 +35,8 @@ use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
 use toolgate_plugins::{PluginSource, Plugins, PluginsParts};
 use toolgate_sandbox::{Compute, Sandbox, SandboxOptions};
+use toolgate_sources::oauth::{EncryptionKey, SignInParts};
+use toolgate_sources::{McpServers, McpServersParts, McpSource, Spawning};
 use toolgate_store::{SqliteOptions, SqliteStore};
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::Deliveries;
@@ -42,6 +46,7 @@ use toolgate_worker::Workers;
 
 use crate::agents::Folder;
 use crate::data::DataDir;
+use crate::exposed::ExposedServers;
 use crate::projects::ProjectResolver;
 use crate::settings::{self, Settings};
 use crate::telemetry::Telemetry;
@@ -107,6 +112,7 @@ async fn serve(
     let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
     let embeddings = settings.embeddings.model()?;
     let program = std::env::current_exe().context("the gateway's own program, which reads documents")?;
+    let own_program = program.clone();
     let sandbox = Sandbox::new(program.clone(), SandboxOptions::default());
     let sandbox_lacks = sandbox_lacks(&sandbox).await;
     let workers = Workers::new(program, READER);
@@ -142,9 +148,21 @@ async fn serve(
             .context("the gateway's own version")?,
     });
     let of_plugins = Arc::new(PluginSource::new(plugins.clone(), sandbox.clone()));
-    let sources = sources(tools, sandbox).with(of_plugins);
+    let sign_ins = sign_ins(settings, &data, address)?;
+    let mcp = mcp_servers(
+        store.clone(),
+        projects.clone(),
+        egress.clone(),
+        &workspace,
+        &own_program,
+        settings,
+        sign_ins,
+    );
+    let of_servers = Arc::new(McpSource::new(mcp.clone()));
+    let sources = sources(tools, sandbox).with(of_plugins).with(of_servers);
     let engine = engine(store.clone(), sources, projects, data.node()?, settings);
     let project = greet(&engine, &*store, settings, address).await?;
+    mcp.warm(project).await?;
 
     let agents = match &settings.agents {
         Some(folder) => Some(Folder::open(folder, engine.clone(), store.clone(), project).await?),
@@ -158,7 +176,7 @@ async fn serve(
     let stop = CancellationToken::new();
     let access = access(store.clone(), &engine, auth, egress, settings)?;
     let shared = shared(engine.clone(), access, settings, stop.clone());
-    let mcp = McpParts {
+    let mcp_door = McpParts {
         workspace: workspace.clone(),
         records: store.clone(),
         public_url: settings.files.address()?,
@@ -176,13 +194,15 @@ async fn serve(
         public_url: settings.files.address()?,
         knowledge: knowledge.clone(),
         plugins,
+        mcp: mcp.clone(),
         outbox,
         metrics: telemetry.figures(),
         openapi: LazyLock::new(doors::openapi),
         first_agent: project::first_agent(),
         sandbox_lacks,
     };
-    let door = doors::router(shared, resources, mcp);
+    let through = Through::new(Arc::new(ExposedServers(mcp.clone())), Limits::default());
+    let door = doors::router(shared, resources, mcp_door, through);
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, access = ?entry, "ready");
     let planner = Planner::new(engine.clone(), store.clone(), settings.plans.limits());
@@ -193,6 +213,11 @@ async fn serve(
     let stopped = stop.clone();
     parts.spawn(async move {
         knowledge.upkeep(&SystemClock, stopped).await;
+        Ok(())
+    });
+    let stopped = stop.clone();
+    parts.spawn(async move {
+        mcp.run(stopped).await;
         Ok(())
     });
     if let Some(agents) = agents {
@@ -346,6 +371,51 @@ fn open_store(data: &DataDir, damage: Damage) -> anyhow::Result<SqliteStore> {
 /// Every tool source of the gateway: a new one is a line here.
 pub(crate) fn sources(tools: Toolkit, sandbox: Sandbox) -> Sources {
     tools.sources().with(Arc::new(Compute::new(sandbox)))
+}
+
+/// The MCP servers of projects, kept by this program.
+fn mcp_servers(
+    records: Arc<SqliteStore>,
+    resolver: Arc<ProjectResolver>,
+    egress: Egress,
+    workspace: &Workspace,
+    own_program: &Path,
+    settings: &Settings,
+    sign_ins: SignInParts,
+) -> McpServers {
+    McpServers::new(McpServersParts {
+        records,
+        clock: Arc::new(SystemClock),
+        resolver,
+        egress,
+        spawning: Spawning {
+            keeper: Some(own_program.to_owned()),
+            environment: std::env::vars_os().collect(),
+            limits: settings.mcp.processes(),
+        },
+        workspace: workspace.clone(),
+        sampler: None,
+        sign_ins: Some(sign_ins),
+    })
+}
+
+/// What sign-ins to MCP servers need: a key, and the address that browsers come back to.
+fn sign_ins(settings: &Settings, data: &DataDir, address: SocketAddr) -> anyhow::Result<SignInParts> {
+    let key = match &settings.encryption_key {
+        Some(key) => {
+            let key = EncryptionKey::read(key.expose());
+            key.map_err(|words| anyhow!("the setting `encryption_key` is no key: {words}"))?
+        }
+        None => data.encryption_key()?,
+    };
+    let reached = match address.ip().is_unspecified() {
+        true => format!("http://localhost:{}", address.port()),
+        false => format!("http://{address}"),
+    };
+    Ok(SignInParts {
+        key,
+        public_url: settings.files.address()?.unwrap_or(reached),
+    })
 }
 
 /// The protections of the sandbox that this machine lacks. Whoever runs the gateway is told at the start.

@@ -9,6 +9,7 @@ mod content;
 mod embeddings;
 mod environment;
 mod files;
+mod mcp;
 mod notifications;
 mod outbound;
 mod plans;
@@ -31,11 +32,12 @@ pub use connections::Connections;
 pub use content::{Content, Quotas};
 pub use embeddings::Embeddings;
 pub use files::Files;
+pub use mcp::Mcp;
 pub use notifications::Notifications;
 pub use outbound::{Images, Outside, Search};
 pub use plans::Plans;
 pub use plugins::Plugins;
-pub use project::ProjectOverlay;
+pub use project::{DEFAULT_PROJECT, ProjectOverlay};
 
 /// Every setting with its default, written for people.
 pub const SAMPLE: &str = include_str!("../assets/toolgate.toml");
@@ -63,6 +65,9 @@ pub struct Settings {
     /// Signs the tokens of the default project's users.
     #[serde(deserialize_with = "text::secret")]
     pub jwt_secret: Option<Secret>,
+    /// Encrypts the tokens of MCP servers at rest.
+    #[serde(deserialize_with = "text::secret")]
+    pub encryption_key: Option<Secret>,
     /// How long a step under way may go on once the gateway is told to stop.
     #[serde(deserialize_with = "text::duration")]
     pub drain: Duration,
@@ -99,6 +104,8 @@ pub struct Settings {
     pub plans: Plans,
     /// Plugins.
     pub plugins: Plugins,
+    /// MCP servers.
+    pub mcp: Mcp,
     /// The vendors of models.
     pub vendors: Vendors,
     /// Logs.
@@ -119,6 +126,7 @@ impl Default for Settings {
             secret_key: None,
             public_key: None,
             jwt_secret: None,
+            encryption_key: None,
             drain: Duration::from_secs(10),
             jwt: Jwt::default(),
             http: Http::default(),
@@ -136,6 +144,7 @@ impl Default for Settings {
             notifications: Notifications::default(),
             plans: Plans::default(),
             plugins: Plugins::default(),
+            mcp: Mcp::default(),
             vendors: Vendors::default(),
             log: Log::default(),
             telemetry: Telemetry::default(),

@@ -100,7 +100,7 @@ where
             log.level
         )
     })?;
-    // The MCP library logs whole messages, inputs and outputs of tools included.
+    // The MCP library logs whole messages, inputs and outputs of tools included, and codes of sign-ins.
     let level = level.add_directive("rmcp=error".parse().expect("a directive"));
     let terminal = std::io::stderr().is_terminal();
     let layer = tracing_subscriber::fmt::layer()

@@ -12,6 +12,7 @@ mod grants;
 mod jwks;
 mod knowledge;
 mod limits;
+mod mcp_servers;
 mod messages;
 mod plans;
 mod questions;

@@ -13,6 +13,7 @@ use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::describe::document;
 use toolgate_plugins::{PluginSettings, Plugins, PluginsParts};
+use toolgate_sources::{McpServers, McpServersParts, McpSettings, Spawning};
 use toolgate_testkit_http::contract::Contract;
 use toolgate_testkit_http::world::{Ground, WorldSettings};
 use toolgate_tools::knowledge::Library;
@@ -66,6 +67,7 @@ impl World {
             };
             let workspace = Workspace::new(ground.store.clone(), limits);
             let outbox = Arc::new(Outbox::new(ground.store.clone(), ground.clock.clone()));
+            let servers_workspace = workspace.clone();
             kept = Some((workspace.clone(), outbox.clone()));
             let knowledge = Library::new(ground.store.clone(), Arc::new(Reader::here()));
             let resources = Resources {
@@ -84,6 +86,16 @@ impl World {
                     resolver: Arc::new(PluginSettings::default()),
                     egress: Egress::new(),
                     engine: "0.1.0".parse().expect("a version"),
+                }),
+                mcp: McpServers::new(McpServersParts {
+                    records: ground.store.clone(),
+                    clock: ground.clock.clone(),
+                    resolver: Arc::new(Arc::new(McpSettings::default())),
+                    egress: Egress::new(),
+                    spawning: Spawning::default(),
+                    workspace: servers_workspace,
+                    sampler: None,
+                    sign_ins: None,
                 }),
                 outbox,
                 metrics: Arc::new(|| "toolgate_up 1\n".into()),

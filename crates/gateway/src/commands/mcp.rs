@@ -1,16 +1,22 @@
 //! `toolgate mcp`: the tools of a running gateway for a program that speaks MCP over standard input and output.
 
+use std::process::ExitCode;
+
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, Subcommand};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::name::AgentName;
 use url::Url;
 
+use super::mcp_servers::Servers;
 use crate::mcp_bridge::{self, Gateway};
 
 /// Serves the tools of a running gateway over standard input and output, for MCP clients that start their servers.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Mcp {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Address of the gateway
     #[arg(long, env = "TOOLGATE_URL", default_value = "http://127.0.0.1:8787")]
     url: String,
@@ -25,9 +31,19 @@ pub struct Mcp {
     space: Option<SpaceId>,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Manage the MCP servers whose tools a project uses.
+    #[command(subcommand)]
+    Servers(Servers),
+}
+
 impl Mcp {
-    /// Passes messages on until standard input ends.
-    pub fn run(self) -> anyhow::Result<()> {
+    /// Passes messages on until standard input ends, or manages servers.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(Command::Servers(servers)) = self.command {
+            return servers.run();
+        }
         let gateway = Gateway {
             url: self.address()?,
             key: self.key.filter(|key| !key.is_empty()),
@@ -36,7 +52,8 @@ impl Mcp {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(mcp_bridge::run(gateway))
+        runtime.block_on(mcp_bridge::run(gateway))?;
+        Ok(ExitCode::SUCCESS)
     }
 
     fn address(&self) -> anyhow::Result<Url> {

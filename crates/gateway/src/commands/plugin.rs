@@ -17,6 +17,7 @@ use toolgate_package::SCHEMA;
 use crate::output;
 
 pub use file::read_curators;
+pub use remote::Remote;
 
 #[derive(Debug, Subcommand)]
 pub enum Plugin {

@@ -11,10 +11,10 @@ use toolgate_kernel::agent::Secret;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::{Problem, member};
 
-use super::{ClientTools, Images, Model, Outside, Plugins, Search, Settings, text};
+use super::{ClientTools, Images, Mcp, Model, Outside, Plugins, Search, Settings, text};
 
 /// Name of the project that the gateway begins with; the gateway's own secrets and outbound allow-list are its alone.
-const DEFAULT_PROJECT: &str = "default";
+pub const DEFAULT_PROJECT: &str = "default";
 
 /// The sections of a project's settings, each as far as it is given.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -35,6 +35,8 @@ pub struct ProjectOverlay {
     pub images: Option<Images>,
     /// Plugins.
     pub plugins: Option<Plugins>,
+    /// MCP servers. In the settings file alone: they may run programs and lead inside.
+    pub mcp: Option<Mcp>,
 }
 
 impl ProjectOverlay {
@@ -111,6 +113,7 @@ impl Settings {
             own.outside.allow.clear();
             own.plugins.signing = Default::default();
             own.outside.user_token.clear();
+            own.mcp = own.mcp.for_others();
         }
         // Of every layer: one that replaces the section must not give the key of the one below to tools.
         let mut signing_secrets = Vec::from_iter(own.plugins.signing.secret.clone());
@@ -123,6 +126,7 @@ impl Settings {
             own.search = overlay.search.unwrap_or(own.search);
             own.images = overlay.images.unwrap_or(own.images);
             own.plugins = overlay.plugins.unwrap_or(own.plugins);
+            own.mcp = overlay.mcp.unwrap_or(own.mcp);
             own.secrets.extend(overlay.secrets);
         }
         let signing = &mut own.plugins.signing;

@@ -30,6 +30,7 @@ mod intake;
 mod kill;
 mod mail;
 mod mcp_door;
+mod mcp_servers;
 mod openapi;
 mod outside;
 mod parallel;

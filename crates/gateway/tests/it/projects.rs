@@ -113,6 +113,10 @@ impl Belongings {
             .put("/v1/settings", &json!({"secrets": {"TOKEN": MARK}}))
             .await;
         assert!(settings.is_success(), "{settings:?}");
+        // Its view changes by itself while it is tried again, so it is not among those that are compared.
+        let server = json!({"command": "/no/such/program", "args": [MARK]});
+        let server = api.put("/v1/mcp/servers/marked", &server).await;
+        assert!(server.is_success(), "{server:?}");
         let package = marked_plugin(api).await;
         let address = format!("/v1/plugins/{package}");
         views.extend([file, document, address, format!("/v1/curators/{CURATOR}")]);
@@ -140,6 +144,8 @@ impl Belongings {
             have(kept, MARK);
         }
         have("tool", "theirs");
+        have("server", "marked");
+        have("question", "qst_00000000000000000000000000_0_0");
         have("subject", "ada");
         have("entity", &entity.text("id"));
         have("key", &key.text("id"));

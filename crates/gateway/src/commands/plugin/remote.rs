@@ -37,17 +37,20 @@ pub struct Remote {
 
 impl Remote {
     /// Sends one request; gives the body of the answer.
-    fn send(
-        self,
+    pub fn send(
+        &self,
         method: Method,
         path: &[&str],
         flags: &[&str],
         body: Option<String>,
     ) -> anyhow::Result<Value> {
-        let key = self.secret_key.context(
+        let key = self.secret_key.clone().context(
             "no key; set TOOLGATE_SECRET_KEY to the secret key of the project, which the gateway printed at its first start",
         )?;
-        let api = Api { url: self.url, key };
+        let api = Api {
+            url: self.url.clone(),
+            key,
+        };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
