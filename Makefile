@@ -17,6 +17,8 @@ DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 SUITE_VERSION := 4.26.0
 SUITE := $(TOOLS)/json-schema-suite-$(SUITE_VERSION)
 PYTHON := $(TOOLS)/python-$(shell sha256sum scripts/requirements.txt | cut -c1-12)
+# A server that still needs the first version of the MCP library.
+PYTHON_SQLITE := $(TOOLS)/python-$(shell sha256sum scripts/requirements-mcp-sqlite.txt | cut -c1-12)
 
 GATEWAY := $(CARGO_TARGET_DIR)/debug/toolgate
 # Two clones that test at once would swap each other's binary.
@@ -34,7 +36,7 @@ run: ## start the gateway at http://127.0.0.1:8787
 test: ## everything that must hold: check, all tests, the HTTP surface against its own description, JavaScript
 	@mkdir -p $(CARGO_TARGET_DIR)
 	@flock --nonblock $(LOCK) true || echo "waiting: another make test uses $(CARGO_TARGET_DIR)"
-	@flock --close $(LOCK) $(MAKE) --no-print-directory check tests json-schema-suite schemathesis js
+	@flock --close $(LOCK) $(MAKE) --no-print-directory check tests json-schema-suite schemathesis mcp-conformance js
 
 .PHONY: check
 check: format lint docs architecture deny advisories-if-reachable spelling fresh ## what can be said without running anything
@@ -88,11 +90,13 @@ generate: node_modules/installed ## write the generated files anew
 	REWRITE_GOLDEN=1 cargo test $(GOLDEN)
 	npm run generate
 
-# The bridges of the SDKs are tested with a real MCP server, the MCP door with the official Python client.
+# Real MCP servers: the bridges of the SDKs use one, the gateway eight. The MCP door is tested with the official Python client.
+MCP_SERVERS := TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time TOOLGATE_TEST_MCP_PYTHON=$(PYTHON)/bin \
+  TOOLGATE_TEST_MCP_SQLITE=$(PYTHON_SQLITE)/bin TOOLGATE_TEST_MCP_NODE=$(CURDIR)/node_modules/.bin
+
 .PHONY: tests
-tests: $(PYTHON)/installed ## cargo test
-	INSTA_UPDATE=no TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time TOOLGATE_TEST_PYTHON=$(PYTHON)/bin/python \
-	  cargo test --locked --workspace
+tests: $(PYTHON)/installed $(PYTHON_SQLITE)/installed node_modules/installed ## cargo test
+	INSTA_UPDATE=no $(MCP_SERVERS) TOOLGATE_TEST_PYTHON=$(PYTHON)/bin/python cargo test --locked --workspace
 
 .PHONY: json-schema-suite
 json-schema-suite: $(SUITE)/tests ## the official JSON Schema test suite through our validator
@@ -103,6 +107,12 @@ json-schema-suite: $(SUITE)/tests ## the official JSON Schema test suite through
 schemathesis: $(PYTHON)/installed ## property-based requests against /openapi.json
 	cargo test --locked --workspace --no-run --quiet
 	scripts/schemathesis $(GATEWAY) $(PYTHON)/bin/schemathesis
+
+.PHONY: mcp-conformance
+mcp-conformance: node_modules/installed ## the official conformance suite of MCP, both revisions
+	cargo test --locked --workspace --no-run --quiet
+	scripts/mcp-conformance client $(CARGO_TARGET_DIR)/debug/examples/conformance-client
+	scripts/mcp-conformance server $(GATEWAY) $(CARGO_TARGET_DIR)/debug/mcp-fixture
 
 .PHONY: js
 js: node_modules/installed chromium $(PYTHON)/installed ## the JavaScript packages: lint, types, generated files, packaging, tests against the gateway
@@ -154,6 +164,11 @@ $(DENY):
 $(PYTHON)/installed:
 	python3 -m venv $(PYTHON)
 	$(PYTHON)/bin/pip install --quiet --disable-pip-version-check --requirement scripts/requirements.txt
+	touch $@
+
+$(PYTHON_SQLITE)/installed:
+	python3 -m venv $(PYTHON_SQLITE)
+	$(PYTHON_SQLITE)/bin/pip install --quiet --disable-pip-version-check --requirement scripts/requirements-mcp-sqlite.txt
 	touch $@
 
 $(SUITE)/tests: | $(PYTHON)/installed

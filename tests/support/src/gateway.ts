@@ -26,6 +26,8 @@ export interface Gateway {
   publicKey: string;
   /** A token of the user `sub`. */
   token(sub: string, claims?: Record<string, unknown>): string;
+  /** Its data directory. */
+  data: string;
   /** Everything it has logged. */
   logs(): string;
   /** Kills it without a warning (SIGKILL). */
@@ -86,6 +88,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     url,
     secretKey,
     publicKey,
+    data: join(data, 'data'),
     token: (sub, claims) => mintToken(jwtSecret, sub, claims),
     logs: () => logs,
     kill: () => end('SIGKILL'),
