@@ -44,6 +44,14 @@ export interface AgentRecordList {
   nextCursor?: string | null;
 }
 
+/** An answer to a question. */
+export interface AnswerQuestion {
+  /** What is done with it. */
+  action: 'accept' | 'decline' | 'cancel';
+  /** What is filled in, matching the question's schema; with `accept` of a question that has one, and never else. */
+  content?: unknown;
+}
+
 /** The run that answers a message has ended, or waits for a client, an approval or a moment, as `status` and `pending` tell. */
 export type Answered = Run & {
   /** Id of the message. */
@@ -51,6 +59,27 @@ export type Answered = Run & {
   /** The same as `id`. */
   runId: RunId;
 };
+
+/** An answer is stored. The same answer again gets the same receipt. */
+export interface AnsweredQuestion {
+  /** Id of the question. */
+  questionId: QuestionId;
+  /** Id of the tool call. */
+  toolCallId: CallId;
+  /** Its run. */
+  runId: RunId;
+  /** What was done with the question. */
+  action: QuestionAction;
+  /** The place of the answer. */
+  seq: number;
+  /** When it was stored. */
+  time: Time;
+}
+
+/** An answer is stored; with the run when that was waited for. */
+export type AnsweredQuestionAndRun = AnsweredQuestion & ({
+  run?: Run | null;
+});
 
 export type Any = unknown;
 
@@ -268,8 +297,10 @@ export interface Curator {
   id: string;
   /** Name for people. */
   name?: string | null;
-  /** Its public keys, by id. */
+  /** Its public keys, by id; those that were revoked long ago are counted in `retiredKeys`. */
   keys: CuratorKey[];
+  /** Keys that were revoked long ago. They are kept as hashes, and never count again. */
+  retiredKeys: number;
   /** When it was added. */
   addedAt: Time;
   revoked?: Revocation | null;
@@ -307,6 +338,12 @@ export type Decide = {
   reason?: string | null;
 };
 
+/** Which definition was looked at. */
+export interface DecideTool {
+  /** Hash of the definition, so that no other one is meant; the current one if it is left out. */
+  hash?: string | null;
+}
+
 /** A decision is stored. The same decision again gets the same receipt. */
 export interface Decided {
   /** Id of the approval. */
@@ -329,6 +366,18 @@ export type DecidedAndRun = Decided & ({
 });
 
 export type Definition = unknown;
+
+/** How many records of an agent were deleted. */
+export interface DeletedRecords {
+  /** Its goals. */
+  goals: number;
+  /** Memories in its own scope. */
+  memories: number;
+  /** Its plans. */
+  plans: number;
+  /** Parts of documents that only it could search; a document has one for about 4,000 characters. */
+  knowledgeParts: number;
+}
 
 /** Something that has to be delivered outside. What was taken is gone. */
 export interface Delivery {
@@ -425,7 +474,7 @@ export interface Entity {
 export type EntityId = string;
 
 /** Something that happened in a run or a space. A type that you do not know is to be skipped. */
-export type Event = RunStartEvent | MessageEvent | HistoryEvent | CallRequestEvent | ContextCutEvent | StepStartEvent | StepRetryEvent | TextStartEvent | TextDeltaEvent | TextEndEvent | ReasoningStartEvent | ReasoningDeltaEvent | ReasoningEndEvent | ToolInputStartEvent | ToolInputDeltaEvent | ToolInputAvailableEvent | ToolApprovalRequestEvent | ToolApprovalResponseEvent | ToolExecutingEvent | ToolReleasedEvent | ToolProgressEvent | ToolOutputAvailableEvent | ToolOutputErrorEvent | ToolOutputDeniedEvent | StepFinishEvent | RunStatusEvent | RunFinishEvent | NotificationEvent;
+export type Event = RunStartEvent | MessageEvent | HistoryEvent | CallRequestEvent | ContextCutEvent | StepStartEvent | StepRetryEvent | TextStartEvent | TextDeltaEvent | TextEndEvent | ReasoningStartEvent | ReasoningDeltaEvent | ReasoningEndEvent | ToolInputStartEvent | ToolInputDeltaEvent | ToolInputAvailableEvent | ToolApprovalRequestEvent | ToolApprovalResponseEvent | ToolQuestionEvent | ToolQuestionResponseEvent | ToolExecutingEvent | ToolReleasedEvent | ToolProgressEvent | ToolOutputAvailableEvent | ToolOutputErrorEvent | ToolOutputDeniedEvent | StepFinishEvent | RunStatusEvent | RunFinishEvent | NotificationEvent;
 
 /** A page of stored events, oldest first. */
 export interface EventPage {
@@ -562,6 +611,113 @@ export interface ManyResults {
   results: OneResult[];
 }
 
+/** The gateway as a client of authorization servers (client id metadata document). */
+export interface McpClientMetadata {
+  /** The address of this document. */
+  client_id: string;
+  /** What people read. */
+  client_name: string;
+  /** The gateway's own address. */
+  client_uri: string;
+  /** Where browsers come back to. */
+  redirect_uris: string[];
+  /** `authorization_code` and `refresh_token`. */
+  grant_types: string[];
+  /** `code`. */
+  response_types: string[];
+  /** `none`: the client has no secret. */
+  token_endpoint_auth_method: string;
+}
+
+/** An MCP server. The values of headers and variables are masked. */
+export interface McpServer {
+  /** What it is called, `<agent>/<server>` for one that an agent brings. */
+  name: string;
+  /** Who configured it: `settings` (the operator), `project` (over HTTP) or `agent`. */
+  origin: string;
+  /** Its configuration, values of headers and variables masked. */
+  config: Record<string, unknown>;
+  /** Where the connection stands: `configured` (nobody needs it), `connecting`, `ready` or `failed`. */
+  status: string;
+  /** Why it failed. */
+  reason?: string | null;
+  nextTry?: Time | null;
+  /** A person must sign in first: `POST /v1/mcp/servers/{server}/authorize` says where. */
+  needsSignIn: boolean;
+  /** The protocol revision that it speaks; missing until it was connected once. */
+  protocol?: string | null;
+  serverInfo?: McpServerInfo | null;
+  /** How it wants its tools to be used. No model is told. */
+  instructions?: string | null;
+  /** Its tools, by its own names. */
+  tools: McpTool[];
+  /** Number of tools that wait for a review. */
+  held: number;
+  /** Tools that were left out or simplified, in words. */
+  warnings: string[];
+}
+
+/** What a server says of itself. */
+export interface McpServerInfo {
+  /** Name of the program. */
+  name: string;
+  /** Version of the program. */
+  version?: string | null;
+}
+
+/** The MCP servers of a project. */
+export interface McpServerList {
+  /** By name. */
+  servers: McpServer[];
+}
+
+/** A sign-in that has begun. */
+export interface McpSignIn {
+  /** Where a person signs in, in a browser. Whoever has it can sign the gateway in, so it is for one person. */
+  authorizeUrl: string;
+  /** When it is too late. */
+  expiresAt: Time;
+}
+
+/** A tool of an MCP server. */
+export interface McpTool {
+  /** The server's own name for it. */
+  tool: string;
+  /** What agents and models call it. */
+  name: string;
+  /** `accepted` (offered), `held` (waits for a review) or `rejected`. */
+  state: string;
+  /** Why it is held: `new`, `flagged` or `changed`. */
+  why?: string | null;
+  since?: Time | null;
+  /** SHA-256 of the definition's canonical JSON, in hex. */
+  hash: string;
+  /** The definition as the server lists it. */
+  definition: Record<string, unknown>;
+  /** What differs from the definition that was accepted last. */
+  diff?: McpToolDifference[];
+  /** What in it looks like an instruction to the model. */
+  flags?: McpToolFlag[];
+}
+
+/** One place at which a definition differs from the accepted one. */
+export interface McpToolDifference {
+  /** JSON pointer to the place. */
+  pointer: string;
+  before?: Any | null;
+  after?: Any | null;
+}
+
+/** Something in a definition that looks like an instruction to the model. */
+export interface McpToolFlag {
+  /** JSON pointer to the text. */
+  pointer: string;
+  /** Why it is told, in words. */
+  reason: string;
+  /** What was seen, with hidden characters written out. */
+  seen: string;
+}
+
 /** One message in a space. */
 export type MessageId = string;
 
@@ -654,6 +810,32 @@ export interface OpenApproval {
   expiresAt: Time;
 }
 
+/** A question of a tool that waits for an answer. */
+export interface OpenQuestion {
+  /** Where to send the answer. */
+  questionId: QuestionId;
+  /** The call that asks. */
+  toolCallId: CallId;
+  /** The tool. */
+  toolName: string;
+  /** What is asked, in words. */
+  message: string;
+  schema?: Any | null;
+  /** The page to visit instead. */
+  url?: string | null;
+  /** The run of the call; a child run's question is one of the run at the top, too. */
+  runId: RunId;
+  rootRunId?: RunId | null;
+  /** The space whose members may answer: that of the run at the top. */
+  spaceId: SpaceId;
+  /** The agent that asks. */
+  agent: AgentName;
+  /** When it was asked. */
+  requestedAt: Time;
+  /** When silence becomes a cancel. */
+  expiresAt: Time;
+}
+
 /** A passage of a document. */
 export interface Passage {
   /** Id of the document. */
@@ -687,13 +869,15 @@ export interface PastMessage {
 export interface Pending {
   /** Client calls that are open. */
   calls: PendingCall[];
-  /** Questions that nobody has answered. */
+  /** Approvals that nobody has decided on. */
   approvals: PendingApproval[];
+  /** Questions of tools that nobody has answered. */
+  questions?: PendingQuestion[];
   /** Calls that wait for a moment or a signal; for backends only. */
   pauses?: PendingPause[];
 }
 
-/** A question that nobody has answered. */
+/** An approval that nobody has decided on. */
 export interface PendingApproval {
   /** Where to send the decision. */
   approvalId: ApprovalId;
@@ -733,6 +917,24 @@ export interface PendingPause {
   signal: boolean;
 }
 
+/** A question of a tool that nobody has answered. */
+export interface PendingQuestion {
+  /** Where to send the answer. */
+  questionId: QuestionId;
+  /** Id of the tool call. */
+  toolCallId: CallId;
+  /** Name of the tool. */
+  toolName: string;
+  /** What is asked, in words. */
+  message: string;
+  schema?: Any | null;
+  /** The page to visit instead. */
+  url?: string | null;
+  /** When silence becomes a cancel. */
+  expiresAt: Time;
+  agent?: AgentName | null;
+}
+
 /** Where a tool runs. */
 export type Placement = 'server' | 'plugin' | 'mcp' | 'client';
 
@@ -768,6 +970,16 @@ export interface PluginList {
   storedBytes: number;
 }
 
+/** A member of a kept tool that differs. */
+export interface PluginMemberChange {
+  /** Name of the tool. */
+  tool: string;
+  /** Name of the member, such as `approval`, `timeout` or `parameters`. */
+  member: string;
+  from?: Any | null;
+  to?: Any | null;
+}
+
 /** Which plugins may run. */
 export type PluginMode = 'production' | 'development';
 
@@ -787,6 +999,8 @@ export interface PluginOfTool {
 export interface PluginPackage {
   /** Hash of the package. */
   packageHash: string;
+  /** SHA-256 of the stored document, signatures included; absent for one of before it was kept. */
+  documentHash?: string | null;
   /** Id of its plugin. */
   plugin: string;
   /** Name for people. */
@@ -856,8 +1070,12 @@ export interface PluginToolChanges {
   added: string[];
   /** Tools that only the current version has. */
   removed: string[];
-  /** Tools that both have; their definition or code may differ. */
+  /** Tools that both have. */
   kept: string[];
+  /** What differs in the definitions of kept tools, member by member. */
+  changed: PluginMemberChange[];
+  /** Kept tools whose code differs. */
+  otherCode: string[];
 }
 
 /** How far a plugin that runs is trusted. */
@@ -954,11 +1172,19 @@ export interface ProjectList {
   projects: Project[];
 }
 
+/** An agent that was purged. */
+export interface PurgedAgent {
+  /** Name of the agent. */
+  name: AgentName;
+  /** What was deleted with it. */
+  deleted: DeletedRecords;
+}
+
 /** A curator. Keys are added, or get other dates; those that are left out stay as they are. */
 export interface PutCurator {
   /** Name for people. */
   name?: string | null;
-  /** `{publicKey, id?, notBefore?, expires?}`: a PEM text, an id (else made from the key), and moments between which packages that it has signed can be installed. */
+  /** `{publicKey, id?, notBefore?, expires?}`: a PEM text, an id (else made from the key), and moments between which packages that it has signed can be installed. A moment that is left out stays; `null` takes it away. */
   keys?: Record<string, unknown>[] | null;
 }
 
@@ -1000,6 +1226,19 @@ export interface PutMember {
   role?: string | null;
   /** Permissions that it has there, beside those of its entity. */
   grants?: string[] | null;
+}
+
+/** What was done with a question. */
+export type QuestionAction = 'accept' | 'decline' | 'cancel';
+
+/** A question that a tool asks people in the middle of a call. */
+export type QuestionId = string;
+
+/** A page of open questions, newest run first. */
+export interface QuestionList {
+  /** The questions. */
+  questions: OpenQuestion[];
+  nextCursor?: RunId | null;
 }
 
 /** It takes work. */
@@ -1062,7 +1301,7 @@ export type ReviewAction = 'install' | 'upgrade' | 'downgrade' | 'replace' | 'no
 
 /** That something was revoked. */
 export interface Revocation {
-  /** When. */
+  /** Time of the revocation. */
   time: Time;
   /** Why, in the operator's words. */
   reason?: string | null;
@@ -1086,7 +1325,7 @@ export interface RollBackPlugin {
 
 /** A run as it stands. */
 export type Run = RunSummary & ({
-  /** Calls and approvals that the run waits for. */
+  /** Calls, approvals and questions that the run waits for. */
   pending: Pending;
   /** Tokens that the run itself has used so far. */
   usage: Usage;
@@ -1293,8 +1532,8 @@ export interface Tool {
   source?: string | null;
   /** Description that the model is given. */
   description: string;
-  /** JSON Schema of the input; for backends only. */
-  parameters?: Record<string, unknown> | null;
+  /** JSON Schema of the input. */
+  parameters: Record<string, unknown>;
   /** Placement: where the tool runs. */
   placement: Placement;
   /** Category, for people who choose tools. */
@@ -1411,6 +1650,7 @@ export interface RunStartEvent {
   behind?: string;
   budget?: unknown;
   unknownRequester?: boolean;
+  offeredTo?: EntityId;
   resultSchema?: unknown;
   categories?: unknown;
   history?: unknown;
@@ -1552,6 +1792,7 @@ export interface ToolInputStartEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  offeredTo?: EntityId;
   agent?: AgentName;
   childRunId?: RunId;
   seq: number;
@@ -1566,6 +1807,7 @@ export interface ToolInputDeltaEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  offeredTo?: EntityId;
   agent?: AgentName;
   childRunId?: RunId;
   inputTextDelta: string;
@@ -1581,6 +1823,7 @@ export interface ToolInputAvailableEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  offeredTo?: EntityId;
   agent?: AgentName;
   childRunId?: RunId;
   input?: unknown;
@@ -1598,6 +1841,7 @@ export interface ToolApprovalRequestEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  offeredTo?: EntityId;
   agent?: AgentName;
   childRunId?: RunId;
   approvalId: ApprovalId;
@@ -1616,6 +1860,7 @@ export interface ToolApprovalResponseEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  offeredTo?: EntityId;
   agent?: AgentName;
   childRunId?: RunId;
   approvalId: ApprovalId;
@@ -1631,12 +1876,54 @@ export interface ToolApprovalResponseEvent {
   time: Time;
 }
 
+export interface ToolQuestionEvent {
+  type: 'tool-question';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  offeredTo?: EntityId;
+  agent?: AgentName;
+  childRunId?: RunId;
+  questionId: QuestionId;
+  key?: string;
+  message: string;
+  schema?: unknown;
+  url?: string;
+  expiresAt: Time;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolQuestionResponseEvent {
+  type: 'tool-question-response';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  offeredTo?: EntityId;
+  agent?: AgentName;
+  childRunId?: RunId;
+  questionId: QuestionId;
+  action: 'accept' | 'decline' | 'cancel';
+  content?: unknown;
+  by?: EntityId;
+  expired?: boolean;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
 export interface ToolExecutingEvent {
   type: 'tool-executing';
   toolCallId: CallId;
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  offeredTo?: EntityId;
   agent?: AgentName;
   childRunId?: RunId;
   claim?: Claim;
@@ -1656,6 +1943,7 @@ export interface ToolReleasedEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  offeredTo?: EntityId;
   agent?: AgentName;
   childRunId?: RunId;
   seq: number;
@@ -1670,6 +1958,7 @@ export interface ToolProgressEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  offeredTo?: EntityId;
   agent?: AgentName;
   childRunId?: RunId;
   progress?: unknown;
@@ -1685,10 +1974,12 @@ export interface ToolOutputAvailableEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  offeredTo?: EntityId;
   agent?: AgentName;
   childRunId?: RunId;
   output?: unknown;
   warning?: string;
+  log?: string;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -1701,10 +1992,12 @@ export interface ToolOutputErrorEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  offeredTo?: EntityId;
   agent?: AgentName;
   childRunId?: RunId;
   code?: 'NOT_FOUND' | 'VALIDATION_FAILED' | 'PREREQUISITES_NOT_MET' | 'PERMISSION_DENIED' | 'LIMIT_EXCEEDED' | 'DENIED' | 'TIMEOUT' | 'CANCELLED' | 'SUPERSEDED' | 'EXECUTION_FAILED' | 'INTERRUPTED' | 'UNAVAILABLE' | 'INVALID_OUTPUT';
   errorText?: string;
+  log?: string;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -1717,6 +2010,7 @@ export interface ToolOutputDeniedEvent {
   toolName: string;
   placement: Placement;
   shown?: boolean;
+  offeredTo?: EntityId;
   agent?: AgentName;
   childRunId?: RunId;
   reason?: string;
