@@ -2,7 +2,7 @@
 //!
 //! `toolgate-mcp` speaks OAuth; here stands what a gateway adds: `vault` encrypts, `tokens` is the record, `guarded_http`
 //! decides what an authorization server's addresses may be, `config` is what is said of it, and `sign_in` carries a
-//! person through a browser and back. A token per user would be another [`Identity`]; nothing else would change.
+//! person through a browser and back. A token per user would be another `Identity`; nothing else would change.
 
 mod config;
 mod guarded_http;
