@@ -243,6 +243,20 @@ impl Asks {
     }
 }
 
+impl CallState {
+    /// Whether the call waits for a person or a client.
+    pub fn asks(&self) -> bool {
+        match self {
+            Self::AwaitsApproval { .. } | Self::Open { .. } | Self::Delegated { asks: Some(_), .. } => true,
+            Self::Ready
+            | Self::Executing
+            | Self::Delegated { asks: None, .. }
+            | Self::Paused(_)
+            | Self::Settled(_) => false,
+        }
+    }
+}
+
 /// Who carries on a delegated call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Handle {

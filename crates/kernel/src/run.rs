@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Agent;
-use crate::call::{Call, CallState, ErrorCode, Handle, Outcome};
+use crate::call::{Asks, Call, CallState, ErrorCode, Handle, Outcome};
 use crate::event::{Budget, CallRequest, ChildStatus, Claim, ContextCut, FinishReason, Status, Usage};
 use crate::id::{ApprovalId, CallId, EntityId, QuestionId, RunId};
 use crate::json::Json;
@@ -441,6 +441,11 @@ impl Run {
                         CallState::Ready | CallState::Executing | CallState::Delegated { asks: None, .. } => {
                             return Status::Running;
                         }
+                        // Its answer stands in this log before the next look at the child run says that it goes on.
+                        CallState::Delegated {
+                            asks: Some((Asks::Child(_), _)),
+                            ..
+                        } if !self.hears_questions() => return Status::Running,
                         CallState::AwaitsApproval { .. } => status = Status::WaitingApproval,
                         CallState::Delegated {
                             asks: Some((asks, _)),
@@ -460,6 +465,12 @@ impl Run {
                 status
             }
         }
+    }
+
+    /// Whether a run below may wait for a person or a client. The run at the top has what is asked in its own log, a run
+    /// between knows only what it was told of its child.
+    fn hears_questions(&self) -> bool {
+        self.depth > 0 || self.state.pending_below().any(|(_, call)| call.state.asks())
     }
 
     /// What must be under way now, in order. Nothing for a run that only waits: it costs no memory.

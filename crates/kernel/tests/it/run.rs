@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolgate_kernel::call::{CallState, ErrorCode, Outcome};
-use toolgate_kernel::event::{ChildStatus, Claim, ContextCut, Event, Seq, Status, Usage};
-use toolgate_kernel::id::{ApprovalId, CallId, EntityId};
+use toolgate_kernel::event::{
+    ChildCall, ChildStatus, Claim, ContextCut, Event, Seq, Status, ToolInputAvailable, ToolOutputAvailable,
+    ToolRef, Usage,
+};
+use toolgate_kernel::id::{ApprovalId, CallId, EntityId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::Message;
 use toolgate_kernel::run::{Arrival, Due, Rejected, Reply, Verdict};
-use toolgate_kernel::tool::Decider;
+use toolgate_kernel::tool::{Decider, Placement};
 use uuid::Uuid;
 
 use crate::story::{START, Story, asks_for, handle, message, test_agent};
@@ -363,9 +366,33 @@ fn the_time_in_which_a_child_run_waits_for_people_is_not_its_calls_time() {
             seq: Seq(seq),
         })
     };
+    let asked = ToolRef {
+        call: CallId {
+            run: RunId::new(Uuid::from_u128(9)),
+            number: 0,
+        },
+        name: "client".into(),
+        placement: Placement::Client,
+        shown: false,
+        offered_to: None,
+    };
+    fn below(event: impl Into<Event>) -> Event {
+        Event::from(ChildCall {
+            ignorable: true,
+            agent: "other".parse().unwrap(),
+            child_run_id: RunId::new(Uuid::from_u128(9)),
+            event: Box::new(event.into()),
+        })
+    }
     story.take(stands(None)).unwrap();
     let worked = timeout / 4;
     story.now = START.after(worked);
+    story.hear(vec![below(ToolInputAvailable::of(
+        &asked,
+        Some(Json::null()),
+        Some(START.after(timeout * 9)),
+        None,
+    ))]);
     story.take(stands(at(Status::WaitingTool, 1))).unwrap();
     assert_eq!(story.run.status(), Status::WaitingTool);
     assert_eq!(story.run.wake_at(), None, "people have deadlines of their own");
@@ -379,6 +406,17 @@ fn the_time_in_which_a_child_run_waits_for_people_is_not_its_calls_time() {
     let told = story.take(stands(at(Status::WaitingApproval, 3))).unwrap();
     assert_eq!(told.len(), 2, "the next question is told as well: {told:?}");
     story.now = START.after(timeout * 5);
+    story.hear(vec![below(ToolOutputAvailable::of(
+        &asked,
+        Some(Json::null()),
+        None,
+        None,
+    ))]);
+    assert_eq!(
+        story.run.status(),
+        Status::Running,
+        "what is answered is no longer waited for, whatever the last look at the child run has found"
+    );
     story.take(stands(at(Status::Running, 4))).unwrap();
     assert_eq!(story.run.status(), Status::Running);
     assert_eq!(story.run.wake_at(), Some(story.now.after(timeout - worked)));

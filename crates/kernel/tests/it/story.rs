@@ -117,6 +117,12 @@ impl Story {
         self.log.push(entry);
     }
 
+    /// Events that somebody else stored in the run's log.
+    pub fn hear(&mut self, events: Vec<Event>) {
+        self.store(events);
+        self.run = self.replayed();
+    }
+
     pub fn take(&mut self, mut arrival: Arrival) -> Result<Vec<Event>, Rejected> {
         if let Arrival::Reply(reply) = &mut arrival {
             reply.step = self.run.step();
