@@ -128,7 +128,7 @@ pub(crate) fn words(status: Status) -> &'static str {
         Status::Queued => "waits to be picked up",
         Status::Running => "is at work",
         Status::WaitingTool => "waits for a client to execute the tool",
-        Status::WaitingApproval => "waits for somebody to approve the call",
+        Status::WaitingApproval => "waits for somebody to approve the call or to answer a question",
         Status::WaitingTime => "waits for a moment or a signal",
         Status::Completed => "has ended",
         Status::Failed => "has failed",

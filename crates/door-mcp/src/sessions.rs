@@ -2,7 +2,7 @@
 //! client of before 2026-07-28 begins with `initialize`. It is in memory only; after a restart its requests are answered
 //! with 404, and the client begins anew.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -139,7 +139,7 @@ impl Transport {
 
     /// Makes room for one more session of this caller.
     pub async fn make_room(&self, who: &Principal) -> Result<(), Refusal> {
-        let live: Vec<String> = {
+        let live: HashSet<String> = {
             let known = self.manager.sessions.read().await;
             known.keys().map(|id| id.to_string()).collect()
         };

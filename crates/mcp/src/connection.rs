@@ -24,6 +24,8 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most pages of tools that are asked for.
 const PAGES_MAX: usize = 50;
+/// Most bytes of all pages together.
+const LISTING_BYTES_MAX: usize = 4 << 20;
 /// Requests that were given up and whose server is still to be told.
 const ABANDONED_MAX: usize = 256;
 
@@ -285,11 +287,18 @@ async fn listen_for_changes(peer: Peer<RoleClient>, desk: Arc<Desk>) {
 async fn pages(peer: &Peer<RoleClient>) -> Result<Vec<Value>, ListError> {
     let mut tools = Vec::new();
     let mut cursor: Option<String> = None;
+    let mut bytes = 0;
     for _ in 0..PAGES_MAX {
         let params = PaginatedRequestParams::default().with_cursor(cursor.take());
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
         let page = peer.send_request(request).await?;
-        let mut page = serde_json::to_value(page).map_err(|error| error.to_string())?;
+        let page = serde_json::to_string(&page).map_err(|error| error.to_string())?;
+        bytes += page.len();
+        // Before it is taken apart: what is a byte on the wire may be a hundred in memory.
+        if bytes > LISTING_BYTES_MAX {
+            return Err(format!("it lists more than {LISTING_BYTES_MAX} bytes of tools").into());
+        }
+        let mut page: Value = serde_json::from_str(&page).map_err(|error| error.to_string())?;
         match page["tools"].take() {
             Value::Array(more) => tools.extend(more),
             _ => return Err("it lists no tools".to_owned().into()),

@@ -44,13 +44,32 @@ pub(crate) struct ServerCall<'a> {
 impl ServerCall<'_> {
     /// Makes the call.
     pub async fn begin(&self, input: &Json) -> Result<Called, CallFailure> {
-        self.call(self.request(input), 0).await
+        self.hidden(self.call(self.request(input), 0).await).await
+    }
+
+    /// What came of it, without the secrets that the server was given and may repeat to people and models.
+    async fn hidden(&self, came: Result<Called, CallFailure>) -> Result<Called, CallFailure> {
+        let secrets = &self.inner.settings(self.context.project).await?.secrets;
+        match came {
+            Ok(Called::Delegated(mut delegation)) => {
+                for question in &mut delegation.questions {
+                    question.message = secrets.hide(&question.message);
+                }
+                Ok(Called::Delegated(delegation))
+            }
+            Ok(output) => Ok(output),
+            Err(failure) => Err(CallFailure::new(failure.code, secrets.hide(&failure.message))),
+        }
     }
 
     /// Goes on with a call that was delegated.
     pub async fn resume(&self, input: &Json, task: &str, answers: &[Said]) -> Result<Called, CallFailure> {
         let task =
             Task::read(task).ok_or_else(|| CallFailure::failed("the task of this call cannot be read"))?;
+        self.hidden(self.go_on(input, task, answers).await).await
+    }
+
+    async fn go_on(&self, input: &Json, task: Task, answers: &[Said]) -> Result<Called, CallFailure> {
         match task {
             Task::Live { round, .. } => self.go_on_live(round, answers).await,
             Task::Again { state, given, round } => {
@@ -87,6 +106,7 @@ impl ServerCall<'_> {
         let turn = handle.turns.turn(self.context.share(), bytes).await;
         let _turn = turn.map_err(|_| self.busy())?;
         let lease = self.lease(&handle).await?;
+        let settings = self.inner.settings(self.context.project).await?;
         let mut open = lease
             .caller
             .open(request)
@@ -94,7 +114,9 @@ impl ServerCall<'_> {
             .map_err(|error| self.not_begun(error))?;
         loop {
             match open.next().await {
-                Step::Progress(progress) => (self.context.progress)(told(progress).into()),
+                Step::Progress(progress) => {
+                    (self.context.progress)(settings.secrets.hide_in(told(progress)).into())
+                }
                 Step::Asked(asked) if asked.method == "sampling/createMessage" => self.sample(asked).await,
                 Step::Asked(asked) => {
                     let question =
@@ -254,7 +276,11 @@ impl ServerCall<'_> {
                 Ok(self.waits_live(at, Some(question)))
             }
             Stand::Asks { .. } | Stand::Working => Ok(self.waits_live(round, None)),
-            Stand::Ended(done) => self.done(done, 0).await,
+            Stand::Ended(done) => {
+                // What it gave is stored from here on.
+                self.inner.live.end(self.context.call);
+                self.done(done, 0).await
+            }
         }
     }
 

@@ -75,12 +75,6 @@ pub(super) fn modern_meta(given: Option<Members>, capabilities: &RawValue) -> Me
     meta
 }
 
-/// Whether a client of these capabilities knows tasks.
-pub(super) fn declares_tasks(capabilities: &RawValue) -> bool {
-    let extensions = Members::of(capabilities).and_then(|has| has.object("extensions"));
-    extensions.is_some_and(|extensions| extensions.get(TASKS).is_some())
-}
-
 /// Capabilities of a client of the newer era for a server of the older one. Extensions are agreed on with each request, in
 /// words that a session does not have.
 pub(super) fn legacy_capabilities(capabilities: &RawValue) -> Box<RawValue> {

@@ -57,12 +57,7 @@ async fn begin(visit: &Visit, request: Request) -> Result<(Side, Box<RawValue>),
 
 /// A message in a session.
 pub(super) async fn post(visit: Visit, session: &str, message: Message) -> Result<Response, Refusal> {
-    let Some(session) = visit
-        .through
-        .0
-        .sessions
-        .get(visit.owner, &visit.upstream.name, session)
-    else {
+    let Some(session) = find(&visit, session) else {
         return Ok(gone(Some(&message)));
     };
     let request = match message {
@@ -101,12 +96,7 @@ pub(super) async fn post(visit: Visit, session: &str, message: Message) -> Resul
 
 /// The stream of what belongs to no request.
 pub(super) fn listen(visit: Visit, session: &str) -> Result<Response, Refusal> {
-    let Some(session) = visit
-        .through
-        .0
-        .sessions
-        .get(visit.owner, &visit.upstream.name, session)
-    else {
+    let Some(session) = find(&visit, session) else {
         return Ok(gone(None));
     };
     let open = OpenStream::reserve(&visit.shared, &visit.who)?;
@@ -122,6 +112,22 @@ pub(super) fn listen(visit: Visit, session: &str) -> Result<Response, Refusal> {
         }
     };
     Ok(super::reply::stream(&visit.shared, &visit.who, open, drive))
+}
+
+/// A session of the caller with the server as it is configured now. One that began before that was changed has the server's
+/// old tools and secrets, and ends.
+fn find(visit: &Visit, id: &str) -> Option<Arc<Session>> {
+    let sessions = &visit.through.0.sessions;
+    let session = sessions.get(visit.owner, &visit.upstream.name, id)?;
+    let upstream = match &session.side {
+        Side::Straight(straight) => &straight.upstream,
+        Side::Crossed(crossed) => &crossed.upstream,
+    };
+    if Arc::ptr_eq(upstream, &visit.upstream) {
+        return Some(session);
+    }
+    sessions.close(id);
+    None
 }
 
 type Notices = tokio::sync::OwnedMutexGuard<tokio::sync::mpsc::Receiver<Message>>;

@@ -32,8 +32,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            sessions_per_owner: 64,
-            sessions: 2_048,
+            sessions_per_owner: 8,
+            sessions: 256,
             session_idle: Duration::from_secs(30 * 60),
             parked_per_owner: 64,
             parked: 512,

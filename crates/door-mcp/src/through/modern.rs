@@ -138,11 +138,10 @@ async fn begin(
         Era::Modern,
     )
     .await?;
-    if request.method.starts_with("tasks/")
-        && let Some(task) = request.param::<String>("taskId")
-        && era::declares_tasks(&client.capabilities)
-        && !upstream.may_own_task(&task, visit.owner)
-    {
+    let stranger = tasks_of(&request)
+        .into_iter()
+        .find(|task| !upstream.may_own_task(task, visit.owner));
+    if let Some(task) = stranger {
         return Err(Outcome::error(
             INVALID_PARAMS,
             format!("there is no task {task:?}"),
@@ -154,6 +153,18 @@ async fn begin(
     let made = headers::made(&request, &checked.header_params, &checked.arguments);
     let begun = link.request(request, made).await;
     begun.map_err(|error| unreachable(upstream, &error))
+}
+
+/// The tasks that a request names: to ask after, or to be told of.
+fn tasks_of(request: &Request) -> Vec<String> {
+    if request.method.starts_with("tasks/") {
+        return request.param("taskId").into_iter().collect();
+    }
+    let wanted: serde_json::Value = request.param("notifications").unwrap_or_default();
+    let tasks = wanted["taskIds"].as_array().into_iter().flatten();
+    tasks
+        .filter_map(|task| task.as_str().map(str::to_owned))
+        .collect()
 }
 
 async fn follow(visit: &Visit, mut exchange: ModernExchange, reply: &Reply) -> Result<Outcome, Closed> {

@@ -18,7 +18,7 @@ use super::upstream::{Lister, Upstream};
 
 pub(super) struct Straight {
     link: Arc<LegacyLink>,
-    upstream: Arc<Upstream>,
+    pub(super) upstream: Arc<Upstream>,
     /// What belongs to no request.
     pub(super) notices: Arc<AsyncMutex<mpsc::Receiver<Message>>>,
     /// Requests of the client that are under way.

@@ -155,7 +155,8 @@ impl Desk {
             Message::Notification(notice) => match open.subject(notice) {
                 Subject::Request(id) => Some(id),
                 Subject::Nobody => return,
-                Subject::Unsaid => open.newest(),
+                // Several may be of several clients, and this one is for one of them.
+                Subject::Unsaid => open.newest().filter(|_| open.requests.len() == 1),
             },
         };
         match to.and_then(|id| {
