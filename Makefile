@@ -152,7 +152,7 @@ fuzz: ## the package parser, the canonicaliser and the sandbox's protocol, each 
 	fuzz/run $(ARGS)
 
 .PHONY: bench
-bench: ## the gateway beside a bare relay and the AI SDK, as ratios
+bench: ## the gateway beside a bare relay and the AI SDK, as ratios; ARGS=mcp: calls of MCP tools
 	bench/run $(ARGS)
 
 # Unoptimised: it is built in half the time and used for seconds.

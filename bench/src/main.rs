@@ -2,10 +2,13 @@
 //! generator, cell by cell in turn, and reported as ratios.
 //!
 //! `plan` says what is measured, `protocol` how each server is spoken to, `load` how it is driven,
-//! `report` what is printed. `stub` and `relay` are servers of their own, started as child processes.
+//! `report` what is printed. `stub`, `relay` and `echo` are servers of their own, started as child processes.
+//! `mcp` is a measurement by itself: calls of an MCP server's tool.
 
+mod echo;
 mod http;
 mod load;
+mod mcp;
 mod plan;
 mod process;
 mod protocol;
@@ -33,14 +36,19 @@ enum Command {
     Stub { listen: SocketAddr },
     /// Passes chat completions on to `model`, byte for byte.
     Relay { listen: SocketAddr, model: String },
+    /// An MCP server at `/mcp` whose tool answers what it is given.
+    Echo { listen: SocketAddr },
     /// Measures the servers side by side.
     Run(Options),
+    /// Measures calls of an MCP server's tool: directly, by the gateway, and by agents. Of the choices only
+    /// `--passes` and `--seconds` apply.
+    Mcp(Options),
 }
 
 /// What is measured, and with what.
 #[derive(clap::Args, Clone)]
 struct Options {
-    /// The release build of the gateway.
+    /// The gateway to measure, a release build unless the bench is a debug build too.
     #[arg(long)]
     gateway: PathBuf,
     /// Another release build of the gateway, measured beside it: what a change costs.
@@ -75,8 +83,14 @@ struct Options {
 fn main() -> anyhow::Result<()> {
     match Args::parse().command {
         Command::Stub { listen } => one_thread().block_on(stub::serve(listen)),
+        Command::Echo { listen } => one_thread().block_on(echo::serve(listen)),
         Command::Relay { listen, model } => {
             tokio::runtime::Runtime::new()?.block_on(relay::serve(listen, model))
+        }
+        Command::Mcp(options) => {
+            let local = tokio::task::LocalSet::new();
+            println!("{}", one_thread().block_on(local.run_until(mcp::run(&options)))?);
+            Ok(())
         }
         Command::Run(mut options) => {
             if options.baseline.is_some() && !options.servers.contains(&server::Kind::Baseline) {

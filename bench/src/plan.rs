@@ -17,7 +17,7 @@ pub const HISTORIES: [usize; 4] = [10, 100, 1_000, 10_000];
 /// Up to so many they are said in runs; more of them are posted, which is faster.
 const TALKED_MAX: usize = 1_000;
 /// A just-in-time compiler has seen the code after so many runs.
-const WARM_UP: Limit = Limit {
+pub const WARM_UP: Limit = Limit {
     time: Duration::from_secs(15),
     runs: 600,
 };
@@ -92,7 +92,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Findings> {
     let mut findings = Findings::default();
     let mut servers = Vec::new();
     for &kind in &options.servers {
-        let server = Server::start(kind, options, &model).await?;
+        let server = Server::start(kind, options, &model, None).await?;
         tokio::time::sleep(REST).await;
         findings
             .idle
@@ -107,7 +107,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Findings> {
     drop(servers);
     if options.servers.contains(&Kind::Gateway) {
         findings.paused = Some(paused(options, &model).await.context("paused runs")?);
-        let server = Server::start(Kind::Gateway, options, &model).await?;
+        let server = Server::start(Kind::Gateway, options, &model, None).await?;
         let peak = worst::peak(&server).await.context("the worst requests")?;
         eprintln!("the worst allowed requests: {peak:.1} MiB at most");
         findings.worst = Some(peak);
@@ -179,7 +179,7 @@ async fn cells(options: &Options, stub: &Running, servers: &[Server], findings: 
 
 /// A fresh gateway's memory before and after many runs were left waiting.
 async fn paused(options: &Options, model: &str) -> anyhow::Result<PausedRuns> {
-    let server = Server::start(Kind::Gateway, options, model).await?;
+    let server = Server::start(Kind::Gateway, options, model, None).await?;
     let pids = server.process.pids();
     drive(&server, PAUSING, 16, WARM_UP).await;
     tokio::time::sleep(REST).await;
@@ -208,7 +208,7 @@ async fn history(
     options: &Options,
     model: &str,
 ) -> anyhow::Result<Vec<(usize, f64)>> {
-    let server = Server::start(kind, options, model).await?;
+    let server = Server::start(kind, options, model, None).await?;
     let pids = server.process.pids();
     drive(&server, &SCENARIOS[0], 16, WARM_UP).await;
     let mut clients = Vec::new();

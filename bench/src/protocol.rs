@@ -41,6 +41,15 @@ pub struct Scenario {
     tokens: usize,
 }
 
+/// The scenario of an agent whose tool is an MCP server's.
+pub static MCP: Scenario = scenario(
+    "M",
+    "one call of an MCP server's tool, then 20 tokens",
+    1,
+    "echo",
+    20,
+);
+
 pub const SCENARIOS: [Scenario; 4] = [
     scenario("A", "plain chat, 20 tokens", 0, "", 20),
     scenario("B", "three server tool calls, then 20 tokens", 3, "echo", 20),
@@ -368,12 +377,16 @@ fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// The gateway's configuration of the bench's agent.
-pub fn agent_config(name: &str, model: &str) -> String {
+/// The gateway's configuration of the bench's agent. Its `echo` is that of the gateway, or of the MCP server `upstream`.
+pub fn agent_config(name: &str, model: &str, upstream: Option<&str>) -> String {
     let schema = |text: &str| serde_json::from_str::<Value>(text).expect("a schema is JSON");
     let context = match name {
         WINDOWED_AGENT => json!({"maxTokens": WINDOW_TOKENS}),
         _ => json!({}),
+    };
+    let (kind, execution) = match upstream {
+        Some(server) => ("mcp", json!({"server": server, "tool": "echo"})),
+        None => ("basic", json!({"mode": "pass-through"})),
     };
     json!({
         "agent": {"name": name, "system": INSTRUCTIONS},
@@ -382,7 +395,7 @@ pub fn agent_config(name: &str, model: &str) -> String {
         "loop": {"maxSteps": 10},
         "tools": [
             {"name": "echo", "description": "Echo the given text back.", "parameters": schema(ECHO_SCHEMA),
-             "executionType": "basic", "execution": {"mode": "pass-through"}},
+             "executionType": kind, "execution": execution},
             {"name": "ask_user", "description": "Ask the user to choose.", "parameters": schema(ASK_SCHEMA),
              "executionType": "basic", "execution": null},
         ],
@@ -403,5 +416,5 @@ static COMPLETION_HEAD: LazyLock<String> = LazyLock::new(|| {
         r#"{{"model":"stub","stream":true,"stream_options":{{"include_usage":true}},"tools":[{echo},{ask}],"messages":[{{"role":"system","content":"{INSTRUCTIONS}"}},"#
     )
 });
-const ECHO_SCHEMA: &str = r#"{"type":"object","properties":{"text":{"type":"string","minLength":1,"maxLength":200},"count":{"type":"integer","minimum":0,"maximum":100},"tags":{"type":"array","items":{"type":"string"},"maxItems":10},"options":{"type":"object","properties":{"upper":{"type":"boolean"},"lang":{"type":"string","enum":["en","de","fr"]}},"required":["upper","lang"],"additionalProperties":false}},"required":["text","count","tags","options"],"additionalProperties":false}"#;
+pub const ECHO_SCHEMA: &str = r#"{"type":"object","properties":{"text":{"type":"string","minLength":1,"maxLength":200},"count":{"type":"integer","minimum":0,"maximum":100},"tags":{"type":"array","items":{"type":"string"},"maxItems":10},"options":{"type":"object","properties":{"upper":{"type":"boolean"},"lang":{"type":"string","enum":["en","de","fr"]}},"required":["upper","lang"],"additionalProperties":false}},"required":["text","count","tags","options"],"additionalProperties":false}"#;
 const ASK_SCHEMA: &str = r#"{"type":"object","properties":{"question":{"type":"string"},"choices":{"type":"array","items":{"type":"string"},"minItems":1}},"required":["question","choices"],"additionalProperties":false}"#;

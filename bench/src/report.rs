@@ -52,7 +52,7 @@ fn summary(findings: &Findings, server: Kind, scenario: &str, concurrency: usize
     })
 }
 
-fn quantile(values: impl Iterator<Item = f64>, q: f64) -> f64 {
+pub fn quantile(values: impl Iterator<Item = f64>, q: f64) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     let at = values.len().saturating_sub(1) as f64 * q;
@@ -291,7 +291,7 @@ fn mb(mib: f64) -> f64 {
 }
 
 /// Three significant digits.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         v if v >= 100.0 => 0,
         v if v >= 10.0 => 1,
@@ -302,7 +302,7 @@ fn number(value: f64) -> String {
 }
 
 /// Rows with a head, as Markdown.
-fn table(rows: &[Vec<String>]) -> String {
+pub fn table(rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..rows[0].len())
         .map(|column| {
             rows.iter()

@@ -15,6 +15,11 @@ use crate::protocol::{AGENT, KEY, Protocol, WINDOWED_AGENT, agent_config};
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const START_POLL: Duration = Duration::from_millis(20);
 
+/// The name of the MCP server in the gateway's settings.
+pub const UPSTREAM: &str = "upstream";
+/// More calls at once than the bench makes.
+const UPSTREAM_CALLS: usize = 64;
+
 /// The bench is one client in a hurry; everything else stays as it comes.
 const GATEWAY_SETTINGS: [(&str, &str); 3] = [
     ("TOOLGATE_HTTP_RATE_PER_SECOND", "1000000"),
@@ -56,8 +61,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server with an empty store in front of the model at `model`.
-    pub async fn start(kind: Kind, options: &Options, model: &str) -> anyhow::Result<Self> {
+    /// Starts a server with an empty store in front of the model at `model`. With `tools`, the address of an MCP
+    /// server, the agent's `echo` is that server's.
+    pub async fn start(
+        kind: Kind,
+        options: &Options,
+        model: &str,
+        tools: Option<&str>,
+    ) -> anyhow::Result<Self> {
         let address = free_address()?;
         let mut command = match kind {
             Kind::Gateway | Kind::Baseline => {
@@ -67,8 +78,11 @@ impl Server {
                 };
                 let data = options.work.join(format!("data-{}", address.port()));
                 fs::create_dir_all(&data)?;
+                let settings = data.with_extension("toml");
+                fs::write(&settings, tools.map_or_else(String::new, upstream_settings))?;
                 let mut command = Command::new(binary);
                 command.arg("serve").arg("--data").arg(data);
+                command.arg("--config").arg(settings);
                 command.args(["--listen", &address.to_string()]);
                 command.envs(GATEWAY_SETTINGS).env("TOOLGATE_SECRET_KEY", KEY);
                 command
@@ -81,16 +95,27 @@ impl Server {
             Kind::Aisdk => {
                 let mut command = Command::new(&options.node);
                 command.env("NODE_ENV", "production").arg(&options.aisdk);
-                command.args([&address.port().to_string(), model]);
+                command.args([&address.port().to_string(), model]).args(tools);
                 command
             }
         };
         let process = Running::start(&mut command, address, kind.title(), options).await?;
         if kind.protocol() == Protocol::Native {
             let mut connection = Connection::new(address, &format!("authorization: Bearer {KEY}\r\n"));
+            let upstream = tools.map(|_| UPSTREAM);
+            if upstream.is_some() {
+                // Its tools are listed before an agent asks for them.
+                connection
+                    .json("POST", &format!("/v1/mcp/servers/{UPSTREAM}/test"), "{}")
+                    .await?;
+            }
             for name in [AGENT, WINDOWED_AGENT] {
                 connection
-                    .json("PUT", &format!("/v1/agents/{name}"), &agent_config(name, model))
+                    .json(
+                        "PUT",
+                        &format!("/v1/agents/{name}"),
+                        &agent_config(name, model, upstream),
+                    )
                     .await?;
             }
         }
@@ -106,15 +131,19 @@ pub struct Running {
 
 impl Running {
     pub async fn stub(options: &Options) -> anyhow::Result<Self> {
+        Self::own("stub", options).await
+    }
+
+    /// The MCP server.
+    pub async fn echo(options: &Options) -> anyhow::Result<Self> {
+        Self::own("echo", options).await
+    }
+
+    /// A server that is a command of the bench itself.
+    async fn own(name: &str, options: &Options) -> anyhow::Result<Self> {
         let address = free_address()?;
         let mut command = Command::new(std::env::current_exe()?);
-        Self::start(
-            command.args(["stub", &address.to_string()]),
-            address,
-            "stub",
-            options,
-        )
-        .await
+        Self::start(command.args([name, &address.to_string()]), address, name, options).await
     }
 
     async fn start(
@@ -162,6 +191,10 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn upstream_settings(url: &str) -> String {
+    format!("[mcp.servers.{UPSTREAM}]\nurl = \"{url}\"\nexpose = \"through\"\ncalls = {UPSTREAM_CALLS}\n")
 }
 
 fn free_address() -> anyhow::Result<SocketAddr> {
