@@ -29,7 +29,7 @@ pub struct Caller {
 pub struct CallRequest {
     /// The server's own name of the tool.
     pub tool: String,
-    /// Arguments.
+    /// Arguments by the tool's schema; none for a tool without parameters.
     pub arguments: Option<Map<String, Value>>,
     /// Answers to what the server asked when the call was made before, by its keys.
     pub input_responses: Option<Map<String, Value>>,

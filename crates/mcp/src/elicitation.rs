@@ -34,7 +34,7 @@ pub enum Elicitation {
 pub enum ElicitationAnswer {
     /// Here are the values, or: the address was visited. Values that have a default may be left out.
     Accept(Option<Map<String, Value>>),
-    /// No.
+    /// The person refuses to answer.
     Decline,
     /// Not now: the window was closed.
     Cancel,

@@ -117,12 +117,12 @@ pub enum Review {
 /// Which calls wait for a person's yes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Approve {
-    /// None.
+    /// No call.
     #[default]
     None,
     /// Those of tools whose server does not say that they are read-only or harmless.
     Destructive,
-    /// All.
+    /// Every call of the server's tools.
     All,
 }
 

@@ -114,14 +114,14 @@ pub enum State {
     Accepted,
     /// It waits for a person.
     Held {
-        /// Why.
+        /// Reason for which it was held.
         why: Why,
-        /// Since when.
+        /// Time at which it was held.
         since: Time,
     },
     /// A person said no.
     Rejected {
-        /// When.
+        /// Time of the decision.
         at: Time,
     },
 }

@@ -27,10 +27,10 @@ pub struct McpSettings {
 /// Programs that may be started for servers that the operator has not configured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Commands {
-    /// None.
+    /// No program.
     #[default]
     None,
-    /// Any.
+    /// Every program that the gateway's user may run.
     Any,
     /// These, as they are written in `command`.
     Only(Vec<String>),

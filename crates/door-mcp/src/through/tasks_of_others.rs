@@ -25,7 +25,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) enum Polled {
     /// With the result of the task, or its error.
     Ended(Outcome),
-    /// Without.
+    /// Without either: the server could not be asked, or does not answer for the task.
     Failed(Outcome),
 }
 

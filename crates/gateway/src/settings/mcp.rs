@@ -44,9 +44,9 @@ pub enum Programs {
 pub enum Rule {
     /// Any for the project `default` of a gateway that only this machine reaches, none otherwise.
     Auto,
-    /// None.
+    /// No program: servers are reached by their addresses.
     None,
-    /// Any.
+    /// Every program that the gateway's user may run.
     Any,
 }
 
