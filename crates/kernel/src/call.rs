@@ -125,6 +125,8 @@ pub struct Call {
     pub asked: Option<Arc<ToolApprovalRequest>>,
     /// What its tool asked people in the middle of it.
     pub questions: Questions,
+    /// How often whoever runs it had the run's model asked.
+    pub samplings: u32,
     /// The task that it goes on with when it next runs, for a delegated call whose questions were all answered.
     pub resumes: Option<Handle>,
     /// How often it was handed on to somebody else, or taken back: what comes of a look at an earlier leg is void.

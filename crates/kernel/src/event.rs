@@ -114,6 +114,8 @@ events! {
         ToolQuestion = "tool-question",
         /// Somebody answered such a question, or it expired.
         ToolQuestionResponse = "tool-question-response",
+        /// Whoever runs the call had the run's model asked.
+        ToolSampling = "tool-sampling",
         /// The call is under way, or a client claimed it.
         ToolExecuting = "tool-executing",
         /// The client that held the call went away: it is offered again.
@@ -165,6 +167,7 @@ impl Event {
             | Self::ToolApprovalResponse(_)
             | Self::ToolQuestion(_)
             | Self::ToolQuestionResponse(_)
+            | Self::ToolSampling(_)
             | Self::ToolExecuting(_)
             | Self::ToolReleased(_)
             | Self::ToolOutputAvailable(_)
@@ -194,6 +197,7 @@ impl Event {
             Self::ToolApprovalResponse(e) => Some(e.tool_call_id),
             Self::ToolQuestion(e) => Some(e.tool_call_id),
             Self::ToolQuestionResponse(e) => Some(e.tool_call_id),
+            Self::ToolSampling(e) => Some(e.tool_call_id),
             Self::ToolExecuting(e) => Some(e.tool_call_id),
             Self::ToolReleased(e) => Some(e.tool_call_id),
             Self::ToolProgress(e) => Some(e.tool_call_id),

@@ -68,6 +68,7 @@ impl Transcript {
             | Event::ToolApprovalResponse(_)
             | Event::ToolQuestion(_)
             | Event::ToolQuestionResponse(_)
+            | Event::ToolSampling(_)
             | Event::ToolExecuting(_)
             | Event::ToolReleased(_)
             | Event::ToolProgress(_)

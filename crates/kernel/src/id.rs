@@ -131,6 +131,10 @@ id!(
     KeyId, "key_"
 );
 id!(
+    /// A browser that has signed in to the console.
+    SessionId, "sess_"
+);
+id!(
     /// A process that drives runs.
     NodeId, "node_"
 );

@@ -20,6 +20,8 @@ pub struct Question {
     pub message: String,
     /// What the person is asked to do.
     pub ask: Ask,
+    /// How long it stays open; [`QUESTION_EXPIRY`] if nothing is said.
+    pub timeout: Option<Duration>,
 }
 
 /// What a person is asked to do.
@@ -60,7 +62,7 @@ pub enum Action {
     Cancel,
 }
 
-/// How long a question stays open.
+/// How long a question stays open unless its source says otherwise.
 pub const QUESTION_EXPIRY: Duration = Duration::from_secs(24 * 3600);
 /// Most questions that a call asks at once.
 pub const QUESTIONS_MAX: usize = 16;

@@ -131,6 +131,15 @@ pub enum Arrival {
         /// What the tool's code wrote to its log.
         log: Option<String>,
     },
+    /// Whoever runs a call had the run's model asked. Also of a call that has ended meanwhile: it was paid for.
+    Sampled {
+        /// Id of the tool call.
+        call: CallId,
+        /// Which one of the call, counted from 1. One that was counted before is void.
+        number: u32,
+        /// What it cost.
+        usage: Usage,
+    },
     /// A client says how a call ended.
     Result {
         /// Id of the tool call.

@@ -166,8 +166,9 @@ fn public<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
         Event::ToolOutputError(e) => owned(call::output_error(e, reader)),
         Event::ToolOutputDenied(e) => owned(call::output_denied(e, reader)),
         Event::ChildCall(e) => child_call(e, public(&e.event, reader)),
-        // Nobody here knows which of its members are secret.
-        Event::Opaque(_) => None,
+        // What a tool's server does with the model is for backends; the run's end tells what all of it cost.
+        // Of an event that nobody here knows, which of its members are secret is unknown.
+        Event::ToolSampling(_) | Event::Opaque(_) => None,
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn read(tool: &Members<'_>, defaults: &Defaults<'_>) -> Read {
     let kind = match written {
         None => Some(Kind::Basic),
         Some(written) if written == "prebuilt" && names_spawn(tool) => Some(Kind::Spawn),
+        Some(written) if written == "ai-agent" && has_address(tool) => None,
         Some(written) => KINDS
             .iter()
             .find_map(|(name, kind)| (written == name).then_some(*kind)),
@@ -89,6 +90,12 @@ fn names_spawn(tool: &Members<'_>) -> bool {
     action.is_some_and(|action| action == SPAWN_ACTION)
 }
 
+/// An agent with an address runs elsewhere: a source reads it, and no run of this gateway is started.
+fn has_address(tool: &Members<'_>) -> bool {
+    let execution = tool.get("execution");
+    execution.is_some_and(|execution| execution.get("url").is_some())
+}
+
 fn own(kind: Kind, tool: &Members<'_>) -> Option<Execution> {
     match kind {
         Kind::Basic => basic(tool),
@@ -114,7 +121,9 @@ fn of_source(tool: &Members<'_>, defaults: &Defaults<'_>) -> Option<(Execution, 
         .and_then(|name| defaults.catalog.read(name, tool));
     read.unwrap_or_else(|| {
         let own = KINDS.iter().map(|(name, _)| *name);
-        let available: Vec<&str> = own.chain(defaults.catalog.names()).collect();
+        let of_sources = defaults.catalog.names();
+        let of_sources = of_sources.filter(|name| KINDS.iter().all(|(own, _)| own != name));
+        let available: Vec<&str> = own.chain(of_sources).collect();
         let words = format!(
             "the execution type {} is not available; these are: {}",
             shown(written),

@@ -14,7 +14,7 @@ use crate::context::{TIME_ZONE_CHARS_MAX, is_time_zone};
 use crate::json::{DEPTH_MAX, deeper_than};
 use crate::members::Members;
 use crate::name::AgentName;
-use crate::problem::{Problems, preview, shown};
+use crate::problem::{Problems, kind, preview, shown};
 use crate::prompt::ToolChoice;
 use crate::tool::{ModelChoice, Tool};
 
@@ -22,12 +22,13 @@ const DESCRIPTION_CHARS_MAX: usize = 1_024;
 const MODEL_NAME_CHARS_MAX: usize = 256;
 const URL_CHARS_MAX: usize = 2_048;
 const KEY_CHARS_MAX: usize = 4_096;
+const METADATA_BYTES_MAX: usize = 16 << 10;
 const GRANTS_MAX: usize = 256;
 const GRANT_CHARS_MAX: usize = 256;
 const FANOUT_MAX: u32 = 64;
 const DESCENDANTS_MAX: u32 = 10_000;
 
-const MEMBERS: [&str; 15] = [
+const MEMBERS: [&str; 16] = [
     "version",
     "access",
     "agent",
@@ -42,6 +43,7 @@ const MEMBERS: [&str; 15] = [
     "grants",
     "history",
     "context",
+    "metadata",
     "runtime",
 ];
 const MODEL_MEMBERS: [&str; 8] = [
@@ -71,6 +73,7 @@ pub(super) fn agent(
     }
     let top = Members::open(config, "", &MEMBERS, problems)?;
     top.choice("version", &[("1.0", ()), ("1", ())]);
+    metadata(&top);
     let about = top.section("agent", &["name", "description", "system"]);
     let about = about.as_ref().inspect(|about| same_name(name, about));
     let description = either(
@@ -111,6 +114,20 @@ pub(super) fn agent(
         context: context(&top),
         result: None,
     })
+}
+
+/// Checks what the author attached: an object of some size that no model is told of, such as suggestions for a chat.
+fn metadata(top: &Members<'_>) {
+    let Some(attached) = top.get("metadata") else {
+        return;
+    };
+    let bytes = attached.to_string().len();
+    if !attached.is_object() {
+        top.wrong("metadata", format!("expected an object, got {}", kind(attached)));
+    } else if bytes > METADATA_BYTES_MAX {
+        let words = format!("has {bytes} bytes; expected at most {METADATA_BYTES_MAX}");
+        top.wrong("metadata", words);
+    }
 }
 
 /// Reads tools alone; problems stand under `/tools`.

@@ -159,11 +159,10 @@ pub(super) fn full_tool(
     problems: &Problems,
 ) -> Option<Tool> {
     let tool = Members::open(item, pointer, &MEMBERS, problems)?;
-    let name = definition::name(&tool);
-    if let Some(name) = &name
+    if let Some(name) = tool.get("name").and_then(Value::as_str)
         && tool.get("executionType").is_none()
         && tool.get("execution").is_none()
-        && let Some(action) = defaults.catalog.by_name(name.as_str())
+        && let Some(action) = defaults.catalog.by_name(name)
         && action.source == BUILT_IN
     {
         let words = format!(
@@ -181,6 +180,8 @@ pub(super) fn full_tool(
         }
     };
     let tool = tool.with_usual(&usual);
+    // A source may know what a tool is called, as the card of a remote agent says it.
+    let name = definition::name(&tool);
     let description = definition::description(&tool);
     let parameters = definition::parameters(&tool, &Limits::TRUSTED);
     let output = definition::output(&tool, &Limits::TRUSTED);

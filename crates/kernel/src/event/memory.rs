@@ -23,6 +23,7 @@ impl Event {
             | Self::StepFinish(_)
             | Self::RunStatus(_)
             | Self::ToolExecuting(_)
+            | Self::ToolSampling(_)
             | Self::ToolReleased(_) => 0,
             // Rare, or of many members: as long as they are written.
             Self::RunStart(_)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Seq, Status};
+use super::{Seq, Status, Usage};
 use crate::call::ErrorCode;
 use crate::id::{ApprovalId, CallId, EntityId, QuestionId, RunId};
 use crate::json::Json;
@@ -192,6 +192,16 @@ tool_body! {
         /// Nobody answered in time.
         #[serde(default, skip_serializing_if = "is_false")]
         expired: bool,
+    }
+}
+tool_body! {
+    /// Whoever runs the call had the run's own model asked (sampling of MCP). What was asked and what the model wrote is
+    /// between the two.
+    ToolSampling {
+        /// Which one of the call, counted from 1.
+        number: u32,
+        /// What it cost.
+        usage: Usage,
     }
 }
 /// Who executes a client call, and until when without another word.

@@ -42,6 +42,7 @@ impl Run {
             | Arrival::Signal { .. }
             | Arrival::Exhausted(_)
             | Arrival::Started { .. }
+            | Arrival::Sampled { .. }
             | Arrival::Delegated { .. }
             | Arrival::Claim { .. }
             | Arrival::Release { .. }

@@ -96,7 +96,13 @@ pub(super) fn ask(call: &Call, questions: Vec<Question>, now: Time) -> Vec<Event
         .into_iter()
         .filter(|question| !is_delegated || !call.questions.has(&question.key));
     let numbered = (call.questions.asked().len() as u32..).zip(new);
-    let asked = numbered.map(|(number, Question { key, message, ask })| {
+    let asked = numbered.map(|(number, question)| {
+        let Question {
+            key,
+            message,
+            ask,
+            timeout,
+        } = question;
         let id = QuestionId {
             call: call.tool.call,
             number,
@@ -105,7 +111,7 @@ pub(super) fn ask(call: &Call, questions: Vec<Question>, now: Time) -> Vec<Event
             Ask::Form { schema } => (Some(schema), None),
             Ask::Url { url } => (None, Some(url)),
         };
-        let expires_at = now.after(QUESTION_EXPIRY);
+        let expires_at = now.after(timeout.unwrap_or(QUESTION_EXPIRY));
         ToolQuestion::of(&call.tool, id, Some(key), message, schema, url, expires_at).into()
     });
     asked.collect()

@@ -316,6 +316,10 @@ impl RunState {
             Event::ToolApprovalResponse(e) => self.decide(e, seq, time),
             Event::ToolQuestion(e) => self.question_asked(e, time),
             Event::ToolQuestionResponse(e) => self.question_answered(e, seq, time),
+            Event::ToolSampling(e) => {
+                self.count(e.usage);
+                self.change(e.tool_call_id, |call| call.samplings = e.number);
+            }
             Event::ToolExecuting(e) => self.execute(e, time),
             Event::ToolReleased(e) => self.hold(e.tool_call_id, None),
             Event::ToolOutputAvailable(e) => {
@@ -463,6 +467,7 @@ impl RunState {
             signature: e.signature.clone(),
             asked: None,
             questions: Questions::default(),
+            samplings: 0,
             resumes: None,
             leg: 0,
             since: time,

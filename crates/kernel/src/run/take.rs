@@ -12,7 +12,7 @@ use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
 use crate::event::{
     CallRequest, EndReason, Event, FinishReason, ReasoningEnd, RunFinish, RunStart, RunStatus, Said, Seq,
     Status, StepFinish, StepStart, TextEnd, Told, ToolApprovalRequest, ToolExecuting, ToolInputAvailable,
-    ToolOutputAvailable, ToolOutputError, Usage,
+    ToolOutputAvailable, ToolOutputError, ToolSampling, Usage,
 };
 use crate::id::CallId;
 use crate::message::{Message, Origin};
@@ -217,6 +217,15 @@ impl Log<'_> {
                 },
                 None,
             ) => self.output(call, leg, outcome, log),
+            (Arrival::Sampled { call, number, usage }, None) => {
+                let known = self.run.call(call).ok_or(Rejected::Unknown)?;
+                if number != known.samplings + 1 {
+                    return Err(Rejected::OutOfTurn);
+                }
+                let tool = known.tool.clone();
+                self.emit(ToolSampling::of(&tool, number, usage));
+                Ok(())
+            }
             (Arrival::Tick, None) => {
                 self.tick();
                 Ok(())

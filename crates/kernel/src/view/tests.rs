@@ -102,7 +102,7 @@ fn member() -> Decider {
 }
 
 /// Events that only backends see.
-const UNSEEN: [&str; 1] = ["context-cut"];
+const UNSEEN: [&str; 2] = ["context-cut", "tool-sampling"];
 
 /// `event` of a tool with this placement and visibility.
 fn placed(event: &Event, placement: &str, shown: bool) -> Event {

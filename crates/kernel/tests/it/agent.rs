@@ -264,7 +264,7 @@ fn every_problem_is_told_at_once() {
         &[
             "/tolls unknown member \"tolls\"; did you mean \"tools\"?",
             "/webhooks unknown member \"webhooks\"; known here: version, access, agent, description, instructions, model, loop, \
-             limits, tools, mcp, mcpServers, grants, history, context, runtime",
+             limits, tools, mcp, mcpServers, grants, history, context, metadata, runtime",
             "/version expected \"1.0\" or \"1\", got \"2.0\"",
             "/agent/prompt unknown member \"prompt\"; known here: name, description, system",
             "/agent/name expected \"helper\", the name in the address, got \"other\"",

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolgate_kernel::agent::TOOLS_MAX;
+use toolgate_kernel::agent::{TOOLS_MAX, parse};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::{
-    CLIENT_DEADLINE, EXECUTION_TIMEOUT, Execution, Placement, Retry, Tool, Visibility,
+    Binding, CLIENT_DEADLINE, EXECUTION_TIMEOUT, Execution, Placement, Retry, Tool, Visibility,
 };
 
-use crate::agent::{check, read, read_as, read_stored, tool};
+use crate::agent::{catalog, check, defaults, read, read_as, read_stored, tool};
 use crate::schema::lines;
 
 /// The one tool of an agent.
@@ -133,6 +133,28 @@ fn a_tool_can_be_another_agent() {
            letter or _, as in \"search_orders\"",
         ],
     );
+}
+
+#[test]
+fn an_agent_with_an_address_is_a_source_s_to_run() {
+    let card = json!({ "name": "weather", "description": "Knows the weather.", "retry": "never" });
+    let mut catalog = catalog(&[]);
+    catalog.add("ai-agent", "remote-agent", Placement::Server, move |tool| {
+        let config = tool.get("execution")?.into();
+        Some(Binding::configured("remote", config, card.clone()))
+    });
+    let config = json!({ "tools": [
+        { "executionType": "ai-agent", "execution": { "url": "https://agents.test/weather" } },
+        { "name": "mine", "description": "Mine.", "executionType": "ai-agent", "execution": { "agent": "writer" } },
+    ] });
+    let agent = parse(&"a".parse().unwrap(), &config, &defaults(&catalog)).unwrap();
+    let tools: Vec<&str> = agent.tools.keys().map(|name| name.as_str()).collect();
+    assert_eq!(tools, ["mine", "weather"]);
+    let weather = &agent.tools["weather"];
+    assert!(matches!(&weather.execution, Execution::Source(source) if source.source == "remote-agent"));
+    assert_eq!(weather.description, "Knows the weather.");
+    let mine = &agent.tools["mine"];
+    assert!(mine.execution.is_run(), "without an address it is a child run");
 }
 
 #[test]

@@ -17,6 +17,7 @@ fn form(key: &str) -> Question {
     Question {
         key: key.into(),
         message: format!("Which {key}?"),
+        timeout: None,
         ask: Ask::Form {
             schema: json!({
                 "type": "object", "properties": {"name": {"type": "string", "maxLength": 3}}, "required": ["name"],
@@ -30,6 +31,7 @@ fn page(key: &str) -> Question {
     Question {
         key: key.into(),
         message: "Please sign in.".into(),
+        timeout: None,
         ask: Ask::Url {
             url: "https://example.com/in".into(),
         },

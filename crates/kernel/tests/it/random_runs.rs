@@ -176,6 +176,7 @@ fn questions(to: u8) -> Vec<Question> {
     let question = |number: u8| Question {
         key: number.to_string(),
         message: "Which seat?".into(),
+        timeout: None,
         ask: match number {
             0 => Ask::Form {
                 schema: json!({"type": "object", "required": ["seat"]}).into(),
