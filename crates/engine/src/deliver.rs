@@ -213,6 +213,8 @@ impl BusListener for Weak<Inner> {
                     .committed_elsewhere(*space, *run, (*first, *last), *ends_step);
                 // When its queue is full, the writes that wait there find out by themselves.
                 run.map(|run| inner.active.send(run, Content::Stored(*last)));
+                // Which events were stored is not told: one look too many at a row does no harm.
+                run.iter().for_each(|run| inner.run_changes.changed(*run));
             }
             Notice::Poke { run, node: None } => {
                 if inner.active.send(*run, Content::Poke) == Some(false) {

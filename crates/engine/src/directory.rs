@@ -9,7 +9,8 @@ use toolgate_kernel::name::AgentName;
 use crate::Engine;
 use crate::revocation::Revoked;
 use crate::store::{
-    AgentRecord, Append, EntityRecord, KeyRecord, MemberRecord, RunWrite, SpaceRecord, StoreError,
+    AgentRecord, Append, EntityRecord, KeyRecord, MemberRecord, RevisionRecord, RunWrite, SpaceRecord,
+    StoreError,
 };
 
 impl Engine {
@@ -97,6 +98,19 @@ impl Engine {
         revision: Option<u32>,
     ) -> Result<Option<AgentRecord>, StoreError> {
         self.inner.store.agent(project, name, revision).await
+    }
+    /// An agent's revisions, newest first, older than `before`; also those of a removed agent.
+    pub async fn agent_revisions(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<RevisionRecord>, StoreError> {
+        self.inner
+            .store
+            .agent_revisions(project, name, before, limit)
+            .await
     }
     /// A project's keys.
     pub async fn keys(&self, project: ProjectId) -> Result<Vec<KeyRecord>, StoreError> {

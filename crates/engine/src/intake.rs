@@ -88,6 +88,9 @@ pub enum UnderWay {
     Join,
     /// It is refused with [`PostError::RunUnderWay`], to be posted later.
     Wait,
+    /// It joins this run and no other: refused with [`PostError::NotUnderWay`] when the run has ended, and with
+    /// [`PostError::OtherTools`] when the message brings other tools than the run has.
+    Only(RunId),
 }
 
 /// Whose quotas a message counts against.
@@ -170,6 +173,12 @@ pub enum PostError {
     /// The agent has a run under way in the space, which the message waits for.
     #[error("the agent has a run under way in the space: {0}")]
     RunUnderWay(RunId),
+    /// The message was for a run that has ended.
+    #[error("the run has ended: {0}")]
+    NotUnderWay(RunId),
+    /// The message was for a run that has other tools than it brings.
+    #[error("the run has other tools, and keeps those that it began with: {0}")]
+    OtherTools(RunId),
     /// Too many requests wait for their tools to be checked.
     #[error(transparent)]
     TooManyWait(TooManyWait),
@@ -384,6 +393,7 @@ impl Subject {
     pub fn of(arrival: &Arrival) -> Self {
         match arrival {
             Arrival::Started { call }
+            | Arrival::Sampled { call, .. }
             | Arrival::Delegated { call, .. }
             | Arrival::Output { call, .. }
             | Arrival::Result { call, .. }

@@ -4,6 +4,7 @@
 //! Start with [`Engine`]; then `driver` (one task per run that has work), `feed` (live events), and the
 //! seams `store`, `model`, `tools`, `clock`.
 
+pub mod activity;
 pub mod bus;
 pub mod call_log;
 pub mod clock;
@@ -13,10 +14,14 @@ pub mod knowledge;
 pub mod model;
 pub mod outbox;
 pub mod project;
+pub mod push_configs;
 pub mod quota;
+pub mod record_index;
 pub mod record_updater;
 pub mod records;
 pub mod revocation;
+pub mod run_changes;
+pub mod sampling;
 pub mod shared_tools;
 pub mod shares;
 pub mod sources;
@@ -80,6 +85,7 @@ use progress::OpenCalls;
 use project::Projects;
 use quota::{QuotaLimits, Quotas};
 use revocation::Revocations;
+use run_changes::RunChanges;
 use seats::Seats;
 use sources::Sources;
 use store::{Store, StoreError};
@@ -152,6 +158,7 @@ struct Inner {
     settings: Settings,
     agents: Agents,
     feed: Arc<Feed>,
+    run_changes: Arc<RunChanges>,
     active: Active,
     seats: Seats,
     model_calls: Arc<Queue>,
@@ -192,6 +199,8 @@ impl Engine {
         let node = settings.node;
         let feed = Arc::new(Feed::new(bus.clone(), node));
         store.listen(feed.clone());
+        let run_changes = Arc::new(RunChanges::default());
+        store.listen(run_changes.clone());
         let seats = Seats::new(settings.runs_active);
         let model_calls = Queue::new(toolgate_fair::Limits {
             running: settings.model_calls,
@@ -210,6 +219,7 @@ impl Engine {
             settings,
             agents: Agents::default(),
             feed,
+            run_changes,
             active: Active::default(),
             seats,
             model_calls,

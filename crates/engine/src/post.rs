@@ -100,8 +100,12 @@ impl Inner {
             Some(name) if record.is_some() && post.call.is_none() => self.store.open_run(space, name).await?,
             _ => None,
         };
-        if let (UnderWay::Wait, Some(open)) = (post.under_way, &open) {
-            return Err(PostError::RunUnderWay(open.id));
+        match (post.under_way, &open) {
+            (UnderWay::Wait, Some(open)) => return Err(PostError::RunUnderWay(open.id)),
+            (UnderWay::Only(wanted), open) if open.as_ref().is_none_or(|open| open.id != wanted) => {
+                return Err(PostError::NotUnderWay(wanted));
+            }
+            (UnderWay::Join | UnderWay::Wait | UnderWay::Only(_), _) => {}
         }
         let adds = Holdings {
             spaces: record.is_none().into(),
@@ -144,6 +148,9 @@ impl Inner {
             && let Some(posted) = self.join_run(open, &agent, &kit, post).await?
         {
             return Ok(posted);
+        }
+        if let UnderWay::Only(wanted) = post.under_way {
+            return Err(PostError::NotUnderWay(wanted));
         }
         self.post_new_run(space, None, agent, kit, post).await
     }
@@ -288,7 +295,11 @@ impl Inner {
         kit: &Kit,
         post: &Post,
     ) -> Result<Option<Posted>, PostError> {
-        if !self.fits(id, agent, kit, post).await? {
+        let fits = self.fits(id, agent, kit, post).await?;
+        if !fits && let UnderWay::Only(wanted) = post.under_way {
+            return Err(PostError::OtherTools(wanted));
+        }
+        if !fits {
             return match self.cancel(id).await {
                 Ok(_) => Ok(None),
                 Err(IntakeError::Store(error)) => Err(error.into()),

@@ -2,14 +2,16 @@
 
 use std::collections::HashSet;
 
-use toolgate_kernel::event::{Event, ToolApprovalRequest, ToolQuestion};
+use toolgate_kernel::event::{Entry, Event, ToolApprovalRequest, ToolQuestion};
 use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 use toolgate_kernel::run::RunState;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Decider;
 
 use crate::Engine;
-use crate::store::{AskingFilter, LogPage, LogRange, Pages, RunFilter, RunRecord, RunTree, StoreError};
+use crate::store::{
+    AskingFilter, LogPage, LogRange, Pages, RecentFilter, RunFilter, RunRecord, RunTree, StoreError,
+};
 
 /// What a run asks people.
 #[derive(Debug, Default)]
@@ -39,6 +41,18 @@ impl Engine {
     /// The rows of a project's runs that fit `filter`, newest first.
     pub async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
         self.inner.store.runs(project, filter).await
+    }
+    /// The rows of a project's runs that fit `filter`, those that changed last first, and how many there are.
+    pub async fn recent_runs(
+        &self,
+        project: ProjectId,
+        filter: RecentFilter,
+    ) -> Result<(Vec<RunRecord>, u64), StoreError> {
+        self.inner.store.recent_runs(project, filter).await
+    }
+    /// The entry that a run began with.
+    pub async fn run_start(&self, run: RunId) -> Result<Option<Entry>, StoreError> {
+        self.inner.store.run_start(run).await
     }
     /// What a root run and all below it come to.
     pub async fn run_tree(&self, root: RunId) -> Result<RunTree, StoreError> {
@@ -107,14 +121,26 @@ impl Engine {
         &self,
         run: RunId,
         reader: &Decider,
-        mut count: impl FnMut(usize) -> Result<(), E>,
+        count: impl FnMut(usize) -> Result<(), E>,
     ) -> Result<RunState, E> {
         let mut state = RunState::default();
+        self.each_entry(run, count, |entry| state.extend(entry, reader))
+            .await?;
+        Ok(state)
+    }
+    /// Gives each entry of a run's log to `each`, oldest first and as stored. `count` is told the bytes of each page
+    /// before, and may refuse it.
+    pub async fn each_entry<E: From<StoreError>>(
+        &self,
+        run: RunId,
+        mut count: impl FnMut(usize) -> Result<(), E>,
+        mut each: impl FnMut(&Entry),
+    ) -> Result<(), E> {
         let mut pages = Pages::of_run(run, LogRange::default());
         while let Some(page) = pages.next(&*self.inner.store).await? {
             count(page.bytes)?;
-            page.entries.iter().for_each(|entry| state.extend(entry, reader));
+            page.entries.iter().for_each(&mut each);
         }
-        Ok(state)
+        Ok(())
     }
 }

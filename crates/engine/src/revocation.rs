@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use tokio::sync::watch;
 use toolgate_kernel::call::CallState;
 use toolgate_kernel::event::Status;
-use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
+use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SessionId, SpaceId};
 use toolgate_kernel::tool::Decider;
 
 use crate::bus::Notice;
@@ -33,6 +33,8 @@ pub enum Revoked {
     },
     /// A project was removed.
     Project(ProjectId),
+    /// A session was ended.
+    Session(SessionId),
 }
 
 /// What was revoked, for all who serve. Cheap to clone.
@@ -119,6 +121,11 @@ impl Inner {
 }
 
 impl Engine {
+    /// Tells every node that a session was ended: what is followed with it ends.
+    pub fn session_ended(&self, session: SessionId) {
+        self.inner.revoke(Revoked::Session(session));
+    }
+
     /// Ends what a former member of a space has under way there: calls that it asked for are cancelled, and what it has
     /// claimed is offered again.
     pub(crate) async fn end_work_of(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {

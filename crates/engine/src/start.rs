@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use toolgate_kernel::event::{Budget, CallRequest, Entry, RunStart, Seq};
 use toolgate_kernel::history::Earlier;
 use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::message::Message;
+use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::ToolName;
 use toolgate_kernel::run::{Arrival, Run};
 use toolgate_kernel::tool::{ClientTool, ResultSchema};
@@ -16,7 +16,9 @@ use crate::agents::{Compiled, Kit};
 use crate::driver::{Begun, Driver, Seat, patient};
 use crate::intake::RequestedCall;
 use crate::shares::share_of;
-use crate::store::{Append, IdempotencyRecord, RunRecord, RunWrite, SpaceRecord, StoreError, Wake};
+use crate::store::{
+    Append, IdempotencyRecord, RunRecord, RunWrite, SpaceRecord, StoreError, TITLE_CHARS_MAX, Wake,
+};
 
 /// How often a write that nobody answered is tried.
 const WRITE_ATTEMPTS: u32 = 5;
@@ -141,6 +143,8 @@ impl Inner {
             tool_versions: kit.versions.clone(),
         };
         let share = share_of(project, message.from);
+        let user = message.from.filter(|_| parent.is_none());
+        let title = title_of(&message);
         let mut run = Run::new(id, agent.agent.clone(), kit.toolbox.clone());
         let tool = call.as_ref().map(|call| call.tool.clone());
         let mut events = match call {
@@ -171,6 +175,9 @@ impl Inner {
             agent: agent.agent.name.clone(),
             revision: agent.revision,
             parent,
+            user,
+            title,
+            tokens: 0,
             tool,
             root,
             status: run.status(),
@@ -278,4 +285,14 @@ fn is_refusal(error: &StoreError) -> bool {
         | StoreError::Newer { .. }
         | StoreError::Corrupt(_) => false,
     }
+}
+
+/// How a message begins, in one line.
+fn title_of(message: &Message) -> Option<Arc<str>> {
+    let text = message.parts.iter().find_map(|part| match part {
+        Part::Text { text } => Some(text.trim()).filter(|text| !text.is_empty()),
+        Part::Image { .. } => None,
+    })?;
+    let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    Some(line.take(TITLE_CHARS_MAX).collect::<String>().into())
 }

@@ -11,13 +11,16 @@ mod runs;
 
 pub use directory::{
     AgentRecord, Directory, EntityRecord, Holdings, IdempotencyRecord, IdentityProvider, KeyKind, KeyRecord,
-    MemberRecord, ProjectRecord, Purged, SpaceRecord,
+    MemberRecord, ProjectRecord, Purged, RevisionRecord, SpaceRecord,
 };
 pub use log::{
     Above, Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES,
     Pages, RunWrite, StoredDefinition,
 };
-pub use runs::{AskingFilter, LANES, NODE_LEASE, RunFilter, RunRecord, RunTree, Runs, Wake};
+pub use runs::{
+    AskingFilter, LANES, NODE_LEASE, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord, RunTree, Runs,
+    TITLE_CHARS_MAX, Wake,
+};
 
 use async_trait::async_trait;
 use toolgate_kernel::id::RunId;

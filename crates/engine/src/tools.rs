@@ -22,6 +22,7 @@ use toolgate_kernel::tool::{Binding, Listed, Placement, SourceTool, ToolList};
 
 use crate::call_log::CallLog;
 use crate::records::Receipt;
+use crate::sampling::Sampling;
 use crate::shares::share_of;
 use crate::store::{EntityRecord, StoreError};
 use crate::user_tokens::NoToken;
@@ -72,6 +73,8 @@ pub struct CallContext {
     pub progress: Arc<dyn Fn(Json) + Send + Sync>,
     /// Stored with the outcome, for backends only.
     pub log: CallLog,
+    /// Asks the run's own model, for whoever the project lets do so.
+    pub sampling: Sampling,
 }
 
 impl CallContext {

@@ -139,6 +139,9 @@ fn begin(id: [u8; 16]) -> Append {
     );
     let record = RunRecord {
         tool: None,
+        user: None,
+        title: None,
+        tokens: 0,
         id: run,
         project,
         space,

@@ -36,6 +36,7 @@ fn tokens(append: &Append) -> u64 {
     let steps = append.events.iter().filter_map(|event| match event {
         Event::StepFinish(step) => Some(step.usage.total()),
         Event::ContextCut(cut) => cut.usage.map(|usage| usage.total()),
+        Event::ToolSampling(sampling) => Some(sampling.usage.total()),
         _ => None,
     });
     steps.fold(0, u64::saturating_add).min(TOKENS_MAX)

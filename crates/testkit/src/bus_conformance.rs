@@ -9,7 +9,7 @@ use toolgate_engine::bus::{Bus, BusListener, Notice};
 use toolgate_engine::feed::Live;
 use toolgate_engine::revocation::Revoked;
 use toolgate_kernel::event::{Event, Seq, TextDelta};
-use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SessionId, SpaceId};
 use toolgate_kernel::time::Time;
 
 /// Longest wait for a notice that must come.
@@ -109,6 +109,7 @@ fn one_of_each() -> Vec<Notice> {
             member: EntityId::from_bytes([10; 16]),
         }),
         Notice::Revoked(Revoked::Project(ProjectId::from_bytes([11; 16]))),
+        Notice::Revoked(Revoked::Session(SessionId::from_bytes([12; 16]))),
     ]
 }
 

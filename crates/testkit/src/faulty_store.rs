@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
+use toolgate_engine::activity::Activity;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
     AgentRecord, Append, AskingFilter, CommitListener, Directory, EntityRecord, Holdings, IdempotencyRecord,
-    KeyRecord, Log, LogPage, LogRange, MemberRecord, ProjectRecord, Purged, RunFilter, RunRecord, RunTree,
-    Runs, SpaceRecord, Store, StoreError, StoredDefinition,
+    KeyRecord, Log, LogPage, LogRange, MemberRecord, ProjectRecord, Purged, RecentFilter, RevisionRecord,
+    RunFilter, RunRecord, RunTree, Runs, SpaceRecord, Store, StoreError, StoredDefinition,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Entry, Seq};
@@ -238,6 +239,7 @@ pass_on! {
     fn run(&self, run: RunId) -> Option<RunRecord>;
     fn runs(&self, project: ProjectId, filter: RunFilter) -> Vec<RunRecord>;
     fn asking(&self, project: ProjectId, filter: AskingFilter) -> Vec<RunRecord>;
+    fn recent_runs(&self, project: ProjectId, filter: RecentFilter) -> (Vec<RunRecord>, u64);
     fn open_run(&self, space: SpaceId, agent: &AgentName) -> Option<RunRecord>;
     fn run_tree(&self, root: RunId) -> RunTree;
     fn claimable(&self, now: Time, limit: usize) -> Vec<RunId>;
@@ -245,6 +247,7 @@ pass_on! {
     fn release(&self, run: RunId, epoch: u64, wakes: i32) -> ();
     fn heartbeat(&self, node: NodeId, until: Time) -> ();
     fn next_wake(&self) -> Option<Time>;
+    fn activity(&self, project: ProjectId, since: Time) -> Activity;
     fn usage(&self, project: ProjectId, tool: &str, since: Day) -> Vec<UsageRecord>;
 }
 
@@ -277,6 +280,13 @@ pass_on! {
     fn entity_of(&self, project: ProjectId, subject: &str) -> Option<EntityRecord>;
     fn put_agent(&self, project: ProjectId, name: &AgentName, config: Json, now: Time) -> u32;
     fn agent(&self, project: ProjectId, name: &AgentName, revision: Option<u32>) -> Option<AgentRecord>;
+    fn agent_revisions(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        before: Option<u32>,
+        limit: usize
+    ) -> Vec<RevisionRecord>;
     fn agents(&self, project: ProjectId) -> Vec<AgentRecord>;
     fn remove_agent(&self, project: ProjectId, name: &AgentName) -> bool;
     fn purge_agent(&self, project: ProjectId, name: &AgentName) -> Option<Purged>;

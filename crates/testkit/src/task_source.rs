@@ -154,6 +154,7 @@ fn seat() -> Question {
     Question {
         key: "seat".into(),
         message: "Which seat?".into(),
+        timeout: None,
         ask: Ask::Form {
             schema: json!({
                 "type": "object", "properties": {"seat": {"type": "string", "maxLength": 3}}, "required": ["seat"],
@@ -167,6 +168,7 @@ fn page() -> Question {
     Question {
         key: "page".into(),
         message: "Please sign in.".into(),
+        timeout: None,
         ask: Ask::Url {
             url: "https://airline.example/sign-in".into(),
         },

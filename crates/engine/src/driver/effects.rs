@@ -26,6 +26,7 @@ use crate::estimate;
 use crate::model::{Ask, Ending, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
 use crate::run_tree::beyond;
+use crate::sampling::{Asker, Sampling};
 use crate::store::StoreError;
 use crate::tools::CallContext;
 use crate::user_tokens::NoToken;
@@ -206,7 +207,20 @@ impl Driver {
             cancel,
             progress: self.progress_of(call),
             log: CallLog::default(),
+            sampling: self.sampling(call),
         }
+    }
+
+    fn sampling(&self, call: &Call) -> Sampling {
+        Sampling::new(Asker {
+            inner: Arc::downgrade(&self.inner),
+            root: self.root,
+            call: call.tool.call,
+            model: self.run.agent().model.clone(),
+            budget: self.run.budget(),
+            share: self.share(),
+            asked: call.samplings.into(),
+        })
     }
 
     fn progress_of(&self, call: &Call) -> Arc<dyn Fn(Json) + Send + Sync> {

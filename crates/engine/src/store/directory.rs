@@ -77,6 +77,14 @@ pub trait Directory: Send + Sync {
         name: &AgentName,
         revision: Option<u32>,
     ) -> Result<Option<AgentRecord>, StoreError>;
+    /// An agent's revisions, newest first, older than `before`; also those of a removed agent.
+    async fn agent_revisions(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<RevisionRecord>, StoreError>;
     /// The newest revision of every agent, by name.
     async fn agents(&self, project: ProjectId) -> Result<Vec<AgentRecord>, StoreError>;
     /// Retires an agent: it is gone, and the records that its entity owns are kept for when it is stored again. Runs under
@@ -216,6 +224,15 @@ pub struct AgentRecord {
     pub revision: u32,
     /// The configuration as it was written, secrets included: never shown as it is.
     pub config: Json,
+    /// When it was stored.
+    pub created: Time,
+}
+
+/// A revision of an agent, without its configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RevisionRecord {
+    /// Counted from 1.
+    pub revision: u32,
     /// When it was stored.
     pub created: Time,
 }

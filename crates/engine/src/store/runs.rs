@@ -1,5 +1,6 @@
 //! The rows of runs: where each stands, who drives it, when it must be looked at again, what it used.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,6 +10,7 @@ use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::time::Time;
 
 use super::StoreError;
+use crate::activity::Activity;
 use crate::usage::{Day, UsageRecord};
 
 /// Finds runs without reading their logs, and leases them to nodes. Rows are written by
@@ -22,6 +24,13 @@ pub trait Runs: Send + Sync {
     /// Rows of runs that may wait for a person, newest first: those in whose current step an approval was asked for, or a
     /// tool asked something.
     async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<Vec<RunRecord>, StoreError>;
+    /// Rows of runs at the top that are no requested calls, those that changed last first, and how many fit the filter
+    /// without its cursor: at most [`RECENT_COUNT_MAX`] are counted.
+    async fn recent_runs(
+        &self,
+        project: ProjectId,
+        filter: RecentFilter,
+    ) -> Result<(Vec<RunRecord>, u64), StoreError>;
     /// The newest run of an agent in a space that is not final, that no call started, and that is not one itself.
     async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError>;
     /// What the run at the top of a tree and all below it come to: what `step-finish` tells of tokens is counted
@@ -42,6 +51,8 @@ pub trait Runs: Send + Sync {
     async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError>;
     /// The earliest `wake_at` of all runs that are not final.
     async fn next_wake(&self) -> Result<Option<Time>, StoreError>;
+    /// What a project's runs and calls come to: runs that are open now, and those created since `since`.
+    async fn activity(&self, project: ProjectId, since: Time) -> Result<Activity, StoreError>;
     /// The figures of a tool since a day, that day included; in no order.
     async fn usage(&self, project: ProjectId, tool: &str, since: Day)
     -> Result<Vec<UsageRecord>, StoreError>;
@@ -62,6 +73,12 @@ pub struct RunRecord {
     pub revision: u32,
     /// The call that started it, for a child run.
     pub parent: Option<CallId>,
+    /// The user whose message or call started it, for a run that no call started; none when a backend did.
+    pub user: Option<EntityId>,
+    /// How its first message begins, at most [`TITLE_CHARS_MAX`] characters.
+    pub title: Option<Arc<str>>,
+    /// Tokens that it has used, without those of its child runs. Counted by the store.
+    pub tokens: u64,
     /// The tool that the run is one call of; none for a run in which a model writes the calls.
     pub tool: Option<ToolName>,
     /// The run at the top of its tree; itself when it has no parent.
@@ -87,6 +104,9 @@ pub struct RunRecord {
     /// node left. Whoever finds an undriven run with any looks at it.
     pub wakes: u32,
 }
+
+/// Longest title of a run, in characters.
+pub const TITLE_CHARS_MAX: usize = 200;
 
 /// A change to a run's count of wake-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +142,22 @@ pub struct RunFilter {
     pub status: Option<Status>,
     /// Children of this run only.
     pub parent: Option<RunId>,
+    /// Below this run at any depth only; the run itself is not.
+    pub root: Option<RunId>,
+    /// Those that no call started only.
+    pub top: bool,
+    /// Of this agent only.
+    pub agent: Option<AgentName>,
+    /// Started by this user only.
+    pub user: Option<EntityId>,
+    /// Those that are one call of this tool only.
+    pub tool: Option<ToolName>,
+    /// Those with this text in their title only. The case of ASCII letters does not matter.
+    pub text: Option<String>,
+    /// Created at this time or later only.
+    pub since: Option<Time>,
+    /// Created before this time only.
+    pub until: Option<Time>,
     /// Older than this one: the last of the page before.
     pub before: Option<RunId>,
     /// At most so many.
@@ -142,6 +178,28 @@ pub struct AskingFilter {
     /// At most so many.
     pub limit: usize,
 }
+
+/// Which runs to list in the order of their last changes, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct RecentFilter {
+    /// In spaces with this member only.
+    pub member: Option<EntityId>,
+    /// Of this agent only.
+    pub agent: Option<AgentName>,
+    /// In this space only.
+    pub space: Option<SpaceId>,
+    /// In one of these statuses only; empty for any.
+    pub statuses: Vec<Status>,
+    /// Changed at this time or later.
+    pub since: Option<Time>,
+    /// Changed before the last run of the page before, or at the same time and with a smaller id.
+    pub before: Option<(Time, RunId)>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Most runs that are counted for a list.
+pub const RECENT_COUNT_MAX: u64 = 10_000;
 
 /// Open runs of one space that have a lane of their own.
 pub const LANES: u8 = Seq::LANES as u8;

@@ -20,6 +20,7 @@ mod nodes;
 mod past;
 mod prerequisites;
 mod requested_call;
+mod sampling;
 mod shared_tools;
 mod sources;
 mod superseding;

@@ -32,6 +32,7 @@ use uuid::Uuid;
 
 use crate::dice::Dice;
 use crate::editions::Editions;
+use crate::sampling::Sampler;
 
 /// An engine at work.
 pub struct World {
@@ -184,6 +185,7 @@ impl World {
             tools: Sources::new(records, workspace)
                 .with(tools.clone())
                 .with(Arc::new(Dice))
+                .with(Arc::new(Sampler))
                 .with(editions)
                 .with(tasks.clone()),
             clock: clock.clone(),

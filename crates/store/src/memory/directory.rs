@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use toolgate_engine::records::{Owner, Receipt, RecordSet};
 use toolgate_engine::store::{
     AgentRecord, Directory, EntityRecord, Holdings, IdempotencyRecord, KeyRecord, MemberRecord,
-    ProjectRecord, Purged, SpaceRecord, StoreError,
+    ProjectRecord, Purged, RevisionRecord, SpaceRecord, StoreError,
 };
 use toolgate_engine::workspace::FILE;
 use toolgate_kernel::agent::entity_of;
@@ -181,6 +181,23 @@ impl Directory for MemoryStore {
             None => agent.newest(),
         };
         Ok(found.cloned())
+    }
+    async fn agent_revisions(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<RevisionRecord>, StoreError> {
+        let state = self.state();
+        let agent = state.agents.get(&(project, name.clone()));
+        let revisions = agent.into_iter().flat_map(|agent| agent.revisions.iter().rev());
+        let older = revisions.filter(|record| before.is_none_or(|before| record.revision < before));
+        let revision = |record: &AgentRecord| RevisionRecord {
+            revision: record.revision,
+            created: record.created,
+        };
+        Ok(older.take(limit).map(revision).collect())
     }
     async fn agents(&self, project: ProjectId) -> Result<Vec<AgentRecord>, StoreError> {
         let state = self.state();

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use toolgate_engine::store::{AskingFilter, RunFilter, RunRecord, RunTree, Runs, StoreError};
+use toolgate_engine::activity::{Activity, Hour, HourRecord};
+use toolgate_engine::store::{
+    AskingFilter, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord, RunTree, Runs, StoreError,
+};
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::id::{NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
@@ -25,6 +28,19 @@ impl Runs for MemoryStore {
                 && filter
                     .parent
                     .is_none_or(|parent| run.parent.is_some_and(|call| call.run == parent))
+                && filter
+                    .root
+                    .is_none_or(|root| run.root == root && run.parent.is_some())
+                && (!filter.top || run.parent.is_none())
+                && filter.agent.as_ref().is_none_or(|agent| run.agent == *agent)
+                && filter.user.is_none_or(|user| run.user == Some(user))
+                && filter
+                    .tool
+                    .as_ref()
+                    .is_none_or(|tool| run.tool.as_ref() == Some(tool))
+                && filter.text.as_ref().is_none_or(|text| has_text(run, text))
+                && filter.since.is_none_or(|since| run.created >= since)
+                && filter.until.is_none_or(|until| run.created < until)
                 && filter.before.is_none_or(|before| run.id < before)
         };
         let runs = state.runs.values().rev();
@@ -48,6 +64,35 @@ impl Runs for MemoryStore {
         };
         let runs = state.runs.values().rev();
         Ok(runs.filter(fits).take(filter.limit).cloned().collect())
+    }
+    async fn recent_runs(
+        &self,
+        project: ProjectId,
+        filter: RecentFilter,
+    ) -> Result<(Vec<RunRecord>, u64), StoreError> {
+        let state = self.state();
+        let has = |space: SpaceId, member| {
+            let space = state.spaces.get(&space);
+            space.is_some_and(|space| space.members.contains(&member))
+        };
+        let fits = |run: &&RunRecord| {
+            run.project == project
+                && run.parent.is_none()
+                && run.tool.is_none()
+                && filter.agent.as_ref().is_none_or(|agent| run.agent == *agent)
+                && filter.space.is_none_or(|space| run.space == space)
+                && filter.member.is_none_or(|member| has(run.space, member))
+                && (filter.statuses.is_empty() || filter.statuses.contains(&run.status))
+                && filter.since.is_none_or(|since| run.updated >= since)
+        };
+        let mut runs: Vec<&RunRecord> = state.runs.values().filter(fits).collect();
+        let total = (runs.len() as u64).min(RECENT_COUNT_MAX);
+        runs.sort_by_key(|run| std::cmp::Reverse((run.updated, run.id)));
+        let page = runs
+            .into_iter()
+            .filter(|run| filter.before.is_none_or(|before| (run.updated, run.id) < before))
+            .take(filter.limit);
+        Ok((page.cloned().collect(), total))
     }
     async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError> {
         Ok(self.state().open_run(space, agent).cloned())
@@ -75,6 +120,38 @@ impl Runs for MemoryStore {
         Ok(open.filter_map(|row| row.wake_at).min())
     }
 
+    async fn activity(&self, project: ProjectId, since: Time) -> Result<Activity, StoreError> {
+        let state = self.state();
+        let (mut open, mut hours) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, (u64, u64)>::new());
+        for run in state.runs.values().filter(|run| run.project == project) {
+            if !run.status.is_final() {
+                *open.entry(run.status).or_default() += 1;
+            }
+            if run.created >= since {
+                let (runs, tokens) = hours.entry((Hour::of(run.created), run.status)).or_default();
+                *runs += 1;
+                *tokens += run.tokens;
+            }
+        }
+        let mut calls: BTreeMap<_, u64> = BTreeMap::new();
+        for ((of, _, day), uses) in &state.usage {
+            for (key, count) in uses.iter().filter(|_| *of == project && *day >= Day::of(since)) {
+                *calls.entry(*key).or_default() += count;
+            }
+        }
+        let hour = |((hour, status), (runs, tokens))| HourRecord {
+            hour,
+            status,
+            runs,
+            tokens,
+        };
+        let call = |((code, latency), calls)| UsageRecord { code, latency, calls };
+        Ok(Activity {
+            open: open.into_iter().collect(),
+            hours: hours.into_iter().map(hour).collect(),
+            calls: calls.into_iter().map(call).collect(),
+        })
+    }
     async fn usage(
         &self,
         project: ProjectId,
@@ -90,4 +167,10 @@ impl Runs for MemoryStore {
         let record = |((code, latency), calls)| UsageRecord { code, latency, calls };
         Ok(sum.into_iter().map(record).collect())
     }
+}
+
+/// Whether the title of a run has this text, whatever the case of ASCII letters.
+fn has_text(run: &RunRecord, text: &str) -> bool {
+    let title = run.title.as_deref().unwrap_or_default().to_ascii_lowercase();
+    title.contains(&text.to_ascii_lowercase())
 }

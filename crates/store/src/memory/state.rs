@@ -22,7 +22,6 @@ type Uses = BTreeMap<(Option<ErrorCode>, Latency), u64>;
 pub(super) struct State {
     pub(super) log: HashMap<SpaceId, Vec<Arc<Entry>>>,
     pub(super) runs: BTreeMap<RunId, RunRecord>,
-    pub(super) tokens: HashMap<RunId, u64>,
     /// Runs that may wait for an approval.
     pub(super) asking: HashSet<RunId>,
     pub(super) definitions: HashMap<(ProjectId, String), Json>,
@@ -106,7 +105,8 @@ impl State {
             }
         }
         if let Some(run) = entry.run {
-            *self.tokens.entry(run).or_default() += tokens;
+            let record = self.runs.get_mut(&run).expect("the run was written");
+            record.tokens = record.tokens.saturating_add(tokens);
             match asks {
                 Some(true) => drop(self.asking.insert(run)),
                 Some(false) => drop(self.asking.remove(&run)),
@@ -219,7 +219,7 @@ impl State {
             .runs
             .values()
             .filter(|run| run.root == root && run.parent.is_some());
-        let tokens = |run: RunId| self.tokens.get(&run).copied().unwrap_or_default();
+        let tokens = |run: RunId| self.runs.get(&run).map_or(0, |run| run.tokens);
         below.fold(
             RunTree {
                 descendants: 0,
@@ -287,9 +287,6 @@ impl State {
         self.log.retain(|space, _| is_kept(space));
         self.members.retain(|(space, _), _| is_kept(space));
         self.spaces.retain(|_, space| space.project != id);
-        let runs = &self.runs;
-        self.tokens
-            .retain(|run, _| runs.get(run).is_none_or(|run| run.project != id));
         self.runs.retain(|_, run| run.project != id);
         self.definitions.retain(|(project, _), _| *project != id);
         self.keys.retain(|_, key| key.project != id);

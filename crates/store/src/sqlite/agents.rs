@@ -2,14 +2,14 @@
 
 use rusqlite::{Connection, Row, params};
 use toolgate_engine::records::Owner;
-use toolgate_engine::store::{AgentRecord, Purged, StoreError};
+use toolgate_engine::store::{AgentRecord, Purged, RevisionRecord, StoreError};
 use toolgate_kernel::agent::entity_of;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
-use super::column::{agent_name, change, first, json, rows};
+use super::column::{agent_name, bounded, change, first, json, rows};
 use super::fault::Fault;
 use super::records;
 
@@ -129,6 +129,27 @@ pub(crate) fn get(
             Ok(newest.and_then(|(record, removed)| (removed == PRESENT).then_some(record)))
         }
     }
+}
+
+pub(crate) const REVISIONS: &str = "
+    SELECT revision, created FROM agents WHERE project = ?1 AND name = ?2 AND revision < ?3
+    ORDER BY revision DESC LIMIT ?4";
+
+pub(crate) fn revisions(
+    connection: &Connection,
+    project: ProjectId,
+    name: &AgentName,
+    before: Option<u32>,
+    limit: usize,
+) -> Result<Vec<RevisionRecord>, Fault> {
+    let before = before.map_or(i64::MAX, i64::from);
+    let of = params![project.to_bytes(), name.as_str(), before, bounded(limit)];
+    rows(connection, REVISIONS, of, |row| {
+        Ok(RevisionRecord {
+            revision: row.get(0)?,
+            created: Time(row.get(1)?),
+        })
+    })
 }
 
 pub(crate) const LIST: &str = "

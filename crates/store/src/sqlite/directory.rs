@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
     AgentRecord, Directory, EntityRecord, Holdings, IdempotencyRecord, KeyRecord, MemberRecord,
-    ProjectRecord, Purged, SpaceRecord, StoreError,
+    ProjectRecord, Purged, RevisionRecord, SpaceRecord, StoreError,
 };
 use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -107,6 +107,18 @@ impl Directory for SqliteStore {
         revision: Option<u32>,
     ) -> Result<Option<AgentRecord>, StoreError> {
         self.readers.short(|db| agents::get(db, project, name, revision))
+    }
+    async fn agent_revisions(
+        &self,
+        project: ProjectId,
+        name: &AgentName,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<RevisionRecord>, StoreError> {
+        let name = name.clone();
+        self.readers
+            .long(move |db| agents::revisions(db, project, &name, before, limit))
+            .await
     }
     async fn agents(&self, project: ProjectId) -> Result<Vec<AgentRecord>, StoreError> {
         self.readers.long(move |db| agents::list(db, project)).await

@@ -1,5 +1,6 @@
 //! The store in one SQLite file: one writer thread, concurrent readers.
 
+mod activity;
 mod agents;
 mod check;
 mod column;

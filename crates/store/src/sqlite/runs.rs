@@ -1,9 +1,13 @@
 //! The rows of runs: status, lease and wake-up time of each.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, ToSql, params};
+use toolgate_engine::activity::Activity;
 use toolgate_engine::store::{
-    Append, AskingFilter, LeaseWrite, RunFilter, RunRecord, RunTree, Runs, StoreError, Wake,
+    Append, AskingFilter, LeaseWrite, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord, RunTree, Runs,
+    StoreError, Wake,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Seq, Status};
@@ -13,7 +17,7 @@ use toolgate_kernel::time::Time;
 
 use super::column::{agent_name, bounded, change, first, insert, rows, seq, tool_name};
 use super::fault::Fault;
-use super::{SqliteStore, usage};
+use super::{SqliteStore, activity, usage};
 
 #[async_trait]
 impl Runs for SqliteStore {
@@ -25,6 +29,13 @@ impl Runs for SqliteStore {
     }
     async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<Vec<RunRecord>, StoreError> {
         self.readers.long(move |db| asking(db, project, &filter)).await
+    }
+    async fn recent_runs(
+        &self,
+        project: ProjectId,
+        filter: RecentFilter,
+    ) -> Result<(Vec<RunRecord>, u64), StoreError> {
+        self.readers.long(move |db| recent(db, project, &filter)).await
     }
     async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError> {
         self.readers.short(|db| open(db, space, agent))
@@ -47,6 +58,11 @@ impl Runs for SqliteStore {
     async fn next_wake(&self) -> Result<Option<Time>, StoreError> {
         self.readers.short(next_wake)
     }
+    async fn activity(&self, project: ProjectId, since: Time) -> Result<Activity, StoreError> {
+        self.readers
+            .long(move |db| activity::since(db, project, since))
+            .await
+    }
     async fn usage(
         &self,
         project: ProjectId,
@@ -62,8 +78,8 @@ impl Runs for SqliteStore {
 
 const CREATE: &str = "
     INSERT INTO runs (id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-                      updated, version, wake_at, node, epoch, tokens, lane, open, wakes, tool)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+                      updated, version, wake_at, node, epoch, tokens, lane, open, wakes, tool, user, title)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)
     ON CONFLICT DO NOTHING";
 
 /// Inserts the row of a run whose last event has the sequence number `version`.
@@ -96,6 +112,8 @@ pub(crate) fn create(
         !record.status.is_final(),
         record.wakes,
         record.tool.as_ref().map(ToolName::as_str),
+        record.user.map(EntityId::to_bytes),
+        record.title.as_deref(),
     ];
     insert(connection, CREATE, row)
 }
@@ -188,11 +206,11 @@ pub(crate) fn note_asks(connection: &Connection, run: RunId, asks: bool) -> Resu
 }
 
 macro_rules! select {
-    ($rest:literal) => {
+    ($($rest:tt)*) => {
         concat!(
             "SELECT id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-                    updated, version, wake_at, node, epoch, lane, wakes, tool FROM runs ",
-            $rest
+                    updated, version, wake_at, node, epoch, lane, wakes, tool, user, title, tokens FROM runs ",
+            $($rest)*
         )
     };
 }
@@ -229,6 +247,9 @@ fn record(row: &Row<'_>) -> Result<RunRecord, Fault> {
         lane: row.get(15)?,
         wakes: row.get(16)?,
         tool: tool_name(row, 17)?,
+        user: row.get::<_, Option<[u8; 16]>>(18)?.map(EntityId::from_bytes),
+        title: row.get::<_, Option<Arc<str>>>(19)?,
+        tokens: row.get::<_, i64>(20)? as u64,
     })
 }
 
@@ -299,7 +320,7 @@ pub(crate) fn check_descendants(connection: &Connection, root: RunId, max: u32) 
     }
 }
 
-fn status(text: &str) -> Result<Status, Fault> {
+pub(crate) fn status(text: &str) -> Result<Status, Fault> {
     Status::parse(text).ok_or_else(|| StoreError::Corrupt(format!("a run in status {text:?}")).into())
 }
 
@@ -312,14 +333,34 @@ pub(crate) fn list(
     let project = project.to_bytes();
     let space = filter.space.map(SpaceId::to_bytes);
     let parent = filter.parent.map(RunId::to_bytes);
+    let root = filter.root.map(RunId::to_bytes);
     let before = filter.before.map(RunId::to_bytes);
     let status = filter.status.map(Status::as_str);
+    let agent = filter.agent.as_ref().map(AgentName::as_str);
+    let user = filter.user.map(EntityId::to_bytes);
+    let tool = filter.tool.as_ref().map(ToolName::as_str);
+    let text = filter.text.as_deref().map(pattern);
+    let (since, until) = (filter.since.map(|at| at.0), filter.until.map(|at| at.0));
     let limit = bounded(filter.limit);
+    fn given<T: ToSql>(value: &Option<T>) -> Option<&dyn ToSql> {
+        value.as_ref().map(|value| value as &dyn ToSql)
+    }
+    // In the order of the conditions in `list_sql`.
+    let conditions = [
+        given(&space),
+        given(&parent),
+        given(&root),
+        given(&before),
+        given(&status),
+        given(&agent),
+        given(&user),
+        given(&tool),
+        given(&text),
+        given(&since),
+        given(&until),
+    ];
     let mut values: Vec<&dyn ToSql> = vec![&project];
-    values.extend(space.as_ref().map(|value| value as &dyn ToSql));
-    values.extend(parent.as_ref().map(|value| value as &dyn ToSql));
-    values.extend(before.as_ref().map(|value| value as &dyn ToSql));
-    values.extend(status.as_ref().map(|value| value as &dyn ToSql));
+    values.extend(conditions.into_iter().flatten());
     values.push(&limit);
     rows(connection, &list_sql(filter), &values[..], record)
 }
@@ -349,15 +390,89 @@ fn asking(
     rows(connection, ASKING, values, record)
 }
 
+// A user's runs are found by its spaces. The order has no index: every append would have to write it.
+macro_rules! recent_where {
+    () => {
+        "WHERE project = ?1 AND parent_run IS NULL AND tool IS NULL AND (?2 IS NULL OR agent = ?2)
+           AND (?3 IS NULL OR space = ?3)
+           AND (?4 IS NULL OR space IN (SELECT members.space FROM members WHERE entity = ?4))
+           AND (?5 IS NULL OR instr(?5, ',' || status || ',') > 0) AND (?6 IS NULL OR updated >= ?6)"
+    };
+}
+const RECENT: &str = select!(
+    recent_where!(),
+    " AND (?7 IS NULL OR (updated, id) < (?7, ?8)) ORDER BY updated DESC, id DESC LIMIT ?9"
+);
+const RECENT_COUNT: &str = concat!(
+    "SELECT COUNT(*) FROM (SELECT 1 FROM runs ",
+    recent_where!(),
+    " LIMIT ?7)"
+);
+
+fn recent(
+    connection: &Connection,
+    project: ProjectId,
+    filter: &RecentFilter,
+) -> Result<(Vec<RunRecord>, u64), Fault> {
+    let statuses = filter.statuses.iter().map(|status| status.as_str());
+    let statuses = format!(",{},", statuses.collect::<Vec<_>>().join(","));
+    let statuses = (!filter.statuses.is_empty()).then_some(statuses);
+    let project = project.to_bytes();
+    let agent = filter.agent.as_ref().map(|agent| agent.as_str());
+    let space = filter.space.map(SpaceId::to_bytes);
+    let member = filter.member.map(EntityId::to_bytes);
+    let since = filter.since.map(|since| since.0);
+    let (time, id) = filter.before.unzip();
+    let (time, id) = (time.map(|time| time.0), id.map(RunId::to_bytes));
+    let values = params![
+        project,
+        agent,
+        space,
+        member,
+        statuses,
+        since,
+        time,
+        id,
+        bounded(filter.limit)
+    ];
+    let page = rows(connection, RECENT, values, record)?;
+    let values = params![
+        project,
+        agent,
+        space,
+        member,
+        statuses,
+        since,
+        RECENT_COUNT_MAX as i64
+    ];
+    let mut counted = connection.prepare_cached(RECENT_COUNT)?;
+    let total: i64 = counted.query_row(values, |row| row.get(0))?;
+    Ok((page, total as u64))
+}
+
 /// One statement per combination of conditions, so that each uses its index.
 pub(crate) fn list_sql(filter: &RunFilter) -> String {
+    // `+`: in the order of ids a page is full before long, while the index of times would have everything sorted.
     let conditions = [
         (filter.space.is_some(), " AND space = ?"),
         (filter.parent.is_some(), " AND parent_run = ?"),
+        (filter.root.is_some(), " AND root = ? AND parent_run IS NOT NULL"),
         (filter.before.is_some(), " AND id < ?"),
         (filter.status.is_some(), " AND status = ?"),
+        (filter.agent.is_some(), " AND agent = ?"),
+        (filter.user.is_some(), " AND user = ?"),
+        (filter.tool.is_some(), " AND tool = ?"),
+        (filter.text.is_some(), " AND title LIKE ? ESCAPE '\\'"),
+        (filter.since.is_some(), " AND +created >= ?"),
+        (filter.until.is_some(), " AND +created < ?"),
+        (filter.top, " AND parent_run IS NULL"),
     ];
-    let mut sql = select!("WHERE project = ?").to_owned();
+    // A run tree is small, and the planner would rather walk all runs of the project than sort it.
+    let mut sql = match filter.root {
+        Some(_) => select!("INDEXED BY runs_of_root WHERE project = ?"),
+        None => select!("WHERE project = ?"),
+    }
+    .to_owned();
     sql.extend(
         conditions
             .into_iter()
@@ -366,6 +481,19 @@ pub(crate) fn list_sql(filter: &RunFilter) -> String {
     );
     sql.push_str(" ORDER BY id DESC LIMIT ?");
     sql
+}
+
+/// What `LIKE` finds a text by, wherever it stands.
+fn pattern(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    pattern
 }
 
 // In the order of urgency: were more queued than are asked for, nobody would see a deadline behind them. The indices are

@@ -9,6 +9,7 @@ use toolgate_engine::store::{
     Append, Directory, Log, LogRange, RunFilter, RunRecord, Runs, Store, StoreError,
 };
 use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::id::EntityId;
 use toolgate_kernel::time::Time;
 use toolgate_testkit::store_conformance::samples::{
     answer, create, project, run, run_record, say, space, text,
@@ -206,19 +207,27 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
         spaces::OF_PROJECT,
         spaces::OF_MEMBER,
         agents::LIST,
+        agents::REVISIONS,
         projects::KEYS,
         idempotency::FORGET,
     ]
     .map(str::to_owned)
     .into();
-    for conditions in 0..16 {
-        let set = |bit: u8| conditions & (1 << bit) != 0;
+    for conditions in 0..2_u32.pow(10) {
+        let set = |bit: u32| conditions & (1 << bit) != 0;
         statements.push(runs::list_sql(&RunFilter {
             space: set(0).then(|| space(1)),
             status: set(1).then_some(Status::Running),
             parent: set(2).then(|| run(1)),
             before: set(3).then(|| run(1)),
+            agent: set(4).then(|| "a".parse().expect("a name")),
+            user: set(5).then(|| EntityId::from_bytes([1; 16])),
+            text: set(6).then(|| "text".into()),
+            since: set(7).then_some(Time(1)),
+            until: set(8).then_some(Time(2)),
+            top: set(9),
             limit: 1,
+            ..RunFilter::default()
         }));
     }
     for sql in statements {

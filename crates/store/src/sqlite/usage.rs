@@ -38,6 +38,18 @@ pub(crate) fn since(
     )
 }
 
+const OF_PROJECT: &str = "
+    SELECT code, latency, sum(calls) FROM tool_usage WHERE project = ?1 AND day >= ?2 GROUP BY code, latency";
+
+/// The figures of all tools of a project together.
+pub(crate) fn of_project(
+    connection: &Connection,
+    project: ProjectId,
+    day: Day,
+) -> Result<Vec<UsageRecord>, Fault> {
+    rows(connection, OF_PROJECT, params![project.to_bytes(), day.0], record)
+}
+
 fn record(row: &Row<'_>) -> Result<UsageRecord, Fault> {
     Ok(UsageRecord {
         code: code(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?,

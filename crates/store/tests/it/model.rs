@@ -355,7 +355,8 @@ async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String 
                     status,
                     parent,
                     before,
-                    limit
+                    limit,
+                    ..RunFilter::default()
                 }
             ))
         }

@@ -2,23 +2,42 @@
 
 use std::sync::Arc;
 
-use toolgate_engine::store::{RunFilter, RunRecord, Store};
+use serde_json::json;
+use toolgate_engine::activity::{Activity, Hour, HourRecord};
+use toolgate_engine::store::{RecentFilter, RevisionRecord, RunFilter, RunRecord, Store};
+use toolgate_engine::usage::{Latency, ToolUse, UsageRecord};
+use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::Status;
-use toolgate_kernel::id::{CallId, RunId};
+use toolgate_kernel::id::{CallId, EntityId, RunId};
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
 
-use super::samples::{create, project, run, run_record, space};
+use super::samples::{create, event, project, run, run_record, space};
 use super::{Stored, checks};
 
 checks![
     runs_are_listed_newest_first_in_pages,
     a_list_keeps_to_its_filter,
     a_list_keeps_to_its_project,
+    runs_are_found_by_who_started_them_what_was_said_and_when,
+    runs_are_found_by_their_place_in_a_tree,
+    activity_counts_runs_by_status_and_hour_and_calls_by_outcome,
+    revisions_of_an_agent_are_listed_newest_first,
+    runs_are_listed_by_their_last_change,
 ];
 
 const ALL: RunFilter = RunFilter {
     space: None,
     status: None,
     parent: None,
+    root: None,
+    top: false,
+    agent: None,
+    user: None,
+    tool: None,
+    text: None,
+    since: None,
+    until: None,
     before: None,
     limit: usize::MAX,
 };
@@ -93,6 +112,7 @@ async fn a_list_keeps_to_its_filter(store: Arc<dyn Store>) {
         parent,
         before: Some(run(9)),
         limit: 5,
+        ..ALL
     };
     assert_eq!(ids(&store, all).await, [run(8)]);
     assert_eq!(
@@ -127,4 +147,254 @@ async fn a_list_keeps_to_its_project(store: Arc<dyn Store>) {
         [run(2)]
     );
     assert_eq!(store.runs(project(3), ALL).await.stored(), []);
+}
+
+async fn runs_are_found_by_who_started_them_what_was_said_and_when(store: Arc<dyn Store>) {
+    let entity = |n: u8| EntityId::from_bytes([n; 16]);
+    let titles = [
+        "Book a FLIGHT to Oslo",
+        "book a train",
+        "100% sure_ly \\ now",
+        "Ångström",
+    ];
+    for (n, title) in (1..).zip(titles) {
+        let record = RunRecord {
+            user: Some(entity((n % 2) as u8)),
+            title: Some(title.into()),
+            created: Time(n as i64 * 1_000),
+            agent: format!("agent_{}", n % 2).parse().expect("a name"),
+            tool: (n == 4).then(|| "lookup".parse().expect("a name")),
+            ..run_record(run(n), space(n))
+        };
+        store.append(create(record)).await.stored();
+    }
+    store.append(create(run_record(run(9), space(9)))).await.stored();
+    let user = Some(entity(1));
+    assert_eq!(ids(&store, RunFilter { user, ..ALL }).await, [3, 1].map(run));
+    let agent = Some("agent_0".parse().expect("a name"));
+    assert_eq!(ids(&store, RunFilter { agent, ..ALL }).await, [4, 2].map(run));
+    let tool = Some("lookup".parse().expect("a name"));
+    assert_eq!(ids(&store, RunFilter { tool, ..ALL }).await, [run(4)]);
+    for (text, found) in [
+        ("BOOK a", vec![run(2), run(1)]),
+        ("flight", vec![run(1)]),
+        ("0% sure_ly \\", vec![run(3)]),
+        ("%", vec![run(3)]),
+        ("_", vec![run(3)]),
+        ("ngstr\u{f6}m", vec![run(4)]),
+        ("boat", vec![]),
+    ] {
+        let text = Some(text.to_owned());
+        assert_eq!(
+            ids(
+                &store,
+                RunFilter {
+                    text: text.clone(),
+                    ..ALL
+                }
+            )
+            .await,
+            found,
+            "{text:?}"
+        );
+    }
+    let (since, until) = (Some(Time(2_000)), Some(Time(4_000)));
+    assert_eq!(
+        ids(&store, RunFilter { since, until, ..ALL }).await,
+        [3, 2].map(run)
+    );
+    let all = RunFilter {
+        user,
+        text: Some("book".into()),
+        until,
+        before: Some(run(3)),
+        limit: 5,
+        ..ALL
+    };
+    assert_eq!(ids(&store, all).await, [run(1)]);
+    let stored = store.run(run(1)).await.stored().expect("it is there");
+    assert_eq!(
+        (stored.user, stored.title.as_deref(), stored.tokens),
+        (user, Some(titles[0]), 0)
+    );
+}
+
+async fn runs_are_found_by_their_place_in_a_tree(store: Arc<dyn Store>) {
+    // 1 has 2 and 3 below it, 2 has 4; 5 stands alone.
+    for (n, parent) in [(1, None), (2, Some(1)), (3, Some(1)), (4, Some(2)), (5, None)] {
+        let record = RunRecord {
+            parent: parent.map(|parent| CallId {
+                run: run(parent),
+                number: n as u32,
+            }),
+            root: if n == 5 { run(5) } else { run(1) },
+            ..run_record(run(n), space(n))
+        };
+        store.append(create(record)).await.stored();
+    }
+    let root = Some(run(1));
+    assert_eq!(ids(&store, RunFilter { root, ..ALL }).await, [4, 3, 2].map(run));
+    assert_eq!(
+        ids(
+            &store,
+            RunFilter {
+                root,
+                limit: 1,
+                ..ALL
+            }
+        )
+        .await,
+        [run(4)]
+    );
+    assert_eq!(
+        ids(
+            &store,
+            RunFilter {
+                root: Some(run(5)),
+                ..ALL
+            }
+        )
+        .await,
+        []
+    );
+    assert_eq!(ids(&store, RunFilter { top: true, ..ALL }).await, [5, 1].map(run));
+    let theirs = RunFilter { root, ..ALL };
+    assert_eq!(store.runs(project(2), theirs).await.stored(), []);
+}
+
+async fn activity_counts_runs_by_status_and_hour_and_calls_by_outcome(store: Arc<dyn Store>) {
+    const HOUR: i64 = 3_600_000;
+    let statuses = [
+        Status::Running,
+        Status::WaitingTool,
+        Status::WaitingTool,
+        Status::Completed,
+    ];
+    for (n, status) in (1..).zip(statuses) {
+        let record = RunRecord {
+            status,
+            created: Time(n as i64 * HOUR),
+            ..run_record(run(n), space(n))
+        };
+        store.append(create(record)).await.stored();
+    }
+    let theirs = RunRecord {
+        project: project(2),
+        created: Time(2 * HOUR),
+        ..run_record(run(8), space(8))
+    };
+    store.append(create(theirs)).await.stored();
+    let mut said = create(RunRecord {
+        status: Status::Completed,
+        created: Time(4 * HOUR + 1),
+        ..run_record(run(9), space(9))
+    });
+    said.events.push(event(json!({
+        "type": "step-finish", "step": 0, "reason": "stop", "usage": {"inputTokens": 30, "outputTokens": 12},
+    })));
+    said.usage.push(ToolUse {
+        project: project(1),
+        tool: "lookup".into(),
+        code: Some(ErrorCode::Timeout),
+        latency: Latency(3),
+    });
+    store.append(said).await.stored();
+    let mut told = store.activity(project(1), Time(2 * HOUR)).await.stored();
+    told.open.sort();
+    assert_eq!(told.open, [(Status::Running, 1), (Status::WaitingTool, 2)]);
+    told.hours.sort_by_key(|hour| (hour.hour, hour.status));
+    let hour = |hour, status, runs, tokens| HourRecord {
+        hour: Hour(hour),
+        status,
+        runs,
+        tokens,
+    };
+    assert_eq!(
+        told.hours,
+        [
+            hour(2, Status::WaitingTool, 1, 0),
+            hour(3, Status::WaitingTool, 1, 0),
+            hour(4, Status::Completed, 2, 42),
+        ]
+    );
+    let calls = UsageRecord {
+        code: Some(ErrorCode::Timeout),
+        latency: Latency(3),
+        calls: 1,
+    };
+    assert_eq!(told.calls, [calls]);
+    assert_eq!(
+        store.activity(project(3), Time(0)).await.stored(),
+        Activity::default()
+    );
+}
+
+async fn revisions_of_an_agent_are_listed_newest_first(store: Arc<dyn Store>) {
+    let name: AgentName = "revised".parse().expect("a name");
+    for n in 1..=3 {
+        let config = json!({ "n": n }).into();
+        store.put_agent(project(1), &name, config, Time(n)).await.stored();
+    }
+    let numbers = async |project, before, limit| {
+        let listed = store
+            .agent_revisions(project, &name, before, limit)
+            .await
+            .stored();
+        let told = |record: RevisionRecord| (record.revision, record.created.0);
+        listed.into_iter().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(project(1), None, 10).await, [(3, 3), (2, 2), (1, 1)]);
+    assert_eq!(numbers(project(1), Some(3), 1).await, [(2, 2)]);
+    assert_eq!(numbers(project(1), Some(1), 10).await, []);
+    assert_eq!(numbers(project(2), None, 10).await, []);
+    store.remove_agent(project(1), &name).await.stored();
+    assert_eq!(numbers(project(1), None, 10).await.len(), 3);
+}
+
+async fn runs_are_listed_by_their_last_change(store: Arc<dyn Store>) {
+    for n in 1..=6 {
+        let record = RunRecord {
+            status: if n % 2 == 0 {
+                Status::WaitingTool
+            } else {
+                Status::Completed
+            },
+            parent: (n == 6).then_some(CallId {
+                run: run(1),
+                number: 0,
+            }),
+            ..run_record(run(n), space(n))
+        };
+        store.append(create(record)).await.stored();
+    }
+    let recent = async |filter: RecentFilter| {
+        let (rows, total) = store.recent_runs(project(1), filter).await.stored();
+        let places: Vec<_> = rows.iter().map(|row| (row.updated, row.id)).collect();
+        assert!(places.is_sorted_by(|a, b| a > b), "{places:?}");
+        (rows.into_iter().map(|row| row.id).collect::<Vec<_>>(), total)
+    };
+    let all = RecentFilter {
+        limit: 10,
+        ..RecentFilter::default()
+    };
+    let (ids, total) = recent(all.clone()).await;
+    assert_eq!((ids.len(), total), (5, 5));
+    let waiting = RecentFilter {
+        statuses: vec![Status::WaitingTool],
+        ..all.clone()
+    };
+    assert_eq!(recent(waiting).await.1, 2);
+    let (first, total) = recent(RecentFilter {
+        limit: 2,
+        ..all.clone()
+    })
+    .await;
+    assert_eq!((first.as_slice(), total), (&ids[..2], 5));
+    let (rows, _) = store.recent_runs(project(1), all.clone()).await.stored();
+    let rest = RecentFilter {
+        before: Some((rows[1].updated, rows[1].id)),
+        ..all
+    };
+    let (rest, total) = recent(rest).await;
+    assert_eq!((rest.as_slice(), total), (&ids[2..], 5));
 }

@@ -63,6 +63,9 @@ pub fn text(words: &str) -> Event {
 pub fn run_record(id: RunId, space: SpaceId) -> RunRecord {
     RunRecord {
         tool: None,
+        user: None,
+        title: None,
+        tokens: 0,
         id,
         project: project(1),
         space,
