@@ -9,12 +9,14 @@
 
 mod client;
 mod guard;
+mod headers;
 mod policy;
 mod secrets;
 mod transport;
 
 pub use client::{BodyLimit, Client, EgressError, Hop, Request, Response};
 pub use guard::{AllowList, BadHost};
+pub use headers::{OWN_HEADERS, carries_credentials};
 pub use policy::{Destinations, Policy, Proxy, REDIRECTS_MAX};
 pub use secrets::{BadSecret, Secrets, USER_TOKEN, percent_encode};
 pub use transport::Egress;

@@ -30,6 +30,8 @@ struct Kept {
     by_name: BTreeMap<String, Secret>,
     /// What [`USER_TOKEN`] stands for.
     user_token: Option<Secret>,
+    /// Values that stand in a configuration as they are, and what stands for each.
+    values: Vec<(String, Secret)>,
     /// Finds every spelling of every secret; none when there is nothing to find.
     finder: Option<AhoCorasick>,
     /// What stands for each spelling.
@@ -66,20 +68,34 @@ impl Secrets {
             }
             by_name.insert(name, secret);
         }
-        Ok(Self::prepared(by_name, None))
+        Ok(Self::prepared(by_name, None, Vec::new()))
     }
 
     /// The same secrets, and the token of a user for [`USER_TOKEN`].
     pub fn with_user_token(&self, token: Secret) -> Self {
-        Self::prepared(self.0.by_name.clone(), Some(token))
+        Self::prepared(self.0.by_name.clone(), Some(token), self.0.values.clone())
     }
 
-    fn prepared(by_name: BTreeMap<String, Secret>, user_token: Option<Secret>) -> Self {
+    /// The same secrets, and values that stand in a configuration as they are. Each is hidden like a secret, with its mark
+    /// in its place; one of fewer than `SECRET_CHARS_MIN` characters is not.
+    pub fn with_values(&self, values: impl IntoIterator<Item = (String, Secret)>) -> Self {
+        let is_found = |(_, value): &(String, Secret)| value.expose().chars().count() >= SECRET_CHARS_MIN;
+        let values = self.0.values.iter().cloned().chain(values).filter(is_found);
+        let (by_name, token) = (self.0.by_name.clone(), self.0.user_token.clone());
+        Self::prepared(by_name, token, values.collect())
+    }
+
+    fn prepared(
+        by_name: BTreeMap<String, Secret>,
+        user_token: Option<Secret>,
+        values: Vec<(String, Secret)>,
+    ) -> Self {
         let named = by_name
             .iter()
             .map(|(name, secret)| (format!("[secret {name}]"), secret));
         let token = user_token.iter().map(|token| ("[user token]".to_owned(), token));
-        let found = named.chain(token).flat_map(|(mark, secret)| {
+        let values_found = values.iter().map(|(mark, value)| (mark.clone(), value));
+        let found = named.chain(token).chain(values_found).flat_map(|(mark, secret)| {
             spellings(secret.expose())
                 .into_iter()
                 .map(move |text| (text, mark.clone()))
@@ -95,6 +111,7 @@ impl Secrets {
             finder: (!texts.is_empty()).then_some(finder),
             by_name,
             user_token,
+            values,
             marks,
         }))
     }

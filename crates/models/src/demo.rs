@@ -11,6 +11,7 @@ use toolgate_kernel::prompt::{CallResult, OfferedTool, ToolChoice, Turn};
 use crate::adapter::Adapter;
 use crate::http::Client;
 
+mod a2a_conformance;
 mod input;
 
 /// Prefix of every answer.
@@ -32,6 +33,9 @@ impl Adapter for Demo {
 /// same reply.
 async fn reply(ask: &Ask, sink: &mut dyn ReplySink) -> Ending {
     let asked = last_user_text(ask);
+    if ask.model.name.name == a2a_conformance::MODEL {
+        return a2a_conformance::reply(ask, &asked, sink).await;
+    }
     let calls = match ask.turns.last().map(|turn| &**turn) {
         Some(Turn::Results(_)) => Vec::new(),
         _ => requested_tools(ask, &asked),

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
+use toolgate_engine::record_index::INDEX;
 use toolgate_engine::records::Records;
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::tool::{Listed, ToolList};
 use toolgate_package::Package;
 
-use crate::index::{INDEX, Read, package_id, record_set};
+use crate::index::{self, Read, package_id, record_set};
 use crate::settings::{PluginResolver, PluginSettings};
 use crate::source::PinnedTool;
 
@@ -83,7 +84,7 @@ impl Cache {
             known.read_at = read_at;
             return Ok(known.snapshot.clone());
         }
-        let read = Read::of(record)?;
+        let read = index::read(record)?;
         let list = self.tools(project, &read, &settings).await?;
         let snapshot = Arc::new(Snapshot {
             read,

@@ -11,16 +11,17 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use toolgate_engine::records::{Change, Expected, NewRecord, Owner, Record, RecordSet};
+use toolgate_engine::record_index::ReadIndex;
+use toolgate_engine::records::{Owner, Record, RecordSet};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::ProjectId;
-use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
+
+/// An index as it was read.
+pub(crate) type Read = ReadIndex<Index>;
 
 /// Kind of the records.
 const KIND: &str = "plugin";
-/// Id of the index.
-pub(crate) const INDEX: &str = "index";
 
 /// Records of a project's plugins.
 pub(crate) fn record_set(project: ProjectId) -> RecordSet {
@@ -29,6 +30,11 @@ pub(crate) fn record_set(project: ProjectId) -> RecordSet {
         owner: Owner::Project,
         kind: KIND,
     }
+}
+
+/// The index, from its record.
+pub(crate) fn read(record: Option<Record>) -> Result<Read, StoreError> {
+    ReadIndex::of(record, "plugins")
 }
 
 /// Id of the record that holds a package.
@@ -203,43 +209,7 @@ pub struct Revocation {
     pub reason: Option<String>,
 }
 
-/// An index as it was read, with the version that a change of it expects.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Read {
-    pub index: Index,
-    /// 0 while nothing is stored.
-    pub version: u64,
-}
-
-impl Read {
-    /// From the stored record.
-    pub fn of(record: Option<Record>) -> Result<Self, StoreError> {
-        let Some(record) = record else {
-            return Ok(Self::default());
-        };
-        let index = record.body.read();
-        let broken = |error| StoreError::Corrupt(format!("the index of plugins: {error}"));
-        Ok(Self {
-            index: index.map_err(broken)?,
-            version: record.version,
-        })
-    }
-
-    /// That the stored index is still the one that was read.
-    pub fn expected(&self) -> Expected {
-        Expected {
-            id: INDEX.into(),
-            version: Some(self.version).filter(|version| *version > 0),
-        }
-    }
-}
-
 impl Index {
-    /// Stores it.
-    pub(crate) fn put(&self) -> Change {
-        let body = serde_json::to_value(self).expect("an index is JSON");
-        put(INDEX.into(), body.into())
-    }
     /// Packages of one plugin, by hash.
     pub fn versions<'i>(&'i self, plugin: &'i str) -> impl Iterator<Item = (&'i String, &'i Stored)> {
         self.packages
@@ -261,15 +231,4 @@ impl Index {
     pub fn bytes(&self) -> u64 {
         self.packages.values().map(|package| package.bytes).sum()
     }
-}
-
-/// Stores a record that no search finds.
-pub(crate) fn put(id: String, body: Json) -> Change {
-    Change::Put(NewRecord {
-        id,
-        body,
-        text: None,
-        data: None,
-        due: None,
-    })
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use toolgate_egress::{BodyLimit, Egress, Policy, Request};
 use toolgate_engine::clock::Clock;
+use toolgate_engine::record_index::{INDEX, put};
 use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::records::{Amendment, Change, Records};
 use toolgate_engine::shares::share_of;
@@ -24,7 +25,7 @@ use url::Url;
 use crate::cache::{Cache, Snapshot};
 use crate::curators::NewCurator;
 use crate::error::{PluginError, Reason, Refused};
-use crate::index::{Curator, INDEX, Index, Installed, Read, Revocation, Stored, package_id, put, record_set};
+use crate::index::{self, Curator, Index, Installed, Read, Revocation, Stored, package_id, record_set};
 use crate::plan::{self, Ground};
 use crate::review::{Action, Offer, Review};
 use crate::settings::{PluginResolver, PluginSettings};
@@ -542,7 +543,7 @@ impl Plugins {
 
     async fn read(&self, project: ProjectId) -> Result<Read, StoreError> {
         let records = self.0.updater.records();
-        Read::of(records.record(record_set(project), INDEX).await?)
+        index::read(records.record(record_set(project), INDEX).await?)
     }
 
     /// Reads, decides and writes in one transaction; again if another node was faster.
@@ -596,13 +597,8 @@ impl Plugins {
 
 /// Stores a decided change, if the index is still as it was read.
 fn amendment(read: &Read, changed: Option<(Index, Vec<Change>)>) -> Amendment {
-    changed.map_or_else(Amendment::default, |(index, mut changes)| {
-        changes.push(index.put());
-        Amendment {
-            expected: vec![read.expected()],
-            changes,
-            ..Amendment::default()
-        }
+    changed.map_or_else(Amendment::default, |(index, changes)| {
+        read.replaced_by(&index, changes)
     })
 }
 

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use toolgate_engine::record_index::put;
 use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::records::{Amendment, Expected, RecordSet};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
-
-use crate::index::put;
 
 /// Longest key.
 const KEY_BYTES_MAX: usize = 256;

@@ -28,7 +28,7 @@ use crate::toolkit::ServerTool;
 
 pub use deliver::{Channels, Deliveries};
 pub use mail::{BadMail, Mail, MailSettings, Security};
-pub use webhook::Webhook;
+pub use webhook::{Webhook, signature};
 
 const TITLE_CHARS_MAX: usize = 200;
 const BODY_CHARS_MAX: usize = 4000;

@@ -207,7 +207,9 @@ impl Planner {
                 | PostError::Arguments(_)
                 | PostError::KeyReused
                 | PostError::MessageIdReused
-                | PostError::HistoryNotTaken),
+                | PostError::HistoryNotTaken
+                | PostError::NotUnderWay(_)
+                | PostError::OtherTools(_)),
             ) => {
                 tracing::warn!(plan = record.id, %error, "a plan is due and could not be started; it is tried again");
                 Outcome::Later(now.after(BUSY_PAUSE), error.to_string())

@@ -17,6 +17,8 @@ use rustix::process::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::confined_files::ConfinedFiles;
+
 /// Name of the hidden subcommand.
 pub const KEEP_SERVER: &str = "keep-server";
 
@@ -24,7 +26,7 @@ pub const KEEP_SERVER: &str = "keep-server";
 const LOOK: Duration = Duration::from_millis(500);
 
 /// What each process of the program may use; as much as it likes where nothing is said.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptLimits {
     /// Address space, in bytes.
     pub memory_bytes: Option<u64>,
@@ -32,6 +34,8 @@ pub struct KeptLimits {
     pub cpu_seconds: Option<u64>,
     /// Open files.
     pub files: Option<u64>,
+    /// Files that it may reach; what the gateway's user may if nothing is said.
+    pub confined: Option<ConfinedFiles>,
 }
 
 impl KeptLimits {
@@ -43,7 +47,8 @@ impl KeptLimits {
             one("--cpu-seconds", self.cpu_seconds),
             one("--files", self.files),
         ];
-        all.into_iter().flatten().collect()
+        let confined = self.confined.iter().flat_map(ConfinedFiles::arguments);
+        all.into_iter().flatten().chain(confined).collect()
     }
 
     fn set(&self) -> io::Result<()> {
@@ -58,7 +63,10 @@ impl KeptLimits {
                 setrlimit(resource, Rlimit { current, maximum })?;
             }
         }
-        Ok(())
+        match &self.confined {
+            Some(files) => files.set(),
+            None => Ok(()),
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 //! A process never works for two owners, has no environment, and ends with its process group. It seals itself off from
 //! files, network and other processes (`seal`). Start with `kind`, then `workers`.
 
+mod confined_files;
 mod frame;
 mod keeper;
 mod kind;
@@ -18,6 +19,7 @@ mod seal;
 mod serve;
 mod workers;
 
+pub use confined_files::ConfinedFiles;
 pub use keeper::{KEEP_SERVER, KeptLimits, keep};
 pub use kind::{Kind, Limits, Seals};
 pub use seal::{Protection, Seal, keep_descriptors_from_workers};

@@ -66,7 +66,8 @@ impl Webhook {
     }
 }
 
-fn signature(secret: &Secret, id: &str, seconds: i64, body: &str) -> String {
+/// The value of `webhook-signature` (Standard Webhooks): the secret is plain text, or `whsec_` and base64.
+pub fn signature(secret: &Secret, id: &str, seconds: i64, body: &str) -> String {
     let text = secret.expose();
     let encoded = text
         .strip_prefix(ENCODED)

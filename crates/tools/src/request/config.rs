@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::Value;
-use toolgate_egress::USER_TOKEN;
+use toolgate_egress::{OWN_HEADERS, USER_TOKEN, carries_credentials};
 use toolgate_kernel::members::Members;
 use toolgate_kernel::problem::{preview, shown};
 use toolgate_kernel::template::Template;
@@ -44,19 +44,6 @@ const METHODS: [(&str, &Method); 6] = [
     ("PATCH", &Method::PATCH),
     ("DELETE", &Method::DELETE),
 ];
-/// Headers that say how a request is carried.
-const OWN_HEADERS: [&str; 7] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "upgrade",
-    "te",
-    "trailer",
-];
-/// Headers that carry credentials, and endings of the names of such headers.
-const CREDENTIAL_HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "apikey"];
-const CREDENTIAL_ENDINGS: [&str; 5] = ["api-key", "-token", "-secret", "-password", "subscription-key"];
 const URL_CHARS_MAX: usize = 8_192;
 const VALUE_CHARS_MAX: usize = 8_192;
 /// Most headers, and most query parameters.
@@ -135,14 +122,6 @@ pub(super) fn read(tool: &Members<'_>) -> Option<HttpCall> {
     })
 }
 
-/// Whether a header of this name says who is asking. A token against forged requests does not.
-fn carries_credentials(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let forgery = name.contains("csrf") || name.contains("xsrf");
-    let ending = || CREDENTIAL_ENDINGS.iter().any(|ending| name.ends_with(ending));
-    CREDENTIAL_HEADERS.contains(&name.as_str()) || (!forgery && ending())
-}
-
 /// Whether all of a value stands in the configuration: it has no secret by name and no place for the input.
 fn is_literal(value: &Template) -> bool {
     let text = value.source();
@@ -205,26 +184,6 @@ mod tests {
 
     #[test]
     fn a_literal_credential_is_told_from_a_named_one() {
-        for name in [
-            "Authorization",
-            "proxy-authorization",
-            "Cookie",
-            "X-API-Key",
-            "api-key",
-            "X-Auth-Token",
-            "Ocp-Apim-Subscription-Key",
-        ] {
-            assert!(carries_credentials(name), "{name}");
-        }
-        for name in [
-            "Accept",
-            "Idempotency-Key",
-            "X-CSRF-Token",
-            "X-Tokens",
-            "Content-Type",
-        ] {
-            assert!(!carries_credentials(name), "{name}");
-        }
         for value in ["Bearer abc", "abc", "$secret.A", "{{"] {
             assert!(is_literal(&Template::new(value)), "{value}");
         }

@@ -258,5 +258,6 @@ pub fn context() -> CallContext {
         cancel: CancellationToken::new(),
         progress: Arc::new(|_| {}),
         log: CallLog::default(),
+        sampling: Default::default(),
     }
 }
