@@ -37,6 +37,10 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
         }
         entries.insert(key, (Instant::now(), value));
     }
+    /// Forgets what was put under `key`.
+    pub fn forget(&self, key: &K) {
+        self.lock().remove(key);
+    }
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<K, (Instant, V)>> {
         // Every change is one call of the map: a panic elsewhere leaves it whole.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)

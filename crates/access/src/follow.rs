@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toolgate_engine::revocation::{RevocationWatch, Revoked};
 use toolgate_engine::store::StoreError;
-use toolgate_kernel::id::SpaceId;
+use toolgate_kernel::id::{SessionId, SpaceId};
 use toolgate_kernel::tool::Decider;
 
 use crate::{Access, AccessError, Principal};
@@ -69,11 +69,11 @@ impl Access {
 }
 
 impl Access {
-    /// Ends when `who` is nobody any longer: its key or its project was removed, or its token has expired. For streams
+    /// Ends when `who` is nobody any longer: its key, session or project was removed, or its token has expired. For streams
     /// that belong to no space; looked at every `beat`, and at once when something is revoked.
     pub async fn until_ended(&self, who: &Principal, beat: Duration) {
         let mut revocations = self.revocations.watch();
-        let (key, project) = (who.key.map(|key| key.id), who.project);
+        let (key, project, session) = (who.key.map(|key| key.id), who.project, session_of(who));
         loop {
             // A store that does not answer now is no reason to end what was let in.
             if !self.is_somebody(who).await.unwrap_or(true) {
@@ -83,6 +83,7 @@ impl Access {
                 Revoked::Key(removed) => key == Some(*removed),
                 Revoked::Project(removed) => *removed == project,
                 Revoked::Member { .. } => false,
+                Revoked::Session(ended) => session == Some(*ended),
             });
             // Either is a reason to look, and an end of the wait is no error.
             let _ = tokio::time::timeout(beat, revoked).await;
@@ -95,13 +96,19 @@ impl Access {
         {
             return Ok(false);
         }
+        if let Some(shown) = &who.session
+            && !self.session_holds(shown).await?
+        {
+            return Ok(false);
+        }
         let expires = who.user.as_ref().map(|user| user.expires);
         Ok(expires.is_none_or(|expires| self.clock.now() < expires))
     }
 }
 
 /// What somebody is told whose access has ended.
-pub const ENDED: &str = "no longer allowed: the key or the membership was removed, or the token has expired";
+pub const ENDED: &str =
+    "no longer allowed: the key, the session or the membership was removed, or the token has expired";
 
 impl Pass {
     /// Who the reader was to the questions of the space when it was let in.
@@ -122,9 +129,15 @@ impl Pass {
 
 fn concerns(who: &Principal, space: SpaceId) -> impl Fn(&Revoked) -> bool {
     let (key, entity, project) = (who.key.map(|key| key.id), who.entity(), who.project);
+    let session = session_of(who);
     move |revoked| match revoked {
         Revoked::Key(removed) => key == Some(*removed),
         Revoked::Member { space: left, member } => *left == space && entity == Some(*member),
         Revoked::Project(removed) => *removed == project,
+        Revoked::Session(ended) => session == Some(*ended),
     }
+}
+
+fn session_of(who: &Principal) -> Option<SessionId> {
+    who.session.as_ref().map(|shown| shown.session.id)
 }

@@ -1,5 +1,5 @@
-//! Who is asking. A secret key is its project's backend; a public key with a token is one user of it; the
-//! operator's key is the operator.
+//! Who is asking. A secret key is its project's backend, and so is a session; a public key with a token is one user of it;
+//! the operator's key is the operator.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,8 @@ use crate::{Access, AccessError, Auth, Credentials, Identity, Principal, ShownKe
 /// How long a key is known without asking the store: also how long a key that another node removed still
 /// opens this one when the notice of it is lost.
 pub(crate) const KEY_KNOWN: Duration = Duration::from_secs(5);
+/// What somebody is told whose session has ended.
+const SESSION_ENDED: &str = "the session has ended; sign in again with a link from `toolgate login`";
 /// Keys, and users, that are known at once.
 pub(crate) const KNOWN_MAX: usize = 10_000;
 
@@ -74,18 +76,33 @@ impl Access {
                     project: key.project.id,
                     user: Some(user),
                     key: Some(key.shown()),
+                    session: None,
                 };
                 (asker, Identity::Principal(who))
             }
+            Credentials::Session(cookie) => {
+                let shown = self.shown_session(&cookie).await?;
+                let (shown, key) = shown.ok_or_else(|| AccessError::unauthenticated(SESSION_ENDED))?;
+                let asker = Asker::Session(shown.session.id);
+                (asker, Identity::Principal(Principal::of_session(shown, key)))
+            }
         };
         self.limiter.check(asker).map_err(AccessError::RateLimited)?;
+        if let Identity::Principal(Principal {
+            session: Some(shown), ..
+        }) = &who
+        {
+            self.touch(shown).await;
+        }
         Ok(who)
     }
 
-    /// The operator shows these credentials. Also where no project asks for keys.
-    pub async fn operator(&self, credentials: Credentials) -> Result<(), AccessError> {
+    /// The operator shows these credentials, or a session whose login link the operator made. Also where no project asks
+    /// for keys. Gives who shows the session.
+    pub async fn operator(&self, credentials: Credentials) -> Result<Option<Principal>, AccessError> {
         match self.identify(credentials).await? {
-            Identity::Operator => Ok(()),
+            Identity::Operator => Ok(None),
+            Identity::Principal(who) if who.is_operator() => Ok(Some(who)),
             Identity::Principal(_) => Err(AccessError::Forbidden("this needs the operator's key")),
         }
     }
@@ -99,6 +116,13 @@ impl Access {
                 "the operator's key manages projects and opens none; send a key of the project",
             )),
         }
+    }
+
+    /// Issuer of the tokens that users of this public key show, if its project names one.
+    pub async fn issuer_of(&self, public_key: &str) -> Result<Option<String>, AccessError> {
+        let key = self.known_key(public_key, KeyKind::Public).await?;
+        let provider = key.project.identity_provider.as_ref();
+        Ok(provider.and_then(|provider| provider.issuer.clone()))
     }
 
     /// Compares in constant time: how long it takes tells nothing about the key but its length.

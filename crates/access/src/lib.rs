@@ -3,7 +3,8 @@
 //! What is remembered here (keys, users, where a run belongs) may be forgotten at any time.
 //!
 //! Start with [`Access`]; then `identify` (keys, tokens, rate limits), `reach` (project, spaces, runs), `follow`
-//! (access that lasts, and ends) and `file_links` (access to one file that is handed on).
+//! (access that lasts, and ends), `sessions` and `login_codes` (browsers that have signed in) and `file_links` (access to
+//! one file that is handed on).
 
 mod cache;
 pub mod file_links;
@@ -12,9 +13,12 @@ mod identify;
 mod jwks;
 mod jwt;
 pub mod keys;
+mod login_codes;
 mod rate;
 mod reach;
+mod sessions;
 pub mod signing_key;
+mod ticket;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +26,7 @@ use std::sync::Arc;
 use cache::Cache;
 use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
+use toolgate_engine::records::Records;
 use toolgate_engine::revocation::Revocations;
 use toolgate_engine::store::{Directory, Runs, StoreError};
 use toolgate_engine::user_tokens::UserToken;
@@ -32,7 +37,9 @@ use toolgate_kernel::time::Time;
 
 pub use follow::{ENDED, Pass, Standing};
 pub use jwt::SUBJECT_CHARS_MAX;
+pub use login_codes::{CODE_LIFETIME, LoginCode};
 pub use reach::Top;
+pub use sessions::{Maker, OpenedSession, Session, SessionLimits, ShownSession};
 
 /// Settings of access.
 #[derive(Clone)]
@@ -47,6 +54,10 @@ pub struct AccessSettings {
     pub operator_key: Option<Secret>,
     /// Connections to where projects publish their keys.
     pub egress: Egress,
+    /// Where sessions and login codes are kept.
+    pub records: Arc<dyn Records>,
+    /// How long sessions last, and how many there are.
+    pub sessions: SessionLimits,
 }
 
 /// Which claims of a token name groups and roles.
@@ -94,7 +105,7 @@ pub struct Rate {
     pub burst: u32,
 }
 
-/// What a caller shows of itself, parsed by a door. A new way to sign in (a session) is one more variant here.
+/// What a caller shows of itself, parsed by a door. A new way to sign in is one more variant here.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Credentials {
     /// A key that stands alone: a project's secret key, or the operator's key.
@@ -106,6 +117,8 @@ pub enum Credentials {
         /// The JWT.
         token: String,
     },
+    /// The cookie of a session. The door has seen to it that the page it came from is the gateway's own.
+    Session(String),
 }
 
 /// Who is asking.
@@ -124,8 +137,11 @@ pub struct Principal {
     pub project: ProjectId,
     /// The user; none for the project's backend.
     pub user: Option<User>,
-    /// The key that was shown: access lasts no longer than this. None where no keys are asked for.
+    /// The key that was shown, or that a session was made with: access lasts no longer than this. None where no keys are
+    /// asked for.
     pub key: Option<ShownKey>,
+    /// The session that was shown instead of a key.
+    pub session: Option<Arc<ShownSession>>,
 }
 
 /// A key that somebody has shown.
@@ -172,11 +188,16 @@ impl Principal {
             project,
             user: None,
             key: None,
+            session: None,
         }
     }
     /// Whether it is a secret key, which sees everything of its project.
     pub fn is_backend(&self) -> bool {
         self.user.is_none()
+    }
+    /// Whether it may manage projects too: it shows a session whose login link the operator made.
+    pub fn is_operator(&self) -> bool {
+        self.session.as_ref().is_some_and(|shown| shown.session.operator)
     }
     /// Its entity in spaces; a backend has none.
     pub fn entity(&self) -> Option<EntityId> {
@@ -256,6 +277,7 @@ pub struct Access {
     places: Cache<RunId, (ProjectId, SpaceId)>,
     tops: Cache<RunId, Top>,
     spaces: Cache<SpaceId, ProjectId>,
+    sessions: sessions::Sessions,
     limiter: rate::Limiter,
     jwks: jwks::Jwks,
 }
@@ -282,6 +304,7 @@ impl Access {
             places: Cache::new(reach::PLACES_MAX, reach::PLACE_KNOWN),
             tops: Cache::new(reach::PLACES_MAX, reach::PLACE_KNOWN),
             spaces: Cache::new(reach::PLACES_MAX, reach::PLACE_KNOWN),
+            sessions: sessions::Sessions::new(settings.records, settings.sessions),
             limiter: rate::Limiter::new(settings.rate),
             jwks: jwks::Jwks::new(&settings.egress),
         }

@@ -5,12 +5,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use toolgate_kernel::id::{EntityId, KeyId, ProjectId};
+use toolgate_kernel::id::{EntityId, KeyId, ProjectId, SessionId};
 
 use crate::{Rate, Rates};
 
 /// After so many checks, whoever has been silent is forgotten.
 const CHECKS_PER_SWEEP: u32 = 4096;
+
+/// Attempts with one login code: a person needs one.
+const LOGIN_CODE: Rate = Rate {
+    per_second: 1,
+    burst: 5,
+};
 
 /// Whose requests are counted together. The users of one public key count apart, so that none of them locks the
 /// others out, and one user's requests with several keys count together.
@@ -19,6 +25,12 @@ pub(crate) enum Asker {
     Operator,
     Backend(KeyId),
     User(EntityId),
+    /// A browser that has signed in.
+    Session(SessionId),
+    /// Everybody who shows a login code.
+    Logins,
+    /// Whoever shows a login code with this id, however its secret reads.
+    LoginCode([u8; 16]),
     /// Whoever has this link of a backend, by its hash.
     Link([u8; 32]),
     /// Whoever has a link that a backend of this project made.
@@ -31,6 +43,7 @@ pub(crate) enum Asker {
 pub(crate) struct Limiter {
     secret: DefaultKeyedRateLimiter<Asker>,
     public: DefaultKeyedRateLimiter<Asker>,
+    logins: DefaultKeyedRateLimiter<Asker>,
     checks: AtomicU32,
     clock: DefaultClock,
 }
@@ -41,6 +54,7 @@ impl Limiter {
         Self {
             secret: RateLimiter::keyed(quota(rates.secret)),
             public: RateLimiter::keyed(quota(rates.public)),
+            logins: RateLimiter::keyed(quota(LOGIN_CODE)),
             checks: AtomicU32::new(0),
             clock: DefaultClock::default(),
         }
@@ -52,13 +66,18 @@ impl Limiter {
             .fetch_add(1, Ordering::Relaxed)
             .is_multiple_of(CHECKS_PER_SWEEP)
         {
-            for requests in [&self.secret, &self.public] {
+            for requests in [&self.secret, &self.public, &self.logins] {
                 requests.retain_recent();
                 requests.shrink_to_fit();
             }
         }
         let requests = match asker {
-            Asker::Operator | Asker::Backend(_) | Asker::LinksOfProject(_) => &self.secret,
+            Asker::Operator
+            | Asker::Backend(_)
+            | Asker::Session(_)
+            | Asker::Logins
+            | Asker::LinksOfProject(_) => &self.secret,
+            Asker::LoginCode(_) => &self.logins,
             Asker::User(_) | Asker::Link(_) | Asker::LinksOfUser(_) => &self.public,
         };
         requests.check_key(&asker).map_err(|refused| {

@@ -130,6 +130,17 @@ impl Access {
         })
     }
 
+    /// Who a member of a space is to its questions, by its role there: what it sees when its token names no roles and no
+    /// groups.
+    pub async fn member_view(&self, space: SpaceId, entity: EntityId) -> Result<Decider, StoreError> {
+        let member = self.directory.member(space, entity).await?;
+        Ok(Decider::Member {
+            entity,
+            roles: member.and_then(|member| member.role).into_iter().collect(),
+            groups: Default::default(),
+        })
+    }
+
     /// Remembers a run that was just made.
     pub fn remember(&self, project: ProjectId, run: RunId, space: SpaceId) {
         self.places.put(run, (project, space));

@@ -1,4 +1,5 @@
-//! Who calls: credentials from a request's headers or address, and the extractors that handlers name their callers by.
+//! Who calls: credentials from a request's headers, address or cookie, and the extractors that handlers name their
+//! callers by. A header always wins over a cookie.
 
 use axum::extract::{FromRef, FromRequestParts};
 use http::header::AUTHORIZATION;
@@ -78,14 +79,19 @@ where
     type Rejection = Refusal;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         // Also where no project asks for keys: being let into a project makes nobody its operator.
-        let shown = from_headers(&parts.headers)?;
-        let shown =
-            shown.ok_or_else(|| Refusal::unauthenticated("send authorization: Bearer <operator key>"))?;
-        Ok(Shared::from_ref(state)
-            .access
-            .operator(shown)
-            .await
-            .map(|()| Self)?)
+        let shared = Shared::from_ref(state);
+        let cookie = || shared.settings.session_cookie.shown(parts);
+        let shown = match from_headers(&parts.headers)? {
+            Some(shown) => shown,
+            None => {
+                let cookie = cookie().map(|cookie| Credentials::Session(cookie.into()));
+                cookie.ok_or_else(|| Refusal::unauthenticated("send authorization: Bearer <operator key>"))?
+            }
+        };
+        if let Some(who) = shared.access.operator(shown).await? {
+            check_session(&shared, parts, &who)?;
+        }
+        Ok(Self)
     }
 }
 
@@ -97,16 +103,29 @@ async fn principal(
     if let Some(open) = shared.access.open() {
         return Ok(open);
     }
-    let shown = credentials()?.ok_or_else(|| {
+    let cookie = || {
+        let cookie = shared.settings.session_cookie.shown(parts)?;
+        Some(Credentials::Session(cookie.into()))
+    };
+    let shown = credentials()?.or_else(cookie).ok_or_else(|| {
         Refusal::unauthenticated(
             "send authorization: Bearer sk_…, or x-public-key: pk_… with authorization: Bearer <JWT>",
         )
     })?;
     let who = shared.access.principal(shown).await?;
+    check_session(shared, parts, &who)?;
     if let Some(in_flight) = parts.extensions.get::<InFlight>() {
         in_flight.identify(&who);
     }
     Ok(who)
+}
+
+/// Refuses what another page may have made a browser send.
+fn check_session(shared: &Shared, parts: &Parts, who: &Principal) -> Result<(), Refusal> {
+    match &who.session {
+        Some(shown) => shared.settings.session_cookie.check(parts, shown),
+        None => Ok(()),
+    }
 }
 
 fn from_headers(headers: &HeaderMap) -> Result<Option<Credentials>, Refusal> {

@@ -81,9 +81,24 @@ pub fn document(doors: impl IntoIterator<Item = Api>) -> String {
             leave_out_null(body);
         }
     }
+    let items = document["paths"].as_object_mut().into_iter().flatten();
+    items.for_each(|(_, item)| tell_of_forgeries(item));
     let mut text = serde_json::to_string_pretty(&document).expect("a value is JSON");
     text.push('\n');
     text
+}
+
+/// Whatever changes something is refused to a session whose request may come from another page.
+fn tell_of_forgeries(item: &mut Value) {
+    for method in ["post", "put", "patch", "delete"] {
+        let responses = item.pointer_mut(&format!("/{method}/responses"));
+        if let Some(responses) = responses.and_then(Value::as_object_mut)
+            && responses.contains_key("401")
+        {
+            let refusal = json!({ "$ref": "#/components/responses/Refused403" });
+            responses.entry("403").or_insert(refusal);
+        }
+    }
 }
 
 fn operations(item: &mut Value) -> impl Iterator<Item = &mut Value> {
@@ -115,7 +130,8 @@ const REFUSALS: &[(&str, &str)] = &[
     ("401", "Nobody knows who asks."),
     (
         "403",
-        "This needs a secret key or the operator's key, or is for somebody else.",
+        "This needs a secret key or the operator's key, or is for somebody else; `code` is `CSRF` when a session's request \
+         brings no `x-toolgate-csrf` or comes from another page.",
     ),
     ("404", "There is none, or it is not for you."),
     ("408", "The body took too long to arrive."),

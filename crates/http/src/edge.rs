@@ -66,7 +66,7 @@ fn is_foreign(origin_allowed: bool, headers: &HeaderMap) -> bool {
     !host_is_ours || !(origin_is_ours || origin_allowed)
 }
 
-fn is_this_machine(authority: Option<&Authority>) -> bool {
+pub(crate) fn is_this_machine(authority: Option<&Authority>) -> bool {
     authority.is_some_and(|authority| {
         let name = authority.host().trim_start_matches('[').trim_end_matches(']');
         let loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());

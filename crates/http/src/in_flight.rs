@@ -71,7 +71,8 @@ impl InFlight {
     }
 }
 
-pub(crate) fn too_much(door: &Shared, over: Over) -> Refusal {
+/// What a request is told for which too many bytes are in memory.
+pub fn too_much(door: &Shared, over: Over) -> Refusal {
     let limits = door.in_flight.limits();
     Refusal::unavailable(match over {
         Over::All => format!(

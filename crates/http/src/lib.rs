@@ -18,6 +18,7 @@ pub mod problem;
 pub mod query;
 pub mod run_state;
 pub mod schema;
+pub mod session_cookie;
 pub mod stream;
 pub mod ui_message;
 pub mod wait;
@@ -27,12 +28,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::response::IntoResponse as _;
+use http::{HeaderMap, Method, Response, Uri};
 use tokio_util::sync::CancellationToken;
 use toolgate_access::Access;
 use toolgate_engine::Engine;
 
 use content::ContentLimits;
 use meter::Meter;
+use session_cookie::SessionCookie;
 
 /// Settings of all HTTP doors.
 #[derive(Clone)]
@@ -49,6 +54,8 @@ pub struct HttpSettings {
     pub wait_max: Duration,
     /// Origins that browsers may call from; `*` for any.
     pub origins: Vec<String>,
+    /// How the cookie of a session is set.
+    pub session_cookie: SessionCookie,
     /// Fires when the gateway goes down: open streams end with a cursor to come back.
     pub stop: CancellationToken,
 }
@@ -70,11 +77,27 @@ pub struct Http {
 /// The state of a door's router, or a part of it.
 pub type Shared = Arc<Http>;
 
+/// What is sent for a method, a path and headers that no door answers.
+pub type Pages = fn(&Method, &str, &HeaderMap) -> Option<Response<Bytes>>;
+
 /// Wraps the routes of all doors: request ids, spans and figures, calls from other origins, and answers for
 /// addresses that no door has.
 pub fn finish(routes: Router, shared: Shared) -> Router {
+    finish_with_pages(routes, shared, |_, _, _| None)
+}
+
+/// The same with pages for people: `pages` answers what no door does, where it has something to say.
+pub fn finish_with_pages(routes: Router, shared: Shared, pages: Pages) -> Router {
+    let fallback = async move |method: Method, uri: Uri, headers: HeaderMap| match pages(
+        &method,
+        uri.path(),
+        &headers,
+    ) {
+        Some(page) => page.map(Body::from),
+        None => edge::no_route(uri).await.into_response(),
+    };
     routes
-        .fallback(edge::no_route)
+        .fallback(fallback)
         .method_not_allowed_fallback(edge::no_method)
         .layer(axum::middleware::from_fn_with_state(shared, edge::pass))
 }

@@ -230,6 +230,8 @@ impl From<PostError> for Refusal {
                 let problem = Problem::new("/history", words.clone());
                 Self::conflict("HISTORY_NOT_TAKEN", words).errors(vec![problem])
             }
+            PostError::NotUnderWay(_) => Self::new(StatusCode::GONE, "RUN_ENDED", words),
+            PostError::OtherTools(_) => Self::conflict("OTHER_TOOLS", words),
             PostError::Quota(exceeded) => exceeded.into(),
             PostError::RunUnderWay(_) | PostError::TooManyWait(_) | PostError::Busy(_) => {
                 Self::unavailable(words)

@@ -68,6 +68,10 @@ text!(
     KeyId = id::KeyId, "^key_[0-7][0-9a-hjkmnp-tv-z]{25}$"
 );
 text!(
+    /// A browser that has signed in.
+    SessionId = id::SessionId, "^sess_[0-7][0-9a-hjkmnp-tv-z]{25}$"
+);
+text!(
     /// One use of a tool by the model.
     CallId = id::CallId, "^call_[0-7][0-9a-hjkmnp-tv-z]{25}_(0|[1-9][0-9]{0,9})$"
 );

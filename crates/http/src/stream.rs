@@ -136,6 +136,8 @@ impl Follow {
 pub trait Page: Send + 'static {
     /// For whom it writes.
     fn reader(&self) -> &Decider;
+    /// The first words, before any event.
+    fn open(&mut self, _out: &mut Vec<u8>) {}
     /// Writes what the reader learns of these.
     fn write(&mut self, batch: &Batch, out: &mut Vec<u8>);
     /// Whether the run waits, as far as was told.
@@ -173,6 +175,7 @@ async fn write(
     let heartbeat = door.settings.heartbeat;
     let mut beat = pin!(tokio::time::sleep(heartbeat));
     let mut stopped = pin!(door.settings.stop.cancelled());
+    page.open(&mut frames.buffer);
     while !page.is_over() {
         let mut next = pin!(events.next());
         let batch = match poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use toolgate_access::{
-    Access, AccessError, AccessSettings, Auth, ClaimNames, Credentials, Identity, Rate, Rates, keys,
+    Access, AccessError, AccessSettings, Auth, ClaimNames, Credentials, Identity, Rate, Rates, SessionLimits,
+    keys,
 };
 use toolgate_egress::Egress;
 use toolgate_engine::revocation::Revocations;
@@ -55,6 +56,8 @@ async fn access(operator_key: Option<&str>) -> Access {
         claims: ClaimNames::default(),
         operator_key: operator_key.map(Secret::new),
         egress: Egress::new(),
+        records: store.clone(),
+        sessions: SessionLimits::default(),
     };
     let clock = Arc::new(HeldClock::new());
     Access::new(store.clone(), store, clock, Revocations::default(), settings)
