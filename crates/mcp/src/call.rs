@@ -35,6 +35,9 @@ pub struct CallRequest {
     pub input_responses: Option<Map<String, Value>>,
     /// What the server wants to see again, exactly.
     pub request_state: Option<String>,
+    /// Whose call it is, as the caller tells owners apart; what a server asks of one is never shown to another. None for a
+    /// caller that says nothing of it.
+    pub owner: Option<u128>,
 }
 
 /// Why a call gave no result, in words for the model.
@@ -91,6 +94,17 @@ pub struct TaskHandle {
     pub message: Option<String>,
 }
 
+impl TaskHandle {
+    /// A task of which nothing is known but its id.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            poll_interval_ms: None,
+            message: None,
+        }
+    }
+}
+
 /// Where a task stands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskState {
@@ -113,6 +127,8 @@ pub enum Step {
     Progress(Progress),
     /// The server asks something, and waits.
     Asked(Asked),
+    /// The server asked something, and nobody was asked: several calls are under way, and it did not say which one asks.
+    Unasked,
     /// It has ended; nothing comes after it.
     Done(Result<Answer, CallError>),
 }
@@ -143,6 +159,7 @@ impl Caller {
         if self.peer.is_transport_closed() {
             return Err(CallError::Gone);
         }
+        let owner = request.owner;
         let mut params = CallToolRequestParams::new(request.tool);
         params.arguments = request.arguments;
         params.input_responses = request
@@ -155,7 +172,9 @@ impl Caller {
             .send_request_with_option(request, PeerRequestOptions::no_options());
         let handle = sent.await.map_err(failed)?;
         Ok(OpenCall {
-            told: self.desk.open(handle.id.clone(), handle.progress_token.clone()),
+            told: self
+                .desk
+                .open(handle.id.clone(), handle.progress_token.clone(), owner),
             handle,
             desk: self.desk.clone(),
             abandoned: self.abandoned.clone(),
@@ -192,6 +211,7 @@ impl OpenCall {
             Some(told) = self.told.recv() => match told {
                 Told::Progress(progress) => Step::Progress(progress),
                 Told::Asked(asked) => Step::Asked(asked),
+                Told::Unasked => Step::Unasked,
             },
             response = &mut self.handle.rx => {
                 self.is_done = true;

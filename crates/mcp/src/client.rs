@@ -18,6 +18,9 @@ const TOLD_MAX: usize = 32;
 /// Progress that is kept for calls whose token is not known yet: a server may be faster than the caller.
 const EARLY_MAX: usize = 16;
 
+/// The method by which a server has a model asked.
+const SAMPLING: &str = "sampling/createMessage";
+
 /// What a client lets a server do besides responding. Nothing by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Abilities {
@@ -47,13 +50,23 @@ pub struct Asked {
     pub method: &'static str,
     /// As the server wrote them.
     pub params: Value,
-    reply: oneshot::Sender<Value>,
+    reply: oneshot::Sender<Result<Value, String>>,
 }
 
 impl Asked {
     /// Answers with the result of the method. A server that has given up is told nothing.
     pub fn answer(self, result: Value) {
+        self.respond(Ok(result));
+    }
+
+    /// Answers with the result of the method, or with the reason why there is none.
+    pub fn respond(self, result: Result<Value, String>) {
         let _ = self.reply.send(result);
+    }
+
+    /// Whether a model is asked, not a person.
+    pub fn is_sampling(&self) -> bool {
+        self.method == SAMPLING
     }
 }
 
@@ -62,6 +75,8 @@ impl Asked {
 pub(crate) enum Told {
     Progress(Progress),
     Asked(Asked),
+    /// The server asked something of which nobody knows whether it is for this call.
+    Unasked,
 }
 
 /// Brings what a server tells to the calls that it is about. Shared by the handler and the callers of a connection.
@@ -73,14 +88,47 @@ pub(crate) struct Desk {
 
 #[derive(Default)]
 struct Calls {
-    open: HashMap<RequestId, mpsc::Sender<Told>>,
+    open: HashMap<RequestId, Open>,
     tokens: HashMap<ProgressToken, RequestId>,
     early: VecDeque<(ProgressToken, Progress)>,
 }
 
+/// A call under way.
+struct Open {
+    told: mpsc::Sender<Told>,
+    /// Whose call it is; see [`crate::CallRequest::owner`].
+    owner: Option<u128>,
+    /// Questions of the server that wait for an answer.
+    waiting: usize,
+}
+
+impl Calls {
+    /// The call that a question belongs to which did not come on the stream of one. The server may name it by its progress
+    /// token. Otherwise it is the only call, or, where all of them are of one owner, the only one that does not wait for an
+    /// answer already. Anything else might show somebody what is meant for somebody else.
+    fn guessed(&self, token: Option<&ProgressToken>) -> Option<&RequestId> {
+        if let Some(named) = token.and_then(|token| self.tokens.get(token)) {
+            return Some(named);
+        }
+        if let Some(only) = only(self.open.keys()) {
+            return Some(only);
+        }
+        let owner = self.open.values().next()?.owner?;
+        let is_one_owners = self.open.values().all(|call| call.owner == Some(owner));
+        let free = self.open.iter().filter(|(_, call)| call.waiting == 0);
+        only(free.map(|(id, _)| id)).filter(|_| is_one_owners)
+    }
+}
+
+/// The one that there is, if there is one alone.
+fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    let first = all.next()?;
+    all.next().is_none().then_some(first)
+}
+
 impl Desk {
     /// Registers a call; gives what the server tells of it.
-    pub fn open(&self, id: RequestId, token: ProgressToken) -> mpsc::Receiver<Told> {
+    pub fn open(&self, id: RequestId, token: ProgressToken, owner: Option<u128>) -> mpsc::Receiver<Told> {
         let (sender, receiver) = mpsc::channel(TOLD_MAX);
         let mut calls = self.lock();
         let (own, others) = std::mem::take(&mut calls.early)
@@ -92,7 +140,12 @@ impl Desk {
             // The channel is longer than what is kept.
             let _ = sender.try_send(Told::Progress(progress));
         }
-        calls.open.insert(id.clone(), sender);
+        let open = Open {
+            told: sender,
+            owner,
+            waiting: 0,
+        };
+        calls.open.insert(id.clone(), open);
         calls.tokens.insert(token, id);
         receiver
     }
@@ -118,7 +171,7 @@ impl Desk {
         let mut calls = self.lock();
         let open = calls.tokens.get(&token).and_then(|id| calls.open.get(id));
         if let Some(sender) = open {
-            let _ = sender.try_send(Told::Progress(progress));
+            let _ = sender.told.try_send(Told::Progress(progress));
             return;
         }
         if calls.early.len() >= EARLY_MAX {
@@ -127,28 +180,17 @@ impl Desk {
         calls.early.push_back((token, progress));
     }
 
-    /// The call that a question belongs to: the one whose stream it came on. A transport with one stream for all cannot
-    /// say, so there has to be only one call: the question might be meant for somebody else's.
-    fn asked_of(&self, origin: Option<&InboundStreamOrigin>) -> Option<mpsc::Sender<Told>> {
-        let calls = self.lock();
-        match origin {
-            Some(InboundStreamOrigin::OutboundRequest(id)) => calls.open.get(id).cloned(),
-            Some(InboundStreamOrigin::Unassociated) | None => {
-                let mut open = calls.open.values();
-                let first = open.next()?;
-                open.next().is_none().then(|| first.clone())
-            }
-        }
-    }
-
-    /// Asks whoever made the call. None when nobody can be asked.
+    /// Asks whoever made the call that a question belongs to: the one whose stream it came on, where there is one.
+    /// None when nobody can be asked; calls that it might have been meant for are told.
     async fn ask(
         &self,
         method: &'static str,
         params: Value,
         context: &RequestContext<RoleClient>,
-    ) -> Option<Value> {
-        let call = self.asked_of(context.extensions.get::<InboundStreamOrigin>())?;
+    ) -> Option<Result<Value, String>> {
+        let token = context.meta.get_progress_token();
+        let (id, call) = self.asked_of(context.extensions.get::<InboundStreamOrigin>(), token.as_ref())?;
+        let _waiting = Waiting { desk: self, id };
         let (reply, answer) = oneshot::channel();
         let asked = Asked {
             method,
@@ -162,8 +204,45 @@ impl Desk {
         }
     }
 
+    /// The call that a question belongs to, which from now on waits for an answer.
+    fn asked_of(
+        &self,
+        origin: Option<&InboundStreamOrigin>,
+        token: Option<&ProgressToken>,
+    ) -> Option<(RequestId, mpsc::Sender<Told>)> {
+        let mut calls = self.lock();
+        let id = match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id.clone()),
+            Some(InboundStreamOrigin::Unassociated) | None => calls.guessed(token).cloned(),
+        };
+        let Some(id) = id else {
+            for call in calls.open.values() {
+                // One whose reader is behind has much to read already.
+                let _ = call.told.try_send(Told::Unasked);
+            }
+            return None;
+        };
+        let call = calls.open.get_mut(&id)?;
+        call.waiting += 1;
+        Some((id, call.told.clone()))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question that waits for its answer. Dropping it ends the wait.
+struct Waiting<'a> {
+    desk: &'a Desk,
+    id: RequestId,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.desk.lock().open.get_mut(&self.id) {
+            call.waiting -= 1;
+        }
     }
 }
 
@@ -186,6 +265,7 @@ impl ClientHandler for Handler {
         }
         let params = serde_json::to_value(request).unwrap_or_default();
         let answer = self.desk.ask("elicitation/create", params, &context).await;
+        let answer = answer.and_then(Result::ok);
         let answer = answer.unwrap_or_else(|| json!({ "action": "cancel" }));
         serde_json::from_value(answer).map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
@@ -201,8 +281,9 @@ impl ClientHandler for Handler {
             return Err(refused());
         }
         let params = serde_json::to_value(request).unwrap_or_default();
-        let answer = self.desk.ask("sampling/createMessage", params, &context).await;
+        let answer = self.desk.ask(SAMPLING, params, &context).await;
         let answer = answer.ok_or_else(refused)?;
+        let answer = answer.map_err(|words| ErrorData::invalid_request(words, None))?;
         serde_json::from_value(answer).map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 

@@ -49,7 +49,7 @@ impl Caller {
         let mut open = self.open(request).await?;
         loop {
             match open.next().await {
-                Step::Progress(_) => {}
+                Step::Progress(_) | Step::Unasked => {}
                 // Dropped without an answer, it is declined.
                 Step::Asked(asked) => {
                     if let Some(host) = host.filter(|_| asked.method == "elicitation/create") {

@@ -5,6 +5,8 @@
 //! tools with names and schemas that fit. A [`Caller`] calls them. A server that dies gives errors; nothing here
 //! reconnects, or knows what a run is. [`link`] is for whoever passes messages on as they are.
 
+mod bounded_body;
+mod bounded_lines;
 mod call;
 mod catalog;
 mod client;
@@ -12,6 +14,7 @@ mod connection;
 mod converse;
 mod elicitation;
 mod fit;
+mod http_client;
 pub mod link;
 mod name;
 pub mod oauth;
@@ -28,6 +31,6 @@ pub use connection::{About, Connection, ListError, Listed};
 pub use elicitation::{Elicit, Elicitation, ElicitationAnswer};
 pub use fit::Profile;
 pub use name::{TOOL_NAME_PREFIX, distinct_tool_name, tool_name};
-pub use process::Keeper;
+pub use process::{Hide, Keeper, Log};
 pub use result::ToolResult;
 pub use server::{McpError, Server};

@@ -45,6 +45,9 @@ pub enum LinkError {
     /// The child has ended.
     #[error("the MCP server is gone")]
     Gone,
+    /// The gateway runs as many programs as it may, and this server is one more.
+    #[error("the gateway runs as many programs of MCP servers as it may, see mcp.processes_max")]
+    NoRoom,
     /// A request with this id is open.
     #[error("a request with the same id is open already")]
     Repeated,

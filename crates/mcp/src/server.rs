@@ -1,26 +1,28 @@
 //! A server, and how to reach it.
 
+mod era;
+
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, serve_client_with_lifecycle};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use tokio::sync::watch;
 
 use crate::client::{Abilities, Desk, Handler};
 use crate::connection::Connection;
+use crate::http_client::BoundedClient;
 use crate::oauth::{Authorizer, Challenge, OAuthError, SIGN_INS_MAX, WithToken};
-use crate::process::{Keeper, Launch};
+use crate::process::{Hide, Keeper, Launch, Log, MESSAGE_BYTES_MAX};
+use era::Connected;
 
 /// How long a server may take to start and to say which protocol it speaks.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long the SDK waits for a response to its first request before it takes a server for one of the older protocol.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Name that the client gives of itself unless it is set otherwise.
 const CLIENT_NAME: &str = "toolgate";
 
@@ -85,6 +87,9 @@ impl Server {
                 environment: Vec::new(),
                 directory: None,
                 keeper: None,
+                hide: None,
+                log: None,
+                restarts: None,
             }),
             abilities: Abilities::default(),
             protocol: None,
@@ -144,6 +149,30 @@ impl Server {
         self
     }
 
+    /// Hides secrets in what a child process writes to its standard error, before it is logged.
+    pub fn hide(mut self, with: Hide) -> Self {
+        if let Reach::Command(Launch { hide, .. }) = &mut self.reach {
+            *hide = Some(with);
+        }
+        self
+    }
+
+    /// Gives `to` each line that a child process writes to its standard error, secrets hidden.
+    pub fn log(mut self, to: Log) -> Self {
+        if let Reach::Command(Launch { log, .. }) = &mut self.reach {
+            *log = Some(to);
+        }
+        self
+    }
+
+    /// Ends the child processes of links whenever `count` changes. Links that are made later start new ones.
+    pub fn restarts(mut self, count: watch::Receiver<u64>) -> Self {
+        if let Reach::Command(Launch { restarts, .. }) = &mut self.reach {
+            *restarts = Some(count);
+        }
+        self
+    }
+
     /// Lets the server do these things.
     pub fn abilities(mut self, abilities: Abilities) -> Self {
         self.abilities = abilities;
@@ -192,7 +221,8 @@ impl Server {
             let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.connect_in_any_era()).await;
             let late = || Err(format!("no answer within {CONNECT_TIMEOUT:?}").into());
             let failure = match connected.unwrap_or_else(|_| late()) {
-                Ok(connection) => return Ok(connection),
+                Ok(Connected::Certain(connection)) => return Ok(connection),
+                Ok(Connected::Guessed(connection)) => return Ok(self.ask_once_more(connection).await),
                 Err(failure) => failure,
             };
             match (&failure.challenge, self.reach.authorizer()) {
@@ -204,37 +234,6 @@ impl Server {
                 _ => return Err(self.failed(failure)),
             }
         }
-    }
-
-    /// Asks a server which protocol it speaks, unless that is known. One that starts so slowly that its response comes
-    /// after the request was given up is started again and spoken to as one of each kind.
-    async fn connect_in_any_era(&self) -> Result<Connection, Failure> {
-        let preferred_versions = vec![ProtocolVersion::LATEST];
-        let auto = ClientLifecycleMode::Auto {
-            preferred_versions: preferred_versions.clone(),
-            legacy_version: None,
-        };
-        let discover = ClientLifecycleMode::Discover { preferred_versions };
-        if let Some(before) = &self.protocol {
-            let known = match before.as_str() < ProtocolVersion::NO_INITIALIZE.as_str() {
-                true => ClientLifecycleMode::Initialize,
-                false => discover.clone(),
-            };
-            // What it spoke before it may not speak any more: then it is asked like any other.
-            if let Ok(connection) = self.reach.connect(self.handler(), known).await {
-                return Ok(connection);
-            }
-        }
-        let mut failure = Failure::from(String::new());
-        for lifecycle in [auto, ClientLifecycleMode::Initialize, discover] {
-            let began = Instant::now();
-            match self.reach.connect(self.handler(), lifecycle).await {
-                Ok(connection) => return Ok(connection),
-                Err(error) if began.elapsed() < PROBE_TIMEOUT && !error.may_be_legacy => return Err(error),
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
     }
 
     fn handler(&self) -> Handler {
@@ -341,21 +340,17 @@ impl Reach {
                 authorizer,
             } => {
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-                    .custom_headers(headers.iter().cloned().collect());
-                let service = match (client, authorizer) {
-                    (Some(http), None) => {
-                        let transport = StreamableHttpClientTransport::with_client(http.clone(), config);
+                    .custom_headers(headers.iter().cloned().collect())
+                    .max_sse_event_size(MESSAGE_BYTES_MAX);
+                let http = client.clone().map_or_else(BoundedClient::default, BoundedClient);
+                let service = match authorizer {
+                    None => {
+                        let transport = StreamableHttpClientTransport::with_client(http, config);
                         serve_client_with_lifecycle(handler, transport, lifecycle).await
                     }
-                    (None, None) => {
-                        let transport = StreamableHttpClientTransport::from_config(config);
-                        serve_client_with_lifecycle(handler, transport, lifecycle).await
-                    }
-                    (http, Some(authorizer)) => {
-                        let client = WithToken {
-                            http: http.clone().unwrap_or_default(),
-                            authorizer: authorizer.clone(),
-                        };
+                    Some(authorizer) => {
+                        let authorizer = authorizer.clone();
+                        let client = WithToken { http, authorizer };
                         let transport = StreamableHttpClientTransport::with_client(client, config);
                         serve_client_with_lifecycle(handler, transport, lifecycle).await
                     }

@@ -55,8 +55,8 @@ impl Pipe {
         let (lines, to_write) = mpsc::channel(WAITING_MAX);
         Ok(Self {
             lines,
-            _writer: AbortOnDropHandle::new(tokio::spawn(write(stdin, to_write))),
-            _reader: AbortOnDropHandle::new(tokio::spawn(read(stdout, desk.clone()))),
+            _writer: AbortOnDropHandle::new(tokio::spawn(write(stdin, to_write, launch.restarted()))),
+            _reader: AbortOnDropHandle::new(tokio::spawn(read(stdout, desk.clone(), launch.restarted()))),
             desk,
             _process: process,
         })
@@ -221,16 +221,37 @@ impl Open {
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Vec<u8>>) {
-    while let Some(line) = lines.recv().await {
-        if stdin.write_all(&line).await.is_err() || stdin.flush().await.is_err() {
-            return;
+/// Writes lines until nobody has any more, or until the server is restarted: a child whose input is closed ends.
+async fn write(
+    mut stdin: ChildStdin,
+    mut lines: mpsc::Receiver<Vec<u8>>,
+    restarted: impl Future<Output = ()>,
+) {
+    let written = async {
+        while let Some(line) = lines.recv().await {
+            if stdin.write_all(&line).await.is_err() || stdin.flush().await.is_err() {
+                return;
+            }
         }
+    };
+    tokio::select! {
+        () = written => {}
+        () = restarted => {}
     }
 }
 
-/// Reads lines until the child has no more. A line that is no message is left out: some servers print before they speak.
-async fn read(stdout: ChildStdout, desk: Arc<Desk>) {
+/// Reads lines until the child has no more, or until the server is restarted.
+async fn read(stdout: ChildStdout, desk: Arc<Desk>, restarted: impl Future<Output = ()>) {
+    tokio::select! {
+        () = read_lines(stdout, &desk) => {}
+        () = restarted => {}
+    }
+    desk.close();
+}
+
+/// Brings what the child says to whoever waits for it. A line that is no message is left out: some servers print before
+/// they speak.
+async fn read_lines(stdout: ChildStdout, desk: &Desk) {
     let mut stdout = BufReader::new(stdout);
     let mut line = Vec::new();
     loop {
@@ -249,5 +270,44 @@ async fn read(stdout: ChildStdout, desk: Arc<Desk>) {
             Err(error) => tracing::debug!(%error, "an MCP server printed something that is no message"),
         }
     }
-    desk.close();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each of `count` waiting requests is brought of a notice that names none of them.
+    fn brought(count: u64) -> Vec<bool> {
+        let (unrelated, _dropped) = mpsc::channel(WAITING_MAX);
+        let desk = Desk {
+            open: Mutex::default(),
+            unrelated,
+        };
+        let wait = |number: u64| {
+            let (replies, received) = mpsc::channel(WAITING_MAX);
+            let waiting = Waiting {
+                number,
+                progress_token: None,
+                replies,
+            };
+            desk.open()
+                .requests
+                .insert(Id::text(&number.to_string()), waiting);
+            received
+        };
+        let mut requests: Vec<_> = (0..count).map(wait).collect();
+        let notice = serde_json::json!({"level": "info", "data": "for somebody"});
+        desk.bring(Message::Notification(Notification::new(
+            "notifications/message",
+            notice,
+        )));
+        let is_told = |request: &mut mpsc::Receiver<Message>| request.try_recv().is_ok();
+        requests.iter_mut().map(is_told).collect()
+    }
+
+    #[test]
+    fn a_notice_that_names_no_request_is_for_the_only_one_or_for_nobody() {
+        assert_eq!(brought(1), [true]);
+        assert_eq!(brought(2), [false, false]);
+    }
 }

@@ -2,29 +2,27 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use futures_core::Stream;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::auth::AuthError;
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
-use sse_stream::{Error as SseError, Sse};
 
 use super::authorizer::{Authorizer, OAuthError};
 use super::challenge::Challenge;
+use crate::bounded_body::Events;
+use crate::http_client::BoundedClient;
 
 type Failure = StreamableHttpError<reqwest::Error>;
-type Events = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
 /// Sends the token with each request. One that is refused is renewed, if that takes nobody, and the request sent again.
 #[derive(Clone)]
 pub(crate) struct WithToken {
-    pub http: reqwest::Client,
+    pub http: BoundedClient,
     pub authorizer: Arc<Authorizer>,
 }
 
