@@ -89,7 +89,12 @@ pub(crate) fn question(key: String, mut params: Value) -> Result<Question, Strin
         },
         _ => return Err("the MCP server asks a question without a form and without an address".into()),
     };
-    Ok(Question { key, message, ask })
+    Ok(Question {
+        key,
+        message,
+        ask,
+        timeout: None,
+    })
 }
 
 /// The responses to a server's questions, by its keys.

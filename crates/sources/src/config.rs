@@ -2,6 +2,7 @@
 //! request and from an agent's configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -9,6 +10,7 @@ use sha2::{Digest, Sha256};
 use toolgate_kernel::agent::{Access, GROUP_CHARS_MAX};
 use toolgate_kernel::members::Members;
 use toolgate_kernel::problem::{Problem, Problems};
+use toolgate_worker::ConfinedFiles;
 use url::Url;
 
 use crate::oauth::{Auth, SECRETS};
@@ -24,10 +26,12 @@ const HEADERS_MAX: usize = 50;
 const TOOLS_MAX: usize = 500;
 const TIMEOUT_SECONDS_MAX: u64 = 24 * 3600;
 const TIMEOUT_SECONDS: u64 = 60;
+const QUESTION_SECONDS_MAX: u64 = 30 * 24 * 3600;
 const CALLS_MAX: usize = 64;
 const CALLS: usize = 8;
 const GROUPS_MAX: usize = 50;
-const MEMBERS: [&str; 18] = [
+const PATHS_MAX: usize = 50;
+const MEMBERS: [&str; 20] = [
     "url",
     "headers",
     "auth",
@@ -42,6 +46,8 @@ const MEMBERS: [&str; 18] = [
     "sampling",
     "tools",
     "timeout",
+    "questionTimeout",
+    "sandbox",
     "calls",
     "expose",
     "access",
@@ -65,6 +71,8 @@ pub struct ServerConfig {
     pub tools: Option<BTreeSet<String>>,
     /// How long a call may take.
     pub timeout: Duration,
+    /// How long people have to answer a question of the server; the engine's limit where nothing is said.
+    pub question_timeout: Option<Duration>,
     /// Calls at the same time.
     pub calls: usize,
     /// Users that may reach the server as it is; none where it is not exposed.
@@ -99,6 +107,8 @@ pub enum Reach {
         cpu_seconds: Option<u64>,
         /// Open files of each of its processes.
         files: Option<u64>,
+        /// Files that it may reach; all that the gateway's user may where nothing is said.
+        sandbox: Option<ConfinedFiles>,
     },
 }
 
@@ -218,6 +228,7 @@ fn read(value: &Value, pointer: &str, problems: &Problems) -> Option<ServerConfi
         names.into_iter().collect()
     });
     let timeout = server.whole("timeout", 1..=TIMEOUT_SECONDS_MAX);
+    let question_timeout = server.whole("questionTimeout", 1..=QUESTION_SECONDS_MAX);
     Some(ServerConfig {
         review: review.unwrap_or_default(),
         approve: approve.unwrap_or_default(),
@@ -225,6 +236,7 @@ fn read(value: &Value, pointer: &str, problems: &Problems) -> Option<ServerConfi
         sampling: server.choice_of_bool("sampling").unwrap_or_default(),
         tools,
         timeout: Duration::from_secs(timeout.unwrap_or(TIMEOUT_SECONDS)),
+        question_timeout: question_timeout.map(Duration::from_secs),
         calls: server.whole("calls", 1..=CALLS_MAX).unwrap_or(CALLS),
         expose: expose(&server),
         reach: reach?,
@@ -255,7 +267,7 @@ fn expose(server: &Members<'_>) -> Option<Access> {
 }
 
 fn http(server: &Members<'_>) -> Option<Reach> {
-    for member in ["args", "env", "cwd", "limits"] {
+    for member in ["args", "env", "cwd", "limits", "sandbox"] {
         if server.get(member).is_some() {
             server.wrong(member, "only a server with \"command\" has this");
         }
@@ -324,6 +336,26 @@ fn command(server: &Members<'_>) -> Option<Reach> {
         memory_bytes: limit("memoryBytes"),
         cpu_seconds: limit("cpuSeconds"),
         files: limit("files"),
+        sandbox: sandbox(server),
+    })
+}
+
+/// Files that a program may reach: `{"write": [directories], "read": [directories]}`.
+fn sandbox(server: &Members<'_>) -> Option<ConfinedFiles> {
+    let section = server.section("sandbox", &["read", "write"])?;
+    let paths = |name| -> Vec<PathBuf> {
+        let paths = section.texts(name, PATHS_MAX, TEXT_CHARS_MAX);
+        for path in paths.iter().filter(|path| !path.starts_with('/')) {
+            section.wrong(
+                name,
+                format!("{path:?} is no path from the root, as in \"/srv/files\""),
+            );
+        }
+        paths.into_iter().map(PathBuf::from).collect()
+    };
+    Some(ConfinedFiles {
+        read: paths("read"),
+        write: paths("write"),
     })
 }
 

@@ -1,9 +1,11 @@
 //! Servers of a project that are exposed as they are, for whoever passes their messages on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use toolgate_fair::Queue;
 use toolgate_kernel::agent::Access;
 use toolgate_kernel::id::ProjectId;
 use toolgate_mcp::{Server, as_listed};
@@ -22,6 +24,12 @@ pub struct ExposedServer {
     pub server: Server,
     /// Differs when the server would be reached otherwise. Nothing secret can be read from it.
     pub revision: String,
+    /// Where its calls take turns, those of agents included.
+    pub turns: Arc<Queue>,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// Where programs of all servers take turns; none for a server at an address.
+    pub processes: Option<Arc<Queue>>,
     /// Users that may reach it.
     pub access: Access,
     /// Decides on its tools.
@@ -82,6 +90,11 @@ impl McpServers {
         };
         let server = inner.server(configured, &settings)?;
         let server = inner.signed_in(server, &identity, configured, &settings)?;
+        let secrets = snapshot.secrets.get(name).unwrap_or(&settings.secrets);
+        let handle = inner.pool.handle(inner, project, name, configured);
+        let server = inner
+            .logged(server, project, name, secrets)
+            .restarts(handle.restarts());
         let mut revision = Sha256::new();
         revision.update(configured.written.to_string());
         let values: Vec<&String> = match &configured.config.reach {
@@ -103,6 +116,12 @@ impl McpServers {
         Ok(Some(ExposedServer {
             server,
             revision,
+            turns: handle.turns,
+            timeout: configured.config.timeout,
+            processes: match &configured.config.reach {
+                Reach::Http { .. } => None,
+                Reach::Command { .. } => Some(inner.pool.processes()),
+            },
             access,
             reviewed: ReviewedTools {
                 config: configured.config.clone(),

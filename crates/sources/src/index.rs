@@ -11,18 +11,19 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolgate_engine::records::{Change, Expected, NewRecord, Owner, Record, RecordSet};
+use toolgate_engine::record_index::{ReadIndex, put};
+use toolgate_engine::records::{Change, Owner, Record, RecordSet};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::ProjectId;
-use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
 use crate::flags::Flag;
 
+/// An index as it was read.
+pub(crate) type Read = ReadIndex<Index>;
+
 /// Kind of the records.
 const KIND: &str = "mcp";
-/// Id of the index.
-pub(crate) const INDEX: &str = "index";
 
 /// Records of a project's servers.
 pub(crate) fn record_set(project: ProjectId) -> RecordSet {
@@ -31,6 +32,11 @@ pub(crate) fn record_set(project: ProjectId) -> RecordSet {
         owner: Owner::Project,
         kind: KIND,
     }
+}
+
+/// The index, from its record.
+pub(crate) fn read(record: Option<Record>) -> Result<Read, StoreError> {
+    ReadIndex::of(record, "MCP servers")
 }
 
 /// Id of the record that holds a catalog.
@@ -138,44 +144,6 @@ pub enum Why {
     Changed,
 }
 
-/// An index as it was read, with the version that a change of it expects.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Read {
-    pub index: Index,
-    /// 0 while nothing is stored.
-    pub version: u64,
-}
-
-impl Read {
-    /// From the stored record.
-    pub fn of(record: Option<Record>) -> Result<Self, StoreError> {
-        let Some(record) = record else {
-            return Ok(Self::default());
-        };
-        let index = record.body.read();
-        let broken = |error| StoreError::Corrupt(format!("the index of MCP servers: {error}"));
-        Ok(Self {
-            index: index.map_err(broken)?,
-            version: record.version,
-        })
-    }
-
-    /// That the stored index is still the one that was read.
-    pub fn expected(&self) -> Expected {
-        Expected {
-            id: INDEX.into(),
-            version: Some(self.version).filter(|version| *version > 0),
-        }
-    }
-}
-
-impl Index {
-    /// Stores it.
-    pub fn put(&self) -> Change {
-        put(INDEX.into(), self)
-    }
-}
-
 impl Catalog {
     /// From the stored record.
     pub(crate) fn of(record: &Record) -> Result<Self, StoreError> {
@@ -185,7 +153,8 @@ impl Catalog {
 
     /// Stores it.
     pub(crate) fn put(&self, server: &str) -> Change {
-        put(catalog_id(server), self)
+        let body = serde_json::to_value(self).expect("it has text keys");
+        put(catalog_id(server), body.into())
     }
 
     /// Tools that wait for a person.
@@ -194,16 +163,4 @@ impl Catalog {
             |(_, tool): &(&String, &StoredTool)| !tool.gone && matches!(tool.state, State::Held { .. });
         self.tools.iter().filter(waits)
     }
-}
-
-/// Stores a record that no search finds.
-fn put(id: String, body: &impl Serialize) -> Change {
-    let body = serde_json::to_value(body).expect("it has text keys");
-    Change::Put(NewRecord {
-        id,
-        body: Json::from(body),
-        text: None,
-        data: None,
-        due: None,
-    })
 }

@@ -1,7 +1,9 @@
 //! Tools from elsewhere: the MCP servers of a project, as a tool source.
 //!
 //! Start with [`McpServers`]: everything that is done with servers. `config` is what is said of a server, `index` what is
-//! stored, `review` decides what becomes of a listing (pure), `supervisor` owns one connection, `pool` all of them.
+//! stored and `stored` how it changes, `review` decides what becomes of a listing (pure), `reaching` says how a server is
+//! reached, `supervisor` owns one connection, `pool` all of them, `server_log` keeps what
+//! programs write to their standard error.
 //! [`McpSource`] offers the tools to agents and runs their calls; `outcome` makes outputs of results, `asked` questions
 //! to people of what servers ask.
 //!
@@ -14,17 +16,25 @@ mod diff;
 mod error;
 mod exposed;
 mod flags;
+mod given_values;
 mod index;
 mod live;
 pub mod oauth;
 mod outcome;
 mod pool;
+mod reaching;
 mod review;
+mod rounds;
+mod sampling;
 mod server_call;
+mod server_log;
+mod server_task;
+mod server_view;
 mod servers;
 mod settings;
 mod snapshot;
 mod source;
+mod stored;
 mod supervisor;
 
 pub use config::{Approve, Reach, Review, ServerConfig, check_server_name};
@@ -34,7 +44,9 @@ pub use exposed::{ExposedServer, ReviewedTools};
 pub use flags::Flag;
 pub use index::{Catalog, State, StoredTool, Why};
 pub use pool::{ProcessLimits, Spawning};
-pub use servers::{Decision, McpServers, McpServersParts, Sampler, ServerView, ToolView};
+pub use server_log::LogLine;
+pub use server_view::{ServerView, ToolView};
+pub use servers::{Decision, McpServers, McpServersParts};
 pub use settings::{Commands, McpLimits, McpResolver, McpSettings};
 pub use snapshot::{Origin, PinnedTool};
 pub use source::{McpSource, SOURCE};

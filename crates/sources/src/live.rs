@@ -7,13 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
+use toolgate_fair::{Limits, Permit, Queue, Share, Shares, Spare};
 use toolgate_kernel::id::CallId;
 use toolgate_mcp::{Answer, Asked, CallError, OpenCall, Step};
 
+use crate::sampling::ServerSampling;
 use crate::supervisor::Lease;
 
-/// Most calls that wait for people on one node.
+/// Most calls that wait for people on one node: of one project seven eighths, of one user a quarter.
 const LIVE_MAX: usize = 256;
+/// Calls that have ended and that their runs have not looked at yet. Beyond it they are forgotten.
+const ENDED_MAX: usize = 256;
 
 /// Where such a call stands.
 #[derive(Debug, Clone)]
@@ -38,27 +42,53 @@ pub(crate) struct LiveCall {
     _task: AbortOnDropHandle<()>,
 }
 
+/// A call in the middle of which its server asks somebody.
+pub(crate) struct AskingCall {
+    pub call: OpenCall,
+    /// The first question.
+    pub asked: Asked,
+    pub lease: Lease,
+    /// Answers what the server wants of a model meanwhile.
+    pub sampling: ServerSampling,
+}
+
 /// All of them, by call.
-#[derive(Default)]
-pub(crate) struct LiveCalls(Mutex<HashMap<CallId, Arc<LiveCall>>>);
+pub(crate) struct LiveCalls {
+    calls: Mutex<HashMap<CallId, Arc<LiveCall>>>,
+    room: Arc<Queue>,
+}
+
+impl Default for LiveCalls {
+    fn default() -> Self {
+        Self {
+            calls: Mutex::default(),
+            room: Queue::new(Limits {
+                running: Shares::of(LIVE_MAX),
+                waiting: Shares::same(0),
+                waiting_bytes: Shares::same(0),
+                spare: Spare::NONE,
+            }),
+        }
+    }
+}
 
 impl LiveCalls {
     /// Keeps a call that waits for an answer. False when there are too many.
-    pub fn keep(&self, id: CallId, call: OpenCall, asked: Asked, lease: Lease) -> bool {
-        let mut calls = self.lock();
-        if calls.len() >= LIVE_MAX {
-            calls.retain(|_, call| !matches!(*call.stand.borrow(), Stand::Ended(_)));
-        }
-        if calls.len() >= LIVE_MAX {
+    pub fn keep(&self, id: CallId, share: Share, asking: AskingCall) -> bool {
+        let Some(permit) = self.room.try_turn(share) else {
             return false;
+        };
+        let mut calls = self.lock();
+        if calls.len() >= LIVE_MAX + ENDED_MAX {
+            calls.retain(|_, call| !matches!(*call.stand.borrow(), Stand::Ended(_)));
         }
         let (answers, received) = mpsc::channel(1);
         let first = Stand::Asks {
             round: 0,
-            params: asked.params.clone(),
+            params: asking.asked.params.clone(),
         };
         let (told, stand) = watch::channel(first);
-        let task = tokio::spawn(carry_on(call, asked, lease, received, told));
+        let task = tokio::spawn(carry_on(asking, permit, received, told));
         let live = LiveCall {
             answers,
             stand,
@@ -84,7 +114,7 @@ impl LiveCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<CallId, Arc<LiveCall>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -117,12 +147,17 @@ impl LiveCall {
 }
 
 async fn carry_on(
-    mut call: OpenCall,
-    asked: Asked,
-    _lease: Lease,
+    asking: AskingCall,
+    _permit: Permit,
     mut answers: mpsc::Receiver<Value>,
     told: watch::Sender<Stand>,
 ) {
+    let AskingCall {
+        mut call,
+        asked,
+        lease: _lease,
+        sampling,
+    } = asking;
     let (mut asked, mut round) = (Some(asked), 0);
     loop {
         tokio::select! {
@@ -133,7 +168,11 @@ async fn carry_on(
                 }
             }
             step = call.next() => match step {
-                Step::Progress(_) => {}
+                Step::Progress(_) | Step::Unasked => {}
+                Step::Asked(next) if next.is_sampling() => {
+                    let sampled = sampling.sample(&next.params).await;
+                    next.respond(sampled);
+                }
                 Step::Asked(next) => {
                     round += 1;
                     told.send_replace(Stand::Asks { round, params: next.params.clone() });

@@ -26,7 +26,8 @@ pub struct Spawning {
 /// Processes of all projects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessLimits {
-    /// Most servers that run as a process of the gateway's machine at once. One project may take seven eighths.
+    /// Most servers that run as a process of the gateway's machine at once. One project may take seven eighths, one user
+    /// that reaches servers as they are a quarter.
     pub processes: usize,
 }
 
@@ -114,6 +115,11 @@ impl Pool {
                 self.processes_max
             )
         })
+    }
+
+    /// Where programs take turns, for whoever starts some beside these connections.
+    pub fn processes(&self) -> Arc<Queue> {
+        self.processes.clone()
     }
 
     /// Closes all of them.

@@ -4,33 +4,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use toolgate_egress::Secrets;
 use toolgate_engine::tools::{CallContext, CallFailure, Called, Delegation};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::json::Json;
-use toolgate_kernel::question::{Answer as Said, Question};
+use toolgate_kernel::question::{Answer as Said, Ask, Question};
 use toolgate_kernel::time::Time;
-use toolgate_mcp::{
-    Answer, Asked, CallError, CallRequest, InputRequired, Progress, Step, TaskHandle, TaskState, ToolResult,
-};
+use toolgate_mcp::{Answer, CallError, CallRequest, Progress, Step, ToolResult};
 
 use crate::asked::{self, Sorted, Task};
-use crate::live::Stand;
+use crate::live::{AskingCall, Stand};
 use crate::oauth::Identity;
 use crate::outcome::{self, Promise};
+use crate::rounds::Round;
+use crate::sampling::ServerSampling;
 use crate::servers::Inner;
 use crate::snapshot::{Configured, PinnedTool};
 use crate::supervisor::{Handle, Lease, Patience};
 
-/// How often a task is asked about, unless its server says otherwise, and the bounds of what it may say.
-const POLL: Duration = Duration::from_secs(2);
-const POLL_MIN: Duration = Duration::from_millis(500);
-const POLL_MAX: Duration = Duration::from_secs(60);
 /// How long a server that only wants to be asked again is left alone, times the number of rounds.
 const AGAIN: Duration = Duration::from_secs(2);
+/// Longest time that it is left alone.
+const AGAIN_MAX: Duration = Duration::from_secs(60);
 /// How often a call is made again for a server that wants more each time.
 const ROUNDS_MAX: u32 = 50;
 /// How often a call that waits for a person on this node is looked at.
 const LIVE_CHECK: Duration = Duration::from_secs(60);
+/// What the model is told of a question that reached nobody.
+const UNASKED: &str = "The MCP server asked a question during this call or another one, and it was cancelled: several calls \
+    were under way, and the server does not say which of them asks. Make the call again while no other is under way; \
+    \"calls\": 1 in the server's configuration makes sure of that.";
 
 /// A call of one tool.
 pub(crate) struct ServerCall<'a> {
@@ -38,51 +41,61 @@ pub(crate) struct ServerCall<'a> {
     pub configured: &'a Configured,
     pub pinned: &'a PinnedTool,
     pub promise: Promise,
+    /// What the server was given, and may repeat to people and models.
+    pub secrets: &'a Secrets,
     pub context: &'a CallContext,
+}
+
+/// What one request to the server came to.
+enum Once {
+    Answered(Answer),
+    /// It asks people, and its request stays open.
+    Waits(Called),
 }
 
 impl ServerCall<'_> {
     /// Makes the call.
     pub async fn begin(&self, input: &Json) -> Result<Called, CallFailure> {
-        self.hidden(self.call(self.request(input), 0).await).await
-    }
-
-    /// What came of it, without the secrets that the server was given and may repeat to people and models.
-    async fn hidden(&self, came: Result<Called, CallFailure>) -> Result<Called, CallFailure> {
-        let secrets = &self.inner.settings(self.context.project).await?.secrets;
-        match came {
-            Ok(Called::Delegated(mut delegation)) => {
-                for question in &mut delegation.questions {
-                    question.message = secrets.hide(&question.message);
-                }
-                Ok(Called::Delegated(delegation))
-            }
-            Ok(output) => Ok(output),
-            Err(failure) => Err(CallFailure::new(failure.code, secrets.hide(&failure.message))),
-        }
+        let came = self.call(self.request(input), 0, None).await;
+        self.hidden(came)
     }
 
     /// Goes on with a call that was delegated.
     pub async fn resume(&self, input: &Json, task: &str, answers: &[Said]) -> Result<Called, CallFailure> {
-        let task =
-            Task::read(task).ok_or_else(|| CallFailure::failed("the task of this call cannot be read"))?;
-        self.hidden(self.go_on(input, task, answers).await).await
-    }
-
-    async fn go_on(&self, input: &Json, task: Task, answers: &[Said]) -> Result<Called, CallFailure> {
-        match task {
+        let read = Task::read(task);
+        let read = read.ok_or_else(|| CallFailure::failed("the task of this call cannot be read"))?;
+        let came = match read {
             Task::Live { round, .. } => self.go_on_live(round, answers).await,
             Task::Again { state, given, round } => {
-                let mut responses = asked::responses(answers);
-                responses.extend(given);
-                let request = CallRequest {
-                    input_responses: Some(responses).filter(|responses| !responses.is_empty()),
-                    request_state: state,
-                    ..self.request(input)
-                };
-                self.call(request, round).await
+                let stored = Round { state, given, round };
+                self.again(input, task, stored, answers).await
             }
             Task::Poll { id, given } => self.poll(&id, given, answers).await,
+        };
+        if !matches!(came, Ok(Called::Delegated(_))) {
+            self.inner.rounds.forget(self.context.call);
+        }
+        self.hidden(came)
+    }
+
+    /// What came of it, without the secrets that the server was given.
+    fn hidden(&self, came: Result<Called, CallFailure>) -> Result<Called, CallFailure> {
+        let hide = |words: &str| self.secrets.hide(words);
+        match came {
+            Ok(Called::Delegated(mut delegation)) => {
+                for question in &mut delegation.questions {
+                    question.message = hide(&question.message);
+                    question.ask = match &question.ask {
+                        Ask::Form { schema } => Ask::Form {
+                            schema: self.secrets.hide_in(schema.to_value()).into(),
+                        },
+                        Ask::Url { url } => Ask::Url { url: hide(url) },
+                    };
+                }
+                Ok(Called::Delegated(delegation))
+            }
+            Ok(output) => Ok(output),
+            Err(failure) => Err(CallFailure::new(failure.code, hide(&failure.message))),
         }
     }
 
@@ -93,11 +106,71 @@ impl ServerCall<'_> {
                 Value::Object(arguments) => Some(arguments),
                 _ => None,
             },
+            // Members of a space may see what is asked in it.
+            owner: Some(u128::from_be_bytes(self.context.space.to_bytes())),
             ..CallRequest::default()
         }
     }
 
-    async fn call(&self, request: CallRequest, round: u32) -> Result<Called, CallFailure> {
+    /// Makes the call again for a server that wanted something first.
+    async fn again(
+        &self,
+        input: &Json,
+        task: &str,
+        stored: Round,
+        answers: &[Said],
+    ) -> Result<Called, CallFailure> {
+        let rounds = &self.inner.rounds;
+        let Round { state, given, round } = rounds.newest(self.context.call).unwrap_or(stored);
+        let mut responses = asked::responses(answers);
+        responses.extend(given);
+        let request = CallRequest {
+            input_responses: Some(responses).filter(|responses| !responses.is_empty()),
+            request_state: state,
+            ..self.request(input)
+        };
+        // A look gives the same task; once people have answered it may be another one.
+        let looked_at = answers.is_empty().then_some(task);
+        if looked_at.is_none() {
+            rounds.forget(self.context.call);
+        }
+        self.call(request, round, looked_at).await
+    }
+
+    /// Makes the call, and makes it again while the server only wants what needs no person. `looked_at` is the task that
+    /// the engine looks at, and that has to stay what it is.
+    async fn call(
+        &self,
+        mut request: CallRequest,
+        mut round: u32,
+        looked_at: Option<&str>,
+    ) -> Result<Called, CallFailure> {
+        loop {
+            let asks = match self.once(request.clone()).await? {
+                Once::Waits(called) => return Ok(called),
+                Once::Answered(Answer::Complete(result)) => return self.complete(result).await,
+                Once::Answered(Answer::Task(task)) => return Ok(self.polls(&task, Map::new(), Vec::new())),
+                Once::Answered(Answer::InputRequired(asks)) => asks,
+            };
+            round += 1;
+            if round > ROUNDS_MAX {
+                let words =
+                    format!("the MCP server asked for more {ROUNDS_MAX} times, and the call was given up");
+                return Err(CallFailure::failed(words));
+            }
+            let (questions, given) = self.answered(asks.requests).await?;
+            let state = asks.request_state;
+            if !questions.is_empty() || given.is_empty() {
+                let round = Round { state, given, round };
+                return Ok(self.waits(round, questions, looked_at));
+            }
+            request.input_responses = Some(given);
+            request.request_state = state;
+        }
+    }
+
+    /// Sends one request, and passes on what the server tells and asks meanwhile.
+    async fn once(&self, request: CallRequest) -> Result<Once, CallFailure> {
         let handle = self.handle();
         let bytes = request
             .arguments
@@ -106,152 +179,92 @@ impl ServerCall<'_> {
         let turn = handle.turns.turn(self.context.share(), bytes).await;
         let _turn = turn.map_err(|_| self.busy())?;
         let lease = self.lease(&handle).await?;
-        let settings = self.inner.settings(self.context.project).await?;
-        let mut open = lease
-            .caller
-            .open(request)
-            .await
-            .map_err(|error| self.not_begun(error))?;
+        let open = lease.caller.open(request).await;
+        let mut open = open.map_err(|error| self.not_begun(error))?;
+        let mut is_unasked = false;
         loop {
             match open.next().await {
                 Step::Progress(progress) => {
-                    (self.context.progress)(settings.secrets.hide_in(told(progress)).into())
+                    (self.context.progress)(self.secrets.hide_in(told(progress)).into());
                 }
-                Step::Asked(asked) if asked.method == "sampling/createMessage" => self.sample(asked).await,
+                Step::Unasked => is_unasked = true,
+                Step::Asked(asked) if asked.is_sampling() => {
+                    let sampled = self.sampling().sample(&asked.params).await;
+                    asked.respond(sampled);
+                }
                 Step::Asked(asked) => {
-                    let question =
-                        asked::question(key(0), asked.params.clone()).map_err(CallFailure::failed)?;
-                    if !self.inner.live.keep(self.context.call, open, asked, lease) {
+                    let question = self.question(key(0), asked.params.clone())?;
+                    let asking = AskingCall {
+                        call: open,
+                        asked,
+                        lease,
+                        sampling: self.sampling(),
+                    };
+                    let (call, share) = (self.context.call, self.context.share());
+                    if !self.inner.live.keep(call, share, asking) {
                         return Err(self.busy());
                     }
-                    return Ok(self.waits_live(0, Some(question)));
+                    return Ok(Once::Waits(self.waits_live(0, Some(question))));
                 }
-                Step::Done(done) => return self.done(done, round).await,
+                Step::Done(done) => {
+                    let mut answer = done.map_err(|error| self.broken(error))?;
+                    if let Answer::Complete(result) = &mut answer
+                        && is_unasked
+                    {
+                        result.content.push(json!({"type": "text", "text": UNASKED}));
+                    }
+                    return Ok(Once::Answered(answer));
+                }
             }
         }
     }
 
-    async fn done(&self, done: Result<Answer, CallError>, round: u32) -> Result<Called, CallFailure> {
-        match done {
-            Ok(Answer::Complete(result)) => self.complete(result).await,
-            Ok(Answer::InputRequired(asks)) => self.asks(asks, round).await,
-            Ok(Answer::Task(task)) => Ok(self.polls(&task, Map::new(), Vec::new())),
-            Err(error) => Err(self.broken(error)),
-        }
-    }
-
-    async fn complete(&self, result: ToolResult) -> Result<Called, CallFailure> {
-        let secrets = &self.inner.settings(self.context.project).await?.secrets;
+    pub async fn complete(&self, result: ToolResult) -> Result<Called, CallFailure> {
         if result.is_error {
-            return Err(CallFailure::failed(secrets.hide(&result.failure())));
+            return Err(CallFailure::failed(result.failure()));
         }
         let output = outcome::output(result, self.promise, &self.inner.workspace, self.context).await;
         // A server was given secrets and may repeat them.
-        Ok(Called::Output(secrets.hide_in(output).into()))
+        Ok(Called::Output(self.secrets.hide_in(output).into()))
     }
 
-    /// The server wants something first; the call is made again with it.
-    async fn asks(&self, asks: InputRequired, round: u32) -> Result<Called, CallFailure> {
-        if round >= ROUNDS_MAX {
-            let words =
-                format!("the MCP server asked for more {ROUNDS_MAX} times, and the call was given up");
-            return Err(CallFailure::failed(words));
-        }
-        let round = round + 1;
+    /// What people are asked, and the answers to what needs nobody.
+    pub async fn answered(
+        &self,
+        requests: Vec<(String, Value)>,
+    ) -> Result<(Vec<Question>, Map<String, Value>), CallFailure> {
+        let sorted = asked::sorted(requests).map_err(CallFailure::failed)?;
         let Sorted {
-            questions,
+            mut questions,
             mut given,
             sampling,
-        } = asked::sorted(asks.requests).map_err(CallFailure::failed)?;
+        } = sorted;
         for (key, params) in sampling {
-            given.insert(key, self.sampled(params).await.map_err(CallFailure::failed)?);
+            let sampled = self.sampling().sample(&params).await;
+            given.insert(key, sampled.map_err(CallFailure::failed)?);
         }
-        let nobody_asked = questions.is_empty();
-        let pause = match given.is_empty() {
-            true => AGAIN * round,
-            false => Duration::ZERO,
-        };
-        let task = Task::Again {
-            state: asks.request_state,
-            given,
-            round,
-        };
-        Ok(Called::Delegated(Delegation {
-            task: task.text(),
-            check_at: nobody_asked.then(|| self.now().after(pause.min(POLL_MAX))),
-            questions,
-        }))
+        for question in &mut questions {
+            question.timeout = self.configured.config.question_timeout;
+        }
+        Ok((questions, given))
     }
 
-    /// Asks where a task stands, with the answers that it waited for.
-    async fn poll(
-        &self,
-        id: &str,
-        given: Map<String, Value>,
-        answers: &[Said],
-    ) -> Result<Called, CallFailure> {
-        let again = |given: Map<String, Value>| {
-            let task = TaskHandle {
-                id: id.to_owned(),
-                poll_interval_ms: None,
-                message: None,
-            };
-            self.polls(&task, given, Vec::new())
-        };
-        // The task goes on without us: what matters is whether it is there when we are back.
-        let Ok(lease) = self.handle().lease(Patience::Wait).await else {
-            return Ok(again(given));
-        };
-        let mut responses = asked::responses(answers);
-        responses.extend(given.clone());
-        if !responses.is_empty() {
-            match lease.caller.answer_task(id, responses).await {
-                Ok(()) => {}
-                Err(CallError::Gone) if answers.is_empty() => return Ok(again(given)),
-                Err(error) => return Err(self.broken(error)),
+    /// The call waits until people have answered, or until it is time to make it again.
+    fn waits(&self, next: Round, questions: Vec<Question>, looked_at: Option<&str>) -> Called {
+        let pause = (AGAIN * next.round).min(AGAIN_MAX);
+        let task = match looked_at {
+            Some(task) => {
+                self.inner.rounds.remember(self.context.call, next);
+                task.into()
             }
-        }
-        let state = match lease.caller.task(id).await {
-            Ok(state) => state,
-            Err(CallError::Gone) => return Ok(again(Map::new())),
-            Err(error) => return Err(self.broken(error)),
-        };
-        match state {
-            TaskState::Working(task) => Ok(self.polls(&task, Map::new(), Vec::new())),
-            TaskState::InputRequired(task, requests) => {
-                let Sorted {
-                    questions,
-                    mut given,
-                    sampling,
-                } = asked::sorted(requests).map_err(CallFailure::failed)?;
-                for (key, params) in sampling {
-                    given.insert(key, self.sampled(params).await.map_err(CallFailure::failed)?);
-                }
-                // What was just answered may still be listed: the server needs a moment.
-                let is_new = |question: &Question| answers.iter().all(|answer| answer.key != question.key);
-                let questions = questions.into_iter().filter(is_new).collect();
-                Ok(self.polls(&task, given, questions))
+            None => {
+                let Round { state, given, round } = next;
+                Task::Again { state, given, round }.text()
             }
-            TaskState::Completed(result) => self.complete(result).await,
-            TaskState::Failed(words) => Err(CallFailure::failed(words)),
-            TaskState::Cancelled => Err(CallFailure::failed(
-                "the MCP server cancelled the task of this call",
-            )),
-        }
-    }
-
-    fn polls(&self, task: &TaskHandle, given: Map<String, Value>, questions: Vec<Question>) -> Called {
-        if let Some(message) = &task.message {
-            self.context.tell(message);
-        }
-        let wanted = task.poll_interval_ms.map_or(POLL, Duration::from_millis);
-        let next = Task::Poll {
-            id: task.id.clone(),
-            given,
         };
         Called::Delegated(Delegation {
-            task: next.text(),
-            check_at: Some(self.now().after(wanted.clamp(POLL_MIN, POLL_MAX))),
+            task,
+            check_at: questions.is_empty().then(|| self.now().after(pause)),
             questions,
         })
     }
@@ -272,14 +285,20 @@ impl ServerCall<'_> {
         };
         match stand {
             Stand::Asks { round: at, params } if at > round => {
-                let question = asked::question(key(at), params).map_err(CallFailure::failed)?;
+                let question = self.question(key(at), params)?;
                 Ok(self.waits_live(at, Some(question)))
             }
             Stand::Asks { .. } | Stand::Working => Ok(self.waits_live(round, None)),
             Stand::Ended(done) => {
                 // What it gave is stored from here on.
                 self.inner.live.end(self.context.call);
-                self.done(done, 0).await
+                match done.map_err(|error| self.broken(error))? {
+                    Answer::Complete(result) => self.complete(result).await,
+                    Answer::Task(task) => Ok(self.polls(&task, Map::new(), Vec::new())),
+                    Answer::InputRequired(_) => Err(CallFailure::failed(
+                        "the MCP server speaks two revisions of the protocol at once",
+                    )),
+                }
             }
         }
     }
@@ -296,26 +315,23 @@ impl ServerCall<'_> {
         })
     }
 
-    async fn sample(&self, asked: Asked) {
-        // Dropping the question declines it.
-        if let Ok(result) = self.sampled(asked.params.clone()).await {
-            asked.answer(result);
+    fn question(&self, key: String, params: Value) -> Result<Question, CallFailure> {
+        let question = asked::question(key, params).map_err(CallFailure::failed)?;
+        Ok(Question {
+            timeout: self.configured.config.question_timeout,
+            ..question
+        })
+    }
+
+    fn sampling(&self) -> ServerSampling {
+        ServerSampling {
+            server: self.configured.name.clone(),
+            is_permitted: self.configured.config.sampling,
+            model: self.context.sampling.clone(),
         }
     }
 
-    async fn sampled(&self, params: Value) -> Result<Value, String> {
-        match &self.inner.sampler {
-            Some(sampler) if self.configured.config.sampling => {
-                sampler.sample(self.context.project, params).await
-            }
-            Some(_) | None => Err(format!(
-                "the MCP server {:?} wants a model asked, which it may not: `sampling` in its configuration permits it",
-                self.configured.name
-            )),
-        }
-    }
-
-    fn handle(&self) -> Handle {
+    pub fn handle(&self) -> Handle {
         let (project, key) = (self.context.project, &self.pinned.server);
         self.inner.pool.handle(self.inner, project, key, self.configured)
     }
@@ -329,7 +345,7 @@ impl ServerCall<'_> {
         })
     }
 
-    fn now(&self) -> Time {
+    pub fn now(&self) -> Time {
         self.inner.clock.now()
     }
 
@@ -367,7 +383,7 @@ impl ServerCall<'_> {
         ))
     }
 
-    fn broken(&self, error: CallError) -> CallFailure {
+    pub fn broken(&self, error: CallError) -> CallFailure {
         match error {
             CallError::Gone => CallFailure::new(
                 ErrorCode::Interrupted,

@@ -8,6 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use toolgate_egress::Secrets;
+use toolgate_engine::record_index::INDEX;
 use toolgate_engine::records::Records;
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::ProjectId;
@@ -16,7 +18,8 @@ use toolgate_kernel::schema::{Profile, Validator};
 use toolgate_kernel::tool::{Listed, SourceTool, ToolList};
 
 use crate::config::{Approve, ServerConfig};
-use crate::index::{Catalog, INDEX, Read, State, StoredTool, catalog_id, record_set};
+use crate::given_values::given_values;
+use crate::index::{self, Catalog, Read, State, StoredTool, catalog_id, record_set};
 use crate::review::fitted;
 use crate::settings::{McpResolver, McpSettings};
 use crate::source::SOURCE;
@@ -75,6 +78,8 @@ pub(crate) struct Snapshot {
     /// By key: the name, or `<agent>/<server>`.
     pub servers: BTreeMap<String, Configured>,
     pub catalogs: BTreeMap<String, Arc<Catalog>>,
+    /// What each server was given, and may repeat.
+    pub secrets: BTreeMap<String, Secrets>,
     /// What agents may use.
     pub list: Arc<ToolList>,
 }
@@ -117,7 +122,7 @@ impl Cache {
         if let Some(known) = known.clone().filter(|known| fresh && same_settings(known)) {
             return Ok(known);
         }
-        let read = Read::of(self.records.record(record_set(project), INDEX).await?)?;
+        let read = index::read(self.records.record(record_set(project), INDEX).await?)?;
         let same = |known: &Arc<Snapshot>| known.read.version == read.version && same_settings(known);
         let snapshot = match known.clone().filter(same) {
             Some(known) => known,
@@ -159,6 +164,15 @@ impl Cache {
                 catalogs.insert(key.clone(), Arc::new(Catalog::of(&record)?));
             }
         }
+        let secrets = servers.iter();
+        let secrets = secrets
+            .map(|(key, server)| {
+                (
+                    key.clone(),
+                    settings.secrets.with_values(given_values(&server.config)),
+                )
+            })
+            .collect();
         let list = listed(&servers, &catalogs);
         // The same list is the same `Arc`, so that agents are not read again.
         let list = match known.filter(|known| *known.list == list) {
@@ -170,6 +184,7 @@ impl Cache {
             settings,
             servers,
             catalogs,
+            secrets,
             list,
         })
     }

@@ -85,10 +85,12 @@ impl McpSource {
         let catalog = snapshot.catalogs.get(&pinned.server);
         let tool = catalog.and_then(|catalog| catalog.tools.get(&pinned.tool));
         let has_schema = tool.is_some_and(|tool| tool.definition["outputSchema"].is_object());
+        let secrets = snapshot.secrets.get(&pinned.server);
         Ok(ServerCall {
             inner: &self.servers.0,
             configured,
             pinned,
+            secrets: secrets.ok_or_else(CallFailure::removed)?,
             promise: match has_schema {
                 true => Promise::Schema,
                 false => Promise::None,

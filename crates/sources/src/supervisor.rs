@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use toolgate_egress::Secrets;
 use toolgate_fair::{Limits, Permit, Queue, Shares, Spare};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::time::Time;
@@ -28,6 +29,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(5 * 60);
 const EAGER_FAILURES_MAX: u32 = 5;
 /// How long a connection has to last for earlier failures to be forgotten.
 const STEADY: Duration = Duration::from_secs(60);
+/// Shortest time between two listings that a server asks for by telling of changes: a flood of notices is one.
+const LIST_INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// Requests that wait for the task. Whoever finds it full waits.
 const COMMANDS_MAX: usize = 64;
 /// Calls of one server that wait for their turn, and their bytes.
@@ -59,6 +62,8 @@ pub(crate) struct Handle {
     status: watch::Receiver<Status>,
     /// Where calls wait for their turn: users take turns.
     pub turns: Arc<Queue>,
+    /// Counts the restarts: whoever passes messages on has connections of its own.
+    restarts: Arc<watch::Sender<u64>>,
     since: Instant,
 }
 
@@ -77,9 +82,14 @@ pub(crate) enum Patience {
     Now,
 }
 
-struct Command {
-    patience: Patience,
-    reply: oneshot::Sender<Result<Lease, String>>,
+enum Command {
+    /// Somebody needs the connection.
+    Lease {
+        patience: Patience,
+        reply: oneshot::Sender<Result<Lease, String>>,
+    },
+    /// The connection is made anew. The reply is sent when this has begun.
+    Restart(oneshot::Sender<()>),
 }
 
 impl Handle {
@@ -119,12 +129,14 @@ impl Handle {
             next_try: None,
             in_use: Arc::new(()),
             used: Instant::now(),
+            listed: Instant::now(),
         };
         inner.tasks.spawn(supervisor.run(received, stop));
         Self {
             commands,
             status,
             turns,
+            restarts: Arc::new(watch::channel(0).0),
             since: Instant::now(),
         }
     }
@@ -132,6 +144,11 @@ impl Handle {
     /// What is left of so long since somebody first asked for the server.
     pub fn left_of(&self, span: Duration) -> Option<Duration> {
         span.checked_sub(self.since.elapsed())
+    }
+
+    /// Changes when the server is restarted.
+    pub fn restarts(&self) -> watch::Receiver<u64> {
+        self.restarts.subscribe()
     }
 
     /// Where the connection stands.
@@ -143,9 +160,19 @@ impl Handle {
     pub async fn lease(&self, patience: Patience) -> Result<Lease, String> {
         let ended = || "the server was removed or is being stopped".to_owned();
         let (reply, answer) = oneshot::channel();
-        let command = Command { patience, reply };
+        let command = Command::Lease { patience, reply };
         self.commands.send(command).await.map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
+    }
+
+    /// Closes the connection and begins to make a new one, without a pause after earlier failures.
+    pub async fn restart(&self) {
+        self.restarts.send_modify(|count| *count += 1);
+        let (reply, begun) = oneshot::channel();
+        if self.commands.send(Command::Restart(reply)).await.is_ok() {
+            // A task that has ended meanwhile has closed the connection, too.
+            let _ = begun.await;
+        }
     }
 }
 
@@ -159,6 +186,8 @@ pub(crate) struct Spec {
 /// A connection, and what it takes.
 pub(crate) struct Open {
     pub connection: Connection,
+    /// What the server was given, and may repeat.
+    pub secrets: Secrets,
     /// The right to run a process.
     pub _process: Option<Permit>,
 }
@@ -191,17 +220,26 @@ struct Supervisor {
     next_try: Option<Instant>,
     in_use: Arc<()>,
     used: Instant,
+    /// When the tools were listed last.
+    listed: Instant,
 }
 
 impl Supervisor {
     async fn run(mut self, mut commands: mpsc::Receiver<Command>, stop: CancellationToken) {
         loop {
             let (restart, idle) = (self.restart_at(), self.used + IDLE);
-            let can_list = self.work.is_none();
+            let list_at = self.listed + LIST_INTERVAL_MIN;
+            let is_pausing = self.open.is_some() && Instant::now() < list_at;
+            let can_list = self.work.is_none() && !is_pausing;
             tokio::select! {
                 () = stop.cancelled() => break,
                 command = commands.recv() => match command {
-                    Some(command) => self.asked(command),
+                    Some(Command::Lease { patience, reply }) => self.asked(patience, reply),
+                    Some(Command::Restart(begun)) => {
+                        self.restart();
+                        // Whoever asked may not wait any more.
+                        let _ = begun.send(());
+                    }
                     None => break,
                 },
                 done = working(&mut self.work) => {
@@ -212,6 +250,8 @@ impl Supervisor {
                     Told::Ended => self.lost(),
                     Told::Changed => self.list(),
                 },
+                // Changes that were told meanwhile are listed now.
+                () = tokio::time::sleep_until(list_at), if is_pausing => {}
                 () = tokio::time::sleep_until(restart.unwrap_or(idle)), if restart.is_some() => self.connect(),
                 () = tokio::time::sleep_until(idle), if self.open.is_some() => self.rest().await,
             }
@@ -229,16 +269,16 @@ impl Supervisor {
         }
     }
 
-    fn asked(&mut self, command: Command) {
+    fn asked(&mut self, patience: Patience, reply: oneshot::Sender<Result<Lease, String>>) {
         self.used = Instant::now();
-        let now = command.patience == Patience::Now;
+        let now = patience == Patience::Now;
         if let Some(open) = &self.open {
             if now && self.work.is_none() {
                 // The one who asks wants to see what the server lists now.
-                self.waiters.push(command.reply);
+                self.waiters.push(reply);
                 return self.list();
             }
-            let _ = command.reply.send(Ok(self.lease(open)));
+            let _ = reply.send(Ok(self.lease(open)));
             return;
         }
         match self.next_try.filter(|at| !now && *at > Instant::now()) {
@@ -249,23 +289,44 @@ impl Supervisor {
                     Status::Configured | Status::Connecting | Status::Ready => String::new(),
                 };
                 let words = format!("{reason}; it is tried again in {pause} seconds");
-                let _ = command.reply.send(Err(words));
+                let _ = reply.send(Err(words));
             }
             _ => {
-                self.waiters.push(command.reply);
+                self.waiters.push(reply);
                 self.connect();
             }
         }
     }
 
     fn connect(&mut self) {
-        if self.work.is_some() || self.open.is_some() {
-            return;
+        if self.work.is_none() && self.open.is_none() {
+            self.connect_after(None);
         }
+    }
+
+    /// Makes the connection anew. What is under way is given up; whoever waits for it gets the new connection.
+    fn restart(&mut self) {
+        tracing::info!(server = self.spec.key, project = %self.spec.project, "an MCP server is restarted");
+        self.used = Instant::now();
+        self.failures = 0;
+        self.work = None;
+        let before = self.open.take();
+        self.connect_after(before);
+    }
+
+    /// Connects, once `before` is closed: two programs of one server may want the same port or file.
+    fn connect_after(&mut self, before: Option<Connected>) {
         self.next_try = None;
         self.status.send_replace(Status::Connecting);
         let (inner, spec) = (self.inner.clone(), self.spec.clone());
         self.work = Some(Box::pin(async move {
+            if let Some(before) = before {
+                let Open {
+                    connection, _process, ..
+                } = *before.open;
+                // It is gone either way.
+                let _ = connection.close().await;
+            }
             let Some(inner) = inner.upgrade() else {
                 return Done::Connected(Err("the gateway is being stopped".into()));
             };
@@ -277,8 +338,11 @@ impl Supervisor {
         let Some(open) = &self.open else { return };
         let (inner, spec) = (self.inner.clone(), self.spec.clone());
         let (caller, about) = (open.open.connection.caller(), open.open.connection.about());
+        let secrets = open.open.secrets.clone();
+        self.listed = Instant::now();
         self.work = Some(Box::pin(async move {
-            let tools: Result<Vec<Value>, String> = caller.list_raw().await.map_err(String::from);
+            let hidden = |error| secrets.hide(&String::from(error));
+            let tools: Result<Vec<Value>, String> = caller.list_raw().await.map_err(hidden);
             Done::Listed(match (tools, inner.upgrade()) {
                 (Ok(tools), Some(inner)) => inner.listed(&spec, about, tools).await,
                 (Ok(_), None) => Ok(()),
@@ -291,7 +355,7 @@ impl Supervisor {
         match done {
             Done::Connected(Ok(open)) => {
                 tracing::info!(server = self.spec.key, project = %self.spec.project, "an MCP server is connected");
-                self.used = Instant::now();
+                (self.used, self.listed) = (Instant::now(), Instant::now());
                 self.open = Some(Connected {
                     changes: open.connection.changes(),
                     since: Instant::now(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolgate_engine::tools::ToolSource as _;
-use toolgate_sources::{Commands, McpLimits, McpSettings, ServerError};
+use toolgate_sources::{Commands, McpLimits, McpSettings, ServerError, Status};
 
 use crate::world::{Fixture, World, settings, tool};
 
@@ -61,13 +61,7 @@ async fn a_server_tells_of_new_tools_and_they_are_listed() {
         }
         fixture.lists(&[tool("echo"), tool("fail")]);
         fixture.changed();
-        let both = ["mcp_fix_echo".to_owned(), "mcp_fix_fail".to_owned()];
-        loop {
-            if world.names().await == both {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        world.until_listed(&["mcp_fix_echo", "mcp_fix_fail"]).await;
         fixture.lists(&[tool("fail")]);
         world.ready("fix").await;
         assert_eq!(
@@ -233,4 +227,38 @@ async fn a_removed_server_is_ended_and_its_tools_are_gone() {
     fixture.wrote("ended").await;
     let called = world.call_pinned(&pinned, json!({})).await.unwrap_err();
     assert!(called.message.contains("removed"), "{called:?}");
+}
+
+#[tokio::test]
+async fn a_flood_of_changes_is_listed_a_few_times() {
+    const NOTICES: usize = 2_000;
+    let fixture = Fixture::new("legacy", &[tool("echo")]);
+    let world = World::with(&fixture).await;
+    fixture.lists(&[tool("echo"), tool("progress")]);
+    fixture.write("changed", &NOTICES.to_string());
+    fixture.wrote("told").await;
+    world.until_listed(&["mcp_fix_echo", "mcp_fix_progress"]).await;
+    let listings: usize = fixture.wrote("listings").await.parse().unwrap();
+    assert!(
+        listings < NOTICES / 10,
+        "{listings} listings for {NOTICES} notices"
+    );
+}
+
+#[tokio::test]
+async fn a_listing_that_is_too_long_is_refused_before_it_is_taken_apart() {
+    let long = |number: usize| {
+        let mut long = tool(&format!("tool{number}"));
+        long["description"] = "x".repeat(30_000).into();
+        long
+    };
+    let tools: Vec<_> = (0..150).map(long).collect();
+    let fixture = Fixture::new("legacy", &tools);
+    let world = World::new(settings());
+    world.put("fix", &fixture.config()).await;
+    let view = world.servers.test(world.project, "fix").await.unwrap();
+    let Status::Failed { reason, .. } = view.status else {
+        panic!("{view:?}");
+    };
+    assert!(reason.contains("more than 4194304 bytes"), "{reason}");
 }

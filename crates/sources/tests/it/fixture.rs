@@ -1,7 +1,7 @@
 //! An MCP server for tests, which misbehaves as its directory says: JSON-RPC by hand, so that it can be wrong.
 //!
 //! `fixture <legacy|modern> <directory>`. `tools.json` in the directory is what it lists, read for each listing; the file
-//! `changed` makes it tell that the list has changed. Calls do what the name of the tool says. As `keep-server …` it is
+//! `changed` makes it tell that the list has changed, as often as it says; with the file `broken` it does not start. Calls do what the name of the tool says. As `keep-server …` it is
 //! the keeper of a program, as the gateway's own binary is.
 
 use std::collections::BTreeMap;
@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use toolgate_worker::{KEEP_SERVER, KeptLimits, keep};
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";
 const LOOK: Duration = Duration::from_millis(20);
+/// Tools of one page of a listing.
+const PAGE: usize = 100;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -37,7 +40,14 @@ fn main() -> ExitCode {
         is_modern: era == "modern",
         directory: directory.into(),
         waiting: Mutex::default(),
+        questions: AtomicUsize::new(1),
+        listings: AtomicUsize::new(0),
     });
+    eprintln!("fixture {} starts with {}", std::process::id(), server.secret());
+    if server.has("broken") {
+        eprintln!("fixture is broken");
+        return ExitCode::FAILURE;
+    }
     server.note("started", &std::process::id().to_string());
     let watcher = server.clone();
     std::thread::spawn(move || watcher.watch());
@@ -60,6 +70,8 @@ struct Server {
     directory: PathBuf,
     /// Answers to what it asked, by id.
     waiting: Mutex<BTreeMap<String, std::sync::mpsc::Sender<Value>>>,
+    questions: AtomicUsize,
+    listings: AtomicUsize,
 }
 
 impl Server {
@@ -75,8 +87,9 @@ impl Server {
                 "serverInfo": {"name": "fixture", "version": "1"}, "instructions": "Handle with care.",
             })),
             "subscriptions/listen" => return self.listens(&request),
-            "tools/list" => Ok(self.list()),
+            "tools/list" => Ok(self.list(&request["params"]["cursor"])),
             "tools/call" => return self.call(request),
+            "tasks/get" if self.has("task-lost") => Err("no such task".into()),
             "tasks/get" => Ok(self.task(request["params"]["taskId"].as_str().unwrap_or_default())),
             "tasks/update" => {
                 self.note("task-answer", &request["params"]["inputResponses"].to_string());
@@ -91,10 +104,25 @@ impl Server {
         self.respond(&request, result);
     }
 
-    fn list(&self) -> Value {
+    /// A page of at most [`PAGE`] tools; counts the listings in the file `listings`.
+    fn list(&self, cursor: &Value) -> Value {
         let tools = std::fs::read_to_string(self.directory.join("tools.json"));
-        let tools: Value = serde_json::from_str(&tools.unwrap_or_else(|_| "[]".into())).expect("JSON");
-        json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private" })
+        let tools: Vec<Value> = serde_json::from_str(&tools.unwrap_or_else(|_| "[]".into())).expect("JSON");
+        if cursor.is_null() {
+            let listings = self.listings.fetch_add(1, Ordering::Relaxed) + 1;
+            self.note("listings", &listings.to_string());
+        }
+        let from: usize = cursor
+            .as_str()
+            .and_then(|cursor| cursor.parse().ok())
+            .unwrap_or(0);
+        let page: Vec<Value> = tools.iter().skip(from).take(PAGE).cloned().collect();
+        let mut listed =
+            json!({ "resultType": "complete", "tools": page, "ttlMs": 0, "cacheScope": "private" });
+        if from + PAGE < tools.len() {
+            listed["nextCursor"] = (from + PAGE).to_string().into();
+        }
+        listed
     }
 
     fn call(&self, request: Value) {
@@ -107,7 +135,16 @@ impl Server {
             "echo" => Ok(text(
                 params["arguments"]["text"].as_str().unwrap_or_default().into(),
             )),
-            "secret" => Ok(text(std::env::var("FIXTURE_SECRET").unwrap_or_default())),
+            "secret" => Ok(text(self.secret())),
+            "secret_error" => Err(format!("no access with {}", self.secret())),
+            "secret_fail" => Ok(json!({"resultType": "complete", "isError": true,
+                "content": [{"type": "text", "text": format!("{} is wrong", self.secret())}]})),
+            "later" => Ok(self.later(params)),
+            "roots" => Ok(match params["inputResponses"]["roots"].as_object() {
+                Some(roots) => text(json!(roots).to_string()),
+                None => json!({"resultType": "input_required", "requestState": "s",
+                    "inputRequests": {"roots": {"method": "roots/list"}}}),
+            }),
             "fail" => Ok(
                 json!({"resultType": "complete", "isError": true, "content": [{"type": "text", "text": "it broke"}]}),
             ),
@@ -128,7 +165,7 @@ impl Server {
             "progress" => {
                 for step in 1..=3 {
                     let params = json!({"progressToken": params["_meta"]["progressToken"], "progress": step, "total": 3,
-                        "message": format!("step {step}")});
+                        "message": format!("step {step}{}", self.secret())});
                     self.send(
                         &json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}),
                     );
@@ -136,9 +173,11 @@ impl Server {
                 Ok(text("done".into()))
             }
             "ask" => Ok(self.ask(params)),
-            "task" | "asking_task" => Ok(json!({"resultType": "task", "taskId": name, "status": "working",
+            "task" | "asking_task" | "roots_task" => {
+                Ok(json!({"resultType": "task", "taskId": name, "status": "working",
                 "createdAt": "2026-11-18T00:00:00Z", "lastUpdatedAt": "2026-11-18T00:00:00Z", "ttlMs": null,
-                "pollIntervalMs": 10})),
+                "pollIntervalMs": 10}))
+            }
             other => Err(format!("no tool {other}")),
         };
         self.respond(&request, result);
@@ -148,12 +187,18 @@ impl Server {
     fn ask(&self, params: &Value) -> Value {
         let schema =
             json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
-        let question = json!({"mode": "form", "message": "Who are you?", "requestedSchema": schema});
+        let mut question = json!({"mode": "form", "message": format!("Who are you?{}", self.secret()), "requestedSchema": schema});
+        if params["arguments"]["named"] == true {
+            question["_meta"] = json!({"progressToken": params["_meta"]["progressToken"]});
+        }
         let answer = match (self.is_modern, params["inputResponses"]["who"].as_object()) {
             (false, _) => {
                 let (sender, answer) = std::sync::mpsc::channel();
-                self.waiting.lock().unwrap().insert("q1".into(), sender);
-                self.send(&json!({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": question}));
+                let id = format!("q{}", self.questions.fetch_add(1, Ordering::Relaxed));
+                self.waiting.lock().unwrap().insert(id.clone(), sender);
+                self.send(
+                    &json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": question}),
+                );
                 answer.recv().expect("an answer")["result"].clone()
             }
             (true, None) => {
@@ -172,19 +217,42 @@ impl Server {
         json!({"resultType": "complete", "content": [{"type": "text", "text": words}]})
     }
 
+    /// Wants to be asked again until it was four times, each time with the state that it gave last.
+    fn later(&self, params: &Value) -> Value {
+        let seen: u32 = params["requestState"]
+            .as_str()
+            .map_or(0, |state| state.parse().expect("a number"));
+        self.note("later", &seen.to_string());
+        match seen {
+            3 => json!({"resultType": "complete", "content": [{"type": "text", "text": "at last"}]}),
+            _ => json!({"resultType": "input_required", "requestState": (seen + 1).to_string()}),
+        }
+    }
+
+    fn secret(&self) -> String {
+        std::env::var("FIXTURE_SECRET").unwrap_or_default()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.directory.join(name).exists()
+    }
+
     /// A task is done once the file `task-done` is there, and one that asks once it was answered.
     fn task(&self, id: &str) -> Value {
         let mut task = json!({"resultType": "complete", "taskId": id, "createdAt": "2026-11-18T00:00:00Z",
             "lastUpdatedAt": "2026-11-18T00:00:00Z", "ttlMs": null, "pollIntervalMs": 10});
         let has = |name: &str| self.directory.join(name).exists();
         let result = |text: &str| json!({"content": [{"type": "text", "text": text}]});
-        if id == "asking_task" && !has("task-answer") {
+        if id == "roots_task" && !has("task-answer") {
+            task["status"] = "input_required".into();
+            task["inputRequests"] = json!({"folders": {"method": "roots/list"}});
+        } else if id == "asking_task" && !has("task-answer") {
             let schema =
                 json!({"type": "object", "properties": {"go": {"type": "boolean"}}, "required": ["go"]});
             let params = json!({"mode": "form", "message": "Go on?", "requestedSchema": schema});
             task["status"] = "input_required".into();
             task["inputRequests"] = json!({"go": {"method": "elicitation/create", "params": params}});
-        } else if id == "asking_task" {
+        } else if id == "asking_task" || id == "roots_task" {
             let answer = std::fs::read_to_string(self.directory.join("task-answer")).expect("it is there");
             task["status"] = "completed".into();
             task["result"] = result(&answer);
@@ -225,16 +293,23 @@ impl Server {
     fn watch(&self) {
         loop {
             std::thread::sleep(LOOK);
-            if std::fs::remove_file(self.directory.join("changed")).is_err() {
+            let path = self.directory.join("changed");
+            let Ok(count) = std::fs::read_to_string(&path) else {
                 continue;
-            }
+            };
+            std::fs::remove_file(path).expect("it is there");
             let mut notice = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
             if self.is_modern {
                 let id = std::fs::read_to_string(self.directory.join("listens")).expect("a subscription");
                 let id: Value = serde_json::from_str(&id).expect("an id");
                 notice["params"] = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}});
             }
-            self.send(&notice);
+            for _ in 0..count.parse().unwrap_or(1) {
+                self.send(&notice);
+                // So that a gateway that lists for each of them has the time to.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self.note("told", &count);
         }
     }
 

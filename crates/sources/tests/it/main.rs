@@ -3,6 +3,10 @@
 mod asking;
 mod calls;
 mod catalog;
+mod hiding;
+mod logs;
+mod origin;
 mod processes;
+mod restarts;
 mod review;
 mod world;

@@ -1,19 +1,10 @@
 //! Servers as processes: they die, are started again, and leave nothing behind.
 
-use std::path::Path;
-
 use serde_json::json;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_sources::Status;
 
-use crate::world::{Fixture, World, soon, tool};
-
-fn is_alive(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
-    // One that nobody has waited for yet has ended all the same.
-    stat.rsplit_once(')')
-        .is_some_and(|(_, fields)| !fields.trim_start().starts_with('Z'))
-}
+use crate::world::{Fixture, World, is_alive, soon, tool};
 
 #[tokio::test]
 async fn a_server_that_dies_in_a_call_leaves_the_others_alone_and_is_started_again() {

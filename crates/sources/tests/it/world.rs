@@ -1,6 +1,6 @@
 //! A project with MCP servers, in memory, and the directory of the server that the tests start.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -81,6 +81,14 @@ pub fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("Does {name}."), "inputSchema": {"type": "object"}})
 }
 
+/// Whether a process has not ended yet.
+pub fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
+    // One that nobody has waited for yet has ended all the same.
+    stat.rsplit_once(')')
+        .is_some_and(|(_, fields)| !fields.trim_start().starts_with('Z'))
+}
+
 /// Looks until there is something.
 pub async fn soon<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let wait = async {
@@ -139,7 +147,6 @@ impl World {
                 ..Spawning::default()
             },
             workspace: workspace.clone(),
-            sampler: None,
             sign_ins: None,
         });
         Self {
@@ -176,12 +183,39 @@ impl World {
         view
     }
 
+    /// Waits until the log of the server `fix` holds a line with these words, and gives all of its lines.
+    pub async fn until_logged(&self, words: &str) -> Vec<String> {
+        let wait = async {
+            loop {
+                let lines = self.servers.log(self.project, "fix").await.expect("it is there");
+                let lines: Vec<String> = lines.into_iter().map(|line| line.text).collect();
+                if lines.iter().any(|line| line.contains(words)) {
+                    return lines;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let logged = tokio::time::timeout(SOON, wait).await;
+        logged.unwrap_or_else(|_| panic!("{words:?} was not logged within {SOON:?}"))
+    }
+
     pub async fn list(&self) -> Arc<ToolList> {
         self.source.list(self.project).await.expect("a list")
     }
 
     pub async fn names(&self) -> Vec<String> {
         self.list().await.keys().cloned().collect()
+    }
+
+    /// Waits until these tools are listed, and no others.
+    pub async fn until_listed(&self, names: &[&str]) {
+        let wait = async {
+            while self.names().await != names {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let listed = tokio::time::timeout(SOON, wait).await;
+        listed.unwrap_or_else(|_| panic!("{names:?} were not listed within {SOON:?}"));
     }
 
     /// A tool as a run pins it.
@@ -207,8 +241,17 @@ impl World {
 
     pub async fn call_pinned(&self, tool: &SourceTool, input: Value) -> Result<Called, CallFailure> {
         self.source.still_offers(tool, self.project).await?;
-        let (input, context) = (Json::from(input), self.context());
-        let called = self.source.call(tool, &input, &context);
+        self.call_in(tool, input, &self.context()).await
+    }
+
+    pub async fn call_in(
+        &self,
+        tool: &SourceTool,
+        input: Value,
+        context: &CallContext,
+    ) -> Result<Called, CallFailure> {
+        let input = Json::from(input);
+        let called = self.source.call(tool, &input, context);
         tokio::time::timeout(SOON, called).await.expect("it ends")
     }
 
@@ -222,6 +265,19 @@ impl World {
 
     pub fn space(&self) -> SpaceId {
         SpaceId::new(Uuid::from_u128(2))
+    }
+
+    /// The context of another call, in another space.
+    pub fn context_in(&self, space: u128, number: u32) -> CallContext {
+        let context = self.context();
+        CallContext {
+            space: SpaceId::new(Uuid::from_u128(space)),
+            call: CallId {
+                number,
+                ..context.call
+            },
+            ..context
+        }
     }
 
     pub fn context(&self) -> CallContext {
@@ -247,6 +303,7 @@ impl World {
             now,
             cancel: CancellationToken::new(),
             log: Default::default(),
+            sampling: Default::default(),
             progress: Arc::new(move |progress| told.lock().expect("no panic").push(progress.to_value())),
         }
     }
