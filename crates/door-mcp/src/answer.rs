@@ -49,9 +49,17 @@ impl Look {
         Some(self.named(result))
     }
 
-    /// The run as a task.
-    pub fn task(&self, form: Form, abilities: Abilities) -> DetailedTask {
-        let payload = match (self.result(form), self.state.status()) {
+    /// What the call of the run gave, if it has.
+    pub fn output(&self) -> Option<&Json> {
+        match (&self.record.tool, self.outcome()) {
+            (Some(_), Some(Outcome::Output(output))) => Some(output),
+            _ => None,
+        }
+    }
+
+    /// The run as a task; `result` is that of a run that has ended.
+    pub fn task(&self, result: Option<CallToolResult>, abilities: Abilities) -> DetailedTask {
+        let payload = match (result, self.state.status()) {
             (Some(_), Status::Cancelled) => TaskPayload::Cancelled,
             (Some(result), _) => completed(&result),
             (None, Status::WaitingApproval) => match self.questions(abilities) {
@@ -80,15 +88,18 @@ impl Look {
     }
 
     fn call_result(&self, form: Form, why: Option<&str>) -> CallToolResult {
-        let call = self.state.calls().first();
-        let outcome = call.and_then(|call| match &call.state {
-            CallState::Settled(settled) => Some(&settled.outcome),
-            _ => None,
-        });
-        match outcome {
+        match self.outcome() {
             Some(Outcome::Output(output)) => output_result(output, form),
             Some(Outcome::Error { code, message }) => failure(&format!("{}: {message}", code.as_str())),
             None => failure(why.unwrap_or("the run ended before the call was made")),
+        }
+    }
+
+    /// How the call of the run was settled.
+    fn outcome(&self) -> Option<&Outcome> {
+        match &self.state.calls().first()?.state {
+            CallState::Settled(settled) => Some(&settled.outcome),
+            _ => None,
         }
     }
 

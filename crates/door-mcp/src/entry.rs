@@ -1,19 +1,18 @@
-//! What every request to the door passes: host and origin, who asks, its size, its session.
+//! What every request to `/mcp` passes behind the gate: its size, its session, its agent.
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderName, Method};
 use http_body_util::{BodyExt as _, Full};
 use serde::Deserialize;
+use toolgate_access::Principal;
 use toolgate_http::body::collect;
-use toolgate_http::caller::Caller;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
 use toolgate_http::stream::OpenStream;
@@ -23,7 +22,7 @@ use toolgate_kernel::name::AgentName;
 use crate::listing::{Offer, offer, own_agent};
 use crate::sessions::{SESSION_ID, Transport};
 use crate::visitor::{Abilities, Visitor};
-use crate::{Mcp, late, listened_tasks, metadata, origin};
+use crate::{Mcp, late, listened_tasks};
 
 /// Where the door is.
 pub(crate) const PATH: &str = "/mcp";
@@ -31,8 +30,6 @@ pub(crate) const PATH: &str = "/mcp";
 const SPACE_ID: HeaderName = HeaderName::from_static("toolgate-space-id");
 /// Bytes of a message beside its arguments: names, metadata, a request state.
 const ENVELOPE_BYTES_MAX: usize = 64 * 1024;
-/// Asks proxies not to hold events back.
-const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// What the routes share.
 pub(crate) struct Door {
@@ -84,25 +81,22 @@ struct PeekFilter {
 impl Door {
     async fn enter(&self, agent: AgentName, request: Request) -> Response {
         let (mut parts, body) = request.into_parts();
-        let answered = match origin::check(&self.mcp, &parts) {
-            Ok(()) => self.pass(agent, &mut parts, body).await,
+        let gate = &self.mcp.gate;
+        let answered = match gate.caller(&mut parts).await {
+            Ok(who) => self.pass(who, agent, &mut parts, body).await,
             Err(refusal) => Err(refusal),
         };
-        let mut response = answered.unwrap_or_else(IntoResponse::into_response);
-        if response.status() == StatusCode::UNAUTHORIZED {
-            let challenge = metadata::challenge(&self.mcp, &parts);
-            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-        }
-        if is_stream(&response) {
-            let headers = response.headers_mut();
-            headers.insert(BUFFERING, HeaderValue::from_static("no"));
-        }
-        response
+        gate.finish(&parts, answered)
     }
 
-    async fn pass(&self, agent: AgentName, parts: &mut Parts, body: Body) -> Result<Response, Refusal> {
+    async fn pass(
+        &self,
+        who: Principal,
+        agent: AgentName,
+        parts: &mut Parts,
+        body: Body,
+    ) -> Result<Response, Refusal> {
         let door = &self.mcp.shared;
-        let Caller(who) = Caller::from_request_parts(parts, door).await?;
         let bytes = match parts.method {
             Method::POST => {
                 // Arguments are the largest part; twice, because text may be escaped. Parsed where others wait.
@@ -116,7 +110,7 @@ impl Door {
         let begins = peek.method.as_deref() == Some("initialize");
         match parts.headers.get(SESSION_ID) {
             Some(id) => self.transport.admit(&who, id.to_str().unwrap_or_default())?,
-            None if begins => self.transport.make_room(&who).await?,
+            None if begins => self.transport.make_room(&who).await,
             None => {}
         }
         let params = peek.params.unwrap_or_default();
@@ -188,9 +182,4 @@ fn named_space(parts: &Parts) -> Result<Option<SpaceId>, Refusal> {
             .map(Some)
             .map_err(|error| Refusal::malformed(format!("header {SPACE_ID}: {error}"))),
     }
-}
-
-fn is_stream(response: &Response) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE);
-    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }

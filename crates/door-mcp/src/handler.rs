@@ -1,5 +1,10 @@
 //! The methods of MCP, one line each: what they do stands in the modules beside.
 
+#![expect(
+    deprecated,
+    reason = "clients of the older protocol set the level of logs this way"
+)]
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::*;
@@ -65,6 +70,23 @@ impl ServerHandler for Handler {
         let telling =
             subscriptions::follow_lists(self.mcp.clone(), visitor.who.clone(), context.peer.clone());
         *self.lists.lock().unwrap_or_else(PoisonError::into_inner) = Some(telling);
+    }
+
+    // Some clients of the older protocol set a level whatever the server can do. Accepted, and nothing is logged: how far a
+    // call is, is told by progress.
+    async fn set_level(
+        &self,
+        _request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match Abilities::of(&context).modern {
+            false => Ok(()),
+            true => Err(ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                "logging/setLevel is not a method of 2026-07-28",
+                None,
+            )),
+        }
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

@@ -2,27 +2,29 @@
 //! protocol). A call is a run that is one call, as over REST; a task is that run. Holds no run state: what it keeps of
 //! a client is a legacy session, which survives nothing.
 //!
-//! Start with `entry` (what a request passes) and `handler` (one method of the protocol each); then `tool_call` (a call
-//! from its start to its answer), `answer` (what a run is in MCP's words), `tasks`, `questions` and `resume` (calls that
+//! Start with `gate` (who comes in), `entry` (what a request passes) and `handler` (one method of the protocol each); then `tool_call` (a call
+//! from its start to its answer), `answer` (what a run is in MCP's words), `content` (files in results), `tasks`, `questions` and `resume` (calls that
 //! wait for people), `resources`, `prompts`. The transport itself is `rmcp`'s. [`through`] is a door of its own: one MCP
 //! server as it is.
 
 mod answer;
+mod content;
 mod entry;
 mod following;
+mod gate;
 mod handler;
 mod late;
 mod list_changes;
 mod listened_tasks;
 mod listing;
 mod metadata;
-mod origin;
 mod problem;
 mod progress;
 mod prompts;
 mod questions;
 mod resources;
 mod resume;
+mod session_shares;
 mod sessions;
 mod start;
 mod subscriptions;
@@ -39,6 +41,9 @@ use toolgate_engine::records::Records;
 use toolgate_engine::workspace::Workspace;
 use toolgate_http::Shared;
 
+pub use gate::Entrance;
+
+use gate::Gate;
 use list_changes::ListChanges;
 use resume::RequestStates;
 use sessions::Transport;
@@ -49,12 +54,8 @@ pub struct McpParts {
     pub workspace: Workspace,
     /// Where the keys are that sign request states.
     pub records: Arc<dyn Records>,
-    /// Address that clients reach the gateway at; otherwise the one that a request names.
-    pub public_url: Option<String>,
-    /// Names that the gateway answers to, besides loopback; empty for any, since callers need a key.
-    pub hosts: Vec<String>,
-    /// Authorization servers that issue users' tokens.
-    pub authorization_servers: Vec<String>,
+    /// Where clients reach the door.
+    pub entrance: Entrance,
 }
 
 /// What the handlers of the door share.
@@ -63,21 +64,21 @@ pub(crate) struct Mcp {
     pub workspace: Workspace,
     pub states: RequestStates,
     pub lists: ListChanges,
-    pub public_url: Option<String>,
-    pub hosts: Vec<String>,
-    pub authorization_servers: Vec<String>,
+    pub gate: Gate,
 }
 
 /// The door's routes.
 pub fn router(shared: Shared, parts: McpParts) -> Router {
+    let gate = Gate {
+        shared: shared.clone(),
+        entrance: parts.entrance,
+    };
     let mcp = Arc::new(Mcp {
         shared,
         workspace: parts.workspace,
         states: RequestStates::new(parts.records),
         lists: ListChanges::default(),
-        public_url: parts.public_url,
-        hosts: parts.hosts,
-        authorization_servers: parts.authorization_servers,
+        gate,
     });
     let door = Arc::new(entry::Door {
         transport: Arc::new(Transport::new(mcp.clone())),

@@ -1,4 +1,4 @@
-//! What an OAuth client asks about the door before it has a token (RFC 9728).
+//! What an OAuth client asks about the doors before it has a token (RFC 9728).
 
 use std::sync::Arc;
 
@@ -11,10 +11,12 @@ use http::request::Parts;
 use serde::Serialize;
 use toolgate_http::problem::Refusal;
 
-use crate::Mcp;
 use crate::entry::{Door, PATH};
+use crate::gate::{Entrance, Gate, public_key};
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+/// Addresses below [`PATH`] that have the same metadata.
+const BELOW: [&str; 2] = ["/mcp/agents/", "/mcp/servers/"];
 
 /// The metadata of a protected resource.
 #[derive(Serialize)]
@@ -26,36 +28,57 @@ struct ProtectedResource {
     resource_name: &'static str,
 }
 
-/// The metadata of `/mcp`, and of the agents' addresses below it.
+/// The metadata of `/mcp`, and of the addresses of agents and servers below it.
 pub(crate) async fn get(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
+    match metadata(&door.mcp.gate, &parts).await {
+        Ok(metadata) => Json(metadata).into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn metadata(gate: &Gate, parts: &Parts) -> Result<ProtectedResource, Refusal> {
     let of = parts.uri.path().strip_prefix(WELL_KNOWN).unwrap_or_default();
     let of = if of.is_empty() { PATH } else { of };
-    if of != PATH && !of.starts_with("/mcp/agents/") {
-        return Refusal::not_found("resource").into_response();
+    if of != PATH && !BELOW.iter().any(|below| of.starts_with(below)) {
+        return Err(Refusal::not_found("resource"));
     }
-    let metadata = ProtectedResource {
-        resource: format!("{}{of}", base(&door.mcp, &parts)),
-        authorization_servers: door.mcp.authorization_servers.clone(),
+    let key = public_key(&parts.uri)?;
+    let authorization_servers = match &key {
+        None => gate.entrance.authorization_servers.clone(),
+        Some(key) => {
+            let issuer = gate.shared.access.issuer_of(key).await?;
+            issuer.into_iter().collect()
+        }
+    };
+    Ok(ProtectedResource {
+        resource: format!("{}{of}{}", base(&gate.entrance, parts), with_key(key.as_deref())),
+        authorization_servers,
         bearer_methods_supported: ["header"],
         resource_name: "Toolgate",
-    };
-    Json(metadata).into_response()
+    })
 }
 
 /// What a caller without a good key is told to look at.
-pub(crate) fn challenge(mcp: &Mcp, parts: &Parts) -> HeaderValue {
+pub(crate) fn challenge(entrance: &Entrance, parts: &Parts) -> HeaderValue {
+    let key = public_key(&parts.uri).ok().flatten();
     let words = format!(
-        "Bearer resource_metadata=\"{}{WELL_KNOWN}{}\"",
-        base(mcp, parts),
-        parts.uri.path()
+        "Bearer resource_metadata=\"{}{WELL_KNOWN}{}{}\"",
+        base(entrance, parts),
+        parts.uri.path(),
+        with_key(key.as_deref())
     );
     HeaderValue::try_from(words).unwrap_or(HeaderValue::from_static("Bearer"))
 }
 
+/// The public key as it stands in an address: metadata and resource must name the same one.
+fn with_key(key: Option<&str>) -> String {
+    key.map(|key| format!("?key={key}")).unwrap_or_default()
+}
+
 /// Where clients reach the gateway: as it is set, or as this request names it.
-fn base(mcp: &Mcp, parts: &Parts) -> String {
-    if let Some(url) = &mcp.public_url {
+fn base(entrance: &Entrance, parts: &Parts) -> String {
+    if let Some(url) = &entrance.public_url {
         return url.clone();
     }
     let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());

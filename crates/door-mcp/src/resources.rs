@@ -314,7 +314,7 @@ fn resource(space: SpaceId, file: FileInfo) -> Option<Resource> {
     )
 }
 
-fn place(who: &Principal, space: SpaceId) -> Place {
+pub(crate) fn place(who: &Principal, space: SpaceId) -> Place {
     Place {
         project: who.project,
         space,

@@ -1,4 +1,4 @@
-//! The transport, and the legacy sessions in it: whose they are, and how many one user may have. A session is what a
+//! The transport, and the legacy sessions in it. A session is what a
 //! client of before 2026-07-28 begins with `initialize`. It is in memory only; after a restart its requests are answered
 //! with 404, and the client begins anew.
 
@@ -18,21 +18,21 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio::time::Instant;
 use toolgate_access::Principal;
 use toolgate_http::problem::Refusal;
-use toolgate_kernel::id::{EntityId, KeyId, ProjectId};
 
 use crate::Mcp;
 use crate::handler::Handler;
+use crate::session_shares::{Held, Owner, SessionLimits};
 
 /// Names a legacy session.
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// How long a session lasts in which nothing happens; longer than one request stays open.
 const SESSION_IDLE_MAX: Duration = Duration::from_secs(1800);
-/// Most sessions of one user: the one that was used longest ago gives way to a new one.
-const SESSIONS_PER_USER: usize = 16;
-/// Most sessions of one secret key, which many people may share.
-const SESSIONS_PER_KEY: usize = 1024;
-/// Most sessions of all callers.
-const SESSIONS_MAX: usize = 4096;
+/// How many sessions there may be.
+const SESSIONS: SessionLimits = SessionLimits {
+    user: 16,
+    key: 1024,
+    all: 4096,
+};
 /// Messages that wait for a client that does not read, per stream. A stream carries notices of progress and one result.
 const MESSAGES_WAITING_MAX: usize = 8;
 /// How long what a stream said can be asked for again.
@@ -43,34 +43,11 @@ tokio::task_local! {
     static CALLED: Option<Tool>;
 }
 
-/// Who began a session: nobody else may use it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Owner {
-    project: ProjectId,
-    entity: Option<EntityId>,
-    key: Option<KeyId>,
-}
-
-impl Owner {
-    fn of(who: &Principal) -> Self {
-        Self {
-            project: who.project,
-            entity: who.entity(),
-            key: who.key.map(|key| key.id()),
-        }
-    }
-}
-
-struct Session {
-    owner: Owner,
-    used: Instant,
-}
-
 /// MCP's streamable HTTP, both eras.
 pub(crate) struct Transport {
     service: StreamableHttpService<Handler, LocalSessionManager>,
     manager: Arc<LocalSessionManager>,
-    sessions: Mutex<HashMap<String, Session>>,
+    sessions: Mutex<HashMap<String, Held>>,
 }
 
 impl Transport {
@@ -114,7 +91,7 @@ impl Transport {
         let answer = CALLED.scope(called, self.service.handle(request)).await;
         let made = answer.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
         if let Some(id) = made.filter(|_| begins) {
-            let session = Session {
+            let session = Held {
                 owner: Owner::of(&who),
                 used: Instant::now(),
             };
@@ -137,41 +114,28 @@ impl Transport {
         Ok(())
     }
 
-    /// Makes room for one more session of this caller.
-    pub async fn make_room(&self, who: &Principal) -> Result<(), Refusal> {
+    /// Makes room for one more session of this caller: another gives way where there are too many.
+    pub async fn make_room(&self, who: &Principal) {
         let live: HashSet<String> = {
             let known = self.manager.sessions.read().await;
             known.keys().map(|id| id.to_string()).collect()
         };
-        let oldest = {
+        let gives_way = {
             let mut sessions = self.lock();
             sessions.retain(|id, _| live.contains(id));
-            if sessions.len() >= SESSIONS_MAX {
-                let words = format!("{SESSIONS_MAX} MCP sessions are open; try again later");
-                return Err(Refusal::unavailable(words));
+            let gives_way = SESSIONS.gives_way(&sessions, Owner::of(who));
+            if let Some(id) = &gives_way {
+                sessions.remove(id);
             }
-            let owner = Owner::of(who);
-            let max = match owner.entity {
-                Some(_) => SESSIONS_PER_USER,
-                None => SESSIONS_PER_KEY,
-            };
-            let own = || sessions.iter().filter(|(_, session)| session.owner == owner);
-            let oldest = own().min_by_key(|(_, session)| session.used);
-            let oldest = oldest.map(|(id, _)| id.clone());
-            let oldest = oldest.filter(|_| own().count() >= max);
-            if let Some(oldest) = &oldest {
-                sessions.remove(oldest);
-            }
-            oldest
+            gives_way
         };
-        if let Some(id) = oldest {
+        if let Some(id) = gives_way {
             // One that has ended by itself meanwhile is gone too.
             let _ = self.manager.close_session(&id.into()).await;
         }
-        Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Session>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Held>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

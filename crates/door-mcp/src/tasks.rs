@@ -63,7 +63,8 @@ pub(crate) async fn detailed(
 ) -> Result<rmcp::model::DetailedTask, Refusal> {
     let look = look(&mcp.shared, &visitor.who, run).await?;
     let form = Form::new(has_output_schema(mcp, &look.record).await?, abilities);
-    Ok(look.task(form, abilities))
+    let result = look.result_with_files(mcp, &visitor.who, form).await;
+    Ok(look.task(result, abilities))
 }
 
 /// Whether the tool that a run is one call of has a schema of its output.

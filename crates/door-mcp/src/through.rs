@@ -30,8 +30,10 @@ mod routes;
 mod sessions;
 mod straight;
 mod subscriptions;
+mod task_owners;
 mod tasks_of_others;
 mod tools;
+mod turn;
 mod upstream;
 mod upstreams;
 mod upwards;
@@ -43,12 +45,14 @@ use axum::Router;
 use tokio_util::task::AbortOnDropHandle;
 use toolgate_http::Shared;
 
-pub use limits::Limits;
+pub use limits::{Limits, Places};
 pub use upstreams::{Everything, Exposed, Review, Upstreams, UpstreamsError};
 
 use parked::Parked;
 use sessions::Sessions;
 use upstream::Known;
+
+use crate::gate::{Entrance, Gate};
 
 /// How often what has expired is looked for.
 const SWEEP: Duration = Duration::from_secs(15);
@@ -69,8 +73,8 @@ impl Through {
     /// A proxy for these servers.
     pub fn new(upstreams: Arc<dyn Upstreams>, limits: Limits) -> Self {
         let known = Arc::new(Known::new(limits.clone()));
-        let sessions = Arc::new(Sessions::new(limits.clone()));
-        let parked = Arc::new(Parked::new(limits));
+        let sessions = Arc::new(Sessions::new(&limits));
+        let parked = Arc::new(Parked::new(&limits));
         let sweeper = sweep(known.clone(), sessions.clone(), parked.clone());
         Self(Arc::new(Parts {
             upstreams,
@@ -82,8 +86,8 @@ impl Through {
     }
 
     /// Its routes.
-    pub fn router(self, shared: Shared) -> Router {
-        routes::router(shared, self)
+    pub fn router(self, shared: Shared, entrance: Entrance) -> Router {
+        routes::router(Gate { shared, entrance }, self)
     }
 }
 

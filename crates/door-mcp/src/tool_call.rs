@@ -13,7 +13,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CreateTaskResult, ElicitResult, InputRequests,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CreateTaskResult, ElicitResult, InputRequests,
     InputRequiredResult,
 };
 use rmcp::service::RequestContext;
@@ -157,7 +157,7 @@ impl Answering<'_> {
     async fn follow(&mut self, mut following: Following) -> Result<CallToolResponse, ErrorData> {
         loop {
             let look = following.look().await.map_err(problem::error)?;
-            if let Some(result) = look.result(self.form) {
+            if let Some(result) = self.result(&look).await {
                 drop(look);
                 self.tell_rest(&mut following).await;
                 return Ok(result.into());
@@ -251,7 +251,7 @@ impl Answering<'_> {
             }
             Left::Stopping | Left::TimeUp => following.look().await.map_err(problem::error)?,
         };
-        if let Some(result) = look.result(self.form) {
+        if let Some(result) = self.result(&look).await {
             return Ok(result.into());
         }
         if self.abilities.tasks {
@@ -281,8 +281,14 @@ impl Answering<'_> {
         }
     }
 
+    async fn result(&self, look: &Look) -> Option<CallToolResult> {
+        look.result_with_files(self.mcp, &self.visitor.who, self.form)
+            .await
+    }
+
+    /// A task of a run that goes on.
     fn task(&self, look: &Look) -> CallToolResponse {
-        CreateTaskResult::new(look.task(self.form, self.abilities).task).into()
+        CreateTaskResult::new(look.task(None, self.abilities).task).into()
     }
 
     async fn input_required(&self, questions: InputRequests) -> Result<CallToolResponse, ErrorData> {

@@ -41,6 +41,8 @@ pub(crate) fn tools() -> Vec<Tool> {
         "multi_input",
         "test_tool_with_task",
         "wait_until_cancelled",
+        "log_when_watched",
+        "watch",
         "cancelled_calls",
     ];
     let mut tools: Vec<Tool> = plain.iter().map(|name| tool(name, nothing())).collect();

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::asking::{Retry, Round, form};
 use crate::changes::Changes;
-use crate::tools::PIXEL;
+use crate::tools::{Meeting, PIXEL};
 use crate::{Eras, catalog, made, unknown};
 
 /// Signs the states of the fixture. Nothing secret depends on it.
@@ -39,6 +39,7 @@ pub struct Fixture {
     pub(crate) changes: Arc<Changes>,
     pub(crate) states: Arc<RequestStateCodec>,
     cancelled: Arc<AtomicU64>,
+    pub(crate) meeting: Arc<Meeting>,
 }
 
 impl Fixture {
@@ -50,6 +51,7 @@ impl Fixture {
             changes: Changes::new(),
             states: Arc::new(RequestStateCodec::try_new(STATE_KEY).expect("the key is long enough")),
             cancelled: Arc::default(),
+            meeting: Arc::default(),
         }
     }
 

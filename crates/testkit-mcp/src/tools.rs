@@ -9,6 +9,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::asking::{Retry, Round, elicitation, form, is_modern, roots, sampling};
 use crate::changes::Change;
@@ -65,6 +66,8 @@ impl Fixture {
             "test_trigger_prompt_change" => self.changed(Change::Prompts).await,
             "test_trigger_resource_update" => self.changed(Change::Watched).await,
             "wait_until_cancelled" => return self.wait_until_cancelled(&context).await,
+            "log_when_watched" => self.log_when_watched(&context).await,
+            "watch" => self.watch().await,
             "cancelled_calls" => text(self.cancelled_calls().to_string()),
             "slow_compute"
             | "failing_job"
@@ -192,6 +195,33 @@ impl Fixture {
     }
 }
 
+/// Two calls that meet: one logs while the other is under way.
+#[derive(Default)]
+pub(crate) struct Meeting {
+    watched: Notify,
+    logged: Notify,
+}
+
+impl Fixture {
+    /// Tells by progress that it has begun, and logs once a call of `watch` is under way.
+    async fn log_when_watched(&self, context: &RequestContext<RoleServer>) -> CallToolResult {
+        progress(context, 0).await;
+        self.meeting.watched.notified().await;
+        log(context, "Seen by nobody else").await;
+        // The next message on the same pipe comes after the log.
+        progress(context, 100).await;
+        self.meeting.logged.notify_one();
+        text("Logged")
+    }
+
+    /// Ends after a call of `log_when_watched` has logged.
+    async fn watch(&self) -> CallToolResult {
+        self.meeting.watched.notify_one();
+        self.meeting.logged.notified().await;
+        text("Watched")
+    }
+}
+
 fn content(block: Value) -> CallToolResult {
     made(json!({"resultType": "complete", "content": [block]}))
 }
@@ -242,14 +272,18 @@ async fn log_thrice(context: &RequestContext<RoleServer>) -> CallToolResult {
         "Tool execution completed",
     ] {
         if is_wanted {
-            let message = made(json!({"level": "info", "logger": "fixture", "data": words}));
-            // A client that is gone hears nothing.
-            #[expect(deprecated, reason = "clients of the older protocol still log this way")]
-            let _ = context.peer.notify_logging_message(message).await;
+            log(context, words).await;
         }
         tokio::time::sleep(PAUSE).await;
     }
     text("Logged three times")
+}
+
+async fn log(context: &RequestContext<RoleServer>, words: &str) {
+    let message = made(json!({"level": "info", "logger": "fixture", "data": words}));
+    // A client that is gone hears nothing.
+    #[expect(deprecated, reason = "clients of the older protocol still log this way")]
+    let _ = context.peer.notify_logging_message(message).await;
 }
 
 async fn progress_thrice(context: &RequestContext<RoleServer>) -> CallToolResult {

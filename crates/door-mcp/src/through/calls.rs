@@ -70,7 +70,7 @@ pub(super) async fn check(
 }
 
 /// The result of a call that was not made, in words for the model.
-fn failed(era: Era, words: &str) -> Outcome {
+pub(super) fn failed(era: Era, words: &str) -> Outcome {
     let mut result = json!({"content": [{"type": "text", "text": words}], "isError": true});
     if era == Era::Modern {
         result["resultType"] = "complete".into();
@@ -84,6 +84,9 @@ pub(super) fn unreachable(upstream: &Upstream, error: &LinkError) -> Outcome {
     let words = match error {
         LinkError::Refused(_) => "the MCP server refused the gateway's credentials",
         LinkError::TooLarge(_) => "the MCP server sent a message that is too large",
+        LinkError::NoRoom => {
+            "the gateway runs as many programs of MCP servers as it may; end a session, or try again later"
+        }
         LinkError::Repeated => return Outcome::error(super::era::INVALID_REQUEST, error.to_string()),
         _ => "the MCP server cannot be reached",
     };

@@ -24,6 +24,7 @@ use super::owner::Owner;
 use super::reply::{Closed, Era, Reply};
 use super::subscriptions::RESOURCES_MAX;
 use super::tasks_of_others::{Polled, poll};
+use super::turn::Turn;
 use super::upstream::{Lister, Upstream, discover};
 
 /// Most times that a request is sent again because its server asks for something.
@@ -148,9 +149,18 @@ impl Crossed {
             id: id.clone(),
             of: self,
         };
+        let turn = tokio::select! {
+            turn = Turn::begin(&self.upstream, owner, &request) => turn,
+            () = token.cancelled() => return Ok(()),
+        };
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(outcome) => return reply.end(&id, outcome).await,
+        };
         let counted = Counted::begin(&self.upstream, &request);
         let outcome = tokio::select! {
-            outcome = self.outcome(request, &reply, owner) => outcome?,
+            outcome = self.outcome(request, &reply, owner, &turn) => outcome?,
+            () = turn.expired() => turn.late(Era::Legacy),
             // Nobody waits for a response. What was under way at the server ends with its stream.
             () = token.cancelled() => return Ok(()),
         };
@@ -158,7 +168,13 @@ impl Crossed {
         reply.end(&id, outcome).await
     }
 
-    async fn outcome(&self, request: Request, reply: &Reply, owner: Owner) -> Result<Outcome, Closed> {
+    async fn outcome(
+        &self,
+        request: Request,
+        reply: &Reply,
+        owner: Owner,
+        turn: &Turn,
+    ) -> Result<Outcome, Closed> {
         Ok(match request.method.as_str() {
             "ping" => Outcome::result(json!({})),
             "logging/setLevel" => {
@@ -170,11 +186,17 @@ impl Crossed {
             method if method.starts_with("tasks/") => {
                 Outcome::error(METHOD_NOT_FOUND, "this server has no tasks")
             }
-            _ => self.cross(request, reply, owner).await?,
+            _ => self.cross(request, reply, owner, turn).await?,
         })
     }
 
-    async fn cross(&self, request: Request, reply: &Reply, owner: Owner) -> Result<Outcome, Closed> {
+    async fn cross(
+        &self,
+        request: Request,
+        reply: &Reply,
+        owner: Owner,
+        turn: &Turn,
+    ) -> Result<Outcome, Closed> {
         let link = match self.upstream.modern_link().await {
             Ok(link) => link,
             Err(error) => return Ok(unreachable(&self.upstream, &error)),
@@ -195,14 +217,20 @@ impl Crossed {
                 return Ok(outcome);
             };
             match members.read::<String>("resultType").as_deref() {
-                Some("input_required") => match self.answered(&members, reply).await? {
-                    Ok(answers) => retry(&mut request, answers, &members),
-                    Err(outcome) => return Ok(outcome),
-                },
+                Some("input_required") => {
+                    turn.pause();
+                    let answered = self.answered(&members, reply).await?;
+                    turn.resume();
+                    match answered {
+                        Ok(answers) => retry(&mut request, answers, &members),
+                        Err(outcome) => return Ok(outcome),
+                    }
+                }
                 Some("task") => {
                     if let Some(task) = members.read("taskId") {
-                        self.upstream.remember_task(task, owner);
+                        self.upstream.tasks.remember(task, owner);
                     }
+                    turn.rest();
                     return Ok(match poll(self, &link, &members, reply).await? {
                         Polled::Ended(outcome) => era::lowered(&method, outcome),
                         Polled::Failed(outcome) => outcome,

@@ -21,19 +21,20 @@ use super::straight::Straight;
 /// Shakes hands: opens a session, with the server or in its place.
 pub(super) async fn open(visit: Visit, request: Request) -> Result<Response, Refusal> {
     let sessions = &visit.through.0.sessions;
-    let too_many = |TooMany(max): TooMany| {
-        let detail =
-            format!("{max} sessions are open already, which is the most; end one, or wait until it is idle");
+    let too_many = |TooMany| {
+        let detail = "as many sessions of this user, its project or all projects are open as may be; end one, or wait \
+                      until one is idle";
         Refusal::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_SESSIONS", detail)
     };
-    sessions.check(visit.owner).map_err(too_many)?;
+    // Before the server is asked: a handshake may start a program.
+    let place = sessions.place(visit.owner).map_err(too_many)?;
     let id = request.id.clone();
     let (side, result) = match begin(&visit, request).await {
         Ok(begun) => begun,
         Err(outcome) => return Ok(refuse(Era::Legacy, Some(id), outcome)),
     };
     let session = sessions
-        .open(visit.owner, &visit.upstream.name, side)
+        .open(visit.owner, &visit.upstream.name, side, place)
         .map_err(too_many)?;
     let mut response = refuse(Era::Legacy, Some(id), Outcome::Result(result));
     let header = HeaderValue::try_from(&session.id).expect("a handle is ASCII");
@@ -45,7 +46,7 @@ async fn begin(visit: &Visit, request: Request) -> Result<(Side, Box<RawValue>),
     let failed = |error| unreachable(&visit.upstream, &error);
     let eras = visit.upstream.eras().await.map_err(failed)?;
     if eras.legacy {
-        let straight = Straight::open(visit.upstream.clone(), request.params)
+        let straight = Straight::open(visit.upstream.clone(), visit.owner, request.params)
             .await
             .map_err(failed)?;
         let result = straight.initialized();
@@ -106,6 +107,9 @@ pub(super) fn listen(visit: Visit, session: &str) -> Result<Response, Refusal> {
     let drive = move |reply: super::reply::Reply| async move {
         let _busy = session.busy();
         while let Some(message) = notices.recv().await {
+            if let (Side::Straight(straight), Message::Request(question)) = (&session.side, &message) {
+                straight.asks(question);
+            }
             if reply.send(message).await.is_err() {
                 return;
             }

@@ -9,10 +9,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
+use toolgate_fair::Permit;
 use toolgate_mcp::Server;
 use toolgate_mcp::link::message::{Id, Members, Message, Notification, Outcome, Request, Response};
 use toolgate_mcp::link::{Exchange, Link, LinkError};
 
+use super::tools::Listed;
 use super::{era, headers};
 
 /// Longest time that a notice of cancellation may take.
@@ -28,11 +30,19 @@ pub(super) struct LegacyLink {
     is_gone: AtomicBool,
     /// Notices that are sent after their requests were dropped.
     errands: TaskTracker,
+    pub(super) listed: Listed,
+    // After the link: its program has ended, or was told to, when another may take its place.
+    _process: Option<Permit>,
 }
 
 impl LegacyLink {
-    /// Shakes hands with these parameters. An error of the server is given as [`LinkError::Unreachable`].
-    pub(super) async fn open(server: &Server, params: Members) -> Result<Self, LinkError> {
+    /// Shakes hands with these parameters. An error of the server is given as [`LinkError::Unreachable`]. `process` is the
+    /// right to run the server's program.
+    pub(super) async fn open(
+        server: &Server,
+        params: Members,
+        process: Option<Permit>,
+    ) -> Result<Self, LinkError> {
         let link = server.link()?;
         let request = Request {
             id: Id::text("toolgate-initialize"),
@@ -73,6 +83,8 @@ impl LegacyLink {
             count: AtomicU64::new(0),
             is_gone: AtomicBool::new(false),
             errands: TaskTracker::new(),
+            listed: Listed::default(),
+            _process: process,
         })
     }
 

@@ -15,6 +15,7 @@ use super::era::{
 use super::modern_link::ModernExchange;
 use super::reply::{Closed, Era, Reply, refuse, refuse_with, respond};
 use super::routes::Visit;
+use super::turn::Turn;
 use super::upstream::Lister;
 use super::{headers, upwards};
 
@@ -109,10 +110,20 @@ async fn forward(
     reply: Reply,
 ) -> Result<(), Closed> {
     let id = request.id.clone();
+    let turn = match Turn::begin(&visit.upstream, visit.owner, &request).await {
+        Ok(turn) => turn,
+        Err(outcome) => return reply.end(&id, outcome).await,
+    };
     let counted = Counted::begin(&visit.upstream, &request);
-    let outcome = match begin(&visit, &shown, client, request.clone()).await {
-        Ok(exchange) => follow(&visit, exchange, &reply).await?,
-        Err(outcome) => outcome,
+    let made = async {
+        match begin(&visit, &shown, client, request.clone()).await {
+            Ok(exchange) => follow(&visit, exchange, &reply).await,
+            Err(outcome) => Ok(outcome),
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = made => outcome?,
+        () = turn.expired() => turn.late(Era::Modern),
     };
     let outcome = passed(&visit, &request, outcome);
     counted.end(&outcome);
@@ -140,7 +151,7 @@ async fn begin(
     .await?;
     let stranger = tasks_of(&request)
         .into_iter()
-        .find(|task| !upstream.may_own_task(task, visit.owner));
+        .find(|task| !upstream.tasks.may_own(task, visit.owner));
     if let Some(task) = stranger {
         return Err(Outcome::error(
             INVALID_PARAMS,
@@ -195,7 +206,7 @@ fn passed(visit: &Visit, request: &Request, outcome: Outcome) -> Outcome {
         ("tools/call", Outcome::Result(result)) => {
             let task = Members::of(result).and_then(|result| result.read("taskId"));
             if let Some(task) = task {
-                visit.upstream.remember_task(task, visit.owner);
+                visit.upstream.tasks.remember(task, visit.owner);
             }
             outcome
         }

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use axum::http::HeaderMap;
 use serde_json::value::RawValue;
+use toolgate_fair::Permit;
 use toolgate_mcp::link::message::{Id, Members, Message, Request};
 use toolgate_mcp::link::{Exchange, Link, LinkError};
 
 use super::era::{META, SUBSCRIPTION_KEY};
+use super::tools::Listed;
 
 /// Token of a request, by which its progress is known.
 const TOKEN: &str = "progressToken";
@@ -19,14 +21,20 @@ pub(super) struct ModernLink {
     link: Link,
     count: AtomicU64,
     is_gone: AtomicBool,
+    pub(super) listed: Listed,
+    // After the link: its program has ended, or was told to, when another may take its place.
+    _process: Option<Permit>,
 }
 
 impl ModernLink {
-    pub(super) fn new(link: Link) -> Self {
+    /// A connection for which nothing was sent yet. `process` is the right to run its program.
+    pub(super) fn new(link: Link, process: Option<Permit>) -> Self {
         Self {
             link,
             count: AtomicU64::new(0),
             is_gone: AtomicBool::new(false),
+            listed: Listed::default(),
+            _process: process,
         }
     }
 

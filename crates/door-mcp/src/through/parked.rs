@@ -3,15 +3,18 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use toolgate_engine::shares::share_of;
+use toolgate_fair::{Permit, Queue};
 use toolgate_mcp::link::message::{Id, Members, Request};
 
 use super::legacy_link::LegacyExchange;
 use super::limits::Limits;
 use super::owner::Owner;
+use super::turn::Turn;
 use super::upstream::{Lease, Upstream};
 
 /// Random bytes of a handle: nobody guesses one.
@@ -19,7 +22,8 @@ const HANDLE_BYTES: usize = 24;
 
 /// The calls that wait.
 pub(super) struct Parked {
-    limits: Limits,
+    answer_wait: Duration,
+    places: Arc<Queue>,
     calls: Mutex<HashMap<String, Entry>>,
 }
 
@@ -28,6 +32,7 @@ struct Entry {
     digest: [u8; 32],
     since: Instant,
     call: OpenCall,
+    _place: Permit,
 }
 
 /// A call of a server of the older era.
@@ -36,6 +41,7 @@ pub(super) struct OpenCall {
     pub(super) exchange: LegacyExchange,
     pub(super) lease: Lease,
     pub(super) upstream: Arc<Upstream>,
+    pub(super) turn: Arc<Turn>,
     /// What the server asks: the name of each question for the client, the id of the server's request, and its contents.
     pub(super) questions: Vec<Question>,
     /// Questions so far.
@@ -51,9 +57,10 @@ pub(super) struct Question {
 }
 
 impl Parked {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: &Limits) -> Self {
         Self {
-            limits,
+            answer_wait: limits.answer_wait,
+            places: limits.parked.places(),
             calls: Mutex::default(),
         }
     }
@@ -62,37 +69,42 @@ impl Parked {
     pub(super) fn park(&self, owner: Owner, request: &Request, mut call: OpenCall) -> Option<String> {
         let handle = handle()?;
         call.lease.rest();
+        let place = self.place(owner)?;
         let entry = Entry {
             owner,
             digest: digest(request),
             since: Instant::now(),
             call,
+            _place: place,
         };
-        let mut calls = self.lock();
-        let mine = || calls.iter().filter(|(_, entry)| entry.owner == owner);
-        let is_full = mine().count() >= self.limits.parked_per_owner;
-        let oldest = mine()
-            .min_by_key(|(_, entry)| entry.since)
-            .map(|(name, _)| name.clone());
-        // Clients leave questions unanswered: the oldest is the least likely to be answered.
-        let given_up = oldest
-            .filter(|_| is_full)
-            .and_then(|oldest| calls.remove(&oldest));
-        if calls.len() >= self.limits.parked {
-            return None;
+        self.lock().insert(handle.clone(), entry);
+        Some(handle)
+    }
+
+    /// A place for one more call of the owner. Clients leave questions unanswered: the oldest is the least likely to be
+    /// answered, and is given up.
+    fn place(&self, owner: Owner) -> Option<Permit> {
+        let share = share_of(owner.project, owner.user);
+        if let Some(place) = self.places.try_turn(share) {
+            return Some(place);
         }
-        calls.insert(handle.clone(), entry);
-        drop(calls);
+        let given_up = {
+            let mut calls = self.lock();
+            let mine = calls.iter().filter(|(_, entry)| entry.owner == owner);
+            let oldest = mine.min_by_key(|(_, entry)| entry.since);
+            let oldest = oldest.map(|(name, _)| name.clone());
+            oldest.and_then(|oldest| calls.remove(&oldest))
+        };
         // Outside the lock: what is given up tells its server.
         drop(given_up);
-        Some(handle)
+        self.places.try_turn(share)
     }
 
     /// Takes up a call: only its owner may, with the same request.
     pub(super) fn take(&self, owner: Owner, request: &Request, handle: &str) -> Option<OpenCall> {
         let mut calls = self.lock();
         let entry = calls.get(handle)?;
-        let is_expired = entry.since.elapsed() >= self.limits.answer_wait;
+        let is_expired = entry.since.elapsed() >= self.answer_wait;
         if entry.owner != owner || entry.digest != digest(request) || is_expired {
             return None;
         }
@@ -101,7 +113,7 @@ impl Parked {
 
     /// Gives up calls whose clients do not come back.
     pub(super) fn sweep(&self) {
-        let limit = self.limits.answer_wait;
+        let limit = self.answer_wait;
         // Outside the lock: what is given up tells its server.
         let expired: Vec<Entry> = {
             let mut calls = self.lock();

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use toolgate_engine::shares::share_of;
+use toolgate_fair::{Permit, Queue};
 
 use super::downwards::Crossed;
 use super::limits::Limits;
@@ -13,7 +16,8 @@ use super::straight::Straight;
 
 /// The sessions.
 pub(super) struct Sessions {
-    limits: Limits,
+    idle_max: Duration,
+    places: Arc<Queue>,
     open: Mutex<HashMap<String, Arc<Session>>>,
 }
 
@@ -26,6 +30,7 @@ pub(super) struct Session {
     used: Mutex<Instant>,
     /// Requests and streams under way.
     busy: AtomicUsize,
+    _place: Permit,
 }
 
 /// How the session reaches its server.
@@ -36,34 +41,33 @@ pub(super) enum Side {
     Crossed(Arc<Crossed>),
 }
 
-/// Why there is no session.
+/// The owner, its project or all projects have as many sessions as they may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooMany(pub(super) usize);
+pub(super) struct TooMany;
 
 impl Sessions {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: &Limits) -> Self {
         Self {
-            limits,
+            idle_max: limits.session_idle,
+            places: limits.sessions.places(),
             open: Mutex::default(),
         }
     }
 
-    /// Whether the owner may open another session.
-    pub(super) fn check(&self, owner: Owner) -> Result<(), TooMany> {
-        let open = self.lock();
-        let mine = open.values().filter(|session| session.owner == owner).count();
-        if mine >= self.limits.sessions_per_owner {
-            return Err(TooMany(self.limits.sessions_per_owner));
-        }
-        match open.len() >= self.limits.sessions {
-            true => Err(TooMany(self.limits.sessions)),
-            false => Ok(()),
-        }
+    /// A place for one more session of the owner.
+    pub(super) fn place(&self, owner: Owner) -> Result<Permit, TooMany> {
+        let share = share_of(owner.project, owner.user);
+        self.places.try_turn(share).ok_or(TooMany)
     }
 
-    pub(super) fn open(&self, owner: Owner, server: &str, side: Side) -> Result<Arc<Session>, TooMany> {
-        self.check(owner)?;
-        let id = handle().ok_or(TooMany(0))?;
+    pub(super) fn open(
+        &self,
+        owner: Owner,
+        server: &str,
+        side: Side,
+        place: Permit,
+    ) -> Result<Arc<Session>, TooMany> {
+        let id = handle().ok_or(TooMany)?;
         let session = Arc::new(Session {
             id: id.clone(),
             owner,
@@ -71,6 +75,7 @@ impl Sessions {
             side,
             used: Mutex::new(Instant::now()),
             busy: AtomicUsize::new(0),
+            _place: place,
         });
         self.lock().insert(id, session.clone());
         Ok(session)
@@ -92,12 +97,18 @@ impl Sessions {
 
     /// Ends sessions that nobody uses.
     pub(super) fn sweep(&self) {
-        let limit = self.limits.session_idle;
-        let mut open = self.lock();
-        open.retain(|_, session| {
+        let is_idle = |session: &Session| {
             let is_busy = session.busy.load(Ordering::Relaxed) > 0;
-            is_busy || session.last_used().elapsed() < limit
-        });
+            !is_busy && session.last_used().elapsed() >= self.idle_max
+        };
+        // Dropped outside the lock: programs end with their sessions.
+        let ended: Vec<Arc<Session>> = {
+            let mut open = self.lock();
+            let idle = open.iter().filter(|(_, session)| is_idle(session));
+            let idle: Vec<String> = idle.map(|(id, _)| id.clone()).collect();
+            idle.iter().filter_map(|id| open.remove(id)).collect()
+        };
+        drop(ended);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {

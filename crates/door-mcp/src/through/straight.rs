@@ -13,7 +13,9 @@ use toolgate_mcp::link::message::{Id, Members, Message, Outcome, Request};
 use super::calls::{self, Counted, unreachable};
 use super::era;
 use super::legacy_link::{LegacyExchange, LegacyLink};
+use super::owner::Owner;
 use super::reply::{Closed, Era, Reply};
+use super::turn::Turn;
 use super::upstream::{Lister, Upstream};
 
 pub(super) struct Straight {
@@ -21,25 +23,37 @@ pub(super) struct Straight {
     pub(super) upstream: Arc<Upstream>,
     /// What belongs to no request.
     pub(super) notices: Arc<AsyncMutex<mpsc::Receiver<Message>>>,
+    owner: Owner,
     /// Requests of the client that are under way.
-    open: Mutex<HashMap<Id, CancellationToken>>,
+    open: Mutex<HashMap<Id, Open>>,
+    /// Requests of the client that stand still until it has answered a question of the server.
+    asked: Mutex<HashMap<Id, Vec<Arc<Turn>>>>,
+}
+
+struct Open {
+    cancelled: CancellationToken,
+    /// None while it waits for its turn.
+    turn: Option<Arc<Turn>>,
 }
 
 impl Straight {
     /// Shakes hands with the server as the client does, in the gateway's name.
-    pub(super) async fn open(upstream: Arc<Upstream>, params: Option<Members>) -> Result<Self, LinkError> {
+    pub(super) async fn open(
+        upstream: Arc<Upstream>,
+        owner: Owner,
+        params: Option<Members>,
+    ) -> Result<Self, LinkError> {
         let mut params = params.unwrap_or_default();
         params.set("clientInfo", era::gateway());
-        let opening = LegacyLink::open(&upstream.server, params);
-        let opened = tokio::time::timeout(upstream.limits.handshake, opening).await;
-        let late = || LinkError::Unreachable("it does not shake hands in time".into());
-        let link = Arc::new(opened.map_err(|_| late())??);
+        let link = Arc::new(upstream.shake_hands(owner, params).await?);
         let notices = link.unrelated().ok_or(LinkError::Gone)?;
         Ok(Self {
             link,
             upstream,
+            owner,
             notices: Arc::new(AsyncMutex::new(notices)),
             open: Mutex::default(),
+            asked: Mutex::default(),
         })
     }
 
@@ -48,8 +62,32 @@ impl Straight {
         self.link.initialized.clone()
     }
 
+    /// The server asks the client something on the stream of no request: any that is under way may wait for the answer.
+    pub(super) fn asks(&self, question: &Request) {
+        let turns: Vec<Arc<Turn>> = self
+            .requests()
+            .values()
+            .filter_map(|open| open.turn.clone())
+            .collect();
+        self.stand_still(question.id.clone(), turns);
+    }
+
+    fn stand_still(&self, question: Id, turns: Vec<Arc<Turn>>) {
+        for turn in &turns {
+            turn.pause();
+        }
+        let earlier = lock(&self.asked).insert(question, turns);
+        earlier.into_iter().flatten().for_each(|turn| turn.resume());
+    }
+
     /// Passes on a notification, or a response to a request of the server.
     pub(super) async fn tell(&self, message: Message) -> Result<(), LinkError> {
+        if let Message::Response(response) = &message
+            && let Some(id) = &response.id
+        {
+            let waited = lock(&self.asked).remove(id);
+            waited.into_iter().flatten().for_each(|turn| turn.resume());
+        }
         if let Message::Notification(notice) = &message {
             match notice.method.as_str() {
                 "notifications/initialized" => return self.link.start().await,
@@ -57,7 +95,7 @@ impl Straight {
                     let id = notice.params.as_ref().and_then(|params| params.get("requestId"));
                     let open = id
                         .and_then(Id::read)
-                        .and_then(|id| self.requests().get(&id).cloned());
+                        .and_then(|id| self.requests().get(&id).map(|open| open.cancelled.clone()));
                     self.link.tell(message).await?;
                     if let Some(open) = open {
                         open.cancel();
@@ -72,30 +110,50 @@ impl Straight {
 
     pub(super) async fn forward(&self, request: Request, reply: Reply) -> Result<(), Closed> {
         let id = request.id.clone();
-        let Some(open) = self.begin(&id) else {
+        let Some(mut open) = self.begin(&id) else {
             let outcome = unreachable(&self.upstream, &LinkError::Repeated);
             return reply.end(&id, outcome).await;
         };
+        let turn = tokio::select! {
+            turn = Turn::begin(&self.upstream, self.owner, &request) => turn,
+            () = open.cancelled.cancelled() => return Ok(()),
+        };
+        let turn = match turn {
+            Ok(turn) => open.hold(turn),
+            Err(outcome) => return reply.end(&id, outcome).await,
+        };
         let counted = Counted::begin(&self.upstream, &request);
-        let method = request.method.clone();
-        let lister = Lister::Legacy(&self.link);
-        let outcome = match calls::check(&self.upstream, &request, lister, None, Era::Legacy).await {
-            Err(outcome) => outcome,
-            Ok(_) => match self.link.request(request).await {
-                Err(error) => unreachable(&self.upstream, &error),
-                Ok(exchange) => match self.follow(exchange, &reply, &open.token).await? {
-                    Some(outcome) => outcome,
-                    // Cancelled: nobody waits for a response.
-                    None => return Ok(()),
-                },
-            },
+        let outcome = tokio::select! {
+            outcome = self.outcome(request, &reply, &open.cancelled, &turn) => outcome?,
+            () = turn.expired() => Some(turn.late(Era::Legacy)),
         };
-        let outcome = match method.as_str() {
-            "tools/list" => self.upstream.passed_list(outcome),
-            _ => outcome,
-        };
+        // Cancelled: nobody waits for a response.
+        let Some(outcome) = outcome else { return Ok(()) };
         counted.end(&outcome);
         reply.end(&id, outcome).await
+    }
+
+    /// The response; none when the client has cancelled the request.
+    async fn outcome(
+        &self,
+        request: Request,
+        reply: &Reply,
+        cancelled: &CancellationToken,
+        turn: &Arc<Turn>,
+    ) -> Result<Option<Outcome>, Closed> {
+        let lister = Lister::Legacy(&self.link);
+        if let Err(outcome) = calls::check(&self.upstream, &request, lister, None, Era::Legacy).await {
+            return Ok(Some(outcome));
+        }
+        let is_list = request.method == "tools/list";
+        let outcome = match self.link.request(request).await {
+            Err(error) => Some(unreachable(&self.upstream, &error)),
+            Ok(exchange) => self.follow(exchange, reply, cancelled, turn).await?,
+        };
+        Ok(match (is_list, outcome) {
+            (true, Some(outcome)) => Some(self.upstream.passed_list(outcome)),
+            (_, outcome) => outcome,
+        })
     }
 
     async fn follow(
@@ -103,6 +161,7 @@ impl Straight {
         mut exchange: LegacyExchange,
         reply: &Reply,
         cancelled: &CancellationToken,
+        turn: &Arc<Turn>,
     ) -> Result<Option<Outcome>, Closed> {
         loop {
             let message = tokio::select! {
@@ -115,10 +174,16 @@ impl Straight {
             match message {
                 Ok(Some(Message::Response(response))) => return Ok(Some(response.outcome)),
                 Ok(Some(message)) => {
-                    if let Message::Notification(notice) = &message
-                        && notice.method == "notifications/tools/list_changed"
-                    {
-                        self.upstream.tools.forget();
+                    match &message {
+                        Message::Notification(notice)
+                            if notice.method == "notifications/tools/list_changed" =>
+                        {
+                            self.upstream.tools.forget();
+                        }
+                        Message::Request(question) => {
+                            self.stand_still(question.id.clone(), vec![turn.clone()]);
+                        }
+                        Message::Notification(_) | Message::Response(_) => {}
                     }
                     reply.send(message).await?;
                 }
@@ -134,33 +199,59 @@ impl Straight {
     }
 
     fn begin(&self, id: &Id) -> Option<OpenRequest<'_>> {
-        let token = CancellationToken::new();
+        let cancelled = CancellationToken::new();
         let mut requests = self.requests();
         if requests.contains_key(id) {
             return None;
         }
-        requests.insert(id.clone(), token.clone());
+        let open = Open {
+            cancelled: cancelled.clone(),
+            turn: None,
+        };
+        requests.insert(id.clone(), open);
         Some(OpenRequest {
-            token,
+            cancelled,
+            turn: None,
             id: id.clone(),
             of: self,
         })
     }
 
-    fn requests(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn requests(&self) -> MutexGuard<'_, HashMap<Id, Open>> {
+        lock(&self.open)
     }
 }
 
 /// A request under way, which the client may cancel.
 struct OpenRequest<'s> {
-    token: CancellationToken,
+    cancelled: CancellationToken,
+    turn: Option<Arc<Turn>>,
     id: Id,
     of: &'s Straight,
+}
+
+impl OpenRequest<'_> {
+    fn hold(&mut self, turn: Arc<Turn>) -> Arc<Turn> {
+        if let Some(open) = self.of.requests().get_mut(&self.id) {
+            open.turn = Some(turn.clone());
+        }
+        self.turn = Some(turn.clone());
+        turn
+    }
 }
 
 impl Drop for OpenRequest<'_> {
     fn drop(&mut self) {
         self.of.requests().remove(&self.id);
+        let Some(own) = &self.turn else { return };
+        // A question that belonged to nothing else is not waited for any more.
+        lock(&self.of.asked).retain(|_, turns| {
+            turns.retain(|turn| !Arc::ptr_eq(turn, own));
+            !turns.is_empty()
+        });
     }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,11 +11,18 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::schema::{Profile, Validator};
 use toolgate_mcp::link::message::{Members, Outcome};
 
+use super::era::INTERNAL;
 use super::headers::{HeaderParam, params_of};
 use super::upstreams::Review;
 
 /// Most tools of one server that are remembered.
 const TOOLS_MAX: usize = 4_096;
+/// Most bytes of the definitions of one server that are remembered, as they were written.
+const TOOLS_BYTES_MAX: usize = 4 << 20;
+/// How long a tool that is not listed any more keeps its place where tools need it.
+const STALE: Duration = Duration::from_secs(10 * 60);
+/// Most bytes of one page of tools. What is a byte on the wire may be twenty in memory.
+pub(super) const PAGE_BYTES_MAX: usize = 2 << 20;
 
 /// What is remembered of the tools of a server.
 #[derive(Default)]
@@ -23,8 +30,34 @@ pub(super) struct Tools(Mutex<Remembered>);
 
 #[derive(Default)]
 struct Remembered {
-    tools: HashMap<String, Arc<Tool>>,
-    listed: Option<Instant>,
+    tools: HashMap<String, Seen>,
+    bytes: usize,
+    /// Counts how often everything was forgotten.
+    forgotten: u64,
+}
+
+struct Seen {
+    at: Instant,
+    bytes: usize,
+    tool: Arc<Tool>,
+}
+
+/// When a connection has listed all tools, and what had been forgotten by then. A tool that is not known afterwards is not
+/// there: asking again would give the same list.
+#[derive(Default)]
+pub(super) struct Listed(Mutex<Option<(Instant, u64)>>);
+
+impl Listed {
+    /// Whether the connection has listed what there is, less than `pause` ago.
+    pub(super) fn is_recent(&self, tools: &Tools, pause: Duration) -> bool {
+        let listed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.is_some_and(|(at, forgotten)| at.elapsed() < pause && forgotten == tools.lock().forgotten)
+    }
+
+    /// The connection has listed everything. `forgotten` is what [`Tools::forgotten`] said when it began.
+    pub(super) fn note(&self, forgotten: u64) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), forgotten));
+    }
 }
 
 /// A tool.
@@ -40,20 +73,22 @@ impl Tools {
     /// The tool, if it was seen less than `known_for` ago.
     pub(super) fn get(&self, name: &str, known_for: Duration) -> Option<Arc<Tool>> {
         let remembered = self.lock();
-        let is_fresh = remembered
-            .listed
-            .is_some_and(|listed| listed.elapsed() < known_for);
-        is_fresh.then(|| remembered.tools.get(name).cloned()).flatten()
+        let seen = remembered.tools.get(name)?;
+        (seen.at.elapsed() < known_for).then(|| seen.tool.clone())
     }
 
     /// The list has changed.
     pub(super) fn forget(&self) {
-        *self.lock() = Remembered::default();
+        let mut remembered = self.lock();
+        *remembered = Remembered {
+            forgotten: remembered.forgotten + 1,
+            ..Remembered::default()
+        };
     }
 
-    /// Takes over what a new list says.
-    pub(super) fn replace(&self, fresh: Self) {
-        *self.lock() = std::mem::take(&mut *fresh.lock());
+    /// How often everything was forgotten.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.lock().forgotten
     }
 
     /// Remembers the tools of a result of `tools/list` and leaves out those that may not be used. The others stay as they
@@ -62,10 +97,15 @@ impl Tools {
         let Outcome::Result(result) = outcome else {
             return outcome;
         };
+        if result.get().len() > PAGE_BYTES_MAX {
+            let words = format!("the MCP server lists more than {PAGE_BYTES_MAX} bytes of tools in one page");
+            return Outcome::error(INTERNAL, words);
+        }
         let list = Members::of(&result).and_then(|members| Some((members.read("tools")?, members)));
         let Some((tools, mut members)) = list else {
             return Outcome::Result(result);
         };
+        self.lock().make_room();
         let tools: Vec<Box<RawValue>> = tools;
         let count = tools.len();
         let admitted: Vec<_> = tools
@@ -87,30 +127,57 @@ impl Tools {
         let Some(name) = definition.get("name").and_then(Value::as_str) else {
             return false;
         };
-        if !review.admits(name, &definition) {
-            return false;
-        }
+        let name = name.to_owned();
+        let is_admitted = review.admits(&name, &definition);
         let mut remembered = self.lock();
-        remembered.listed.get_or_insert_with(Instant::now);
-        let is_known = remembered
-            .tools
-            .get(name)
-            .is_some_and(|known| known.definition == definition);
-        if !is_known && remembered.tools.len() < TOOLS_MAX {
-            let name = name.to_owned();
-            let header_params = definition.get("inputSchema").map(params_of).unwrap_or_default();
-            let tool = Tool {
-                definition,
-                header_params,
-                validator: OnceLock::new(),
-            };
-            remembered.tools.insert(name, Arc::new(tool));
+        match is_admitted {
+            true => remembered.see(name, definition, tool.get().len()),
+            // It may have been another one before.
+            false => remembered.lose(&name),
         }
-        true
+        is_admitted
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Remembered {
+    fn see(&mut self, name: String, definition: Value, bytes: usize) {
+        if let Some(seen) = self.tools.get_mut(&name)
+            && seen.tool.definition == definition
+        {
+            seen.at = Instant::now();
+            return;
+        }
+        self.lose(&name);
+        if self.tools.len() >= TOOLS_MAX || self.bytes + bytes > TOOLS_BYTES_MAX {
+            return;
+        }
+        let header_params = definition.get("inputSchema").map(params_of).unwrap_or_default();
+        self.bytes += bytes;
+        let tool = Arc::new(Tool {
+            definition,
+            header_params,
+            validator: OnceLock::new(),
+        });
+        let at = Instant::now();
+        self.tools.insert(name, Seen { at, bytes, tool });
+    }
+
+    /// Forgets tools that were not listed for long, if there are many.
+    fn make_room(&mut self) {
+        if self.tools.len() >= TOOLS_MAX / 2 || self.bytes >= TOOLS_BYTES_MAX / 2 {
+            self.tools.retain(|_, seen| seen.at.elapsed() < STALE);
+            self.bytes = self.tools.values().map(|seen| seen.bytes).sum();
+        }
+    }
+
+    fn lose(&mut self, name: &str) {
+        if let Some(seen) = self.tools.remove(name) {
+            self.bytes -= seen.bytes;
+        }
     }
 }
 

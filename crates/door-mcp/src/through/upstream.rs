@@ -1,12 +1,15 @@
 //! A server as the proxy knows it: the eras it speaks, its tools, and the connections that are open to it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Mutex as AsyncMutex;
+use toolgate_engine::shares::share_of;
+use toolgate_fair::{Permit, Queue};
+use toolgate_kernel::id::EntityId;
 use toolgate_kernel::id::ProjectId;
 use toolgate_mcp::Server;
 use toolgate_mcp::link::LinkError;
@@ -18,15 +21,16 @@ use super::legacy_link::LegacyLink;
 use super::limits::Limits;
 use super::modern_link::ModernLink;
 use super::owner::Owner;
-use super::tools::{Tool, Tools};
+use super::task_owners::TaskOwners;
+use super::tools::{Listed, Tool, Tools};
 use super::upstreams::{Exposed, Review};
 
 /// Servers that are remembered. One more, and the one that was unused for longest is forgotten.
 const KNOWN_MAX: usize = 4_096;
-/// Tasks of a server whose owners are remembered.
-const TASKS_MAX: usize = 10_000;
 /// Most pages of tools that are asked for.
 const PAGES_MAX: usize = 50;
+/// Most bytes of all pages of tools together.
+const LISTING_BYTES_MAX: usize = 4 << 20;
 /// How many times longer than its tools the eras of a server are remembered: they change with its version.
 const ERAS_KNOWN_FACTOR: u32 = 10;
 
@@ -84,7 +88,14 @@ pub(super) struct Upstream {
     pub(super) server: Server,
     /// Decides on its tools, and what its decisions are known by.
     review: Mutex<(String, Arc<dyn Review>)>,
+    /// Where its calls take turns, and how long one may take.
+    pace: Mutex<(Arc<Queue>, Duration)>,
+    /// Where programs take turns; none for a server at an address.
+    processes: Option<Arc<Queue>>,
     pub(super) tools: Tools,
+    /// Held while tools are listed, so that many calls of an unknown tool are one listing.
+    listing: AsyncMutex<()>,
+    pub(super) tasks: TaskOwners,
     pub(super) limits: Limits,
     eras: AsyncMutex<Option<(Instant, Eras)>>,
     /// The connection of the newer era, which all clients share: no request depends on another.
@@ -92,7 +103,6 @@ pub(super) struct Upstream {
     /// Connections of the older era that wait for their next request.
     idle: Mutex<Vec<Idle>>,
     leased: Mutex<HashMap<Owner, usize>>,
-    tasks: Mutex<Tasks>,
     used: Mutex<Instant>,
 }
 
@@ -110,12 +120,6 @@ struct Idle {
     since: Instant,
 }
 
-#[derive(Default)]
-struct Tasks {
-    owners: HashMap<String, Owner>,
-    order: VecDeque<String>,
-}
-
 impl Upstream {
     fn new(project: ProjectId, name: &str, exposed: Exposed, limits: Limits) -> Self {
         Self {
@@ -123,13 +127,16 @@ impl Upstream {
             name: name.to_owned(),
             server: exposed.server,
             review: Mutex::new((exposed.reviewed, exposed.review)),
+            pace: Mutex::new((exposed.turns, exposed.timeout)),
+            processes: exposed.processes,
             tools: Tools::default(),
+            listing: AsyncMutex::default(),
+            tasks: TaskOwners::default(),
             limits,
             eras: AsyncMutex::default(),
             shared: AsyncMutex::default(),
             idle: Mutex::default(),
             leased: Mutex::default(),
-            tasks: Mutex::default(),
             used: Mutex::new(Instant::now()),
         }
     }
@@ -174,9 +181,30 @@ impl Upstream {
         {
             return Ok(link.clone());
         }
-        let link = Arc::new(ModernLink::new(self.server.link()?));
+        // Clients share it, so it counts for none of them.
+        let process = self.process(None)?;
+        let link = Arc::new(ModernLink::new(self.server.link()?, process));
         *shared = Some(link.clone());
         Ok(link)
+    }
+
+    /// The right to run one more program for this user of the project. Connections that nobody uses give way.
+    pub(super) fn process(&self, user: Option<EntityId>) -> Result<Option<Permit>, LinkError> {
+        let Some(processes) = &self.processes else {
+            return Ok(None);
+        };
+        let share = share_of(self.project, user);
+        let permit = processes.try_turn(share).or_else(|| {
+            let unused = std::mem::take(&mut *lock(&self.idle));
+            drop(unused);
+            processes.try_turn(share)
+        });
+        permit.map(Some).ok_or(LinkError::NoRoom)
+    }
+
+    /// Where calls take turns, and how long one may take.
+    pub(super) fn pace(&self) -> (Arc<Queue>, Duration) {
+        lock(&self.pace).clone()
     }
 
     /// A connection of the older era for one request at a time, on which the server knows a client with these
@@ -198,7 +226,7 @@ impl Upstream {
         };
         let link = match found {
             Some(link) if !link.is_gone() => link,
-            _ => Arc::new(self.open(capabilities).await?),
+            _ => Arc::new(self.open(owner, capabilities).await?),
         };
         Ok(Lease {
             link,
@@ -211,17 +239,22 @@ impl Upstream {
     }
 
     /// A new connection of the older era, in the gateway's name.
-    async fn open(&self, capabilities: &RawValue) -> Result<LegacyLink, LinkError> {
+    async fn open(&self, owner: Owner, capabilities: &RawValue) -> Result<LegacyLink, LinkError> {
         let mut params = Members::default();
         params.set("protocolVersion", era::LEGACY);
         params.set("capabilities", capabilities);
         params.set("clientInfo", era::gateway());
-        let opening = LegacyLink::open(&self.server, params);
-        let opened = tokio::time::timeout(self.limits.handshake, opening).await;
-        let late = || LinkError::Unreachable("it does not shake hands in time".into());
-        let link = opened.map_err(|_| late())??;
+        let link = self.shake_hands(owner, params).await?;
         link.start().await?;
         Ok(link)
+    }
+
+    /// A new connection of the older era that begins with these parameters.
+    pub(super) async fn shake_hands(&self, owner: Owner, params: Members) -> Result<LegacyLink, LinkError> {
+        let process = self.process(owner.user)?;
+        let opening = LegacyLink::open(&self.server, params, process);
+        let opened = tokio::time::timeout(self.limits.handshake, opening).await;
+        opened.map_err(|_| LinkError::Unreachable("it does not shake hands in time".into()))?
     }
 
     fn place(self: &Arc<Self>, owner: Owner) -> Result<Place, LeaseError> {
@@ -242,31 +275,57 @@ impl Upstream {
         lock(&self.idle).retain(|idle| idle.since.elapsed() < limit && !idle.link.is_gone());
     }
 
-    /// A tool that may be called. Lists the tools when it is not known.
+    /// A tool that may be called. Lists the tools when it is not known, unless the connection has done so a moment ago.
     pub(super) async fn tool(&self, name: &str, lister: &Lister<'_>) -> Result<Option<Arc<Tool>>, LinkError> {
-        if let Some(tool) = self.tools.get(name, self.limits.known_for) {
+        let known = || self.tools.get(name, self.limits.known_for);
+        let is_listed = || lister.listed().is_recent(&self.tools, self.limits.listing_pause);
+        if let Some(tool) = known() {
             return Ok(Some(tool));
         }
-        let fresh = Tools::default();
+        if is_listed() {
+            return Ok(None);
+        }
+        let _listing = self.listing.lock().await;
+        // Another call may have listed them meanwhile.
+        if let Some(tool) = known() {
+            return Ok(Some(tool));
+        }
+        if !is_listed() {
+            let forgotten = self.tools.forgotten();
+            let listing = tokio::time::timeout(self.limits.handshake, self.list(lister)).await;
+            listing.map_err(|_| LinkError::Unreachable("it does not list its tools in time".into()))??;
+            lister.listed().note(forgotten);
+        }
+        Ok(known())
+    }
+
+    async fn list(&self, lister: &Lister<'_>) -> Result<(), LinkError> {
         let mut cursor: Option<String> = None;
+        let mut bytes = 0;
         for _ in 0..PAGES_MAX {
             let mut params = Members::default();
             if let Some(cursor) = cursor.take() {
                 params.set("cursor", cursor);
             }
-            let page = fresh.pass(&*self.reviewer(), lister.list(params).await?);
-            let Outcome::Result(page) = page else { break };
+            let Outcome::Result(page) = lister.list(params).await? else {
+                break;
+            };
+            bytes += page.get().len();
+            if bytes > LISTING_BYTES_MAX {
+                return Err(LinkError::TooLarge(LISTING_BYTES_MAX));
+            }
             cursor = Members::of(&page).and_then(|page| page.read("nextCursor"));
+            self.passed_list(Outcome::Result(page));
             if cursor.is_none() {
                 break;
             }
         }
-        self.tools.replace(fresh);
-        Ok(self.tools.get(name, self.limits.known_for))
+        Ok(())
     }
 
     /// Takes over what is decided about the tools now.
     fn review(&self, exposed: Exposed) {
+        *lock(&self.pace) = (exposed.turns, exposed.timeout);
         let mut review = lock(&self.review);
         if review.0 != exposed.reviewed {
             *review = (exposed.reviewed, exposed.review);
@@ -282,27 +341,6 @@ impl Upstream {
     pub(super) fn passed_list(&self, outcome: Outcome) -> Outcome {
         self.tools.pass(&*self.reviewer(), outcome)
     }
-
-    /// Remembers whose a task is.
-    pub(super) fn remember_task(&self, task: String, owner: Owner) {
-        let mut tasks = lock(&self.tasks);
-        if tasks.owners.insert(task.clone(), owner).is_none() {
-            tasks.order.push_back(task);
-        }
-        if tasks.order.len() > TASKS_MAX
-            && let Some(oldest) = tasks.order.pop_front()
-        {
-            tasks.owners.remove(&oldest);
-        }
-    }
-
-    /// Whether a task may be one of this owner. Of a task that the gateway has not seen nothing is known: a user's is not.
-    pub(super) fn may_own_task(&self, task: &str, owner: Owner) -> bool {
-        match lock(&self.tasks).owners.get(task) {
-            Some(known) => *known == owner,
-            None => owner.user.is_none(),
-        }
-    }
 }
 
 /// A request that lists tools.
@@ -312,6 +350,14 @@ pub(super) enum Lister<'l> {
 }
 
 impl Lister<'_> {
+    /// When the connection has listed everything.
+    fn listed(&self) -> &Listed {
+        match self {
+            Self::Modern(link) => &link.listed,
+            Self::Legacy(link) => &link.listed,
+        }
+    }
+
     async fn list(&self, mut params: Members) -> Result<Outcome, LinkError> {
         let id = Id::text("toolgate-tools-list");
         let method = "tools/list".to_owned();

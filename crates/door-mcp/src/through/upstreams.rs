@@ -1,10 +1,12 @@
 //! The seam to whoever knows the MCP servers of a project.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
 use toolgate_access::Principal;
+use toolgate_fair::Queue;
 use toolgate_kernel::agent::Access;
 use toolgate_mcp::Server;
 
@@ -28,6 +30,12 @@ pub struct Exposed {
     /// Changes whenever the server is reached otherwise, or with other credentials. Nothing secret: connections are
     /// shared by those who have the same.
     pub revision: String,
+    /// Where its calls take turns, those of agents included: how many it may be asked at once.
+    pub turns: Arc<Queue>,
+    /// Longest time of a request, without the time that a client takes to answer a question.
+    pub timeout: Duration,
+    /// Where the programs of all servers take turns; none for a server at an address.
+    pub processes: Option<Arc<Queue>>,
     /// Users that may reach it; a backend always may.
     pub access: Access,
     /// Decides on its tools.

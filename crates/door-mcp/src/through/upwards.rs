@@ -2,6 +2,8 @@
 //! that what the server asks belongs to it: the question becomes `input_required`, the server's call stays open, and the
 //! client's next request brings the answers to it.
 
+use std::sync::Arc;
+
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use toolgate_mcp::link::LinkError;
@@ -14,6 +16,7 @@ use super::parked::{OpenCall, Question};
 use super::reply::{Closed, Era, Reply};
 use super::routes::Visit;
 use super::subscriptions;
+use super::turn::Turn;
 use super::upstream::{Lease, Lister};
 
 /// What a server of the older era may ask a client of the newer one.
@@ -44,7 +47,24 @@ pub(super) async fn forward(
             Outcome::error(METHOD_NOT_FOUND, "this server has no tasks")
         }
         "server/discover" => discover(&visit, &client).await,
-        _ => call(&visit, &shown, &client, &request, &reply).await?,
+        _ => {
+            let parked = match taken(&visit, &request) {
+                Ok(parked) => parked,
+                Err(outcome) => return reply.end(&id, outcome).await,
+            };
+            let turn = match &parked {
+                Some(call) => Ok(call.turn.clone()),
+                None => Turn::begin(&visit.upstream, visit.owner, &request).await,
+            };
+            let turn = match turn {
+                Ok(turn) => turn,
+                Err(outcome) => return reply.end(&id, outcome).await,
+            };
+            tokio::select! {
+                outcome = call(&visit, &shown, &client, &request, &reply, parked, turn.clone()) => outcome?,
+                () = turn.expired() => turn.late(Era::Modern),
+            }
+        }
     };
     counted.end(&outcome);
     reply.end(&id, outcome).await
@@ -80,11 +100,12 @@ async fn call(
     client: &Client,
     request: &Request,
     reply: &Reply,
+    parked: Option<OpenCall>,
+    turn: Arc<Turn>,
 ) -> Result<Outcome, Closed> {
-    let state: Option<String> = request.param("requestState");
-    let begun = match state {
-        Some(state) => resume(visit, request, &state).await,
-        None => begin(visit, shown, client, request).await,
+    let begun = match parked {
+        Some(parked) => resume(parked, request).await,
+        None => begin(visit, shown, client, request, turn).await,
     };
     let mut call = match begun {
         Ok(call) => call,
@@ -114,6 +135,7 @@ async fn begin(
     shown: &HeaderMap,
     client: &Client,
     request: &Request,
+    turn: Arc<Turn>,
 ) -> Result<OpenCall, Outcome> {
     let upstream = &visit.upstream;
     let lease = upstream.lease(visit.owner, &client.capabilities).await;
@@ -145,6 +167,7 @@ async fn begin(
         exchange,
         lease,
         upstream: upstream.clone(),
+        turn,
         questions: Vec::new(),
         asked: 0,
     })
@@ -174,14 +197,21 @@ async fn set_log_level(lease: &Lease, client: &Client) -> Result<(), LinkError> 
     Ok(())
 }
 
-/// Goes on with a call that waits, with the answers of the client.
-async fn resume(visit: &Visit, request: &Request, state: &str) -> Result<OpenCall, Outcome> {
-    let taken = visit.through.0.parked.take(visit.owner, request, state);
-    let mut call = taken.ok_or_else(|| {
+/// The call that the request goes on with; none when it begins one.
+fn taken(visit: &Visit, request: &Request) -> Result<Option<OpenCall>, Outcome> {
+    let Some(state) = request.param::<String>("requestState") else {
+        return Ok(None);
+    };
+    let taken = visit.through.0.parked.take(visit.owner, request, &state);
+    taken.map(Some).ok_or_else(|| {
         let words = "requestState is not known: it has expired, was used already, or belongs to another request; \
                      send the request again without it";
         Outcome::error(INVALID_PARAMS, words)
-    })?;
+    })
+}
+
+/// Goes on with a call that waits, with the answers of the client.
+async fn resume(mut call: OpenCall, request: &Request) -> Result<OpenCall, Outcome> {
     call.lease
         .wake()
         .map_err(|error| no_lease(&call.upstream, &error))?;
@@ -203,6 +233,7 @@ async fn resume(visit: &Visit, request: &Request, state: &str) -> Result<OpenCal
                     .answer(question.id, Outcome::Result(answer.to_owned()))
                     .await;
                 answered.map_err(|error| unreachable(&call.upstream, &error))?;
+                call.turn.resume();
             }
             None => open.push(question),
         }
@@ -231,6 +262,7 @@ async fn follow(call: &mut OpenCall, reply: &Reply, logs: bool) -> Result<Step, 
             }
             Message::Request(question) if QUESTIONS.contains(&question.method.as_str()) => {
                 call.asked += 1;
+                call.turn.pause();
                 call.questions.push(Question {
                     name: format!("question_{}", call.asked),
                     id: question.id,

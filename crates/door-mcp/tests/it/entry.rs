@@ -1,7 +1,9 @@
 use axum::body::Body;
 use http::Method;
 use serde_json::json;
-use toolgate_testkit_http::world::{FAR, PUBLIC, token};
+use toolgate_engine::store::{Directory as _, IdentityProvider, ProjectRecord};
+use toolgate_kernel::time::Time;
+use toolgate_testkit_http::world::{FAR, JWT_SECRET, OTHER_PUBLIC, PUBLIC, SECRET, project, token};
 
 use crate::talk::{NOTHING, ask, modern, post, read, send, world, world_with};
 
@@ -24,6 +26,66 @@ async fn a_caller_without_a_key_is_told_where_to_look() {
             "bearer_methods_supported": ["header"], "resource_name": "Toolgate",
         })
     );
+}
+
+#[tokio::test]
+async fn the_issuer_of_a_project_is_named_where_the_address_has_its_public_key() {
+    let world = world().await;
+    let record = ProjectRecord {
+        id: project(2),
+        name: "other".into(),
+        jwt_secret: Some(JWT_SECRET.into()),
+        identity_provider: Some(IdentityProvider {
+            jwks_url: "https://login.other.example/keys".into(),
+            issuer: Some("https://login.other.example".into()),
+            audience: None,
+        }),
+        settings: None,
+        created: Time(0),
+    };
+    world.store.put_project(record).await.unwrap();
+    let told = post(
+        &world.nobody(),
+        &format!("/mcp?key={OTHER_PUBLIC}"),
+        &modern("tools/list", json!({}), NOTHING),
+    )
+    .await;
+    assert_eq!(told.status(), 401);
+    let challenge = told.headers()["www-authenticate"].to_str().unwrap();
+    let at = format!("/.well-known/oauth-protected-resource/mcp?key={OTHER_PUBLIC}");
+    assert_eq!(
+        challenge,
+        format!("Bearer resource_metadata=\"http://127.0.0.1:8787{at}\"")
+    );
+    let client = world.nobody().with("host", "127.0.0.1:8787");
+    let read_at = async |path: &str| read(client.raw(Method::GET, path, Body::empty()).await).await;
+    let told = read_at(&at).await;
+    let resource = format!("http://127.0.0.1:8787/mcp?key={OTHER_PUBLIC}");
+    assert_eq!(told.messages[0]["resource"], resource);
+    let servers = &told.messages[0]["authorization_servers"];
+    assert_eq!(*servers, json!(["https://login.other.example"]));
+    // Servers that are exposed as they are have it too; a key that nobody has tells nothing.
+    let below = at.replace("/mcp?", "/mcp/servers/files?");
+    assert_eq!(read_at(&below).await.status, 200);
+    let unknown = at.replace(OTHER_PUBLIC, "pk_nobody0123456789");
+    assert_eq!(read_at(&unknown).await.status, 401);
+    // A token comes in with the key of the address, as with the header.
+    let jwt = token(json!({"sub": "ann", "exp": FAR}));
+    let user = world.nobody().with("authorization", &format!("Bearer {jwt}"));
+    let listed = post(
+        &user,
+        &format!("/mcp?key={PUBLIC}"),
+        &modern("tools/list", json!({}), NOTHING),
+    )
+    .await;
+    assert_eq!(listed.status(), 200);
+    let secret = post(
+        &user,
+        &format!("/mcp?key={SECRET}"),
+        &modern("tools/list", json!({}), NOTHING),
+    )
+    .await;
+    assert_eq!(secret.status(), 401);
 }
 
 #[tokio::test]

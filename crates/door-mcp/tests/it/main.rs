@@ -2,6 +2,7 @@
 
 mod approvals;
 mod calls;
+mod content;
 mod entry;
 mod listing;
 mod resources;

@@ -49,3 +49,22 @@ async fn a_session_that_was_deleted_is_gone() {
     assert!(told.status().is_success(), "{}", told.status());
     assert_eq!(session.ask("tools/list", json!({})).await.status, 404);
 }
+
+#[tokio::test]
+async fn a_level_of_logs_is_accepted_in_a_session_and_unknown_without_one() {
+    let world = world().await;
+    let session = Session::begin(&world.backend(), json!({})).await;
+    let set = session.ask("logging/setLevel", json!({"level": "info"})).await;
+    assert_eq!(set.result(), &json!({}));
+    let params = json!({"name": "mirror", "arguments": {"to": "you"}});
+    let called = session.ask("tools/call", params).await;
+    assert!(called.notices("notifications/message").is_empty());
+    let modern = crate::talk::ask(
+        &world.backend(),
+        "logging/setLevel",
+        json!({"level": "info"}),
+        crate::talk::NOTHING,
+    )
+    .await;
+    assert_eq!(modern.error()["code"], -32601);
+}

@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use toolgate_door_mcp::{McpParts, router};
+use toolgate_door_mcp::{Entrance, McpParts, router};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::describe::document;
 use toolgate_testkit_http::client::Client;
@@ -32,9 +32,11 @@ pub async fn world_with(change: impl FnOnce(&mut WorldSettings), hosts: Vec<Stri
         let parts = McpParts {
             workspace: Workspace::new(ground.store.clone(), WorkspaceLimits::default()),
             records: ground.store.clone(),
-            public_url: None,
-            hosts,
-            authorization_servers: vec!["https://login.example".into()],
+            entrance: Entrance {
+                public_url: None,
+                hosts,
+                authorization_servers: vec!["https://login.example".into()],
+            },
         };
         router(ground.shared.clone(), parts)
     })

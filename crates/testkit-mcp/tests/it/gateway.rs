@@ -1,6 +1,6 @@
 //! A gateway on a socket that exposes one server as it is.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,7 +8,9 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 use toolgate_access::Principal;
+use toolgate_door_mcp::Entrance;
 use toolgate_door_mcp::through::{Exposed, Limits, Review, Through, Upstreams, UpstreamsError};
+use toolgate_fair::{Limits as FairLimits, Queue, Shares, Spare};
 use toolgate_http::describe::document;
 use toolgate_kernel::agent::Access;
 use toolgate_mcp::Server;
@@ -37,16 +39,18 @@ pub struct Gateway {
     pub url: String,
     /// The server, where it runs in this process.
     pub fixture: Fixture,
+    /// What is exposed; a test may change it under the gateway.
+    pub exposed: Arc<Mutex<Exposed>>,
     _tasks: Vec<AbortOnDropHandle<()>>,
     _world: World,
 }
 
-struct One(Exposed);
+struct One(Arc<Mutex<Exposed>>);
 
 #[async_trait]
 impl Upstreams for One {
     async fn find(&self, _who: &Principal, name: &str) -> Result<Option<Exposed>, UpstreamsError> {
-        Ok((name == "fixture").then(|| self.0.clone()))
+        Ok((name == "fixture").then(|| self.0.lock().unwrap().clone()))
     }
 }
 
@@ -58,9 +62,48 @@ impl Review for HoldsOne {
     }
 }
 
+/// The fixture as a program.
+pub fn program(eras: Eras) -> Server {
+    let era = match eras {
+        Eras::Both => "both",
+        Eras::Modern => "modern",
+        Eras::Legacy => "legacy",
+    };
+    Server::command("fixture", env!("CARGO_BIN_EXE_mcp-fixture"), ["--era", era])
+}
+
+/// Turns for so many at once, of whom nobody waits for long.
+pub fn turns(running: Shares) -> Arc<Queue> {
+    Queue::new(FairLimits {
+        running,
+        waiting: Shares::same(64),
+        waiting_bytes: Shares::same(1 << 20),
+        spare: Spare::NONE,
+    })
+}
+
+/// A server that is exposed to everybody without limits of its own.
+pub fn exposed(server: Server) -> Exposed {
+    Exposed {
+        server,
+        revision: "1".into(),
+        turns: turns(Shares::same(64)),
+        timeout: PATIENCE,
+        processes: None,
+        access: Access::Public,
+        review: Arc::new(HoldsOne),
+        reviewed: "1".into(),
+    }
+}
+
 impl Gateway {
     /// A gateway before a fixture that speaks these eras.
     pub async fn before(eras: Eras, by: By) -> Self {
+        Self::before_with(eras, by, |_| ()).await
+    }
+
+    /// The same, exposed otherwise.
+    pub async fn before_with(eras: Eras, by: By, change: impl FnOnce(&mut Exposed)) -> Self {
         let fixture = Fixture::new(eras);
         let mut tasks = Vec::new();
         let server = match by {
@@ -70,39 +113,48 @@ impl Gateway {
                 tasks.push(spawn(async move { drop(serve_http(listener, served).await) }));
                 Server::http("fixture", url)
             }
-            By::Pipe => {
-                let era = match eras {
-                    Eras::Both => "both",
-                    Eras::Modern => "modern",
-                    Eras::Legacy => "legacy",
-                };
-                Server::command("fixture", env!("CARGO_BIN_EXE_mcp-fixture"), ["--era", era])
-            }
+            By::Pipe => program(eras),
         };
-        Self::exposing(server, fixture, tasks).await
+        let mut exposed = exposed(server);
+        change(&mut exposed);
+        Self::exposing(exposed, fixture, tasks, Limits::default()).await
     }
 
     /// A gateway before a server at this address.
     pub async fn before_address(url: &str) -> Self {
-        Self::exposing(Server::http("fixture", url), Fixture::new(Eras::Both), Vec::new()).await
+        Self::before_server(exposed(Server::http("fixture", url)), Limits::default()).await
     }
 
-    async fn exposing(server: Server, fixture: Fixture, mut tasks: Vec<AbortOnDropHandle<()>>) -> Self {
-        let exposed = Exposed {
-            server,
-            revision: "1".into(),
-            access: Access::Backend,
-            review: Arc::new(HoldsOne),
-            reviewed: "1".into(),
+    /// A gateway before any server.
+    pub async fn before_server(exposed: Exposed, limits: Limits) -> Self {
+        Self::exposing(exposed, Fixture::new(Eras::Both), Vec::new(), limits).await
+    }
+
+    async fn exposing(
+        exposed: Exposed,
+        fixture: Fixture,
+        mut tasks: Vec<AbortOnDropHandle<()>>,
+        limits: Limits,
+    ) -> Self {
+        let exposed = Arc::new(Mutex::new(exposed));
+        let through = Through::new(Arc::new(One(exposed.clone())), limits);
+        let entrance = Entrance {
+            hosts: vec!["tools.example".into()],
+            ..Entrance::default()
         };
-        let through = Through::new(Arc::new(One(exposed)), Limits::default());
-        let world = World::new(&CONTRACT, |_| (), |ground| through.router(ground.shared.clone())).await;
+        let world = World::new(
+            &CONTRACT,
+            |_| (),
+            |ground| through.router(ground.shared.clone(), entrance),
+        )
+        .await;
         let (listener, url) = listen("mcp/servers/fixture").await;
         let router = world.router.clone();
         tasks.push(spawn(async move { drop(axum::serve(listener, router).await) }));
         Self {
             url,
             fixture,
+            exposed,
             _tasks: tasks,
             _world: world,
         }

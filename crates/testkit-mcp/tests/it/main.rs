@@ -1,8 +1,12 @@
 //! The fixture behind the proxy `/mcp/servers/{name}`: every pair of eras, over HTTP and over pipes.
 
+mod between_users;
+mod caller;
 mod client;
 mod connecting;
 mod gateway;
+mod limits;
+mod listing;
 mod matrix;
 mod raw;
 mod rules;

@@ -2,6 +2,7 @@
 
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
+use toolgate_kernel::agent::Access;
 use toolgate_testkit_http::world::{FAR, OTHER_SECRET, PUBLIC, SECRET, token};
 use toolgate_testkit_mcp::Eras;
 
@@ -34,7 +35,10 @@ async fn code(response: Response) -> (StatusCode, i64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_those_who_may_reach_a_server_learn_that_it_is_there() {
-    let gateway = Gateway::before(Eras::Both, By::Http).await;
+    let gateway = Gateway::before_with(Eras::Both, By::Http, |exposed| {
+        exposed.access = Access::Backend;
+    })
+    .await;
     let list = modern("tools/list", json!({}));
     let headers = |key: &str| {
         vec![
@@ -61,6 +65,60 @@ async fn only_those_who_may_reach_a_server_learn_that_it_is_there() {
     let mut page = headers(SECRET);
     page.push(("origin".to_owned(), "http://evil.example.com".to_owned()));
     assert_eq!(status(&gateway.url, page).await, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_entry_is_the_one_of_the_other_door() {
+    let gateway = Gateway::before(Eras::Both, By::Http).await;
+    let list = modern("tools/list", json!({}));
+    let shown = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/list"),
+    ];
+    // Without a key the caller is told where to look.
+    let refused = send(&gateway.url, &shown, &list).await;
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    let challenge = refused.headers()["www-authenticate"].to_str().unwrap();
+    let at = "/.well-known/oauth-protected-resource/mcp/servers/fixture\"";
+    assert!(
+        challenge.starts_with("Bearer resource_metadata=\"http://127.0.0.1:"),
+        "{challenge}"
+    );
+    assert!(challenge.ends_with(at), "{challenge}");
+    // Hosts are checked, before the key.
+    let key = format!("Bearer {SECRET}");
+    for (host, status) in [
+        ("tools.example:443", StatusCode::OK),
+        ("localhost:8787", StatusCode::OK),
+        ("evil.example", StatusCode::FORBIDDEN),
+    ] {
+        let mut headers = vec![("host", host), ("authorization", &key)];
+        headers.extend_from_slice(&shown);
+        assert_eq!(
+            send(&gateway.url, &headers, &list).await.status(),
+            status,
+            "{host}"
+        );
+    }
+    // A page of the gateway's own address may call.
+    let mut headers = vec![
+        ("host", "tools.example"),
+        ("origin", "http://tools.example"),
+        ("authorization", &key),
+    ];
+    headers.extend_from_slice(&shown);
+    assert_eq!(send(&gateway.url, &headers, &list).await.status(), StatusCode::OK);
+    // The public key of a user may stand in the address, a secret key may not.
+    let jwt = format!("Bearer {}", token(json!({"sub": "ada", "exp": FAR})));
+    let mut headers = vec![("authorization", &*jwt)];
+    headers.extend_from_slice(&shown);
+    let at = format!("{}?key={PUBLIC}", gateway.url);
+    assert_eq!(send(&at, &headers, &list).await.status(), StatusCode::OK);
+    let at = format!("{}?key={SECRET}", gateway.url);
+    assert_eq!(
+        send(&at, &headers, &list).await.status(),
+        StatusCode::UNAUTHORIZED
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
