@@ -120,6 +120,7 @@ impl<'a> UiEvent<'a> {
             Event::RunStart(_)
             | Event::CallRequest(_)
             | Event::ContextCut(_)
+            | Event::ToolSampling(_)
             | Event::ToolExecuting(_)
             | Event::ToolReleased(_)
             | Event::RunStatus(_)

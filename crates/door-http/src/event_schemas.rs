@@ -211,6 +211,11 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
         ],
     ),
     (
+        "tool-sampling",
+        true,
+        &[("number", Whole, ALWAYS), ("usage", A("Usage"), ALWAYS)],
+    ),
+    (
         "tool-executing",
         true,
         &[

@@ -28,6 +28,8 @@ use toolgate_kernel::json::Json;
 use toolgate_plugins::Plugins;
 use toolgate_sources::McpServers;
 
+pub use routes::overview::{ModelPrice, Prices};
+
 /// What this door shows beside runs and the directory of a project.
 pub struct Resources {
     /// The files of spaces.
@@ -54,6 +56,8 @@ pub struct Resources {
     pub openapi: LazyLock<String>,
     /// Configuration of the first agent of a new project.
     pub first_agent: Json,
+    /// What models cost.
+    pub prices: Prices,
     /// Protections of the sandbox that this machine lacks.
     pub sandbox_lacks: Vec<String>,
 }

@@ -16,17 +16,21 @@ mod keys;
 mod knowledge;
 mod knowledge_search;
 mod mcp_oauth;
+mod mcp_programs;
 mod mcp_servers;
 mod memories;
 mod message;
 mod messages;
 mod open_approvals;
+pub(crate) mod overview;
 mod plugin_bodies;
 mod plugins;
 mod projects;
 mod questions;
 mod results;
+mod run_changes;
 mod runs;
+mod sessions;
 mod shared_tools;
 mod spaces;
 mod tool_call;
@@ -44,6 +48,7 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
     OpenApiRouter::default()
         .routes(routes!(agents::list))
         .routes(routes!(agents::put, agents::get, agents::remove))
+        .routes(routes!(agents::revisions))
         .routes(routes!(agents::revision))
         .routes(routes!(agent_state::goals))
         .routes(routes!(agent_state::change_goal, agent_state::remove_goal))
@@ -70,9 +75,11 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(runs::of_space))
         .routes(routes!(results::to_space))
         .routes(routes!(messages::start, runs::list))
+        .routes(routes!(run_changes::watch))
         .routes(routes!(runs::get))
         .routes(routes!(feeds::run))
         .routes(routes!(runs::cancel))
+        .routes(routes!(runs::tree))
         .routes(routes!(results::to_run))
         .routes(routes!(calls::claim))
         .routes(routes!(calls::release))
@@ -104,6 +111,8 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(mcp_servers::list))
         .routes(routes!(mcp_servers::get, mcp_servers::put, mcp_servers::remove))
         .routes(routes!(mcp_servers::test))
+        .routes(routes!(mcp_programs::restart))
+        .routes(routes!(mcp_programs::log))
         .routes(routes!(mcp_servers::approve))
         .routes(routes!(mcp_servers::reject))
         .routes(routes!(mcp_oauth::authorize))
@@ -111,12 +120,18 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(mcp_oauth::client))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::remove))
+        .routes(routes!(sessions::make_code))
+        .routes(routes!(sessions::open, sessions::list, sessions::end_all))
+        .routes(routes!(sessions::end))
+        .routes(routes!(sessions::own, sessions::sign_out))
         .routes(routes!(projects::list, projects::create))
         .routes(routes!(projects::get, projects::remove))
         .routes(routes!(projects::put_settings))
         .routes(routes!(projects::keys, projects::add_key))
         .routes(routes!(projects::remove_key))
         .routes(routes!(projects::own_settings, projects::put_own_settings))
+        .routes(routes!(overview::overview))
+        .routes(routes!(overview::prices))
         .routes(routes!(health::openapi))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

@@ -1,5 +1,7 @@
 //! A run as it stands: the JSON form of its [`RunState`].
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use toolgate_engine::store::{RunRecord, RunTree, StoreError};
 use toolgate_http::{Shared, schema};
@@ -45,6 +47,21 @@ pub(crate) struct RunSummary {
     tool: Option<String>,
     /// Place of its last event.
     seq: u64,
+    /// The run at the top of its tree, itself when no call started it; for backends only.
+    #[schema(value_type = Option<schema::RunId>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_id: Option<RunId>,
+    /// The user whose message started it; for backends only, missing when a backend started it.
+    #[schema(value_type = Option<schema::EntityId>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<EntityId>,
+    /// How its first message begins; for backends only.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<Arc<str>>,
+    /// Tokens that it has used, without those of its child runs; for backends only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
 }
 
 impl RunSummary {
@@ -60,6 +77,10 @@ impl RunSummary {
             parent: record.parent.filter(|_| is_backend),
             tool: record.tool.map(|tool| tool.to_string()),
             seq: record.version.0,
+            root_id: is_backend.then_some(record.root),
+            user_id: record.user.filter(|_| is_backend),
+            title: record.title.filter(|_| is_backend),
+            tokens: is_backend.then_some(record.tokens),
         }
     }
 }

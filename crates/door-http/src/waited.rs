@@ -28,16 +28,19 @@ pub(crate) struct Given<'a> {
     pub place_above: &'a (dyn Fn(&RunState) -> Option<Seq> + Send + Sync),
 }
 
-/// Waits for the run that goes on with what was given. The child run itself is not for whoever answers it: the run at the
-/// top is.
+/// Answers with what was stored: at once, or once the run has gone on with it, if somebody waits for that. A child run is
+/// not for whoever answers it: the run at the top is.
 pub(crate) async fn answer_after<B: Serialize, T: Serialize>(
     door: &Shared,
-    wait: &OpenWait,
+    wait: Option<OpenWait>,
     who: Principal,
     given: Given<'_>,
     body: B,
     told: impl FnOnce(B, RunBody) -> T,
 ) -> Result<Response, Refusal> {
+    let Some(wait) = &wait else {
+        return Ok(ok(body).into_response());
+    };
     let top = door.access.reach_top(&who, given.run, "call").await?;
     let (after, since) = match top.run == given.run {
         true => (given.seq, Since::Now),

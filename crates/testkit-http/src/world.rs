@@ -8,7 +8,7 @@ use jsonwebtoken::{EncodingKey, Header, encode};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, Rate, Rates, keys};
+use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, Rate, Rates, SessionLimits, keys};
 use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::BacklogLimits;
@@ -19,6 +19,7 @@ use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_engine::{Engine, Parts, Settings};
 use toolgate_http::content::ContentLimits;
 use toolgate_http::meter::{Meter, MeterLimits};
+use toolgate_http::session_cookie::SessionCookie;
 use toolgate_http::{Http, HttpSettings, Shared, finish};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::id::{NodeId, ProjectId};
@@ -49,6 +50,8 @@ pub const OPERATOR: &str = "operator-of-the-tests";
 pub const JWT_SECRET: &str = "what signs the tokens of the test project";
 /// Long after any test, in seconds.
 pub const FAR: u64 = 4_000_000_000;
+/// The port that the gateway says it listens on.
+pub const PORT: u16 = 8787;
 /// Largest request body.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of requests and answers in memory.
@@ -75,6 +78,8 @@ pub const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A gateway without a socket.
 pub struct World {
+    /// What the doors share.
+    pub shared: Shared,
     /// Every route.
     pub router: Router,
     /// The engine behind it.
@@ -111,6 +116,8 @@ pub struct WorldSettings {
     pub origins: Vec<String>,
     /// Bytes of requests and answers in memory.
     pub in_flight_bytes_max: usize,
+    /// How long sessions last, and how many there are.
+    pub sessions: SessionLimits,
 }
 
 /// What doors are made of.
@@ -144,6 +151,7 @@ impl World {
             },
             origins: vec!["https://app.example".into()],
             in_flight_bytes_max: IN_FLIGHT_BYTES_MAX,
+            sessions: SessionLimits::default(),
         };
         change(&mut settings);
         let store = Arc::new(MemoryStore::new());
@@ -167,6 +175,8 @@ impl World {
             claims: ClaimNames::default(),
             operator_key: Some(Secret::new(OPERATOR)),
             egress: Egress::new(),
+            records: store.clone(),
+            sessions: settings.sessions,
         };
         let stop = CancellationToken::new();
         let shared = Arc::new(Http {
@@ -193,6 +203,7 @@ impl World {
                 heartbeat: HEARTBEAT,
                 wait_max: WAIT_MAX,
                 origins: settings.origins,
+                session_cookie: SessionCookie::new(PORT, None),
                 stop: stop.clone(),
             },
         });
@@ -201,11 +212,12 @@ impl World {
             store: store.clone(),
             clock: clock.clone(),
         };
-        let router = finish(doors(&ground), shared);
+        let router = finish(doors(&ground), shared.clone());
         furnish(&store, &engine).await;
         let (driving, halt) = (engine.clone(), stop.clone());
         let driving = tokio::spawn(async move { driving.drive(halt).await });
         Self {
+            shared,
             router,
             engine,
             store,

@@ -132,6 +132,73 @@ pub(crate) async fn get(
         .ok_or_else(|| Refusal::not_found("agent"))
 }
 
+/// A revision of an agent, without its configuration.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgentRevision {
+    /// Counted from 1.
+    #[schema(minimum = 1)]
+    revision: u32,
+    /// When it was written.
+    #[schema(value_type = schema::Time)]
+    created_at: Time,
+}
+
+/// A page of an agent's revisions, newest first.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgentRevisionList {
+    /// The revisions.
+    revisions: Vec<AgentRevision>,
+    /// What to give as `before` for the next page; null on the last.
+    next_cursor: Option<u32>,
+}
+
+/// Largest revision that a page may begin at.
+const REVISION_MAX: u32 = 1_000_000_000;
+
+/// An agent's revisions, newest first, also of one that was removed.
+#[utoipa::path(
+    get, path = "/v1/agents/{name}/revisions", operation_id = "list_agent_revisions", tag = "agents",
+    params(
+        ("name" = inline(schema::AgentName), Path),
+        ("before" = Option<u32>, Query, maximum = 1_000_000_000, description = "`nextCursor` of the page before."),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 500),
+    ),
+    responses(
+        (status = 200, description = "A page.", body = AgentRevisionList),
+        BadQuery, Missing, BackendOnly, Refused,
+    ),
+)]
+pub(crate) async fn revisions(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At(name): At<AgentName>,
+    query: Query,
+) -> Result<Answer<AgentRevisionList>, Refusal> {
+    let (limit, before) = (query.limit()?, query.read("before")?);
+    if before.is_some_and(|before| before > REVISION_MAX) {
+        let words = format!("query before: expected a revision of at most {REVISION_MAX}");
+        return Err(Refusal::malformed(words));
+    }
+    let found = door.engine.agent_revisions(project, &name, before, limit).await?;
+    if found.is_empty() && before.is_none() {
+        return Err(Refusal::not_found("agent"));
+    }
+    let next_cursor = found
+        .last()
+        .filter(|_| found.len() == limit)
+        .map(|last| last.revision);
+    let revisions = found.into_iter().map(|found| AgentRevision {
+        revision: found.revision,
+        created_at: found.created,
+    });
+    Ok(ok(AgentRevisionList {
+        revisions: revisions.collect(),
+        next_cursor,
+    }))
+}
+
 /// One revision of an agent, also of one that was removed.
 #[utoipa::path(
     get, path = "/v1/agents/{name}/revisions/{revision}", operation_id = "get_agent_revision", tag = "agents",

@@ -1,10 +1,9 @@
 //! A person's decision on a call.
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Serialize;
 use toolgate_engine::intake::{Decided, Decision};
-use toolgate_http::answer::ok;
 use toolgate_http::body::Body;
 use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BackendOnly, BadBody, Missing, Refused, Settled};
@@ -132,12 +131,9 @@ pub(crate) async fn decide(
         place_above: &|state| state.decision(approval).map(|decision| decision.seq),
     };
     let decided = DecidedBody::from(decided);
-    let Some(wait) = wait else {
-        return Ok(ok(decided).into_response());
-    };
     let told = |decided, run| DecidedAndRun {
         decided,
         run: Some(run),
     };
-    answer_after(&door, &wait, who, given, decided, told).await
+    answer_after(&door, wait, who, given, decided, told).await
 }

@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use serde::Serialize;
 use toolgate_access::{AccessError, Principal, Top};
 use toolgate_engine::OpenQuestions;
 use toolgate_engine::store::{AskingFilter, RunRecord};
-use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
+use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Decider;
 use utoipa::ToSchema;
 
@@ -38,10 +41,38 @@ pub(crate) struct Asking<'a> {
     pub open: OpenQuestions,
 }
 
+/// Where and when people are asked.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AskedIn {
+    /// The run of the call; a child run's question is one of the run at the top, too.
+    #[schema(value_type = schema::RunId)]
+    run_id: RunId,
+    /// The run at the top, when the run of the call is a child run.
+    #[schema(value_type = Option<schema::RunId>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_run_id: Option<RunId>,
+    /// The space whose members may answer: that of the run at the top.
+    #[schema(value_type = schema::SpaceId)]
+    space_id: SpaceId,
+    /// The agent that asks.
+    #[schema(value_type = schema::AgentName)]
+    agent: AgentName,
+    /// When it was asked.
+    #[schema(value_type = schema::Time)]
+    requested_at: Time,
+}
+
 impl Asking<'_> {
-    /// The run at the top, when the one that asks is a child run.
-    pub fn root(&self) -> Option<RunId> {
-        Some(self.top.run).filter(|top| *top != self.run.id)
+    /// Where this was asked, at this time.
+    pub fn place(&self, requested_at: Time) -> AskedIn {
+        AskedIn {
+            run_id: self.run.id,
+            root_run_id: Some(self.top.run).filter(|top| *top != self.run.id),
+            space_id: self.top.space,
+            agent: self.run.agent.clone(),
+            requested_at,
+        }
     }
 }
 

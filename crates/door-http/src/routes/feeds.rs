@@ -7,7 +7,7 @@ use http::{HeaderName, StatusCode};
 use toolgate_engine::store::{LogPage, LogRange};
 use toolgate_http::answer::json;
 use toolgate_http::caller::Reader;
-use toolgate_http::describe::{BadQuery, Missing, Refused};
+use toolgate_http::describe::{BackendOnly, BadQuery, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query, seq};
 use toolgate_http::stream::{Follow, Mark, OpenStream, Until};
@@ -18,6 +18,7 @@ use toolgate_kernel::tool::Decider;
 use toolgate_kernel::view::view;
 use utoipa::ToSchema;
 
+use super::runs::seen_by;
 use crate::events::{Tail, open, write_json};
 use crate::until::{Reading, Streams};
 
@@ -84,6 +85,8 @@ pub(crate) async fn space(
         ("lastEventId" = inline(Option<schema::Seq>), Query, description = "The same as `after`."),
         ("last-event-id" = inline(Option<schema::Seq>), Header, description = "The same; a browser that comes back sends it."),
         ("until" = inline(Option<crate::until::UntilWord>), Query, description = "When a stream ends; `end` unless said otherwise."),
+        ("view" = Option<String>, Query, pattern = "^public$", description = "`public`: a page as a member of its space sees it; for backends, and not for streams."),
+        ("user" = Option<String>, Query, description = "With `view`: which member, by id or subject; the user who started the run unless said otherwise."),
         ("limit" = Option<usize>, Query, minimum = 1, maximum = 500),
     ),
     responses(
@@ -92,7 +95,7 @@ pub(crate) async fn space(
             (String = "text/event-stream"),
         )),
         (status = 204, description = "The run has ended and everything was read: do not come back."),
-        BadQuery, Missing, Refused,
+        BadQuery, Missing, BackendOnly, Refused,
     ),
 )]
 pub(crate) async fn run(
@@ -105,6 +108,12 @@ pub(crate) async fn run(
 ) -> Result<Response, Refusal> {
     let limit = query.limit()?;
     let record = door.access.run(&who, run).await?;
+    let seen_by = seen_by(&door, &who, &record, &query).await?;
+    if seen_by.is_some() && streams != Streams::No {
+        return Err(Refusal::malformed(
+            "query view: a stream is sent to whoever reads it; ask for a page, with accept: application/json",
+        ));
+    }
     let until = match streams {
         Streams::No => {
             let range = LogRange {
@@ -112,7 +121,10 @@ pub(crate) async fn run(
                 ..LogRange::after(after)
             };
             let log = door.engine.run_log(run, range).await?;
-            let reader = door.access.decider(&who, record.space).await?;
+            let reader = match seen_by {
+                Some(member) => member,
+                None => door.access.decider(&who, record.space).await?,
+            };
             return Ok(page(&log, after, limit, &reader));
         }
         Streams::UntilEnd => Until::End,

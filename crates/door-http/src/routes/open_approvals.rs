@@ -9,14 +9,13 @@ use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::{Event, ToolApprovalRequest};
-use toolgate_kernel::id::{ApprovalId, CallId, RunId, SpaceId};
+use toolgate_kernel::id::{ApprovalId, CallId, RunId};
 use toolgate_kernel::json::Json;
-use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::view::view;
 use utoipa::ToSchema;
 
-use super::asking::{self, Asking, StatusWord};
+use super::asking::{self, AskedIn, Asking, StatusWord};
 
 /// A question that waits for the caller.
 #[derive(Serialize, ToSchema)]
@@ -37,22 +36,8 @@ pub(crate) struct ApprovalBody {
     input: Option<Json>,
     /// Whether the caller may send another input with a yes.
     editable: bool,
-    /// The run of the call; a child run's question is one of the run at the top, too.
-    #[schema(value_type = schema::RunId)]
-    run_id: RunId,
-    /// The run at the top, when the run of the call is a child run.
-    #[schema(value_type = Option<schema::RunId>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    root_run_id: Option<RunId>,
-    /// The space whose members may answer: that of the run at the top.
-    #[schema(value_type = schema::SpaceId)]
-    space_id: SpaceId,
-    /// The agent that asks.
-    #[schema(value_type = schema::AgentName)]
-    agent: AgentName,
-    /// When it was asked.
-    #[schema(value_type = schema::Time)]
-    requested_at: Time,
+    #[serde(flatten)]
+    asked: AskedIn,
     /// When silence becomes a no.
     #[schema(value_type = schema::Time)]
     expires_at: Time,
@@ -119,11 +104,7 @@ impl ApprovalBody {
             tool_name: seen.tool_name.to_string(),
             input: seen.input.clone(),
             editable,
-            run_id: asking.run.id,
-            root_run_id: asking.root(),
-            space_id: asking.top.space,
-            agent: asking.run.agent.clone(),
-            requested_at,
+            asked: asking.place(requested_at),
             expires_at: seen.expires_at,
         })
     }

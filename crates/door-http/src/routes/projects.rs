@@ -231,6 +231,11 @@ pub(crate) async fn remove(
         let detail = "the project default is made by the gateway's own settings at every start, so it cannot be removed";
         return Err(Refusal::new(StatusCode::CONFLICT, "CONFLICT", detail));
     }
+    // Sessions go first, as its keys do: nothing new begins while its runs are cancelled.
+    let sessions = door.access.end_sessions(project.id).await?;
+    sessions
+        .into_iter()
+        .for_each(|session| door.engine.session_ended(session));
     door.engine.remove_project(project.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,7 +1,7 @@
 //! What tools ask people in the middle of a call, and the answers.
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response as Answered};
+use axum::response::Response as Answered;
 use serde::Serialize;
 use toolgate_engine::intake::Responded;
 use toolgate_http::answer::{Answer, ok};
@@ -14,15 +14,14 @@ use toolgate_http::wait::Wait;
 use toolgate_http::wire::{wire, words};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::event::{Event, ToolQuestion};
-use toolgate_kernel::id::{CallId, QuestionId, RunId, SpaceId};
+use toolgate_kernel::id::{CallId, QuestionId, RunId};
 use toolgate_kernel::json::Json;
-use toolgate_kernel::name::AgentName;
 use toolgate_kernel::question::{Action, Response};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::view::view;
 use utoipa::ToSchema;
 
-use super::asking::{self, Asking, StatusWord};
+use super::asking::{self, AskedIn, Asking, StatusWord};
 use crate::snapshot::RunBody;
 use crate::waited::{Given, answer_after};
 
@@ -156,14 +155,11 @@ pub(crate) async fn respond(
         place_above: &|state| Some(state.question(question)?.response.as_ref()?.seq),
     };
     let responded = RespondedBody::from(responded);
-    let Some(wait) = wait else {
-        return Ok(ok(responded).into_response());
-    };
     let told = |responded, run| AnsweredQuestionAndRun {
         responded,
         run: Some(run),
     };
-    answer_after(&door, &wait, who, given, responded, told).await
+    answer_after(&door, wait, who, given, responded, told).await
 }
 
 /// A question of a tool that waits for an answer.
@@ -188,22 +184,8 @@ pub(crate) struct QuestionBody {
     /// The page to visit instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// The run of the call; a child run's question is one of the run at the top, too.
-    #[schema(value_type = schema::RunId)]
-    run_id: RunId,
-    /// The run at the top, when the run of the call is a child run.
-    #[schema(value_type = Option<schema::RunId>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    root_run_id: Option<RunId>,
-    /// The space whose members may answer: that of the run at the top.
-    #[schema(value_type = schema::SpaceId)]
-    space_id: SpaceId,
-    /// The agent that asks.
-    #[schema(value_type = schema::AgentName)]
-    agent: AgentName,
-    /// When it was asked.
-    #[schema(value_type = schema::Time)]
-    requested_at: Time,
+    #[serde(flatten)]
+    asked: AskedIn,
     /// When silence becomes a cancel.
     #[schema(value_type = schema::Time)]
     expires_at: Time,
@@ -263,11 +245,7 @@ impl QuestionBody {
             message: seen.message,
             schema: seen.schema,
             url: seen.url,
-            run_id: asking.run.id,
-            root_run_id: asking.root(),
-            space_id: asking.top.space,
-            agent: asking.run.agent.clone(),
-            requested_at,
+            asked: asking.place(requested_at),
             expires_at: seen.expires_at,
         })
     }

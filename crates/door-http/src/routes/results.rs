@@ -371,7 +371,7 @@ impl Within {
         first: Option<&Receipt>,
         taken: Taken,
     ) -> Result<Response, Refusal> {
-        let (Some(wait), Some(first)) = (wait, first) else {
+        let Some(first) = first else {
             return Ok(ok(taken).into_response());
         };
         let call = first.tool_call_id;
@@ -387,7 +387,7 @@ impl Within {
             taken,
             run: Some(run),
         };
-        answer_after(door, &wait, self.who, given, taken, told).await
+        answer_after(door, wait, self.who, given, taken, told).await
     }
 
     /// What follows the result of a child run's call in the run at the top, the result first. The child run itself is

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use toolgate_access::file_links::{FileLinks, LinkLimits};
-use toolgate_door_http::{Resources, api, router};
+use toolgate_door_http::{Prices, Resources, api, router};
 use toolgate_egress::Egress;
 use toolgate_engine::Settings;
 use toolgate_engine::outbox::Outbox;
@@ -13,7 +13,7 @@ use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::describe::document;
 use toolgate_plugins::{PluginSettings, Plugins, PluginsParts};
-use toolgate_sources::{McpServers, McpServersParts, McpSettings, Spawning};
+use toolgate_sources::{Commands, McpServers, McpServersParts, McpSettings, Spawning};
 use toolgate_testkit_http::contract::Contract;
 use toolgate_testkit_http::world::{Ground, WorldSettings};
 use toolgate_tools::knowledge::Library;
@@ -26,6 +26,8 @@ pub use toolgate_testkit_http::world::{
 };
 
 pub const FILE_BYTES_MAX: usize = 100_000;
+/// The program that MCP servers may be.
+pub const SHELL: &str = "/bin/sh";
 /// How long links to files last.
 pub const LINKS: LinkLimits = LinkLimits {
     lifetime: Duration::from_secs(60),
@@ -90,17 +92,20 @@ impl World {
                 mcp: McpServers::new(McpServersParts {
                     records: ground.store.clone(),
                     clock: ground.clock.clone(),
-                    resolver: Arc::new(Arc::new(McpSettings::default())),
+                    resolver: Arc::new(Arc::new(McpSettings {
+                        commands: Commands::Only(vec![SHELL.to_owned()]),
+                        ..McpSettings::default()
+                    })),
                     egress: Egress::new(),
                     spawning: Spawning::default(),
                     workspace: servers_workspace,
-                    sampler: None,
                     sign_ins: None,
                 }),
                 outbox,
                 metrics: Arc::new(|| "toolgate_up 1\n".into()),
                 openapi: LazyLock::new(|| DOCUMENT.clone()),
                 first_agent: agent().into(),
+                prices: Prices::default(),
                 sandbox_lacks: vec!["landlock".into()],
             };
             router(ground.shared.clone(), resources)
