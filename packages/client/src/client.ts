@@ -3,15 +3,24 @@ import { chat } from './chat.js';
 import type { ChatOptions, ChatResult, Chunk, ToolEnd } from './chunk.js';
 import { Connection, type ConnectionOptions } from './connection.js';
 import { Conversations } from './conversations.js';
+import { Curators } from './curators.js';
+import { Entities } from './entities.js';
 import { CODES, PluginError } from './error.js';
 import { Files } from './files.js';
 import { freshKey } from './fresh-key.js';
+import { GatewayInfo } from './gateway-info.js';
+import { InstalledPlugins } from './installed-plugins.js';
 import type { ToolParameters } from './json-schema.js';
+import { Keys } from './keys.js';
 import { Knowledge } from './knowledge.js';
+import { McpServers } from './mcp-servers.js';
 import type { ToolgatePlugin } from './plugin.js';
 import { PluginRegistry } from './plugin-registry.js';
+import { Projects } from './projects.js';
+import { Records } from './records.js';
 import { Agents, Approvals, Questions, Runs, Spaces } from './resources.js';
 import { defineTool } from './runnable.js';
+import { Sessions } from './sessions.js';
 import type { StandardSchema } from './standard-schema.js';
 import type {
   ClientToolDefinition,
@@ -61,6 +70,18 @@ export class ToolgateClient {
   readonly calls: Calls;
   readonly files: Files;
   readonly knowledge: Knowledge;
+  readonly sessions: Sessions;
+  readonly keys: Keys;
+  readonly projects: Projects;
+  /** Plugins that are installed in the gateway; those of this client are added with `use`. */
+  readonly installedPlugins: InstalledPlugins;
+  readonly curators: Curators;
+  readonly entities: Entities;
+  readonly mcpServers: McpServers;
+  readonly goals: Records;
+  readonly memories: Records;
+  readonly plans: Records;
+  readonly gateway: GatewayInfo;
   readonly #connection: Connection;
   readonly #registry: PluginRegistry;
   readonly #log: (line: string) => void;
@@ -90,6 +111,17 @@ export class ToolgateClient {
     this.calls = new Calls(connection);
     this.files = new Files(connection);
     this.knowledge = new Knowledge(connection);
+    this.sessions = new Sessions(connection);
+    this.keys = new Keys(connection);
+    this.projects = new Projects(connection);
+    this.installedPlugins = new InstalledPlugins(connection);
+    this.curators = new Curators(connection);
+    this.entities = new Entities(connection);
+    this.mcpServers = new McpServers(connection);
+    this.goals = new Records(connection, 'goals');
+    this.memories = new Records(connection, 'memories');
+    this.plans = new Records(connection, 'plans');
+    this.gateway = new GatewayInfo(connection);
     this.tools = new Tools(connection, this.clientId, (spaceId, serving) => {
       const server = new ToolServer(
         { ...this.#host(), runs: this.runs, spaces: this.spaces, clientId: this.clientId },

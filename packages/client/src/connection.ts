@@ -20,8 +20,8 @@ export interface ConnectionOptions {
 
 /** One request. */
 export interface RequestOptions {
-  method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  query?: Record<string, string | number | undefined>;
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  query?: Record<string, string | number | boolean | undefined>;
   /** A body, sent as JSON. */
   body?: unknown;
   /** A raw body, instead of `body`. */
@@ -44,11 +44,17 @@ export class Connection {
   readonly #log: (line: string) => void;
   /** The token of the last request. */
   #lastToken: string | undefined;
+  #csrfToken: string | undefined;
 
   constructor(options: ConnectionOptions, log: (line: string) => void) {
     this.#options = options;
     this.#base = options.url.replace(/\/+$/, '');
     this.#log = log;
+  }
+
+  /** Sends this token with every change from now on; a session needs it. */
+  useCsrfToken(token: string | undefined): void {
+    this.#csrfToken = token;
   }
 
   /** A URL of the gateway's, complete. */
@@ -94,6 +100,7 @@ export class Connection {
       headers: {
         ...(last ?? (await this.#credentials())),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(method === 'GET' || this.#csrfToken === undefined ? {} : { 'x-toolgate-csrf': this.#csrfToken }),
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),

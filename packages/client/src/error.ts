@@ -17,6 +17,8 @@ export class ToolgateError extends Error {
   readonly retryAfterMs: number | undefined;
   /** The problem document of the response. */
   readonly problem: Problem | undefined;
+  /** The gateway's id of the request, which its log has too. */
+  readonly requestId: string | undefined;
 
   constructor(code: string, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -27,6 +29,7 @@ export class ToolgateError extends Error {
     this.retryable = details.retryable ?? false;
     this.retryAfterMs = details.retryAfterMs;
     this.problem = details.problem;
+    this.requestId = details.requestId;
   }
 }
 
@@ -37,6 +40,7 @@ export interface ErrorDetails {
   retryable?: boolean;
   retryAfterMs?: number;
   problem?: Problem;
+  requestId?: string;
   cause?: unknown;
 }
 
@@ -98,7 +102,8 @@ export async function errorOf(response: Response): Promise<ToolgateError> {
   const message = problem?.detail ?? `the gateway answered ${status} ${response.statusText}`.trim();
   const retryAfterMs = retryAfterOf(response.headers.get('retry-after'));
   const retryable = status === 429 || status === 503 || status === 408 || status === 502 || status === 504;
-  const details: ErrorDetails = { status, problem, retryable, retryAfterMs };
+  const requestId = response.headers.get('x-request-id') ?? undefined;
+  const details: ErrorDetails = { status, problem, retryable, retryAfterMs, requestId };
   return new (classFor(status))(code, message, details);
 }
 

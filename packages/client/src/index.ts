@@ -4,7 +4,9 @@ export * from './chunk.js';
 export { type ClientEvents, ToolgateClient, type ToolgateClientOptions } from './client.js';
 export type { ConnectionOptions } from './connection.js';
 export type { Content } from './content.js';
+export type { Curators } from './curators.js';
 export { safeValidateToolDefinitions, type Validation, validateToolDefinitions } from './definition-rules.js';
+export type { Entities } from './entities.js';
 export {
   AbortedError,
   AccessError,
@@ -30,12 +32,30 @@ export {
   type SubscribeOptions,
 } from './event-stream.js';
 export type { DeleteOptions, FileContent, Files, LinkOptions, Only, WriteOptions } from './files.js';
+export type { GatewayInfo } from './gateway-info.js';
+export type { InstalledPlugins, PluginPackageSource } from './installed-plugins.js';
 export type * from './json-schema.js';
+export type { Keys } from './keys.js';
 export type { DocumentQuery, Knowledge, PutDocument } from './knowledge.js';
+export type { McpServers } from './mcp-servers.js';
+export type * from './operator-wire.js';
 export type * from './plugin.js';
-export type { Agents, Approvals, CallOptions, Questions, RunQuery, Runs, Spaces } from './resources.js';
+export type { Projects } from './projects.js';
+export type { RecordOwner, Records } from './records.js';
+export type {
+  Agents,
+  Approvals,
+  CallOptions,
+  EventQuery,
+  Questions,
+  RunQuery,
+  Runs,
+  Spaces,
+} from './resources.js';
+export type { RunWatch, WatchOptions } from './run-watch.js';
 export { defineTool } from './runnable.js';
 export { type AnswerableMessage, sendWhenAnswered } from './send-when-answered.js';
+export type { Sessions } from './sessions.js';
 export type * from './standard-schema.js';
 export type * from './tool.js';
 export { type ServeOptions, ToolServer } from './tool-server.js';

@@ -2,22 +2,25 @@ import type { ApprovalDecision, QuestionAnswer } from './chunk.js';
 import type { Connection, RequestOptions } from './connection.js';
 import { EventStream, type SubscribeOptions } from './event-stream.js';
 import { freshKey } from './fresh-key.js';
+import type { RevisionList, RunRows, RunTree } from './operator-wire.js';
+import { RunWatch, type WatchOptions } from './run-watch.js';
 import type {
   Agent,
   AgentList,
   AnsweredQuestion,
+  ApprovalList,
   CreateSpace,
   Decided,
+  EventPage,
   Posted,
   PostMessage,
+  PutMember,
   QuestionList,
   Run,
-  RunList,
   RunStopped,
   Space,
   SpaceList,
   StartRun,
-  Status,
 } from './wire.js';
 
 /** Options of every request. */
@@ -47,8 +50,24 @@ export class Runs {
   }
 
   /** Runs, newest first; `before` is the `nextCursor` of the previous page. */
-  list(query: RunQuery = {}, options: CallOptions = {}): Promise<RunList> {
+  list(query: RunQuery = {}, options: CallOptions = {}): Promise<RunRows> {
     return this.#connection.json('/v1/runs', { ...options, query: { ...query } });
+  }
+
+  /** A run and all its child runs, at any depth: the root first, then by creation. */
+  tree(runId: string, options: CallOptions = {}): Promise<RunTree> {
+    return this.#connection.json(`/v1/runs/${encodeURIComponent(runId)}/tree`, options);
+  }
+
+  /** A page of a run's stored events, oldest first; `after` is the `nextCursor` of the previous page. */
+  events(runId: string, query: EventQuery = {}, options: CallOptions = {}): Promise<EventPage> {
+    const path = `/v1/runs/${encodeURIComponent(runId)}/events`;
+    return this.#connection.json(path, { ...options, query: { ...query } });
+  }
+
+  /** Follows all runs of the project: rows that are created or change. Needs a secret key or a session. */
+  watch(options: WatchOptions): RunWatch {
+    return new RunWatch(this.#connection, options);
   }
 
   /** Cancels a run and its child runs. */
@@ -66,13 +85,39 @@ export class Runs {
   }
 }
 
-/** A filter of runs. */
+/** A filter of runs; all given members must match. Those from `agent` to `top` need a secret key or a session. */
 export interface RunQuery {
   space?: string;
-  status?: Status;
+  /** A status, or several separated by commas. */
+  status?: string;
   parent?: string;
   before?: string;
   limit?: number;
+  agent?: string;
+  /** Id or subject of the user that the run is for. */
+  user?: string;
+  /** Created at this time or later (RFC 3339). */
+  since?: string;
+  /** Created before this time (RFC 3339). */
+  until?: string;
+  /** A part of the first message. */
+  text?: string;
+  /** Runs that are one call of this tool. */
+  tool?: string;
+  /** All runs of the tree below this run. */
+  root?: string;
+  /** Only runs that no call has started. */
+  top?: boolean;
+}
+
+/** Which of a run's events to read. */
+export interface EventQuery {
+  after?: number;
+  limit?: number;
+  /** As a user sees them; needs a secret key or a session. */
+  view?: 'public';
+  /** With `view`: the user; the run's own by default. */
+  user?: string;
 }
 
 /** The spaces API: shared conversations. */
@@ -112,10 +157,37 @@ export class Spaces {
     );
   }
 
+  /** Adds a member, or changes its role and permissions; the entity by its id or its subject. */
+  putMember(
+    spaceId: string,
+    entity: string,
+    member: PutMember = {},
+    options: CallOptions = {},
+  ): Promise<void> {
+    const path = `/v1/spaces/${encodeURIComponent(spaceId)}/members/${encodeURIComponent(entity)}`;
+    return this.#connection.json(path, { ...options, method: 'PUT', body: member, safe: true });
+  }
+
+  /** Removes a member. Its open streams end. */
+  removeMember(spaceId: string, entity: string, options: CallOptions = {}): Promise<void> {
+    const path = `/v1/spaces/${encodeURIComponent(spaceId)}/members/${encodeURIComponent(entity)}`;
+    return this.#connection.json(path, { ...options, method: 'DELETE', safe: true });
+  }
+
   /** The space's runs, newest first. */
-  runs(spaceId: string, query: Omit<RunQuery, 'space'> = {}, options: CallOptions = {}): Promise<RunList> {
+  runs(spaceId: string, query: Omit<RunQuery, 'space'> = {}, options: CallOptions = {}): Promise<RunRows> {
     const path = `/v1/spaces/${encodeURIComponent(spaceId)}/runs`;
     return this.#connection.json(path, { ...options, query: { ...query } });
+  }
+
+  /** A page of the space's stored events, oldest first; `after` is the `nextCursor` of the previous page. */
+  events(
+    spaceId: string,
+    query: { after?: number; limit?: number } = {},
+    options: CallOptions = {},
+  ): Promise<EventPage> {
+    const path = `/v1/spaces/${encodeURIComponent(spaceId)}/events`;
+    return this.#connection.json(path, { ...options, query });
   }
 
   /** The space's events, without end, redacted for the caller. */
@@ -149,6 +221,20 @@ export class Agents {
     return this.#connection.json(this.#path(name), { ...options, method: 'DELETE' });
   }
 
+  /** The revisions of an agent, newest first. */
+  revisions(
+    name: string,
+    query: { before?: number; limit?: number } = {},
+    options: CallOptions = {},
+  ): Promise<RevisionList> {
+    return this.#connection.json(`${this.#path(name)}/revisions`, { ...options, query });
+  }
+
+  /** One revision of an agent, also of one that was removed. */
+  revision(name: string, revision: number, options: CallOptions = {}): Promise<Agent> {
+    return this.#connection.json(`${this.#path(name)}/revisions/${revision}`, options);
+  }
+
   #path(name: string): string {
     return `/v1/agents/${encodeURIComponent(name)}`;
   }
@@ -159,6 +245,14 @@ export class Approvals {
   readonly #connection: Connection;
   constructor(connection: Connection) {
     this.#connection = connection;
+  }
+
+  /** A page of the approvals that nobody has decided on, newest run first. */
+  list(
+    query: { space?: string; agent?: string; before?: string; limit?: number } = {},
+    options: CallOptions = {},
+  ): Promise<ApprovalList> {
+    return this.#connection.json('/v1/approvals', { ...options, query: { status: 'open', ...query } });
   }
 
   /**

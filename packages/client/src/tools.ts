@@ -1,8 +1,19 @@
 import type { Connection } from './connection.js';
+import { freshKey } from './fresh-key.js';
 import type { CallOptions } from './resources.js';
 import type { ClientToolDefinition } from './tool.js';
 import type { ServeOptions, ToolServer } from './tool-server.js';
-import type { Claimed, Receipt, Tool, ToolDefinitions, ToolList, Validated } from './wire.js';
+import type {
+  CallTool,
+  Claimed,
+  Receipt,
+  Tool,
+  ToolDefinitions,
+  ToolList,
+  ToolUsage,
+  Validated,
+  ToolCall as WireToolCall,
+} from './wire.js';
 
 /** The outcome of a call, as it is posted. */
 export type ToolOutcome =
@@ -118,6 +129,32 @@ export class Tools {
   /** Validates definitions, and returns all problems at once. */
   validate(tools: ClientToolDefinition[], options: CallOptions = {}): Promise<Validated> {
     return this.#post('/v1/tools/validate', { tools }, options);
+  }
+
+  /**
+   * Calls a tool, without a model. Waits up to `waitSeconds` for the outcome (10 by default); a call that takes
+   * longer, or waits for somebody, is returned as it stands.
+   */
+  call(
+    name: string,
+    call: CallTool = {},
+    { waitSeconds = 10, ...options }: CallOptions & { waitSeconds?: number } = {},
+  ): Promise<WireToolCall> {
+    return this.#connection.json(`/v1/tools/${encodeURIComponent(name)}/call`, {
+      ...options,
+      method: 'POST',
+      body: call,
+      headers: { prefer: `wait=${waitSeconds}`, 'idempotency-key': freshKey() },
+      safe: true,
+    });
+  }
+
+  /** How often a tool was called, how often that failed, and how long it took; needs a secret key. */
+  usage(name: string, { since, ...options }: CallOptions & { since?: string } = {}): Promise<ToolUsage> {
+    return this.#connection.json(`/v1/tools/${encodeURIComponent(name)}/usage`, {
+      ...options,
+      query: { since },
+    });
   }
 
   /**

@@ -44,6 +44,22 @@ export interface AgentRecordList {
   nextCursor?: string | null;
 }
 
+/** A revision of an agent, without its configuration. */
+export interface AgentRevision {
+  /** Counted from 1. */
+  revision: number;
+  /** When it was written. */
+  createdAt: Time;
+}
+
+/** A page of an agent's revisions, newest first. */
+export interface AgentRevisionList {
+  /** The revisions. */
+  revisions: AgentRevision[];
+  /** What to give as `before` for the next page; null on the last. */
+  nextCursor?: number | null;
+}
+
 /** An answer to a question. */
 export interface AnswerQuestion {
   /** What is done with it. */
@@ -91,6 +107,19 @@ export interface ApprovalList {
   /** The questions. */
   approvals: OpenApproval[];
   nextCursor?: RunId | null;
+}
+
+/** Where and when people are asked. */
+export interface AskedIn {
+  /** The run of the call; a child run's question is one of the run at the top, too. */
+  runId: RunId;
+  rootRunId?: RunId | null;
+  /** The space whose members may answer: that of the run at the top. */
+  spaceId: SpaceId;
+  /** The agent that asks. */
+  agent: AgentName;
+  /** When it was asked. */
+  requestedAt: Time;
 }
 
 /** Why a call gave no output. */
@@ -474,7 +503,7 @@ export interface Entity {
 export type EntityId = string;
 
 /** Something that happened in a run or a space. A type that you do not know is to be skipped. */
-export type Event = RunStartEvent | MessageEvent | HistoryEvent | CallRequestEvent | ContextCutEvent | StepStartEvent | StepRetryEvent | TextStartEvent | TextDeltaEvent | TextEndEvent | ReasoningStartEvent | ReasoningDeltaEvent | ReasoningEndEvent | ToolInputStartEvent | ToolInputDeltaEvent | ToolInputAvailableEvent | ToolApprovalRequestEvent | ToolApprovalResponseEvent | ToolQuestionEvent | ToolQuestionResponseEvent | ToolExecutingEvent | ToolReleasedEvent | ToolProgressEvent | ToolOutputAvailableEvent | ToolOutputErrorEvent | ToolOutputDeniedEvent | StepFinishEvent | RunStatusEvent | RunFinishEvent | NotificationEvent;
+export type Event = RunStartEvent | MessageEvent | HistoryEvent | CallRequestEvent | ContextCutEvent | StepStartEvent | StepRetryEvent | TextStartEvent | TextDeltaEvent | TextEndEvent | ReasoningStartEvent | ReasoningDeltaEvent | ReasoningEndEvent | ToolInputStartEvent | ToolInputDeltaEvent | ToolInputAvailableEvent | ToolApprovalRequestEvent | ToolApprovalResponseEvent | ToolQuestionEvent | ToolQuestionResponseEvent | ToolSamplingEvent | ToolExecutingEvent | ToolReleasedEvent | ToolProgressEvent | ToolOutputAvailableEvent | ToolOutputErrorEvent | ToolOutputDeniedEvent | StepFinishEvent | RunStatusEvent | RunFinishEvent | NotificationEvent;
 
 /** A page of stored events, oldest first. */
 export interface EventPage {
@@ -545,10 +574,38 @@ export interface FileList {
 /** Tools, in our words or in a vendor's. */
 export type FoundTools = ToolList | ToolDefinitions;
 
+/** How the gateway is. */
+export interface GatewayHealth {
+  /** `ok`, or `unavailable` when the store cannot be read or written. */
+  store: string;
+  /** What carries events between nodes. */
+  bus: string;
+  /** Protections of the sandbox that this machine lacks. */
+  sandboxMissing: string[];
+  /** Version of the gateway. */
+  version: string;
+}
+
 /** It is there. */
 export interface Health {
   /** Always `ok`. */
   status: string;
+}
+
+/** Runs that were created in one hour. */
+export interface HourBody {
+  /** When the hour began. */
+  start: Time;
+  /** Runs that were created. */
+  started: number;
+  /** Of those, how many have completed. */
+  completed: number;
+  /** Of those, how many have failed. */
+  failed: number;
+  /** Of those, how many were cancelled. */
+  cancelled: number;
+  /** Tokens that those have used so far. */
+  tokens: number;
 }
 
 /** An image, by `https:` address or as a `data:` URL. */
@@ -603,6 +660,40 @@ export interface Latency {
   p90: number;
   /** Ninety-nine of a hundred. */
   p99: number;
+}
+
+/** A session, as others see it. */
+export interface ListedSession {
+  /** Id of the session. */
+  id: SessionId;
+  /** When somebody signed in. */
+  createdAt: Time;
+  /** When it was used last. */
+  lastUsedAt: Time;
+  /** When it ends if nobody uses it any more. */
+  expiresAt: Time;
+  /** Whether it may manage projects too. */
+  operator: boolean;
+  /** What the browser said of itself. */
+  userAgent?: string | null;
+  /** Whether it is the one that asks. */
+  current: boolean;
+}
+
+/** A login code. It is good once. */
+export interface LoginCode {
+  /** What `POST /v1/sessions` takes. */
+  code: string;
+  /** The code is good before this time. */
+  expiresAt: Time;
+  /** The link to open in a browser. The code stands behind `#`, so that it reaches no log on the way. */
+  url: string;
+}
+
+/** A login link. */
+export interface MakeLoginCode {
+  /** The project to sign in to, by name; for the operator, `default` unless said otherwise. A secret key has its own. */
+  project?: string | null;
 }
 
 /** Results of several calls. */
@@ -671,6 +762,20 @@ export interface McpServerList {
   servers: McpServer[];
 }
 
+/** The log of an MCP server. */
+export interface McpServerLog {
+  /** At most 200, oldest first; none for a server at an address. */
+  lines: McpServerLogLine[];
+}
+
+/** A line that the program of an MCP server wrote to its standard error. */
+export interface McpServerLogLine {
+  /** When the gateway read it. */
+  at: Time;
+  /** The line, values of headers, variables and secrets hidden; of one with more than 4 KiB the beginning. */
+  text: string;
+}
+
 /** A sign-in that has begun. */
 export interface McpSignIn {
   /** Where a person signs in, in a browser. Whoever has it can sign the gateway in, so it is for one person. */
@@ -736,6 +841,16 @@ export type MessageObject = {
   metadata?: Record<string, unknown> | null;
 };
 
+/** What a model costs per million tokens. */
+export interface ModelPrice {
+  /** Tokens read. */
+  input: number;
+  /** Tokens written. */
+  output: number;
+  /** Tokens read from the vendor's cache; as `input` if missing. */
+  cachedInput?: number | null;
+}
+
 /** A tool that the caller executes itself; also in OpenAI's form. */
 export type NewClientTool = {
   name: string;
@@ -786,7 +901,7 @@ export type OneResult = {
 };
 
 /** A question that waits for the caller. */
-export interface OpenApproval {
+export type OpenApproval = AskedIn & {
   /** Where to send the decision. */
   approvalId: ApprovalId;
   /** The call it is about. */
@@ -797,21 +912,12 @@ export interface OpenApproval {
   input?: Any;
   /** Whether the caller may send another input with a yes. */
   editable: boolean;
-  /** The run of the call; a child run's question is one of the run at the top, too. */
-  runId: RunId;
-  rootRunId?: RunId | null;
-  /** The space whose members may answer: that of the run at the top. */
-  spaceId: SpaceId;
-  /** The agent that asks. */
-  agent: AgentName;
-  /** When it was asked. */
-  requestedAt: Time;
   /** When silence becomes a no. */
   expiresAt: Time;
-}
+};
 
 /** A question of a tool that waits for an answer. */
-export interface OpenQuestion {
+export type OpenQuestion = AskedIn & ({
   /** Where to send the answer. */
   questionId: QuestionId;
   /** The call that asks. */
@@ -823,17 +929,28 @@ export interface OpenQuestion {
   schema?: Any | null;
   /** The page to visit instead. */
   url?: string | null;
-  /** The run of the call; a child run's question is one of the run at the top, too. */
-  runId: RunId;
-  rootRunId?: RunId | null;
-  /** The space whose members may answer: that of the run at the top. */
-  spaceId: SpaceId;
-  /** The agent that asks. */
-  agent: AgentName;
-  /** When it was asked. */
-  requestedAt: Time;
   /** When silence becomes a cancel. */
   expiresAt: Time;
+});
+
+/** Signs in. */
+export interface OpenSession {
+  /** The code of a login link. */
+  code: string;
+}
+
+/** What a project does. */
+export interface Overview {
+  /** Number of runs that have not ended, by status. */
+  runs: Record<string, unknown>;
+  /** Runs that wait for somebody. */
+  waiting: Waiting;
+  /** The last 24 hours, oldest first, the current one last. A run counts in the hour in which it was created. */
+  hours: HourBody[];
+  /** Calls of tools that ended yesterday or today, in UTC. */
+  tools: ToolFigures;
+  /** How the gateway is. */
+  health: GatewayHealth;
 }
 
 /** A passage of a document. */
@@ -1127,6 +1244,14 @@ export interface Posted {
   seq: number;
 }
 
+/** What models cost. */
+export interface Prices {
+  /** Currency of the prices, such as `USD`. */
+  currency: string;
+  /** By model, as `provider:name` or by name alone. */
+  models: Record<string, unknown>;
+}
+
 /** Why a request was not done (RFC 9457). */
 export interface Problem {
   /** Always `about:blank`: `code` tells problems apart. */
@@ -1377,12 +1502,59 @@ export interface RunSummary {
   tool?: string | null;
   /** Place of its last event. */
   seq: number;
+  rootId?: RunId | null;
+  userId?: EntityId | null;
+  /** How its first message begins; for backends only. */
+  title?: string | null;
+  /** Tokens that it has used, without those of its child runs; for backends only. */
+  tokens?: number | null;
+}
+
+/** A run and all below it. */
+export interface RunTreeBody {
+  /** The run at the top, then those below it, oldest first. `parent` of each says which call started it. */
+  runs: RunSummary[];
+  /** Whether there are more than are told: the newest are left out. */
+  truncated: boolean;
 }
 
 /** How the sandbox is protected. */
 export interface SandboxDetails {
   /** Protections that this machine lacks, of `seccomp`, `landlock`, `no-new-privileges`, `descriptors`; `worker` when no process can be started. The log says why. */
   missing: string[];
+}
+
+/** Who is asking. */
+export interface Session {
+  /** What was shown: `session`, `key`, or `open` where no keys are asked for. */
+  kind: string;
+  id?: SessionId | null;
+  /** The project. */
+  project: SessionProject;
+  /** Whether it may manage projects too. */
+  operator: boolean;
+  /** What a session sends as `x-toolgate-csrf` with every request that is not a GET. */
+  csrfToken?: string | null;
+  createdAt?: Time | null;
+  lastUsedAt?: Time | null;
+  expiresAt?: Time | null;
+}
+
+/** A browser that has signed in. */
+export type SessionId = string;
+
+/** The sessions of a project. */
+export interface SessionList {
+  /** Those that were used last come first. */
+  sessions: ListedSession[];
+}
+
+/** The project that a session belongs to. */
+export interface SessionProject {
+  /** Id of the project. */
+  id: ProjectId;
+  /** Its name. */
+  name: string;
 }
 
 /** A tool that agents use by its name. Keys in its definition are masked. */
@@ -1570,6 +1742,19 @@ export interface ToolDefinitions {
   tools: Any[];
 }
 
+/** Calls of all tools together. */
+export interface ToolFigures {
+  /** The first day that is counted. */
+  since: Time;
+  /** Calls that ended. */
+  calls: number;
+  /** Of those, how many gave no output. */
+  failed: number;
+  /** Those by error code. */
+  failures: Record<string, unknown>;
+  latencyMs?: Latency | null;
+}
+
 /** A list of tools. */
 export interface ToolList {
   /** By agent, then by name; then the shared tools by name. */
@@ -1637,6 +1822,14 @@ export interface Validated {
 
 /** What a signature was found to be. */
 export type VerificationState = 'verified' | 'tools-only' | 'unsigned' | 'rejected';
+
+/** Runs that wait for somebody. */
+export interface Waiting {
+  /** Those that wait for a client to execute a call. */
+  calls: number;
+  /** Those that wait for a person to approve a call or to answer a question. */
+  approvals: number;
+}
 
 export interface RunStartEvent {
   type: 'run-start';
@@ -1911,6 +2104,23 @@ export interface ToolQuestionResponseEvent {
   content?: unknown;
   by?: EntityId;
   expired?: boolean;
+  seq: number;
+  spaceId: SpaceId;
+  runId?: RunId;
+  time: Time;
+}
+
+export interface ToolSamplingEvent {
+  type: 'tool-sampling';
+  toolCallId: CallId;
+  toolName: string;
+  placement: Placement;
+  shown?: boolean;
+  offeredTo?: EntityId;
+  agent?: AgentName;
+  childRunId?: RunId;
+  number: number;
+  usage: Usage;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;

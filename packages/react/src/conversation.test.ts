@@ -50,6 +50,34 @@ describe('a conversation', () => {
     expect(script(told(events))).toEqual(['user: Draw!', 'assistant: Good morning.']);
   });
 
+  test('keeps what a call asks in the middle, its child run and its times', () => {
+    const server = { ...CALL, placement: 'server' };
+    const events = story(
+      ...OPENING,
+      { type: 'tool-input-available', seq: 4e6, ...server, input: {} },
+      { type: 'tool-executing', seq: 5e6, ...server, child: 'run_2', time: '2030-01-01T00:00:01Z' },
+      {
+        type: 'tool-question',
+        seq: 6e6,
+        ...server,
+        questionId: 'q_1',
+        message: 'Which size?',
+        schema: { type: 'object' },
+        expiresAt: DEADLINE,
+      },
+      { type: 'tool-question-response', seq: 7e6, ...server, questionId: 'q_1', action: 'decline' },
+      { type: 'tool-output-available', seq: 8e6, ...server, output: 1, time: '2030-01-01T00:00:04Z' },
+    );
+    const [asked] = callsOf(told(events.slice(0, 6)));
+    expect(asked).toMatchObject({
+      childRunId: 'run_2',
+      startedAt: '2030-01-01T00:00:01Z',
+      questions: [{ id: 'q_1', message: 'Which size?', state: 'asked' }],
+    });
+    const [done] = callsOf(told(events));
+    expect(done).toMatchObject({ questions: [{ state: 'declined' }], endedAt: '2030-01-01T00:00:04Z' });
+  });
+
   test('does not show what a plan posted as the words of a user', () => {
     const origin = { type: 'plan', planId: 'plan_1', dueAt: DEADLINE } as const;
     const due = { ...ASKED, message: { ...ASKED.message, origin } };

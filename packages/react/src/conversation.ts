@@ -1,5 +1,5 @@
 import type { wire } from '@toolgate/client';
-import type { Approval, Message, MessagePart, Run, RunStatus, ToolCall } from './message.js';
+import type { Approval, Message, MessagePart, Question, Run, RunStatus, ToolCall } from './message.js';
 
 /** The state that a space's events add up to. Immutable: unchanged parts stay the same objects. */
 export interface Conversation {
@@ -69,8 +69,19 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
     case 'tool-input-available':
       return patchCall(conversation, event, () => ({
         state: 'input-available',
+        requestedAt: event.time,
         ...('input' in event && { input: event.input }),
         ...(event.deadline && { deadline: event.deadline }),
+      }));
+    case 'tool-question':
+      return patchCall(conversation, event, (call) => ({
+        questions: [...(call.questions ?? []), questionOf(event)],
+      }));
+    case 'tool-question-response':
+      return patchCall(conversation, event, (call) => ({
+        questions: call.questions?.map((question) =>
+          question.id === event.questionId ? { ...question, state: answerState(event) } : question,
+        ),
       }));
     case 'tool-approval-request':
       return patchCall(conversation, event, (call) => ({
@@ -101,7 +112,10 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
     case 'tool-executing':
       return patchCall(conversation, event, () => ({
         state: 'executing',
+        startedAt: event.time,
+        pause: event.pause as ToolCall['pause'],
         ...(event.claim && { claim: event.claim }),
+        ...(event.child && { childRunId: event.child }),
       }));
     case 'tool-released':
       return patchCall(conversation, event, () => ({
@@ -112,15 +126,24 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
     case 'tool-progress':
       return patchCall(conversation, event, () => ({ progress: event.progress }));
     case 'tool-output-available':
-      return patchCall(conversation, event, () => ({ state: 'output-available', output: event.output }));
+      return patchCall(conversation, event, () => ({
+        state: 'output-available',
+        output: event.output,
+        endedAt: event.time,
+        log: event.log,
+        warning: event.warning,
+      }));
     case 'tool-output-error':
       return patchCall(conversation, event, () => ({
         state: 'output-error',
+        endedAt: event.time,
+        log: event.log,
         error: { code: event.code ?? 'EXECUTION_FAILED', message: event.errorText ?? 'the tool failed' },
       }));
     case 'tool-output-denied':
       return patchCall(conversation, event, () => ({
         state: 'output-denied',
+        endedAt: event.time,
         error: { code: 'DENIED', message: event.reason ?? 'the call was rejected' },
       }));
     case 'run-status':
@@ -235,7 +258,26 @@ function newCall(event: ToolEvent): ToolCall {
     placement: event.placement,
     state: 'input-streaming',
     inputText: '',
+    ...(event.agent && { askedBy: event.agent }),
   };
+}
+
+function questionOf(event: Of<'tool-question'>): Question {
+  const { questionId, toolCallId, message, schema, url, expiresAt } = event;
+  return {
+    id: questionId,
+    callId: toolCallId,
+    message,
+    expiresAt,
+    state: 'asked',
+    ...(schema !== undefined && { schema }),
+    ...(url !== undefined && { url }),
+  };
+}
+
+function answerState({ expired, action }: Of<'tool-question-response'>): Question['state'] {
+  if (expired) return 'expired';
+  return action === 'accept' ? 'answered' : action === 'decline' ? 'declined' : 'cancelled';
 }
 
 /**

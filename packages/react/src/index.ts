@@ -12,6 +12,7 @@ export {
   type Message,
   type MessagePart,
   type Placement,
+  type Question,
   type Run,
   type RunStatus,
   type ToolCall,

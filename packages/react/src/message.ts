@@ -27,6 +27,19 @@ export interface Approval {
   readonly reason?: string;
 }
 
+/** A question that a tool asks in the middle of a call. */
+export interface Question {
+  readonly id: string;
+  readonly callId: string;
+  readonly message: string;
+  /** JSON Schema of the answer; absent for a question that only wants a yes, or a visit of `url`. */
+  readonly schema?: unknown;
+  /** The page to visit instead of an answer. */
+  readonly url?: string;
+  readonly expiresAt: string;
+  readonly state: 'asked' | 'answered' | 'declined' | 'cancelled' | 'expired';
+}
+
 /** A call of a tool by the model. */
 export interface ToolCall {
   readonly id: string;
@@ -48,6 +61,24 @@ export interface ToolCall {
   readonly claim?: { readonly holder: string; readonly until: string };
   /** When a client's result must be there. Only a call that is open for clients has one. */
   readonly deadline?: string;
+  /** Questions of the tool, oldest first. */
+  readonly questions?: readonly Question[];
+  /** The child run that carries the call on. */
+  readonly childRunId?: string;
+  /** The agent that asks, for a call of a child run that is shown in the run at the top. */
+  readonly askedBy?: string;
+  /** What the call waits for: a time, or a signal until then. */
+  readonly pause?: { readonly until: string; readonly signal: boolean };
+  /** When the model had written the input. */
+  readonly requestedAt?: string;
+  /** When it began to execute, the last time. */
+  readonly startedAt?: string;
+  /** When it settled. */
+  readonly endedAt?: string;
+  /** What the tool's code has logged. */
+  readonly log?: string;
+  /** A warning that came with the output, such as that the tool is deprecated. */
+  readonly warning?: string;
 }
 
 /** One part of a message. */
