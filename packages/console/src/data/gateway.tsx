@@ -1,0 +1,38 @@
+import { ToolgateClient } from '@toolgate/client';
+import { createContext, type ReactNode, useContext } from 'react';
+import { ConnectionMonitor } from './connection-monitor.ts';
+
+/** The gateway that has served this page, and whether it can be reached. */
+export interface Gateway {
+  readonly client: ToolgateClient;
+  readonly monitor: ConnectionMonitor;
+}
+
+/** Opens the page's own gateway. Its session is a cookie, so there is no key to hand over. */
+export function openGateway(): Gateway {
+  const monitor = new ConnectionMonitor(globalThis.location.origin);
+  return { client: new ToolgateClient({ url: globalThis.location.origin, fetch: monitor.fetch }), monitor };
+}
+
+const GatewayContext = createContext<Gateway | undefined>(undefined);
+
+export function GatewayProvider({
+  gateway,
+  children,
+}: {
+  readonly gateway: Gateway;
+  readonly children: ReactNode;
+}) {
+  return <GatewayContext.Provider value={gateway}>{children}</GatewayContext.Provider>;
+}
+
+export function useGateway(): Gateway {
+  const gateway = useContext(GatewayContext);
+  if (!gateway) throw new Error('useGateway needs a <GatewayProvider> above it');
+  return gateway;
+}
+
+/** The client of the page's gateway. */
+export function useClient(): ToolgateClient {
+  return useGateway().client;
+}
