@@ -19,6 +19,10 @@ SUITE := $(TOOLS)/json-schema-suite-$(SUITE_VERSION)
 PYTHON := $(TOOLS)/python-$(shell sha256sum scripts/requirements.txt | cut -c1-12)
 # A server that still needs the first version of the MCP library.
 PYTHON_SQLITE := $(TOOLS)/python-$(shell sha256sum scripts/requirements-mcp-sqlite.txt | cut -c1-12)
+# The official A2A clients of both versions, and a framework whose client brings its own tools.
+PYTHON_A2A := $(TOOLS)/python-$(shell sha256sum scripts/requirements-a2a.txt | cut -c1-12)
+PYTHON_A2A_03 := $(TOOLS)/python-$(shell sha256sum scripts/requirements-a2a-03.txt | cut -c1-12)
+PYTHON_AG2 := $(TOOLS)/python-$(shell sha256sum scripts/requirements-ag2.txt | cut -c1-12)
 
 GATEWAY := $(CARGO_TARGET_DIR)/debug/toolgate
 # Two clones that test at once would swap each other's binary.
@@ -29,14 +33,28 @@ help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## start the gateway at http://127.0.0.1:8787
+run: console ## start the gateway with its console at http://127.0.0.1:8787
 	cargo run --locked -p toolgate -- serve $(ARGS)
+
+# Built into the binary by `crates/console`, so it comes before cargo. What it is made of stands in four packages.
+CONSOLE := packages/console/dist/.built
+CONSOLE_SOURCES := $(shell find packages/console packages/client packages/react packages/plugin -type f \
+  -not -path '*/node_modules/*' -not -path '*/dist/*' 2> /dev/null)
+
+.PHONY: console
+console: $(CONSOLE) ## build the web console, when its sources have changed
+
+$(CONSOLE): node_modules/installed scripts/compress $(CONSOLE_SOURCES)
+	npm run build --silent --workspace @toolgate/plugin --workspace @toolgate/client --workspace @toolgate/react
+	npm run build --silent --workspace @toolgate/console
+	node scripts/compress packages/console/dist
+	touch $@
 
 .PHONY: test
 test: ## everything that must hold: check, all tests, the HTTP surface against its own description, JavaScript
 	@mkdir -p $(CARGO_TARGET_DIR)
 	@flock --nonblock $(LOCK) true || echo "waiting: another make test uses $(CARGO_TARGET_DIR)"
-	@flock --close $(LOCK) $(MAKE) --no-print-directory check tests json-schema-suite schemathesis mcp-conformance js
+	@flock --close $(LOCK) $(MAKE) --no-print-directory console check tests json-schema-suite schemathesis mcp-conformance js
 
 .PHONY: check
 check: format lint docs architecture deny advisories-if-reachable spelling fresh ## what can be said without running anything
@@ -93,10 +111,13 @@ generate: node_modules/installed ## write the generated files anew
 # Real MCP servers: the bridges of the SDKs use one, the gateway eight. The MCP door is tested with the official Python client.
 MCP_SERVERS := TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time TOOLGATE_TEST_MCP_PYTHON=$(PYTHON)/bin \
   TOOLGATE_TEST_MCP_SQLITE=$(PYTHON_SQLITE)/bin TOOLGATE_TEST_MCP_NODE=$(CURDIR)/node_modules/.bin
+A2A_CLIENTS := TOOLGATE_TEST_A2A_PYTHON=$(PYTHON_A2A)/bin/python TOOLGATE_TEST_A2A_PYTHON_03=$(PYTHON_A2A_03)/bin/python \
+  TOOLGATE_TEST_AG2_PYTHON=$(PYTHON_AG2)/bin/python
 
 .PHONY: tests
-tests: $(PYTHON)/installed $(PYTHON_SQLITE)/installed node_modules/installed ## cargo test
-	INSTA_UPDATE=no $(MCP_SERVERS) TOOLGATE_TEST_PYTHON=$(PYTHON)/bin/python cargo test --locked --workspace
+tests: $(PYTHON)/installed $(PYTHON_SQLITE)/installed $(PYTHON_A2A)/installed $(PYTHON_A2A_03)/installed \
+  $(PYTHON_AG2)/installed node_modules/installed ## cargo test
+	INSTA_UPDATE=no $(MCP_SERVERS) $(A2A_CLIENTS) TOOLGATE_TEST_PYTHON=$(PYTHON)/bin/python cargo test --locked --workspace
 
 .PHONY: json-schema-suite
 json-schema-suite: $(SUITE)/tests ## the official JSON Schema test suite through our validator
@@ -169,6 +190,21 @@ $(PYTHON)/installed:
 $(PYTHON_SQLITE)/installed:
 	python3 -m venv $(PYTHON_SQLITE)
 	$(PYTHON_SQLITE)/bin/pip install --quiet --disable-pip-version-check --requirement scripts/requirements-mcp-sqlite.txt
+	touch $@
+
+$(PYTHON_A2A)/installed:
+	python3 -m venv $(PYTHON_A2A)
+	$(PYTHON_A2A)/bin/pip install --quiet --disable-pip-version-check --requirement scripts/requirements-a2a.txt
+	touch $@
+
+$(PYTHON_A2A_03)/installed:
+	python3 -m venv $(PYTHON_A2A_03)
+	$(PYTHON_A2A_03)/bin/pip install --quiet --disable-pip-version-check --requirement scripts/requirements-a2a-03.txt
+	touch $@
+
+$(PYTHON_AG2)/installed:
+	python3 -m venv $(PYTHON_AG2)
+	$(PYTHON_AG2)/bin/pip install --quiet --disable-pip-version-check --requirement scripts/requirements-ag2.txt
 	touch $@
 
 $(SUITE)/tests: | $(PYTHON)/installed

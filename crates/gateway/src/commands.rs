@@ -3,8 +3,10 @@
 mod agent_check;
 mod agent_purge;
 mod api;
+mod login;
 mod mcp;
 mod mcp_servers;
+mod offline_source;
 pub mod plugin;
 mod project;
 mod store_check;
@@ -18,7 +20,7 @@ use anyhow::Context as _;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 use toolgate_tools::readable;
-use toolgate_worker::{KEEP_SERVER, KeptLimits, keep};
+use toolgate_worker::{ConfinedFiles, KEEP_SERVER, KeptLimits, keep};
 
 use crate::chat;
 use crate::doors;
@@ -43,6 +45,8 @@ enum Command {
     /// Serve the tools of a running gateway over standard input and output, for MCP clients that start their servers; or
     /// manage the MCP servers whose tools a project uses.
     Mcp(mcp::Mcp),
+    /// Make a link that signs a browser in to the console of a running gateway.
+    Login(login::Login),
     /// Print every setting with its default, as a file to edit.
     Settings,
     /// Print the OpenAPI document of the HTTP API.
@@ -87,6 +91,15 @@ struct Keep {
     cpu_seconds: Option<u64>,
     #[arg(long)]
     files: Option<u64>,
+    /// Directories that may be read.
+    #[arg(long)]
+    read: Vec<PathBuf>,
+    /// Directories that may be written.
+    #[arg(long)]
+    write: Vec<PathBuf>,
+    /// Nothing but these may be reached.
+    #[arg(long)]
+    confined: bool,
     program: OsString,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
@@ -98,6 +111,10 @@ impl Keep {
             memory_bytes: self.memory_bytes,
             cpu_seconds: self.cpu_seconds,
             files: self.files,
+            confined: self.confined.then_some(ConfinedFiles {
+                read: self.read,
+                write: self.write,
+            }),
         };
         keep(&self.program, &self.arguments, limits)
             .with_context(|| format!("{} does not start", self.program.display()))
@@ -168,6 +185,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
             serve::run(settings, entry, damage)?;
         }
         Command::Chat(flags) => chat::run(flags)?,
+        Command::Login(login) => login.run()?,
         Command::Settings => {
             output::print(settings::SAMPLE)?;
         }

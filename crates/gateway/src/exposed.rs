@@ -20,6 +20,9 @@ impl Upstreams for ExposedServers {
         Ok(found.map(|server| Exposed {
             server: server.server,
             revision: server.revision,
+            turns: server.turns,
+            timeout: server.timeout,
+            processes: server.processes,
             access: server.access,
             reviewed: server.reviewed.revision(),
             review: Arc::new(Reviewed(server.reviewed)),

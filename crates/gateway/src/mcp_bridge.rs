@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::task::AbortOnDropHandle;
 use toolgate_egress::{Egress, Policy, Proxy};
@@ -32,6 +32,8 @@ const LINES_WAITING_MAX: usize = 16;
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// Longest wait for the answers to requests that are open when standard input ends.
 const LAST_ANSWERS_MAX: Duration = Duration::from_secs(10);
+/// Longest wait for the answer to `initialize` before what the client sent after it is passed on all the same.
+const BEGIN_MAX: Duration = Duration::from_secs(60);
 /// Pause before the stream of a session is opened again.
 const REOPEN_PAUSE: Duration = Duration::from_secs(2);
 /// JSON-RPC code of a request that could not be passed on.
@@ -80,6 +82,7 @@ pub async fn run(gateway: Gateway) -> anyhow::Result<()> {
     let mut lines = lines();
     let mut requests = JoinSet::new();
     let mut notices = None;
+    let mut beginning: Option<oneshot::Receiver<()>> = None;
     while let Some(line) = lines.recv().await {
         while requests.try_join_next().is_some() {}
         let line = line?;
@@ -91,14 +94,24 @@ pub async fn run(gateway: Gateway) -> anyhow::Result<()> {
             write(&json!({"jsonrpc": "2.0", "id": null, "error": error}));
             continue;
         };
+        if let Some(begun) = beginning.take() {
+            // The session is known once `initialize` is answered, and what comes after it belongs to the session. The
+            // sender is dropped with the request.
+            let _ = tokio::time::timeout(BEGIN_MAX, begun).await;
+        }
         match (message["method"].as_str(), message.get("id")) {
-            (Some(_), Some(id)) => {
+            (Some(method), Some(id)) => {
                 let (bridge, id) = (bridge.clone(), id.to_string());
                 let key = id.clone();
                 let owner = bridge.clone();
+                let (over, is_over) = oneshot::channel();
+                if method == "initialize" {
+                    beginning = Some(is_over);
+                }
                 let task = requests.spawn(async move {
                     bridge.request(message).await;
                     lock(&bridge.open).remove(&id);
+                    drop::<oneshot::Sender<()>>(over);
                 });
                 lock(&owner.open).insert(key, task);
             }

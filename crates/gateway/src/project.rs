@@ -18,6 +18,9 @@ const PROJECT: &str = "default";
 /// The agent that a project begins with. It names no model: it has the one of the settings.
 const AGENT: &str = "default";
 const AGENT_CONFIG: &str = include_str!("../assets/default-agent.json");
+/// The example agent that newcomers meet in the console.
+const WELCOME: &str = "welcome";
+const WELCOME_CONFIG: &str = include_str!("../assets/welcome-agent.json");
 /// Marks the keys that come from the settings: when the setting changes, the old key ends.
 const FROM_SETTINGS: &str = "settings";
 const FIRST_START: &str = "first start";
@@ -52,7 +55,7 @@ pub async fn ensure(
             Err(error) => return Err(error.into()),
         }
     }
-    agent(engine, project.id).await?;
+    first_agents(engine, project.id, settings.agents.is_none()).await?;
     Ok(project.id)
 }
 
@@ -124,13 +127,23 @@ async fn key(
     Ok(Some(record))
 }
 
-/// Gives a project without agents its first one.
-async fn agent(engine: &Engine, project: ProjectId) -> anyhow::Result<()> {
+/// Gives a project without agents its first ones: the default agent, and unless somebody brings agents as files the example
+/// that the console shows to newcomers.
+async fn first_agents(engine: &Engine, project: ProjectId, with_example: bool) -> anyhow::Result<()> {
     if !engine.agent_records(project).await?.is_empty() {
         return Ok(());
     }
-    let name: AgentName = AGENT.parse().expect("a name");
-    match engine.put_agent(project, &name, first_agent()).await {
+    put_agent(engine, project, AGENT, first_agent()).await?;
+    if with_example {
+        let welcome = Json::parse(WELCOME_CONFIG.into()).expect("the asset is JSON");
+        put_agent(engine, project, WELCOME, welcome).await?;
+    }
+    Ok(())
+}
+
+async fn put_agent(engine: &Engine, project: ProjectId, name: &str, config: Json) -> anyhow::Result<()> {
+    let name: AgentName = name.parse().expect("a name");
+    match engine.put_agent(project, &name, config).await {
         Ok(_) => Ok(()),
         Err(AgentError::TooManyWait(error)) => Err(error.into()),
         Err(AgentError::Store(error)) => Err(error.into()),

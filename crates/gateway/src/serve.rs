@@ -12,28 +12,34 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use toolgate_a2a_push::{PushParts, Pusher};
 use toolgate_access::file_links::FileLinks;
-use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, keys};
+use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, Maker, keys};
 use toolgate_bus::InProcessBus;
+use toolgate_door_a2a::{A2aParts, conformance};
 use toolgate_door_http::Resources;
-use toolgate_door_mcp::McpParts;
 use toolgate_door_mcp::through::{Limits, Through};
+use toolgate_door_mcp::{Entrance, McpParts};
 use toolgate_egress::Egress;
 use toolgate_engine::Engine;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::feed::BacklogLimits;
 use toolgate_engine::outbox::Outbox;
+use toolgate_engine::push_configs::PushConfigs;
 use toolgate_engine::record_updater::RecordUpdater;
+use toolgate_engine::records::Records;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Directory, Store, StoreError};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::in_flight::USER_PART;
 use toolgate_http::meter::{Meter, MeterLimits};
+use toolgate_http::session_cookie::SessionCookie;
 use toolgate_http::{Http, HttpSettings, Shared};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
 use toolgate_plugins::{PluginSource, Plugins, PluginsParts};
+use toolgate_remote_agents::{RemoteAgentParts, RemoteAgents};
 use toolgate_sandbox::{Compute, Sandbox, SandboxOptions};
 use toolgate_sources::oauth::{EncryptionKey, SignInParts};
 use toolgate_sources::{McpServers, McpServersParts, McpSource, Spawning};
@@ -50,7 +56,7 @@ use crate::exposed::ExposedServers;
 use crate::projects::ProjectResolver;
 use crate::settings::{self, Settings};
 use crate::telemetry::Telemetry;
-use crate::welcome::Welcome;
+use crate::welcome::{ConsoleLink, Welcome};
 use crate::{doors, listen, project};
 
 /// How much longer than the engine everything together may take to drain.
@@ -159,9 +165,26 @@ async fn serve(
         sign_ins,
     );
     let of_servers = Arc::new(McpSource::new(mcp.clone()));
-    let sources = sources(tools, sandbox).with(of_plugins).with(of_servers);
+    let of_remote_agents = Arc::new(RemoteAgents::new(RemoteAgentParts {
+        records: store.clone(),
+        clock: Arc::new(SystemClock),
+        egress: egress.clone(),
+        outbound: projects.clone(),
+        workspace: workspace.clone(),
+    }));
+    let sources = sources(tools, sandbox)
+        .with(of_plugins)
+        .with(of_servers)
+        .with(of_remote_agents);
+    let (push_egress, push_outbound) = (egress.clone(), projects.clone());
     let engine = engine(store.clone(), sources, projects, data.node()?, settings);
     let project = greet(&engine, &*store, settings, address).await?;
+    if settings.a2a.conformance_agent {
+        let agent = conformance::AGENT.parse().expect("a name");
+        engine
+            .put_agent(project, &agent, conformance::config().into())
+            .await?;
+    }
     mcp.warm(project).await?;
 
     let agents = match &settings.agents {
@@ -174,14 +197,22 @@ async fn serve(
         Entry::Open => Auth::Open(project),
     };
     let stop = CancellationToken::new();
-    let access = access(store.clone(), &engine, auth, egress, settings)?;
-    let shared = shared(engine.clone(), access, settings, stop.clone());
+    let public_url = settings.files.address()?;
+    let cookie = SessionCookie::new(address.port(), public_url.as_deref());
+    let access = access(store.clone(), store.clone(), &engine, auth, egress, settings)?;
+    if settings.console.enabled {
+        let url = public_url.unwrap_or_else(|| url(address));
+        print!("{}", console_link(&access, entry, project, &url).await?);
+    }
+    let shared = shared(engine.clone(), access, cookie, settings, stop.clone());
     let mcp_door = McpParts {
         workspace: workspace.clone(),
         records: store.clone(),
-        public_url: settings.files.address()?,
-        hosts: settings.http.hosts.clone(),
-        authorization_servers: settings.jwt.issuer.clone().into_iter().collect(),
+        entrance: Entrance {
+            public_url: settings.files.address()?,
+            hosts: settings.http.hosts.clone(),
+            authorization_servers: settings.jwt.issuer.clone().into_iter().collect(),
+        },
     };
     let resources = Resources {
         records: store.clone(),
@@ -199,15 +230,39 @@ async fn serve(
         metrics: telemetry.figures(),
         openapi: LazyLock::new(doors::openapi),
         first_agent: project::first_agent(),
+        prices: settings.prices.told(),
         sandbox_lacks,
     };
     let through = Through::new(Arc::new(ExposedServers(mcp.clone())), Limits::default());
-    let door = doors::router(shared, resources, mcp_door, through);
+    let push_configs = PushConfigs::new(store.clone(), Arc::new(SystemClock));
+    let pusher = Pusher::new(PushParts {
+        engine: engine.clone(),
+        directory: store.clone(),
+        configs: push_configs.clone(),
+        egress: push_egress,
+        outbound: push_outbound,
+        secret: settings.a2a.push_secret.clone(),
+    });
+    let a2a_door = A2aParts {
+        default_project: project,
+        public_url: settings.files.address()?,
+        push: Some(push_configs),
+        settings: settings.a2a.door()?,
+    };
+    let door = doors::router(
+        shared,
+        resources,
+        mcp_door,
+        through,
+        a2a_door,
+        settings.console.enabled,
+    );
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(%address, access = ?entry, "ready");
     let planner = Planner::new(engine.clone(), store.clone(), settings.plans.limits());
     let limits = settings.http.connections.limits();
     let mut parts = parts(engine, deliveries, &stop);
+    parts.spawn(pusher.run(stop.clone()).map(Ok));
     parts.spawn(listen::serve(listener, door, limits, stop.clone()).map(Ok));
     parts.spawn(planner.watch(stop.clone()).map(Ok));
     let stopped = stop.clone();
@@ -251,6 +306,23 @@ async fn greet(
         print!("{}", Welcome { fresh, url: &url })
     })
     .await
+}
+
+/// What to open in a browser: with a login code that is good once, unless everybody is let in anyway.
+async fn console_link(
+    access: &Access,
+    entry: Entry,
+    project: ProjectId,
+    url: &str,
+) -> anyhow::Result<ConsoleLink> {
+    let code = match entry {
+        Entry::Keys => Some(access.make_login_code(project, Maker::Start).await?.code),
+        Entry::Open => None,
+    };
+    Ok(ConsoleLink {
+        url: url.to_owned(),
+        code,
+    })
 }
 
 type Parts = JoinSet<anyhow::Result<()>>;
@@ -394,7 +466,6 @@ fn mcp_servers(
             limits: settings.mcp.processes(),
         },
         workspace: workspace.clone(),
-        sampler: None,
         sign_ins: Some(sign_ins),
     })
 }
@@ -511,6 +582,7 @@ pub fn default_model(model: &settings::Model) -> ModelSpec {
 
 fn access(
     store: Arc<dyn Store>,
+    records: Arc<dyn Records>,
     engine: &Engine,
     auth: Auth,
     egress: Egress,
@@ -529,6 +601,8 @@ fn access(
         },
         operator_key: settings.operator_key.clone(),
         egress,
+        records,
+        sessions: settings.sessions.limits(),
     };
     let revocations = engine.revocations().clone();
     Ok(Access::new(
@@ -541,7 +615,13 @@ fn access(
 }
 
 /// What the HTTP doors share.
-fn shared(engine: Engine, access: Access, settings: &Settings, stop: CancellationToken) -> Shared {
+fn shared(
+    engine: Engine,
+    access: Access,
+    session_cookie: SessionCookie,
+    settings: &Settings,
+    stop: CancellationToken,
+) -> Shared {
     Arc::new(Http {
         engine,
         access,
@@ -560,6 +640,7 @@ fn shared(engine: Engine, access: Access, settings: &Settings, stop: Cancellatio
             heartbeat: settings.http.heartbeat,
             wait_max: settings.http.wait_max,
             origins: settings.http.origins.clone(),
+            session_cookie,
             stop,
         },
     })

@@ -3,8 +3,10 @@
 //! `assets/toolgate.toml` shows every setting with its default; a test holds it to the types below. The name
 //! of a setting in the environment follows from its place in that file.
 
+mod a2a;
 mod client_tools;
 mod connections;
+mod console;
 mod content;
 mod embeddings;
 mod environment;
@@ -14,7 +16,9 @@ mod notifications;
 mod outbound;
 mod plans;
 mod plugins;
+mod prices;
 mod project;
+mod sessions;
 mod text;
 
 use std::collections::BTreeMap;
@@ -27,8 +31,10 @@ use toolgate_engine::store::{IdentityProvider, NODE_LEASE};
 use toolgate_fair::Shares;
 use toolgate_kernel::agent::Secret;
 
+pub use a2a::A2a;
 pub use client_tools::ClientTools;
 pub use connections::Connections;
+pub use console::Console;
 pub use content::{Content, Quotas};
 pub use embeddings::Embeddings;
 pub use files::Files;
@@ -37,7 +43,9 @@ pub use notifications::Notifications;
 pub use outbound::{Images, Outside, Search};
 pub use plans::Plans;
 pub use plugins::Plugins;
+pub use prices::Prices;
 pub use project::{DEFAULT_PROJECT, ProjectOverlay};
+pub use sessions::Sessions;
 
 /// Every setting with its default, written for people.
 pub const SAMPLE: &str = include_str!("../assets/toolgate.toml");
@@ -98,6 +106,12 @@ pub struct Settings {
     pub embeddings: Embeddings,
     /// Links to files of spaces.
     pub files: Files,
+    /// The web console.
+    pub console: Console,
+    /// Browsers that have signed in.
+    pub sessions: Sessions,
+    /// Prices of models.
+    pub prices: Prices,
     /// Where notifications go besides the space.
     pub notifications: Notifications,
     /// Limits on plans.
@@ -106,6 +120,8 @@ pub struct Settings {
     pub plugins: Plugins,
     /// MCP servers.
     pub mcp: Mcp,
+    /// The A2A door.
+    pub a2a: A2a,
     /// The vendors of models.
     pub vendors: Vendors,
     /// Logs.
@@ -141,10 +157,14 @@ impl Default for Settings {
             model: Model::default(),
             embeddings: Embeddings::default(),
             files: Files::default(),
+            console: Console::default(),
+            sessions: Sessions::default(),
+            prices: Prices::default(),
             notifications: Notifications::default(),
             plans: Plans::default(),
             plugins: Plugins::default(),
             mcp: Mcp::default(),
+            a2a: A2a::default(),
             vendors: Vendors::default(),
             log: Log::default(),
             telemetry: Telemetry::default(),

@@ -1,4 +1,4 @@
-//! The message that the first start prints.
+//! What a start prints: keys when they are made, and a link to the console each time.
 
 use std::fmt;
 
@@ -46,7 +46,6 @@ impl fmt::Display for Welcome<'_> {
         let Some(key) = fresh.secret_key.as_ref().map(Secret::expose) else {
             return Ok(());
         };
-        writeln!(out, "\nConsole\n  {url}/#key={key}")?;
         writeln!(out, "\nFirst message")?;
         writeln!(out, "  curl -N {url}/v1/runs -H 'authorization: Bearer {key}' \\")?;
         writeln!(
@@ -57,5 +56,27 @@ impl fmt::Display for Welcome<'_> {
             out,
             "    -d '{{\"message\": \"Use lookup_order for my order A-1042.\"}}'"
         )
+    }
+}
+
+/// Where the console is.
+pub struct ConsoleLink {
+    /// URL that people reach the gateway at.
+    pub url: String,
+    /// A fresh login code; none where nobody has to sign in.
+    pub code: Option<String>,
+}
+
+impl fmt::Display for ConsoleLink {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = &self.url;
+        match &self.code {
+            // Behind `#`, which no browser sends: the code reaches no log and no proxy.
+            Some(code) => writeln!(
+                out,
+                "\nConsole (the link works once, within 15 minutes; `toolgate login` makes another)\n  {url}/login#code={code}\n"
+            ),
+            None => writeln!(out, "\nConsole\n  {url}/\n"),
+        }
     }
 }

@@ -83,7 +83,7 @@ describe('the official TypeScript clients', () => {
     expect(approved.content).toEqual([{ type: 'text', text: '{"n":2}' }]);
     const asked = await mcp.callTool({ name: 'ask_default', arguments: { message: 'hello' } });
     expect(asked.structuredContent).toMatchObject({ answer: expect.any(String) });
-    expect((await mcp.listPrompts()).prompts.map(({ name }) => name)).toEqual(['default']);
+    expect((await mcp.listPrompts()).prompts.map(({ name }) => name)).toEqual(['default', 'welcome']);
     const templates = (await mcp.listResourceTemplates()).resourceTemplates;
     expect(templates[0]?.uriTemplate).toBe('toolgate://spaces/{space}/files/{+path}');
     await mcp.close();

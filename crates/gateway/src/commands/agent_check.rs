@@ -9,8 +9,8 @@ use clap::Args;
 use serde::Serialize;
 use toolgate_kernel::agent::{self, Agent, ChildWalk, DEFAULT_AGENT, Defaults, config_warnings};
 use toolgate_kernel::name::AgentName;
-use toolgate_kernel::problem::Problem;
 
+use super::offline_source::OfflineNames;
 use super::tool_check::Offered;
 use crate::agents::{AgentFile, Fault, agent_files, is_folder_readme, text};
 use crate::output;
@@ -35,6 +35,7 @@ impl Check {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
         let offered = Offered::of(&settings)?;
         let defaults = offered.defaults(&settings);
+        let names = OfflineNames::of(&settings);
         // Files that the gateway ignores in a folder are ignored here too.
         let is_left_alone = |file: &Path| {
             let name = file.file_name().and_then(|name| name.to_str());
@@ -48,7 +49,9 @@ impl Check {
             }
         }
         let files = files.iter().filter(|file| !is_left_alone(file));
-        let mut checked: Vec<Checked> = files.map(|file| check(file, &defaults, &offered)).collect();
+        let mut checked: Vec<Checked> = files
+            .map(|file| check(file, &defaults, &offered, &names))
+            .collect();
         find_child_warnings(&mut checked, self.files.iter().any(|path| path.is_dir()));
         let mut reports: Vec<Report> = checked.into_iter().map(|one| one.report).collect();
         find_repeated_names(&mut reports);
@@ -120,12 +123,6 @@ fn find_child_warnings(checked: &mut [Checked], folder: bool) {
     }
 }
 
-/// A tool by a name that only a project may have.
-fn of_project(Problem { pointer, message }: Problem) -> Problem {
-    let words = "it has to be a shared tool of the project, or one of a plugin or an MCP server";
-    Problem::new(pointer, format!("{message}; {words}"))
-}
-
 /// A file that was checked: the report on it and, as far as it could be read, what is in it.
 struct Checked {
     report: Report,
@@ -133,7 +130,7 @@ struct Checked {
     agent: Option<Agent>,
 }
 
-fn check(file: &Path, defaults: &Defaults<'_>, offered: &Offered) -> Checked {
+fn check(file: &Path, defaults: &Defaults<'_>, offered: &Offered, names: &OfflineNames) -> Checked {
     let mut report = Report {
         file: file.display().to_string(),
         valid: false,
@@ -162,11 +159,13 @@ fn check(file: &Path, defaults: &Defaults<'_>, offered: &Offered) -> Checked {
     };
     let tools = agent.iter().flat_map(|agent| agent.tools.keys());
     report.tools = tools.map(ToString::to_string).collect();
-    report.errors = written.faults(problems);
+    let problems = problems.into_iter().chain(names.problems(&written.config));
+    report.errors = written.faults(problems.collect());
     let left_out = agent.iter().flat_map(|agent| agent.left_out.iter().cloned());
     let warnings = config_warnings(&written.config)
         .into_iter()
-        .chain(left_out.map(of_project));
+        .chain(names.warnings(&written.config))
+        .chain(left_out.filter_map(|problem| names.left_out(&written.config, problem)));
     report.warnings = warnings.map(|problem| written.locate(problem)).collect();
     report.valid = report.errors.is_empty();
     report.agent = Some(written.name.to_string());

@@ -1,6 +1,7 @@
 //! `toolgate mcp servers`: the MCP servers of a project of a running gateway.
 
-use std::process::ExitCode;
+use std::io::IsTerminal as _;
+use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -150,8 +151,35 @@ pub struct Login {
     /// Only print the address, and do not wait until somebody has signed in
     #[arg(long)]
     no_wait: bool,
+    /// Do not open the address in the browser of this machine, which is done when the command runs in a terminal
+    #[arg(long)]
+    no_browser: bool,
     #[command(flatten)]
     remote: Remote,
+}
+
+/// Programs that open an address in the browser of whoever sits here.
+#[cfg(target_os = "macos")]
+const OPENER: &str = "open";
+#[cfg(not(target_os = "macos"))]
+const OPENER: &str = "xdg-open";
+
+/// Opens an address in a browser, if there is one: whoever has none has the address before their eyes.
+fn open_in_browser(address: &str) {
+    // The address is the authorization server's: nothing but a page is opened.
+    if !address.starts_with("https://") && !address.starts_with("http://") {
+        return;
+    }
+    let opened = std::process::Command::new(OPENER)
+        .arg(address)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if let Ok(mut opener) = opened {
+        // It hands the address on and ends; a browser that it became is not waited for.
+        std::thread::spawn(move || opener.wait());
+    }
 }
 
 impl Login {
@@ -162,6 +190,9 @@ impl Login {
         output::print(&format!(
             "Open this address in a browser and sign in:\n\n  {address}\n\n"
         ))?;
+        if !self.no_browser && std::io::stdout().is_terminal() {
+            open_in_browser(address);
+        }
         if self.no_wait {
             return Ok(ExitCode::SUCCESS);
         }

@@ -25,6 +25,7 @@ use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::{Channels, Deliveries};
 use toolgate_tools::readable::Reader;
 
+use super::offline_source::OfflineSource;
 use crate::output;
 use crate::serve;
 use crate::settings::Settings;
@@ -134,7 +135,9 @@ impl Offered {
             egress,
             outbound: Arc::new(settings.outbound_settings()?),
         });
-        let sources = serve::sources(tools, sandbox);
+        let sources = serve::sources(tools, sandbox)
+            .with(Arc::new(OfflineSource::Plugin))
+            .with(Arc::new(OfflineSource::Mcp));
         // Of no project: what only some projects have is not known here.
         let nobody = ProjectId::from_bytes([0; 16]);
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;

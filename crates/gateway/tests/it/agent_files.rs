@@ -82,6 +82,53 @@ fn sound_agents_in_both_forms_pass() {
 }
 
 #[test]
+fn tools_of_servers_and_plugins_are_checked_as_far_as_they_are_known_here() {
+    let clock = json!({
+        "mcp": ["time", "far"],
+        "mcpServers": {"own": {"url": "https://mcp.example.com"}},
+        "tools": [
+            {"name": "now", "executionType": "mcp", "execution": {"server": "time", "tool": "get_current_time"}},
+            {"name": "sum", "executionType": "plugin", "execution": {"tool": "sum"}},
+        ],
+    });
+    let wrong = json!({
+        "mcpServers": {"own": {"url": "nowhere", "sandbox": {}}},
+        "tools": [{"name": "now", "executionType": "mcp", "execution": {"server": "time"}}],
+    });
+    let files = folder(&[
+        ("clock.json", &clock.to_string()),
+        ("wrong.json", &wrong.to_string()),
+        (
+            "toolgate.toml",
+            "[mcp.servers.time]\ncommand = \"no-such-program\"\n",
+        ),
+    ]);
+    let (code, told) = check(files.path(), &["--config", "toolgate.toml", "clock.json"]);
+    assert_eq!(code, 0, "{told}");
+    let mut warnings: Vec<&str> = told.lines().filter(|line| line.contains("warning")).collect();
+    warnings.sort_unstable();
+    let expected = [
+        "/mcp/1: the settings have no MCP server \"far\"",
+        "/tools/0/execution: the settings have the MCP server \"time\"",
+        "/tools/1/execution: whether a plugin of the project has this tool is not known here",
+    ];
+    assert_eq!(warnings.len(), expected.len(), "{told}");
+    for (line, words) in warnings.iter().zip(expected) {
+        assert!(line.contains(words), "no {words:?} in {line}");
+    }
+    assert!(told.contains("with 2 tools is valid"), "{told}");
+    let (code, told) = check(files.path(), &["wrong.json"]);
+    assert_eq!(code, 1);
+    for words in [
+        "/mcpServers/own/url",
+        "/mcpServers/own/sandbox: only",
+        "/tools/0/execution",
+    ] {
+        assert!(told.contains(words), "no {words:?} in {told}");
+    }
+}
+
+#[test]
 fn everything_wrong_is_told_with_its_line() {
     let page = RESEARCH
         .replace("  - getGoals", "  - getGaols")

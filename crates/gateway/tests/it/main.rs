@@ -1,6 +1,9 @@
 //! The real binary, started as a process and asked over HTTP: what it promises holds through crashes, cuts,
 //! hostile requests and a full disk.
 
+mod a2a;
+mod a2a_conformance;
+mod a2a_push;
 mod access;
 mod agent_files;
 mod attack_access;
@@ -12,6 +15,7 @@ mod bombs;
 mod chat;
 mod child_questions;
 mod compute;
+mod console;
 mod context;
 mod damage;
 mod deadline;
@@ -30,6 +34,7 @@ mod intake;
 mod kill;
 mod mail;
 mod mcp_door;
+mod mcp_questions;
 mod mcp_servers;
 mod openapi;
 mod outside;
@@ -40,6 +45,7 @@ mod plugins;
 mod projects;
 mod redaction;
 mod remembering;
+mod remote_agents;
 mod sdk;
 mod start;
 mod stream;

@@ -1,6 +1,8 @@
 //! The MCP door of the real binary: the official Rust and Python clients in both eras, `toolgate mcp`, and a kill in the
 //! middle of a task.
 
+mod bridge;
+
 use std::process::Stdio;
 use std::time::Duration;
 

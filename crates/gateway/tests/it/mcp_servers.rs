@@ -1,6 +1,7 @@
 //! MCP servers through the real binary: eight real ones at once, called by an agent, killed, and gone when it is.
 
 mod real;
+mod sampling;
 
 use axum::Router;
 use reqwest::Method;

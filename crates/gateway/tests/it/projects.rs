@@ -106,6 +106,15 @@ impl Belongings {
             .post("/v1/keys", &json!({"kind": "secret", "name": MARK}))
             .await;
         assert!(key.is_success(), "{key:?}");
+        let code = api.post("/v1/login-codes", &json!({})).await.text("code");
+        let sign_in = api.request(Method::POST, "/v1/sessions");
+        let sign_in = sign_in
+            .header("sec-fetch-site", "same-origin")
+            .header("user-agent", MARK);
+        let session = api_answer(sign_in.json(&json!({ "code": code })))
+            .await
+            .expect("an answer");
+        assert!(session.is_success(), "{session:?}");
         let shared = json!({"description": MARK, "executionType": "basic", "execution": {"static": MARK}});
         let shared = api.put("/v1/shared-tools/theirs", &shared).await;
         assert!(shared.is_success(), "{shared:?}");
@@ -133,6 +142,7 @@ impl Belongings {
             "plugins",
             "curators",
             "shared-tools",
+            "sessions",
         ];
         views.extend(lists.map(|list| format!("/v1/{list}")));
         let mut have = |name, value: &str| parameters.entry(name).or_default().push(value.to_owned());
@@ -149,6 +159,7 @@ impl Belongings {
         have("subject", "ada");
         have("entity", &entity.text("id"));
         have("key", &key.text("id"));
+        have("session", &session.text("id"));
         have("revision", "1");
         have("delivery", "dlv_00000000000000000000000000");
         have("project", "default");

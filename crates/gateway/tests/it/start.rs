@@ -96,13 +96,13 @@ fn commands_that_print_print() {
 }
 
 /// A gateway without keys in its settings, as a newcomer starts it.
-struct Newcomer {
+pub struct Newcomer {
     child: Child,
-    port: u16,
+    pub port: u16,
 }
 
 impl Newcomer {
-    fn start(data: &Path, out: &Path, more: &[&str]) -> Self {
+    pub fn start(data: &Path, out: &Path, more: &[&str]) -> Self {
         let port = free_port();
         let out = std::fs::File::create(out).unwrap();
         let child = binary()
@@ -116,7 +116,7 @@ impl Newcomer {
         Self { child, port }
     }
 
-    async fn ready(&mut self) -> Api {
+    pub async fn ready(&mut self) -> Api {
         let api = Api::secret(self.port);
         let began = Instant::now();
         while !api
@@ -154,10 +154,7 @@ async fn the_first_start_prints_working_keys_and_the_second_prints_none() {
             .to_owned()
     };
     let key = word("sk_");
-    assert!(
-        printed.contains(&format!("http://127.0.0.1:{}/#key={key}", first.port)),
-        "{printed}"
-    );
+    assert!(!printed.contains(&format!("#key={key}")), "{printed}");
     assert!(
         printed.contains("curl") && printed.contains("JWT secret"),
         "{printed}"

@@ -63,6 +63,14 @@ impl Api {
         }
     }
 
+    /// The same gateway, with these headers alone.
+    pub fn with_headers(&self, headers: Vec<(&'static str, String)>) -> Self {
+        Self {
+            headers,
+            ..self.clone()
+        }
+    }
+
     /// The same gateway, as a user with the public key.
     pub fn as_user(&self, subject: &str) -> Self {
         self.as_user_of(PUBLIC_KEY, JWT_SECRET, subject)
