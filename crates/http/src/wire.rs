@@ -14,7 +14,7 @@ use utoipa::openapi::schema::{
 };
 
 pub use crate::{wire, words};
-pub use object::{Members, component};
+pub use object::{Members, component, expected_one};
 
 /// A part of a request body.
 pub trait Wire: Sized {

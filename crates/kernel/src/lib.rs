@@ -8,6 +8,7 @@ pub mod agent;
 pub mod call;
 pub mod context;
 pub mod event;
+pub mod guess;
 pub mod history;
 pub mod id;
 pub mod json;

@@ -5,10 +5,9 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
+use crate::guess::guess;
 use crate::problem::{Problems, kind, member, preview, shown};
 
-/// Longest name for which a known one is suggested.
-const GUESS_CHARS_MAX: usize = 32;
 /// Longest name of a tool or an agent that is looked at.
 const NAME_CHARS_MAX: usize = 256;
 
@@ -243,33 +242,4 @@ fn text<'v>(value: &'v Value, pointer: &str, chars_max: usize, problems: &Proble
         );
     }
     Some(text)
-}
-
-/// The known name that `name` is most likely a typo of.
-pub(crate) fn guess<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    if name.chars().count() > GUESS_CHARS_MAX {
-        return None;
-    }
-    let name = name.to_lowercase();
-    let near = known
-        .iter()
-        .map(|known| (slips(&name, &known.to_lowercase()), *known));
-    let (slips, nearest) = near.min_by_key(|(slips, _)| *slips)?;
-    (slips <= 2 && slips * 2 < nearest.chars().count()).then_some(nearest)
-}
-
-/// Edit distance (Levenshtein).
-pub(crate) fn slips(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, known) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *known);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
+use toolgate_kernel::guess::guess;
 use toolgate_kernel::problem::Problem;
 use utoipa::openapi::schema::{
     AllOfBuilder, AnyOfBuilder, ArrayBuilder, Object, ObjectBuilder, OneOfBuilder, Schema, Type,
@@ -77,7 +78,7 @@ impl<'a> Members<'a> {
         for (name, _) in &self.0 {
             if !known.contains(&name.as_ref()) {
                 let shown: String = name.chars().take(64).collect();
-                let hint = closest(name, known).map(|near| format!("; did you mean {near:?}?"));
+                let hint = guess(name, known).map(|near| format!("; did you mean {near:?}?"));
                 let message = format!("is not known here{}", hint.unwrap_or_default());
                 problems.push(At::Member(at, &shown).problem(message));
             }
@@ -85,36 +86,19 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The known name that `name` was probably meant to be.
-fn closest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    const LETTERS_WRONG_MAX: usize = 2;
-    let near = known
-        .iter()
-        .map(|candidate| (distance(name, candidate), *candidate))
-        .min()?;
-    (near.0 <= LETTERS_WRONG_MAX && near.0 < near.1.len()).then_some(near.1)
-}
-
-/// How many letters have to change; case and `_` do not count.
-fn distance(a: &str, b: &str) -> usize {
-    let plain = |text: &str| -> Vec<char> {
-        text.chars()
-            .take(64)
-            .filter(|c| *c != '_')
-            .map(|c| c.to_ascii_lowercase())
-            .collect()
+/// Says which members exclude each other, and how many of them were given.
+pub fn expected_one(how_many: &str, members: &[&str], given: usize) -> String {
+    let named: Vec<String> = members.iter().map(|member| format!("{member:?}")).collect();
+    let named = match named.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
     };
-    let (a, b) = (plain(a), plain(b));
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    let given = match given {
+        0 => "none".to_owned(),
+        some => some.to_string(),
+    };
+    format!("expected {how_many} {named}, got {given}")
 }
 
 /// Adds to an object's description that exactly one of each of these members is given, and at most one of
@@ -208,13 +192,13 @@ macro_rules! wire {
                     // A member that could not be read was given, and its problem is told already.
                     let given = [$( !matches!($one, Some(None)) ),*].iter().filter(|given| **given).count();
                     if given != 1 {
-                        problems.push(at.problem(concat!("give exactly one of", $(" ", $one_wire),*)));
+                        problems.push(at.problem($crate::wire::expected_one("exactly one of", &[$($one_wire),*], given)));
                     }
                 )*
                 $(
                     let given = [$( !matches!($few, Some(None)) ),*].iter().filter(|given| **given).count();
                     if given > 1 {
-                        problems.push(at.problem(concat!("give at most one of", $(" ", $few_wire),*)));
+                        problems.push(at.problem($crate::wire::expected_one("at most one of", &[$($few_wire),*], given)));
                     }
                 )*
                 if problems.len() > before {

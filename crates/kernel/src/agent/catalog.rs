@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::execution::SPAWN_ACTION;
-use crate::members::{Members, guess};
+use crate::guess::guess;
+use crate::members::Members;
 use crate::name::ToolName;
 use crate::problem::preview;
 use crate::tool::{BUILT_IN, Binding, Execution, Placement, SourceTool};

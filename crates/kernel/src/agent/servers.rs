@@ -4,7 +4,8 @@
 use serde_json::Value;
 
 use super::{Defaults, Missing};
-use crate::members::{Members, guess};
+use crate::guess::guess;
+use crate::members::Members;
 use crate::name::AgentName;
 use crate::problem::{Problem, kind, member, preview};
 

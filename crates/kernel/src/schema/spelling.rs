@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::expansion;
-use crate::members::slips;
+use crate::guess::slips;
 use crate::problem::{Problem, member};
 
 /// Keywords that a typo is recognised of. Short ones (`not`, `if`, `then`, `else`, `$id`) are near too many words.

@@ -134,7 +134,7 @@ impl Binding {
         let (section, name) = tool.named_with(member, more)?;
         let Some(listed) = list.get(name) else {
             let there: Vec<&str> = list.keys().map(String::as_str).collect();
-            let hint = match crate::members::guess(name, &there) {
+            let hint = match crate::guess::guess(name, &there) {
                 Some(meant) => format!("; did you mean {meant:?}? There are: {}", there.join(", ")),
                 None if there.is_empty() => String::new(),
                 None => format!("; there are: {}", there.join(", ")),
