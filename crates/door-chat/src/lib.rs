@@ -20,12 +20,14 @@ mod ui_stream;
 use axum::Router;
 use toolgate_http::Shared;
 use toolgate_http::describe::Api;
+use toolgate_http::known_query::KnownQuery;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// The door's routes.
 pub fn router(shared: Shared) -> Router {
-    all().split_for_parts().0.with_state(shared)
+    let (routes, described) = all().split_for_parts();
+    KnownQuery::of(&described).guard(routes.with_state(shared))
 }
 
 /// What the door says of itself in the OpenAPI document.

@@ -24,9 +24,11 @@ use toolgate_engine::state_editor::StateEditor;
 use toolgate_engine::workspace::Workspace;
 use toolgate_http::Shared;
 use toolgate_http::describe::Api;
+use toolgate_http::known_query::KnownQuery;
 use toolgate_kernel::json::Json;
 use toolgate_plugins::Plugins;
 use toolgate_sources::McpServers;
+use toolgate_sources::oauth::CALLBACK_PATH;
 
 pub use routes::overview::{ModelPrice, Prices};
 
@@ -68,7 +70,10 @@ pub fn router(shared: Shared, resources: Resources) -> Router {
         shared,
         resources: Arc::new(resources),
     };
-    routes::all().split_for_parts().0.with_state(state)
+    let (routes, described) = routes::all().split_for_parts();
+    // OAuth: parameters of an authorization server that a client does not know are ignored.
+    let known = KnownQuery::of(&described).except(CALLBACK_PATH);
+    known.guard(routes.with_state(state))
 }
 
 /// What the door says of itself in the OpenAPI document.

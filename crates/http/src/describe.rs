@@ -77,6 +77,11 @@ pub fn document(doors: impl IntoIterator<Item = Api>) -> String {
             .into_iter()
             .flatten();
         parameters.for_each(|parameter| leave_out_null(&mut parameter["schema"]));
+        // Every route refuses query parameters that it does not know.
+        if let Some(responses) = operation["responses"].as_object_mut() {
+            let refusal = json!({ "$ref": "#/components/responses/Refused400" });
+            responses.entry("400").or_insert(refusal);
+        }
         if let Some(body) = operation.pointer_mut("/requestBody/content/application~1json/schema") {
             leave_out_null(body);
         }
@@ -125,7 +130,7 @@ fn schema_of<T: ToSchema>() -> Value {
 const REFUSALS: &[(&str, &str)] = &[
     (
         "400",
-        "Malformed: no sound JSON, or a query or header that cannot be read.",
+        "Malformed: no sound JSON, a query or header that cannot be read, or a query parameter that is not known.",
     ),
     ("401", "Nobody knows who asks."),
     (

@@ -13,6 +13,7 @@ pub mod content;
 pub mod describe;
 mod edge;
 pub mod in_flight;
+pub mod known_query;
 pub mod meter;
 pub mod problem;
 pub mod query;

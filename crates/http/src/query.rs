@@ -48,6 +48,10 @@ impl Query {
             .map(|query| Self(query.0))
             .map_err(|_| Refusal::malformed("the query cannot be read"))
     }
+    /// The names of all settings, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
     /// A setting as it stands; the first when it stands twice.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0

@@ -16,6 +16,7 @@ mod mcp_programs;
 mod mcp_servers;
 mod messages;
 mod plans;
+mod queries;
 mod questions;
 mod results;
 mod run_lists;
