@@ -41,6 +41,7 @@ mod deliver;
 mod directory;
 mod driver;
 mod estimate;
+mod figures;
 mod overflow;
 mod post;
 mod progress;
@@ -177,6 +178,7 @@ struct Inner {
     /// The earliest deadline known here, in milliseconds.
     next_wake: AtomicI64,
     /// Runs to be looked at again, and when.
+    figures: figures::Figures,
     adrift: Mutex<Vec<(RunId, Instant)>>,
     /// Runs that only a newer version can drive.
     beyond: timekeeper::Beyond,
@@ -233,6 +235,7 @@ impl Engine {
             abandons: Arc::new(Semaphore::new(ABANDONS_AT_ONCE)),
             look: Notify::new(),
             next_wake: AtomicI64::new(i64::MAX),
+            figures: figures::Figures::default(),
             adrift: Mutex::new(Vec::new()),
             beyond: timekeeper::Beyond::default(),
             stopping: CancellationToken::new(),

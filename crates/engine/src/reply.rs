@@ -1,6 +1,7 @@
 //! A reply as it arrives: shown live, and gathered for the log.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use toolgate_kernel::event::{
     Event, ReasoningDelta, ReasoningStart, TextDelta, TextStart, ToolInputDelta, ToolInputStart, ToolRef,
@@ -29,6 +30,8 @@ pub(crate) struct Gathering {
     calls: Vec<(usize, ToolRef)>,
     /// Not shown yet.
     fresh: Vec<Event>,
+    /// When the first piece came.
+    first: Option<Instant>,
 }
 
 impl Gathering {
@@ -50,7 +53,13 @@ impl Gathering {
             parts,
             calls,
             fresh,
+            first: None,
         }
+    }
+
+    /// When the first piece of the reply came.
+    pub fn first(&self) -> Option<Instant> {
+        self.first
     }
 
     /// Everything the model said.
@@ -189,6 +198,7 @@ impl Gathering {
 
 impl ReplySink for Gathering {
     fn delta(&mut self, delta: Delta<'_>) {
+        self.first.get_or_insert_with(Instant::now);
         match delta {
             Delta::Text(words) => self.text(words),
             Delta::Reasoning(words) => self.reasoning(words),

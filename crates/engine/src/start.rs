@@ -225,7 +225,7 @@ impl Inner {
         }
         let entry = created?;
         kit.stored.store(true, Ordering::Relaxed);
-        self.count(&entry);
+        self.figures.count(project, &run, &entry);
         let Some((letters, seat)) = place else {
             self.wait_for_seat(id, share);
             return Ok(entry);

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolgate_kernel::event::{Entry, Event};
 use toolgate_kernel::id::RunId;
 use toolgate_kernel::time::Time;
 
@@ -143,36 +142,6 @@ impl Inner {
 
     fn lease_end(&self) -> Time {
         self.clock.now().after(self.settings.node_lease)
-    }
-
-    /// Counts what has happened, for the metrics.
-    pub(crate) fn count(&self, entry: &Entry) {
-        for event in &entry.events {
-            match event {
-                Event::RunStart(_) => metrics::counter!("toolgate_runs_started_total").increment(1),
-                Event::RunFinish(e) => {
-                    metrics::counter!("toolgate_runs_finished_total", "status" => e.status.as_str())
-                        .increment(1);
-                }
-                Event::StepFinish(e) => {
-                    metrics::counter!("toolgate_steps_total").increment(1);
-                    metrics::counter!("toolgate_tokens_total", "kind" => "input")
-                        .increment(e.usage.input_tokens);
-                    metrics::counter!("toolgate_tokens_total", "kind" => "output")
-                        .increment(e.usage.output_tokens);
-                }
-                Event::ToolOutputAvailable(_) => {
-                    metrics::counter!("toolgate_calls_total", "outcome" => "output").increment(1);
-                }
-                Event::ToolOutputError(_) => {
-                    metrics::counter!("toolgate_calls_total", "outcome" => "error").increment(1);
-                }
-                Event::ToolOutputDenied(_) => {
-                    metrics::counter!("toolgate_calls_total", "outcome" => "denied").increment(1);
-                }
-                _ => {}
-            }
-        }
     }
 }
 

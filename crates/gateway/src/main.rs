@@ -14,6 +14,7 @@ mod projects;
 mod serve;
 mod settings;
 mod telemetry;
+mod telemetry_help;
 mod welcome;
 
 use std::process::ExitCode;

@@ -19,6 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::settings::{self, LogFormat};
+use crate::telemetry_help;
 
 /// Interval of the metrics upkeep, which bounds their memory while nobody scrapes them.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -60,6 +61,7 @@ impl Telemetry {
             .set_buckets(BUCKETS)
             .and_then(PrometheusBuilder::install_recorder)
             .context("cannot record metrics")?;
+        telemetry_help::describe();
         metrics::gauge!("toolgate_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
         Ok(Self { figures, spans })
     }

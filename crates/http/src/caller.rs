@@ -32,6 +32,14 @@ pub struct Reader(pub Principal);
 /// The operator, who manages projects and sees no project's data.
 pub struct Operator;
 
+/// Whoever reads figures: a project's backend, for its project, or the operator, for all of them.
+pub enum FigureReader {
+    /// A project's backend.
+    Project(ProjectId),
+    /// The operator.
+    Operator,
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Caller
 where
     Shared: FromRef<S>,
@@ -92,6 +100,23 @@ where
             check_session(&shared, parts, &who)?;
         }
         Ok(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for FigureReader
+where
+    Shared: FromRef<S>,
+{
+    type Rejection = Refusal;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let refusal = match Backend::from_request_parts(parts, state).await {
+            Ok(Backend(project)) => return Ok(Self::Project(project)),
+            Err(refusal) => refusal,
+        };
+        match Operator::from_request_parts(parts, state).await {
+            Ok(Operator) => Ok(Self::Operator),
+            Err(_) => Err(refusal),
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use crate::json::{First, Text};
 
 /// Most characters of an error message.
 const MESSAGE_CHARS_MAX: usize = 400;
+/// Most characters of a response that are quoted.
+const SEEN_CHARS_MAX: usize = 200;
 /// Longest `Retry-After` that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
@@ -178,19 +180,27 @@ pub(crate) fn response_error(
     let error = serde_json::from_slice::<First<Body<'_>>>(body)
         .map_or_else(|_| serde_json::from_slice::<Body<'_>>(body).ok(), |list| list.0);
     let error = error.map(|body| VendorError::read(body.error));
+    let seen = seen(body);
     if status.is_success() {
         return error.map_or_else(
-            || permanent(format!("{host} answered with JSON, expected an event stream")),
+            || {
+                permanent(format!(
+                    "{host} answered with JSON, expected an event stream: {seen}"
+                ))
+            },
             |error| error.in_stream(),
         );
     }
+    let is_vendors = error.is_some();
     let error = error.unwrap_or_default();
     // A used-up quota is also a 429, but waiting does not restore it.
     let may_retry = is_passing(status) && &*error.code != "insufficient_quota";
     let message = match status.as_u16() {
         // The vendor's message is dropped: vendors quote parts of the key in it.
         401 => format!("{host} rejected the API key (401)"),
-        code => format!("{host} answered {code}: {}", error.summary()),
+        code if is_vendors => format!("{host} answered {code}: {}", error.summary()),
+        404 => format!("{host} answered 404, which baseUrl leads to when its path is wrong: {seen}"),
+        code => format!("{host} answered {code}: {seen}"),
     };
     ModelError {
         retry_after: retry_after(headers).filter(|_| may_retry),
@@ -204,6 +214,22 @@ pub(crate) fn response_error(
             },
             message,
         )
+    }
+}
+
+/// The beginning of a response that no vendor writes, such as the page of a proxy or of another server, on one line.
+fn seen(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line: String = words
+        .join(" ")
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(SEEN_CHARS_MAX)
+        .collect();
+    match line.is_empty() {
+        true => "an empty body".to_owned(),
+        false => line,
     }
 }
 

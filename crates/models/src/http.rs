@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::response::Parts;
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::Full;
 use tokio::time::timeout;
@@ -82,8 +83,10 @@ impl Outgoing {
         Ok(())
     }
 
+    /// Host and port, as error messages name the server: without a user and a password that stand in the address.
     fn host(&self) -> &str {
-        self.uri.host().unwrap_or_default()
+        let authority = self.uri.authority().map_or("", Authority::as_str);
+        authority.rsplit('@').next().unwrap_or_default()
     }
 }
 
@@ -184,12 +187,7 @@ impl Client {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = outgoing.uri.clone();
         *request.headers_mut() = outgoing.headers.clone();
-        let authority = outgoing
-            .uri
-            .authority()
-            .map_or("", |authority| authority.as_str());
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        let host = HeaderValue::from_str(host)
+        let host = HeaderValue::from_str(outgoing.host())
             .map_err(|_| "its host name is not a valid header value".to_owned())?;
         request.headers_mut().insert(header::HOST, host);
         let sent = self.pool.send(request, self.settings.connect_timeout).await;

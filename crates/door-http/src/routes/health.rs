@@ -8,9 +8,10 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
 use toolgate_http::Shared;
 use toolgate_http::answer::{Answer, json, ok};
-use toolgate_http::caller::Backend;
+use toolgate_http::caller::FigureReader;
 use toolgate_http::describe::{BackendOnly, Busy, Refused};
 use toolgate_http::problem::Refusal;
+use toolgate_kernel::id::ProjectId;
 use utoipa::ToSchema;
 
 use crate::Resources;
@@ -95,11 +96,28 @@ pub(crate) async fn readyz(
 }
 
 /// Figures in Prometheus' text format.
+///
+/// A project's key gets the figures of the gateway and of its own project, the operator's key those of all projects.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "get_metrics", tag = "health",
     responses((status = 200, description = "The figures.", body = String, content_type = "text/plain"), BackendOnly, Refused),
 )]
-pub(crate) async fn metrics(State(resources): State<Arc<Resources>>, _: Backend) -> Response {
+pub(crate) async fn metrics(State(resources): State<Arc<Resources>>, reader: FigureReader) -> Response {
     let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    ([(CONTENT_TYPE, text)], (resources.metrics)()).into_response()
+    let figures = (resources.metrics)();
+    let figures = match reader {
+        FigureReader::Operator => figures,
+        FigureReader::Project(project) => of_project(&figures, project),
+    };
+    ([(CONTENT_TYPE, text)], figures).into_response()
+}
+
+/// The lines without those that name another project. A value cannot look like a label: its quotes are escaped.
+fn of_project(figures: &str, project: ProjectId) -> String {
+    const LABEL: &str = "project=\"";
+    let own = format!("{LABEL}{project}\"");
+    let lines = figures.split_inclusive('\n');
+    lines
+        .filter(|line| !line.contains(LABEL) || line.contains(&own))
+        .collect()
 }

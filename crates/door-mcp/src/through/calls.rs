@@ -140,10 +140,16 @@ impl Counted {
     fn count(&mut self, outcome: &'static str) {
         let Some(tool) = self.tool.take() else { return };
         let server = self.upstream.name.clone();
-        metrics::counter!("toolgate_mcp_through_calls_total", "server" => server.clone(), "outcome" => outcome)
-            .increment(1);
+        let project = self.upstream.project.to_string();
+        let labels = [
+            ("project", project.clone()),
+            ("server", server.clone()),
+            ("outcome", outcome.to_owned()),
+        ];
+        metrics::counter!("toolgate_mcp_through_calls_total", &labels).increment(1);
         let elapsed = self.began.elapsed();
-        metrics::histogram!("toolgate_mcp_through_call_seconds", "server" => server.clone()).record(elapsed);
+        metrics::histogram!("toolgate_mcp_through_call_seconds", "project" => project, "server" => server.clone())
+            .record(elapsed);
         tracing::info!(project = %self.upstream.project, server, tool, outcome, ?elapsed, "MCP call passed through");
     }
 }

@@ -268,7 +268,7 @@ impl Driver {
         if idle && let Some(wake_at) = wake_at {
             self.inner.wake(wake_at);
         }
-        self.inner.count(&entry);
+        self.inner.figures.count(self.project, &self.run, &entry);
         if self.run.status().is_final() {
             self.inner.user_tokens.forget(self.id);
         }

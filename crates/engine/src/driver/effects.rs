@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -23,6 +24,7 @@ use super::{Adrift, Done, Driver, Past};
 use crate::Inner;
 use crate::call_log::CallLog;
 use crate::estimate;
+use crate::figures::count_reply;
 use crate::model::{Ask, Ending, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
 use crate::run_tree::beyond;
@@ -75,6 +77,7 @@ impl Driver {
             let turn = inner.model_calls.turn(share, 0).await;
             let _turn = turn.expect("as many may wait as there are runs in memory");
             begun.store(true, Ordering::Relaxed);
+            let asked = Instant::now();
             let replying = AssertUnwindSafe(inner.model.reply(&ask, &mut gathering)).catch_unwind();
             let mut ending = replying.await.unwrap_or_else(|_| {
                 let message = "the model's adapter broke down".to_owned();
@@ -84,6 +87,8 @@ impl Driver {
                     retry_after: None,
                 })
             });
+            let first = gathering.first().map(|first| first - asked);
+            count_reply(&ask.model.name, asked.elapsed(), first, ending.is_err());
             let parts = gathering.into_parts();
             if let Ok(ending) = &mut ending {
                 if ending.usage.total() == 0 {

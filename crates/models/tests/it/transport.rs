@@ -35,7 +35,10 @@ async fn check(direct: bool, answers: Vec<Answer>) -> (String, Duration, usize) 
     let begun = Instant::now();
     let asked = ask(Provider::Openai, "m", &server.url, vec![user("hi")]);
     let ended = models(direct).reply(&asked, &mut trace).await;
-    (trace.end(ended), begun.elapsed(), server.seen().len())
+    let address = server.url.trim_start_matches("http://");
+    let address = address.split('/').next().unwrap();
+    let told = trace.end(ended).replace(address, "HOST:PORT");
+    (told, begun.elapsed(), server.seen().len())
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,14 +82,11 @@ async fn a_long_wait_is_left_to_the_engine() {
     let (seen, took, asked) = check(true, vec![refusal(429, "retry-after: 90\r\n", slow), hello()]).await;
     assert_eq!(
         seen,
-        "Retryable: 127.0.0.1 answered 429: Slow down. (rate_limit_error), after 90s"
+        "Retryable: HOST:PORT answered 429: Slow down. (rate_limit_error), after 90s"
     );
     assert!(took < Duration::from_secs(1) && asked == 1);
     let (seen, ..) = check(true, vec![refusal(503, "retry-after: 1e18\r\n", "{}")]).await;
-    assert_eq!(
-        seen,
-        "Retryable: 127.0.0.1 answered 503: no reason given, after 3600s"
-    );
+    assert_eq!(seen, "Retryable: HOST:PORT answered 503: {}, after 3600s");
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,7 +94,7 @@ async fn tries_are_counted() {
     let (seen, _, asked) = check(true, (0..4).map(|_| refusal(500, "", "oops")).collect()).await;
     assert_eq!(
         (seen.as_str(), asked),
-        ("Retryable: 127.0.0.1 answered 500: no reason given", 3)
+        ("Retryable: HOST:PORT answered 500: oops", 3)
     );
 }
 
@@ -114,7 +114,7 @@ async fn a_lasting_failure_is_not_asked_again() {
     let (seen, _, asked) = check(true, vec![refusal(429, "retry-after: 1\r\n", quota), hello()]).await;
     assert_eq!(
         seen,
-        "Final: 127.0.0.1 answered 429: You exceeded your quota. (insufficient_quota)"
+        "Final: HOST:PORT answered 429: You exceeded your quota. (insufficient_quota)"
     );
     assert_eq!(asked, 1);
 }
@@ -130,7 +130,7 @@ async fn an_error_with_status_200_is_an_error() {
     let (seen, ..) = check(true, vec![refusal(200, "", r#"{"choices":[]}"#)]).await;
     assert_eq!(
         seen,
-        "Final: 127.0.0.1 answered with JSON, expected an event stream"
+        "Final: HOST:PORT answered with JSON, expected an event stream: {\"choices\":[]}"
     );
     let (seen, ..) = check(
         true,
@@ -141,7 +141,7 @@ async fn an_error_with_status_200_is_an_error() {
         )],
     )
     .await;
-    assert_eq!(seen, "Final: 127.0.0.1 answered 400: Bad. (INVALID_ARGUMENT)");
+    assert_eq!(seen, "Final: HOST:PORT answered 400: Bad. (INVALID_ARGUMENT)");
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,7 +182,7 @@ async fn a_server_that_is_not_there_is_tried_again() {
             .reply(&asked, &mut Trace::default())
             .await
             .unwrap_err();
-        assert!(error.message.starts_with("cannot reach 127.0.0.1: "), "{error}");
+        assert!(error.message.starts_with("cannot reach 127.0.0.1:"), "{error}");
         assert!(begun.elapsed() >= Duration::from_millis(750));
     }
 }
@@ -246,7 +246,7 @@ async fn silence_ends_a_reply() {
         assert_eq!(
             (seen.as_str(), asked),
             (
-                "Retryable: 127.0.0.1 did not answer within 300s, vendors.idle_timeout sets the limit",
+                "Retryable: HOST:PORT did not answer within 300s, vendors.idle_timeout sets the limit",
                 1
             )
         );

@@ -1,0 +1,67 @@
+//! What each figure of `/metrics` is, for whoever reads it beside its name.
+
+use metrics::{describe_counter, describe_gauge, describe_histogram};
+
+/// Describes every figure of the gateway.
+pub fn describe() {
+    describe_gauge!(
+        "toolgate_build_info",
+        "Always 1; the label is the gateway's version."
+    );
+    describe_counter!(
+        "toolgate_runs_started_total",
+        "Runs started, by project and agent."
+    );
+    describe_counter!(
+        "toolgate_runs_finished_total",
+        "Runs ended, by project, agent and final status."
+    );
+    describe_counter!(
+        "toolgate_steps_total",
+        "Model replies stored, by project, agent and vendor."
+    );
+    describe_counter!(
+        "toolgate_tokens_total",
+        "Tokens, by project, agent, vendor and kind (input or output)."
+    );
+    describe_counter!(
+        "toolgate_calls_total",
+        "Tool calls ended, by project, tool and outcome: output, denied, or the code of the error."
+    );
+    describe_histogram!(
+        "toolgate_model_seconds",
+        "Requests to models from asking to the last piece, by vendor and outcome."
+    );
+    describe_histogram!(
+        "toolgate_model_first_token_seconds",
+        "Requests to models from asking to the first piece, by vendor."
+    );
+    describe_counter!(
+        "toolgate_http_requests_total",
+        "HTTP requests answered, by method, route and status."
+    );
+    describe_histogram!(
+        "toolgate_http_request_seconds",
+        "HTTP requests until the response begins, by route."
+    );
+    describe_counter!(
+        "toolgate_http_connections_cut_total",
+        "Connections that the gateway closed, by reason."
+    );
+    describe_histogram!(
+        "toolgate_store_commit_seconds",
+        "Transactions of the store, sync included."
+    );
+    describe_histogram!(
+        "toolgate_store_commit_writes",
+        "Writes that one transaction of the store took together."
+    );
+    describe_counter!(
+        "toolgate_mcp_through_calls_total",
+        "Calls passed to exposed MCP servers, by project, server and outcome."
+    );
+    describe_histogram!(
+        "toolgate_mcp_through_call_seconds",
+        "Calls passed to exposed MCP servers, by project and server."
+    );
+}
