@@ -29,6 +29,8 @@ pub(crate) const RUN_ID: HeaderName = HeaderName::from_static("toolgate-run-id")
 pub(crate) const SPACE_ID: HeaderName = HeaderName::from_static("toolgate-space-id");
 
 const REQUEST_ID_BYTES_MAX: usize = 128;
+/// Most characters of a refused origin that are shown.
+const ORIGIN_CHARS_SHOWN: usize = 128;
 
 /// Wraps every route.
 pub(crate) async fn pass(State(door): State<Shared>, mut request: Request, next: Next) -> Response {
@@ -36,11 +38,12 @@ pub(crate) async fn pass(State(door): State<Shared>, mut request: Request, next:
     request.extensions_mut().insert(in_flight.clone());
     let id = request_id(request.headers());
     let origin = allowed_origin(&door.settings.origins, request.headers());
-    let preflight = request.method() == Method::OPTIONS
-        && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
-        && origin.is_some();
+    let asks_first =
+        request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let preflight = asks_first && origin.is_some();
     let mut response = match preflight {
         true => StatusCode::NO_CONTENT.into_response(),
+        false if asks_first => refused_origin(request.headers()).into_response(),
         false if door.access.open().is_some() && is_foreign(origin.is_some(), request.headers()) => {
             let detail =
                 "without keys the gateway answers to 127.0.0.1, [::1] and localhost, and to their pages";
@@ -133,6 +136,22 @@ fn allowed_origin(origins: &[String], headers: &HeaderMap) -> Option<HeaderValue
         .then(|| origin.clone())
 }
 
+/// The browser tells its page nothing of the reason: the words are for whoever looks at the response or at the log.
+fn refused_origin(headers: &HeaderMap) -> Refusal {
+    let origin = headers.get(ORIGIN).map_or(&b""[..], HeaderValue::as_bytes);
+    let origin: String = String::from_utf8_lossy(origin)
+        .chars()
+        .take(ORIGIN_CHARS_SHOWN)
+        .collect();
+    tracing::info!(
+        origin,
+        "a page of another origin was refused, see the setting http.origins"
+    );
+    Refusal::forbidden(format!(
+        "pages of {origin:?} may not call this gateway, add the origin to the setting http.origins (TOOLGATE_HTTP_ORIGINS)"
+    ))
+}
+
 fn allow(headers: &mut HeaderMap, origin: HeaderValue, preflight: bool) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.append(VARY, HeaderValue::from_static("origin"));
@@ -142,7 +161,7 @@ fn allow(headers: &mut HeaderMap, origin: HeaderValue, preflight: bool) {
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(exposed));
         return;
     }
-    let methods = "GET, POST, PUT, DELETE";
+    let methods = "GET, POST, PUT, PATCH, DELETE";
     let sendable = "accept, authorization, content-type, idempotency-key, last-event-id, mcp-method, mcp-name, \
                     mcp-protocol-version, mcp-session-id, prefer, toolgate-space-id, traceparent, x-public-key, \
                     x-request-id";

@@ -1,6 +1,6 @@
 //! What a door must survive.
 
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use http::Method;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -143,6 +143,13 @@ async fn browsers_may_call_from_known_origins_only() {
     );
     let no = preflight("https://evil.example").await;
     assert!(no.headers().get("access-control-allow-origin").is_none());
+    assert_eq!(no.status(), 403);
+    let told = to_bytes(no.into_body(), usize::MAX).await.unwrap();
+    let told = String::from_utf8(told.to_vec()).unwrap();
+    assert!(
+        told.contains("https://evil.example") && told.contains("http.origins"),
+        "{told}"
+    );
 
     let told = world
         .backend()
