@@ -167,6 +167,7 @@ struct Serve {
 pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
     match typed.command {
         Command::Serve(flags) => {
+            settings::check_names(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
             let mut settings = Settings::load(flags.config.as_deref(), |name| std::env::var(name).ok())?;
             let readable =
                 |(name, text): (OsString, OsString)| name.into_string().ok().zip(text.into_string().ok());

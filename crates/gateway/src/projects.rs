@@ -15,7 +15,6 @@ use toolgate_plugins::{PluginResolver, PluginSettings};
 use toolgate_sources::{McpResolver, McpSettings};
 use toolgate_tools::{OutboundResolver, OutboundSettings};
 
-use crate::serve::default_model;
 use crate::settings::{DEFAULT_PROJECT, ProjectOverlay, Settings};
 
 /// How long a change of a project's settings by another node may stay unseen here.
@@ -113,7 +112,7 @@ fn resolve(name: &str, settings: &Settings) -> anyhow::Result<Resolved> {
         mcp: Arc::new(mcp),
         plugins: Arc::new(settings.plugin_settings(outbound.allow.clone())),
         engine: Arc::new(ProjectSettings {
-            default_model: default_model(&settings.model),
+            default_model: settings.model.spec(),
             client_tools: settings.client_tools.limits()?,
             conflict: settings.client_tools.conflict.into(),
         }),

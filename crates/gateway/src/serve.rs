@@ -35,7 +35,6 @@ use toolgate_http::in_flight::USER_PART;
 use toolgate_http::meter::{Meter, MeterLimits};
 use toolgate_http::session_cookie::SessionCookie;
 use toolgate_http::{Http, HttpSettings, Shared};
-use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_models::{ModelSettings, Models};
 use toolgate_plugins::{PluginSource, Plugins, PluginsParts};
@@ -111,6 +110,10 @@ async fn serve(
             "--no-auth lets everybody in, so it works on loopback only; {address} is not, use --listen 127.0.0.1:8787"
         );
     }
+    let model = settings.model.address()?;
+    if let Some(folder) = &settings.agents {
+        Folder::check(folder)?;
+    }
     let data = DataDir::open(&settings.data)?;
     data.check_writable()?;
     let store = Arc::new(open_store(&data, damage)?);
@@ -179,6 +182,11 @@ async fn serve(
     let (push_egress, push_outbound) = (egress.clone(), projects.clone());
     let engine = engine(store.clone(), sources, projects, data.node()?, settings);
     let project = greet(&engine, &*store, settings, address).await?;
+    if let Some(model) = model
+        && let Some(doubt) = settings::doubt(&model, address.port(), settings.vendors.direct).await
+    {
+        tracing::warn!("the setting model.base_url (TOOLGATE_MODEL_BASE_URL) may be wrong: {doubt}");
+    }
     if settings.a2a.conformance_agent {
         let agent = conformance::AGENT.parse().expect("a name");
         engine
@@ -302,6 +310,7 @@ async fn greet(
         "Toolgate {} listens on {url}, data in {data}",
         env!("CARGO_PKG_VERSION")
     );
+    println!("Model: {}", settings.model.sentence());
     project::ensure(engine, directory, settings, |fresh| {
         print!("{}", Welcome { fresh, url: &url })
     })
@@ -554,30 +563,6 @@ fn engine(
         always_evict: false,
     };
     Engine::new(parts, settings)
-}
-
-/// The model of agents that name none: the one in the settings, or the demo.
-pub fn default_model(model: &settings::Model) -> ModelSpec {
-    const NAME_WITHOUT_ONE: &str = "default";
-    let name = match (&model.name, &model.base_url) {
-        (None, None) => ModelName {
-            provider: Provider::Demo,
-            name: "demo".into(),
-        },
-        (name, _) => ModelName {
-            provider: Provider::Openai,
-            name: name.clone().unwrap_or_else(|| NAME_WITHOUT_ONE.into()),
-        },
-    };
-    ModelSpec {
-        name,
-        base_url: model.base_url.clone(),
-        api_key: model.api_key.clone(),
-        temperature: None,
-        top_p: None,
-        max_output_tokens: None,
-        reasoning_tokens: None,
-    }
 }
 
 fn access(

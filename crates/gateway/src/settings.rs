@@ -12,6 +12,7 @@ mod embeddings;
 mod environment;
 mod files;
 mod mcp;
+mod model;
 mod notifications;
 mod outbound;
 mod plans;
@@ -37,8 +38,10 @@ pub use connections::Connections;
 pub use console::Console;
 pub use content::{Content, Quotas};
 pub use embeddings::Embeddings;
+pub use environment::check_names;
 pub use files::Files;
 pub use mcp::Mcp;
+pub use model::{Model, doubt};
 pub use notifications::Notifications;
 pub use outbound::{Images, Outside, Search};
 pub use plans::Plans;
@@ -420,21 +423,6 @@ fn shares(all: usize, tenant: usize, user: usize) -> Shares {
         tenant: or(tenant, default.tenant),
         user: or(user, default.user),
     }
-}
-
-/// The model of agents that name none; the demo when neither address nor name is set.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Model {
-    /// An OpenAI-compatible server.
-    #[serde(deserialize_with = "text::optional")]
-    pub base_url: Option<String>,
-    /// What the server calls the model.
-    #[serde(deserialize_with = "text::optional")]
-    pub name: Option<String>,
-    /// The server's key.
-    #[serde(deserialize_with = "text::secret")]
-    pub api_key: Option<Secret>,
 }
 
 /// The vendors of models.

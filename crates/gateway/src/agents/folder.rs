@@ -51,6 +51,17 @@ struct Kept {
 }
 
 impl Folder {
+    /// Fails if the folder cannot be read. Changes nothing.
+    pub fn check(path: &Path) -> anyhow::Result<()> {
+        if !path.is_dir() {
+            bail!(
+                "the agents folder {} does not exist, create it or choose another with --agents",
+                path.display()
+            );
+        }
+        list(path).map(drop)
+    }
+
     /// Reads every file of the folder. Fails if the folder does not exist.
     pub async fn open(
         path: &Path,
@@ -58,12 +69,7 @@ impl Folder {
         records: Arc<dyn Records>,
         project: ProjectId,
     ) -> anyhow::Result<Self> {
-        if !path.is_dir() {
-            bail!(
-                "the agents folder {} does not exist, create it or choose another with --agents",
-                path.display()
-            );
-        }
+        Self::check(path)?;
         let mut folder = Self {
             path: path.to_owned(),
             engine,

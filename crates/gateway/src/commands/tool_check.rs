@@ -151,7 +151,7 @@ impl Offered {
 
     pub fn defaults(&self, settings: &Settings) -> Defaults<'_> {
         Defaults {
-            model: serve::default_model(&settings.model),
+            model: settings.model.spec(),
             catalog: &self.catalog,
             missing: Missing::Unknown,
         }

@@ -1,9 +1,11 @@
 //! Settings from the environment: `http.body_bytes_max` is `TOOLGATE_HTTP_BODY_BYTES_MAX`.
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use serde::Deserialize;
 use toml::{Table, Value};
+use toolgate_kernel::guess::guess;
 
+use super::outbound::SECRET_PREFIX;
 use super::{SAMPLE, Settings};
 
 /// Names that others gave to some settings. Ours win; of two for one setting the first does.
@@ -15,12 +17,50 @@ const FOREIGN_NAMES: &[(&str, &str)] = &[
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "telemetry.otlp_endpoint"),
 ];
 
+/// Variables of ours that are no settings: flags, and what other programs of ours read.
+const OTHER_NAMES: [&str; 6] = [
+    "TOOLGATE_CONFIG",
+    "TOOLGATE_NO_AUTH",
+    "TOOLGATE_URL",
+    "TOOLGATE_BIN",
+    "TOOLGATE_CURATOR_KEY_FILE",
+    "TOOLGATE_CURATOR_ID",
+];
+/// Beginnings of names that somebody else chooses the rest of: secrets of tools, the tests, and what Kubernetes tells every
+/// container of a service that is called `toolgate`.
+const OPEN_PREFIXES: [&str; 4] = [
+    SECRET_PREFIX,
+    "TOOLGATE_TEST_",
+    "TOOLGATE_SERVICE_",
+    "TOOLGATE_PORT_",
+];
+const KUBERNETES_PORT: &str = "TOOLGATE_PORT";
+
+/// Refuses variables that begin like ours and are none: one that is misspelt would be left out without a word.
+pub fn check_names(names: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
+    let settings: Vec<String> = paths().iter().flat_map(|path| names_of(path)).collect();
+    let known: Vec<&str> = settings.iter().map(String::as_str).chain(OTHER_NAMES).collect();
+    let is_known = |name: &str| {
+        known.contains(&name)
+            || name == KUBERNETES_PORT
+            || OPEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    };
+    for name in names {
+        if name.starts_with("TOOLGATE_") && !is_known(&name) {
+            let hint = guess(&name, &known).map(|meant| format!("did you mean {meant}?"));
+            let hint = hint.unwrap_or_else(|| "`toolgate settings` prints every setting".into());
+            bail!("the environment has {name}, which is no setting, {hint}");
+        }
+    }
+    Ok(())
+}
+
 /// What `file` says, overlaid by the environment. A variable that is set but empty counts as not set.
 pub fn overlay(file: Table, env: impl Fn(&str) -> Option<String>) -> anyhow::Result<Settings> {
     let env = |name: &str| env(name).filter(|text| !text.is_empty());
     let mut table = file;
     for path in paths() {
-        if let Some((name, text)) = names(&path).find_map(|name| Some((name.clone(), env(&name)?))) {
+        if let Some((name, text)) = names_of(&path).find_map(|name| Some((name.clone(), env(&name)?))) {
             table = with(&table, &path, &text).map_err(|error| {
                 // The value may be a secret: only the reason is told, and it quotes no text that fits.
                 anyhow!(
@@ -63,7 +103,7 @@ fn set(mut table: Table, path: &str, value: Value) -> Table {
 }
 
 /// The names of a setting, the strongest first.
-fn names(path: &str) -> impl Iterator<Item = String> {
+fn names_of(path: &str) -> impl Iterator<Item = String> {
     let own = format!("TOOLGATE_{}", path.replace('.', "_").to_uppercase());
     let foreign = FOREIGN_NAMES.iter().filter(move |(_, of)| *of == path);
     std::iter::once(own).chain(foreign.map(|(name, _)| (*name).into()))

@@ -11,7 +11,7 @@ use toolgate_tools::{Manners, OutboundSettings};
 use super::{Settings, text};
 
 /// A secret in the environment; `TOOLGATE_SECRET_KEY` is the project's own key and no secret of a tool's.
-const SECRET_PREFIX: &str = "TOOLGATE_SECRET_";
+pub(super) const SECRET_PREFIX: &str = "TOOLGATE_SECRET_";
 const OWN_KEY: &str = "KEY";
 
 /// Outbound network access of tools.

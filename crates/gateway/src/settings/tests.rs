@@ -219,3 +219,30 @@ fn what_tools_reach_outside_is_checked_at_the_start() {
     assert!(told("[search]\nengine = \"gemini\"\n").contains("`vendors.google_key`"));
     assert!(told("[images]\nbase_url = \"box:1\"\n").contains("`images.base_url`"));
 }
+
+#[test]
+fn variables_that_look_like_ours_and_are_not_are_refused_with_the_right_name() {
+    let check = |name: &str| check_names([name.to_owned()]).map_err(|error| error.to_string());
+    for (name, words) in [
+        ("TOOLGATE_MODEL_BASEURL", "did you mean TOOLGATE_MODEL_BASE_URL?"),
+        ("TOOLGATE_HTP_ORIGINS", "did you mean TOOLGATE_HTTP_ORIGINS?"),
+        ("TOOLGATE_NOAUTH", "did you mean TOOLGATE_NO_AUTH?"),
+        ("TOOLGATE_NONSENSE", "`toolgate settings`"),
+    ] {
+        let told = check(name).expect_err("is no setting");
+        assert!(told.contains(name) && told.contains(words), "{told}");
+    }
+    for name in [
+        "TOOLGATE_MODEL_BASE_URL",
+        "TOOLGATE_SECRET_CRM_TOKEN",
+        "TOOLGATE_CONFIG",
+        "OPENAI_API_KEY",
+        "SOMETHING_ELSE",
+        // What Kubernetes sets beside a service that is called `toolgate`.
+        "TOOLGATE_PORT",
+        "TOOLGATE_PORT_8787_TCP_ADDR",
+        "TOOLGATE_SERVICE_HOST",
+    ] {
+        check(name).expect(name);
+    }
+}

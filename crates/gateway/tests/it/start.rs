@@ -66,6 +66,32 @@ fn a_start_that_cannot_be_says_what_to_do() {
         "{told}"
     );
 
+    let told = refused(
+        &["--listen", "127.0.0.1:0", "--data", data],
+        &[("TOOLGATE_MODEL_BASEURL", "http://127.0.0.1:1/v1")],
+    );
+    assert!(told.contains("did you mean TOOLGATE_MODEL_BASE_URL?"), "{told}");
+    let told = refused(
+        &["--listen", "127.0.0.1:0", "--data", data],
+        &[("TOOLGATE_MODEL_BASE_URL", "localhost:8080")],
+    );
+    assert!(told.contains("`model.base_url`"), "{told}");
+    let told = refused(
+        &[
+            "--listen",
+            "127.0.0.1:0",
+            "--data",
+            data,
+            "--agents",
+            "/no/such/folder",
+        ],
+        &[],
+    );
+    assert!(
+        told.contains("/no/such/folder") && told.contains("--agents"),
+        "{told}"
+    );
+
     let file = directory.path().join("toolgate.toml");
     std::fs::write(&file, "listen = \"127.0.0.1:0\"\nlissten = 1\n").unwrap();
     let told = refused(&["--config", file.to_str().unwrap()], &[]);
@@ -153,6 +179,7 @@ async fn the_first_start_prints_working_keys_and_the_second_prints_none() {
             .expect("a key")
             .to_owned()
     };
+    assert!(printed.contains("Model: the built-in demo"), "{printed}");
     let key = word("sk_");
     assert!(!printed.contains(&format!("#key={key}")), "{printed}");
     assert!(
