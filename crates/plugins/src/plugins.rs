@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use semver::Version;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use toolgate_egress::{BodyLimit, Egress, Policy, Request};
 use toolgate_engine::clock::Clock;
@@ -25,21 +25,18 @@ use url::Url;
 use crate::cache::{Cache, Snapshot};
 use crate::curators::NewCurator;
 use crate::error::{PluginError, Reason, Refused};
-use crate::index::{self, Curator, Index, Installed, Read, Revocation, Stored, package_id, record_set};
+use crate::index::{self, Curator, Index, Installed, Read, Revocation, package_id, record_set};
 use crate::plan::{self, Ground};
 use crate::review::{Action, Offer, Review};
+use crate::revoke::{Revoke, revoke};
 use crate::settings::{PluginResolver, PluginSettings};
 use crate::source::SOURCE;
+use crate::versions::{changes_signer, fresh_storage, made_current, went_back};
 
 /// Longest time that fetching a package may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
-/// Versions that a rollback can go back to, per plugin; older ones are named by their hash.
-const HISTORY_MAX: usize = 20;
 /// Most bytes of the index after an installation or a new key: it is read whenever something may have changed.
 const INDEX_BYTES_MAX: usize = 1 << 20;
-/// Most packages that a project may have revoked.
-const REVOKED_MAX: usize = 1_000;
-
 /// What the plugins work with.
 pub struct PluginsParts {
     /// Where they are stored.
@@ -120,24 +117,6 @@ pub enum RollBack {
     Previous,
     /// To the stored package of the plugin with this hash.
     To(String),
-}
-
-/// What must not run any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Revoke {
-    /// The package with this hash, stored or not.
-    Package(String),
-    /// Every stored package of a plugin.
-    Plugin(String),
-    /// Everything that a curator has signed.
-    Curator(String),
-    /// Everything that one key of a curator has signed.
-    Key {
-        /// Id of the curator.
-        curator: String,
-        /// Id of the key.
-        key: String,
-    },
 }
 
 /// A document that was signed.
@@ -233,7 +212,7 @@ impl Plugins {
             let plugin = &review.package.plugin;
             let current = read.index.current(plugin).map(|(_, current)| current);
             let other_signer = current.is_some_and(|current| changes_signer(current, &review.package));
-            let mut changes = self.made_current(&mut index, plugin, &review.hash);
+            let mut changes = made_current(&mut index, plugin, &review.hash, self.0.clock.now());
             if other_signer {
                 changes.extend(fresh_storage(&mut index, plugin));
             }
@@ -291,7 +270,7 @@ impl Plugins {
                 return Err(PluginError::Refused(refused));
             }
             let mut next = index.clone();
-            self.went_back(&mut next, plugin, &hash);
+            went_back(&mut next, plugin, &hash, self.0.clock.now());
             let changes = match index.current(plugin) {
                 Some((_, current)) if changes_signer(current, package) => fresh_storage(&mut next, plugin),
                 Some(_) | None => Vec::new(),
@@ -487,47 +466,6 @@ impl Plugins {
         }
     }
 
-    /// Makes a package the current one; a plugin that was not there gets storage of its own.
-    fn made_current(&self, index: &mut Index, plugin: &str, hash: &str) -> Vec<Change> {
-        let now = self.0.clock.now();
-        if let Some(installed) = index.plugins.get_mut(plugin) {
-            let before = std::mem::replace(&mut installed.current, hash.to_owned());
-            installed.updated_at = now;
-            if before != hash {
-                installed.history.push(before);
-                let beyond = installed.history.len().saturating_sub(HISTORY_MAX);
-                installed.history.drain(..beyond);
-            }
-            return Vec::new();
-        }
-        index.installations += 1;
-        let data = format!("data:{}", index.installations);
-        let installed = Installed {
-            current: hash.to_owned(),
-            history: Vec::new(),
-            data: data.clone(),
-            installed_at: now,
-            updated_at: now,
-        };
-        index.plugins.insert(plugin.to_owned(), installed);
-        vec![put(data, json!({}).into())]
-    }
-
-    fn went_back(&self, index: &mut Index, plugin: &str, hash: &str) {
-        let Some(installed) = index.plugins.get_mut(plugin) else {
-            return;
-        };
-        if installed.current == hash {
-            return;
-        }
-        match installed.history.iter().rposition(|earlier| earlier == hash) {
-            Some(place) => installed.history.truncate(place),
-            None => installed.history.push(installed.current.clone()),
-        }
-        installed.current = hash.to_owned();
-        installed.updated_at = self.0.clock.now();
-    }
-
     /// The current package of a plugin; none if it is not installed.
     async fn current_package(
         &self,
@@ -602,23 +540,6 @@ fn amendment(read: &Read, changed: Option<(Index, Vec<Change>)>) -> Amendment {
     })
 }
 
-/// Whether another curator answers for a plugin than before, or nobody does any more.
-fn changes_signer(before: &Stored, after: &Stored) -> bool {
-    let curator = |package: &Stored| package.signed.by().map(|(curator, _)| curator.to_owned());
-    curator(before).is_some_and(|before| curator(after) != Some(before))
-}
-
-/// Gives a plugin empty storage and deletes what it had: what one curator's code has kept is not for another's.
-fn fresh_storage(index: &mut Index, plugin: &str) -> Vec<Change> {
-    let Some(installed) = index.plugins.get_mut(plugin) else {
-        return Vec::new();
-    };
-    index.installations += 1;
-    let data = format!("data:{}", index.installations);
-    let before = std::mem::replace(&mut installed.data, data.clone());
-    vec![Change::Remove(before), put(data, json!({}).into())]
-}
-
 fn document_hash(document: &Json) -> String {
     let digest = Sha256::digest(document.as_str());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -643,73 +564,10 @@ fn within_size(index: &Index) -> Result<(), PluginError> {
     Err(PluginError::Refused(vec![Reason::LimitExceeded.at("", words)]))
 }
 
-fn revoke(index: &mut Index, what: &Revoke, revocation: &Revocation) -> Result<(), PluginError> {
-    match what {
-        Revoke::Package(hash) => revoke_package(index, hash, revocation),
-        Revoke::Plugin(plugin) => {
-            let hashes: Vec<String> = index.versions(plugin).map(|(hash, _)| hash.clone()).collect();
-            if hashes.is_empty() {
-                return Err(missing_plugin(plugin));
-            }
-            for hash in &hashes {
-                revoke_package(index, hash, revocation);
-            }
-        }
-        Revoke::Curator(curator) => {
-            let curator = known(index, curator)?;
-            curator.revoked.get_or_insert_with(|| revocation.clone());
-            let texts: Vec<String> = curator.keys.values().map(|key| key.public_key.clone()).collect();
-            revoke_keys(index, &texts, revocation);
-        }
-        Revoke::Key { curator, key } => {
-            let known = known(index, curator)?.keys.get(key);
-            let known = known
-                .ok_or_else(|| PluginError::Missing(format!("key {key:?} of the curator {curator:?}")))?;
-            let text = known.public_key.clone();
-            revoke_keys(index, &[text], revocation);
-        }
-    }
-    match index.revoked.len() > REVOKED_MAX {
-        true => {
-            let words = format!(
-                "a project may have revoked at most {REVOKED_MAX} packages; revoke their curator instead"
-            );
-            Err(PluginError::Refused(vec![Reason::LimitExceeded.at("", words)]))
-        }
-        false => Ok(()),
-    }
-}
-
-fn revoke_package(index: &mut Index, hash: &str, revocation: &Revocation) {
-    let entry = index.revoked.entry(hash.to_owned());
-    entry.or_insert_with(|| revocation.clone());
-    let stored = index.packages.get(hash);
-    if let Some(content) = stored.and_then(|stored| stored.content_hash.clone()) {
-        let entry = index.revoked_contents.entry(content);
-        entry.or_insert_with(|| revocation.clone());
-    }
-}
-
-/// Revokes these keys, by whichever ids and for whichever curators they are known.
-fn revoke_keys(index: &mut Index, public_keys: &[String], revocation: &Revocation) {
-    let keys = index
-        .curators
-        .values_mut()
-        .flat_map(|curator| curator.keys.values_mut());
-    for key in keys.filter(|key| public_keys.contains(&key.public_key)) {
-        key.revoked.get_or_insert_with(|| revocation.clone());
-    }
-}
-
-fn known<'i>(index: &'i mut Index, curator: &str) -> Result<&'i mut Curator, PluginError> {
-    let known = index.curators.get_mut(curator);
-    known.ok_or_else(|| PluginError::Missing(format!("curator {curator:?}")))
-}
-
 fn installed<'i>(index: &'i Index, plugin: &str) -> Result<&'i Installed, PluginError> {
     index.plugins.get(plugin).ok_or_else(|| missing_plugin(plugin))
 }
 
-fn missing_plugin(plugin: &str) -> PluginError {
+pub(crate) fn missing_plugin(plugin: &str) -> PluginError {
     PluginError::Missing(format!("plugin {plugin:?} in this project"))
 }
