@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ProgressNotificationParam,
-    ProgressToken, ProtocolVersion, RequestId, TASKS_EXTENSION_ID, UrlElicitationCapability,
+    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, NumberOrString,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, TASKS_EXTENSION_ID,
+    UrlElicitationCapability,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient};
 use serde_json::{Map, Value, json};
@@ -17,6 +18,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 const TOLD_MAX: usize = 32;
 /// Progress that is kept for calls whose token is not known yet: a server may be faster than the caller.
 const EARLY_MAX: usize = 16;
+/// Longest token of a call that is kept for that.
+const EARLY_TOKEN_BYTES_MAX: usize = 256;
+/// Most bytes of the words that come with progress. The rest is left out.
+const PROGRESS_BYTES_MAX: usize = 4 << 10;
 
 /// The method by which a server has a model asked.
 const SAMPLING: &str = "sampling/createMessage";
@@ -174,6 +179,11 @@ impl Desk {
             let _ = sender.told.try_send(Told::Progress(progress));
             return;
         }
+        // Tokens are ours, so a longer one is of no call.
+        let is_long = matches!(&token.0, NumberOrString::String(text) if text.len() > EARLY_TOKEN_BYTES_MAX);
+        if is_long {
+            return;
+        }
         if calls.early.len() >= EARLY_MAX {
             calls.early.pop_front();
         }
@@ -197,9 +207,12 @@ impl Desk {
             params,
             reply,
         };
-        call.send(Told::Asked(asked)).await.ok()?;
+        let answered = async {
+            call.send(Told::Asked(asked)).await.ok()?;
+            answer.await.ok()
+        };
         tokio::select! {
-            answer = answer => answer.ok(),
+            answer = answered => answer,
             () = context.ct.cancelled() => None,
         }
     }
@@ -288,10 +301,15 @@ impl ClientHandler for Handler {
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let message = params.message.map(|mut words| {
+            words.truncate(words.floor_char_boundary(PROGRESS_BYTES_MAX));
+            words.shrink_to_fit();
+            words
+        });
         let progress = Progress {
             progress: params.progress,
             total: params.total,
-            message: params.message,
+            message,
         };
         self.desk.progress(params.progress_token, progress);
     }

@@ -7,6 +7,7 @@
 
 mod bounded_body;
 mod bounded_lines;
+mod bounded_requests;
 mod call;
 mod catalog;
 mod client;

@@ -14,6 +14,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::sync::watch;
 
+use crate::bounded_requests::BoundedRequests;
 use crate::client::{Abilities, Desk, Handler};
 use crate::connection::Connection;
 use crate::http_client::BoundedClient;
@@ -321,6 +322,7 @@ impl Reach {
                 let started = launch.start();
                 let (mut process, transport) =
                     started.map_err(|error| format!("{} does not start: {error}", launch.name()))?;
+                let transport = BoundedRequests::new(transport);
                 match serve_client_with_lifecycle(handler, transport, lifecycle).await {
                     Ok(service) => Ok(Connection::new(service, Some(process), None)),
                     Err(error) => {
@@ -346,12 +348,14 @@ impl Reach {
                 let service = match authorizer {
                     None => {
                         let transport = StreamableHttpClientTransport::with_client(http, config);
+                        let transport = BoundedRequests::new(transport);
                         serve_client_with_lifecycle(handler, transport, lifecycle).await
                     }
                     Some(authorizer) => {
                         let authorizer = authorizer.clone();
                         let client = WithToken { http, authorizer };
                         let transport = StreamableHttpClientTransport::with_client(client, config);
+                        let transport = BoundedRequests::new(transport);
                         serve_client_with_lifecycle(handler, transport, lifecycle).await
                     }
                 };

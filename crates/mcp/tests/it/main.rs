@@ -1,5 +1,6 @@
-//! Connections to servers that misbehave: too large, or too slow.
+//! Connections to servers that misbehave: too large, too slow, or too much.
 
+mod floods;
 mod large_responses;
 mod slow_starts;
 
