@@ -6,6 +6,11 @@ use toolgate_kernel::id::CallId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::question::{Action, Answer, Ask, Question};
 
+/// Most things that a server may ask for at once, whoever answers them.
+const REQUESTS_MAX: usize = 16;
+/// Longest name that a server may give to one of them.
+const KEY_BYTES_MAX: usize = 256;
+
 /// How a call that waits is found again. Stored with the run as an opaque text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
@@ -63,6 +68,17 @@ pub(crate) struct Sorted {
 
 /// Sorts what a server asks. The error is for the model.
 pub(crate) fn sorted(requests: Vec<(String, Value)>) -> Result<Sorted, String> {
+    let count = requests.len();
+    if count > REQUESTS_MAX {
+        return Err(format!(
+            "the MCP server asks for {count} things at once, and at most {REQUESTS_MAX} are passed on"
+        ));
+    }
+    if requests.iter().any(|(key, _)| key.len() > KEY_BYTES_MAX) {
+        return Err(format!(
+            "the MCP server asks for something under a name of more than {KEY_BYTES_MAX} bytes"
+        ));
+    }
     let mut sorted = Sorted::default();
     for (key, mut request) in requests {
         let params = request["params"].take();
@@ -150,6 +166,18 @@ mod tests {
             }
         );
         assert_eq!(sorted.given["roots"], json!({"roots": []}));
+    }
+
+    #[test]
+    fn a_server_asks_for_few_things_at_once_and_by_short_names() {
+        let roots = |key: String| (key, json!({"method": "roots/list"}));
+        let many: Vec<_> = (0..=REQUESTS_MAX)
+            .map(|number| roots(number.to_string()))
+            .collect();
+        assert!(sorted(many[1..].to_vec()).is_ok());
+        assert!(sorted(many).unwrap_err().contains("17 things"));
+        let long = sorted(vec![roots("k".repeat(KEY_BYTES_MAX + 1))]);
+        assert!(long.unwrap_err().contains("256 bytes"));
     }
 
     #[test]

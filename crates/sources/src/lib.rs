@@ -22,6 +22,7 @@ mod live;
 pub mod oauth;
 mod outcome;
 mod pool;
+mod progress_pace;
 mod reaching;
 mod review;
 mod rounds;

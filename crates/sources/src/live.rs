@@ -12,6 +12,7 @@ use toolgate_kernel::id::CallId;
 use toolgate_mcp::{Answer, Asked, CallError, OpenCall, Step};
 
 use crate::sampling::ServerSampling;
+use crate::server_call::{ROUNDS_MAX, SAMPLINGS_MAX, asks_without_end};
 use crate::supervisor::Lease;
 
 /// Most calls that wait for people on one node: of one project seven eighths, of one user a quarter.
@@ -158,7 +159,8 @@ async fn carry_on(
         lease: _lease,
         sampling,
     } = asking;
-    let (mut asked, mut round) = (Some(asked), 0);
+    let (mut asked, mut round, mut samplings) = (Some(asked), 0, 0);
+    let give_up = |times| told.send_replace(Stand::Ended(Err(CallError::Failed(asks_without_end(times)))));
     loop {
         tokio::select! {
             Some(answer) = answers.recv() => {
@@ -170,11 +172,20 @@ async fn carry_on(
             step = call.next() => match step {
                 Step::Progress(_) | Step::Unasked => {}
                 Step::Asked(next) if next.is_sampling() => {
+                    samplings += 1;
+                    if samplings > SAMPLINGS_MAX {
+                        give_up(SAMPLINGS_MAX);
+                        return;
+                    }
                     let sampled = sampling.sample(&next.params).await;
                     next.respond(sampled);
                 }
                 Step::Asked(next) => {
                     round += 1;
+                    if round > ROUNDS_MAX {
+                        give_up(ROUNDS_MAX);
+                        return;
+                    }
                     told.send_replace(Stand::Asks { round, params: next.params.clone() });
                     asked = Some(next);
                 }

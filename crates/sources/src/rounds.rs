@@ -9,6 +9,8 @@ use toolgate_kernel::id::CallId;
 
 /// Calls that are remembered. With more of them some begin again from what is stored.
 const CALLS_MAX: usize = 256;
+/// Most requests of one call's task that are answered without a person.
+pub(crate) const ANSWERED_MAX: usize = 256;
 /// Most bytes that are remembered of one call: the longest task of the engine.
 const BYTES_MAX: usize = toolgate_engine::tools::TASK_BYTES_MAX;
 
@@ -55,9 +57,12 @@ impl Rounds {
         known.get(&call).is_some_and(|known| known.answered.contains(key))
     }
 
-    /// Requests of a call's task were answered.
-    pub fn answered<'k>(&self, call: CallId, keys: impl Iterator<Item = &'k String>) {
-        self.of(call, |known| known.answered.extend(keys.cloned()));
+    /// Requests of a call's task are answered. False when they are too many.
+    pub fn answered<'k>(&self, call: CallId, keys: impl Iterator<Item = &'k String>) -> bool {
+        self.of(call, |known| {
+            known.answered.extend(keys.cloned());
+            known.answered.len() <= ANSWERED_MAX
+        })
     }
 
     /// The call has ended, or goes on from what is stored.
@@ -65,16 +70,38 @@ impl Rounds {
         self.lock().remove(&call);
     }
 
-    fn of(&self, call: CallId, change: impl FnOnce(&mut Remembered)) {
+    fn of<T>(&self, call: CallId, change: impl FnOnce(&mut Remembered) -> T) -> T {
         let mut calls = self.lock();
         if calls.len() >= CALLS_MAX && !calls.contains_key(&call) {
             let any = calls.keys().next().copied();
             any.map(|any| calls.remove(&any));
         }
-        change(calls.entry(call).or_default());
+        change(calls.entry(call).or_default())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<CallId, Remembered>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolgate_kernel::id::RunId;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_task_has_so_many_requests_answered_and_no_more() {
+        let rounds = Rounds::default();
+        let run = RunId::new(Uuid::from_u128(1));
+        let call = CallId { run, number: 0 };
+        let keys: Vec<String> = (0..=ANSWERED_MAX).map(|number| number.to_string()).collect();
+        assert!(rounds.answered(call, keys[1..].iter()));
+        assert!(
+            rounds.answered(call, keys[1..].iter()),
+            "the same ones count once"
+        );
+        assert!(!rounds.answered(call, keys[..1].iter()));
     }
 }

@@ -16,6 +16,7 @@ use crate::asked::{self, Sorted, Task};
 use crate::live::{AskingCall, Stand};
 use crate::oauth::Identity;
 use crate::outcome::{self, Promise};
+use crate::progress_pace::ProgressPace;
 use crate::rounds::Round;
 use crate::sampling::ServerSampling;
 use crate::servers::Inner;
@@ -27,7 +28,9 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// Longest time that it is left alone.
 const AGAIN_MAX: Duration = Duration::from_secs(60);
 /// How often a call is made again for a server that wants more each time.
-const ROUNDS_MAX: u32 = 50;
+pub(crate) const ROUNDS_MAX: u32 = 50;
+/// How often a server may have a model asked during one request, refusals included.
+pub(crate) const SAMPLINGS_MAX: u32 = 64;
 /// How often a call that waits for a person on this node is looked at.
 const LIVE_CHECK: Duration = Duration::from_secs(60);
 /// What the model is told of a question that reached nobody.
@@ -154,9 +157,7 @@ impl ServerCall<'_> {
             };
             round += 1;
             if round > ROUNDS_MAX {
-                let words =
-                    format!("the MCP server asked for more {ROUNDS_MAX} times, and the call was given up");
-                return Err(CallFailure::failed(words));
+                return Err(CallFailure::failed(asks_without_end(ROUNDS_MAX)));
             }
             let (questions, given) = self.answered(asks.requests).await?;
             let state = asks.request_state;
@@ -181,14 +182,34 @@ impl ServerCall<'_> {
         let lease = self.lease(&handle).await?;
         let open = lease.caller.open(request).await;
         let mut open = open.map_err(|error| self.not_begun(error))?;
-        let mut is_unasked = false;
+        let (mut is_unasked, mut samplings) = (false, 0);
+        let mut pace = ProgressPace::new();
         loop {
-            match open.next().await {
+            let step = tokio::select! {
+                biased;
+                step = open.next() => step,
+                progress = pace.due() => {
+                    self.tell(progress);
+                    continue;
+                }
+            };
+            if !matches!(step, Step::Progress(_))
+                && let Some(held) = pace.rest()
+            {
+                self.tell(held);
+            }
+            match step {
                 Step::Progress(progress) => {
-                    (self.context.progress)(self.secrets.hide_in(told(progress)).into());
+                    if let Some(progress) = pace.heard(progress) {
+                        self.tell(progress);
+                    }
                 }
                 Step::Unasked => is_unasked = true,
                 Step::Asked(asked) if asked.is_sampling() => {
+                    samplings += 1;
+                    if samplings > SAMPLINGS_MAX {
+                        return Err(CallFailure::failed(asks_without_end(SAMPLINGS_MAX)));
+                    }
                     let sampled = self.sampling().sample(&asked.params).await;
                     asked.respond(sampled);
                 }
@@ -217,6 +238,10 @@ impl ServerCall<'_> {
                 }
             }
         }
+    }
+
+    fn tell(&self, progress: Progress) {
+        (self.context.progress)(self.secrets.hide_in(told(progress)).into());
     }
 
     pub async fn complete(&self, result: ToolResult) -> Result<Called, CallFailure> {
@@ -396,6 +421,11 @@ impl ServerCall<'_> {
             error => CallFailure::failed(error.to_string()),
         }
     }
+}
+
+/// Why a call is given up whose server asked this often.
+pub(crate) fn asks_without_end(times: u32) -> String {
+    format!("the MCP server asked for more {times} times, and the call was given up")
 }
 
 /// The name of a question of a live call.

@@ -9,7 +9,8 @@ use toolgate_kernel::question::{Answer as Said, Question};
 use toolgate_mcp::{CallError, TaskHandle, TaskState};
 
 use crate::asked::{self, Task};
-use crate::server_call::ServerCall;
+use crate::rounds::ANSWERED_MAX;
+use crate::server_call::{ServerCall, asks_without_end};
 use crate::supervisor::Patience;
 
 /// How often a task is asked about, unless its server says otherwise, and the bounds of what it may say.
@@ -56,7 +57,9 @@ impl ServerCall<'_> {
                 let (questions, now_given) = self.answered(requests).await?;
                 if !now_given.is_empty() {
                     // At once: the task that the engine stores stays the same.
-                    self.inner.rounds.answered(call, now_given.keys());
+                    if !self.inner.rounds.answered(call, now_given.keys()) {
+                        return Err(CallFailure::failed(asks_without_end(ANSWERED_MAX as u32)));
+                    }
                     match lease.caller.answer_task(id, now_given).await {
                         Ok(()) | Err(CallError::Gone) => {}
                         Err(error) => return Err(self.lost(error)),

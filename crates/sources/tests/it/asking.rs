@@ -68,6 +68,31 @@ async fn a_question_of_a_server_is_put_to_people_and_its_answer_given_back() {
 }
 
 #[tokio::test]
+async fn a_server_that_asks_without_end_is_given_up() {
+    let fixture = Fixture::new("legacy", &[tool("ask_forever")]);
+    let world = World::with(&fixture).await;
+    let tool = world.pinned("mcp_fix_ask_forever").await;
+    let (input, context) = (Json::from(json!({})), world.context());
+    let mut asks = delegated(world.call("mcp_fix_ask_forever", json!({})).await.unwrap());
+    for _ in 0..60 {
+        let answers = [answer(&asks.questions[0].key, Action::Decline, None)];
+        let next = world
+            .source
+            .resume(&tool, &input, &asks.task, &answers, &context)
+            .await;
+        match next {
+            Ok(next) => asks = delegated(next),
+            Err(failure) => {
+                assert!(failure.message.contains("asked for more 50 times"), "{failure:?}");
+                fixture.wrote("cancelled").await;
+                return;
+            }
+        }
+    }
+    panic!("it asks and asks");
+}
+
+#[tokio::test]
 async fn a_question_of_the_newer_protocol_outlives_the_gateway_and_one_of_the_older_is_interrupted() {
     for era in ["legacy", "modern"] {
         let fixture = Fixture::new(era, &[tool("ask")]);

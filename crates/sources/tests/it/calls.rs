@@ -113,6 +113,24 @@ async fn progress_reaches_the_space() {
 }
 
 #[tokio::test]
+async fn a_flood_of_progress_is_told_a_few_times() {
+    for (era, _) in ERAS {
+        let fixture = Fixture::new(era, &[tool("progress_flood")]);
+        let world = World::with(&fixture).await;
+        let began = std::time::Instant::now();
+        assert_eq!(
+            world.output("mcp_fix_progress_flood", json!({})).await,
+            json!("done")
+        );
+        let told = world.told.lock().unwrap().clone();
+        let most = 11 * (began.elapsed().as_secs() as usize + 1);
+        assert!(!told.is_empty() && told.len() <= most, "{} times", told.len());
+        let steps = told.iter().map(|told| told["progress"].as_f64());
+        assert!(steps.is_sorted(), "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_is_given_up_is_cancelled_on_the_server() {
     for (era, _) in ERAS {
         let fixture = Fixture::new(era, &[tool("slow"), tool("echo")]);

@@ -172,7 +172,20 @@ impl Server {
                 }
                 Ok(text("done".into()))
             }
+            "progress_flood" => {
+                let token = &params["_meta"]["progressToken"];
+                for step in 1..=5_000 {
+                    let params = json!({"progressToken": token, "progress": step});
+                    self.send(
+                        &json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}),
+                    );
+                }
+                Ok(text("done".into()))
+            }
             "ask" => Ok(self.ask(params)),
+            "ask_forever" => loop {
+                self.ask(params);
+            },
             "task" | "asking_task" | "roots_task" => {
                 Ok(json!({"resultType": "task", "taskId": name, "status": "working",
                 "createdAt": "2026-11-18T00:00:00Z", "lastUpdatedAt": "2026-11-18T00:00:00Z", "ttlMs": null,
