@@ -18,8 +18,10 @@ const NAME_BYTES_MAX: usize = 256;
 /// Most warnings that are kept, and most characters of one.
 const WARNINGS_MAX: usize = 50;
 const WARNING_CHARS_MAX: usize = 300;
-/// Most tools that are remembered though their server lists them no longer.
+/// Tools that are remembered though their server lists them no longer, and bytes of their definitions. Beyond either, new
+/// tools wait for a person: so what is remembered ends, and nobody loses a pin by listing others in its place.
 const GONE_MAX: usize = 500;
+const GONE_BYTES_MAX: usize = 1 << 20;
 /// Members of a definition that mean nothing to a model or a caller, and may differ from one listing to the next.
 const UNPINNED: [&str; 2] = ["_meta", "icons"];
 
@@ -43,6 +45,7 @@ impl Listing<'_> {
         // Another server of the same name has to earn its trust again.
         let before = before.filter(|before| before.fingerprint == self.fingerprint);
         let known = before.map_or(&empty, |before| &before.tools);
+        let is_crowded = is_crowded(known);
         let mut catalog = Catalog {
             fingerprint: self.fingerprint.clone(),
             protocol: self.about.protocol.clone(),
@@ -63,14 +66,16 @@ impl Listing<'_> {
                 }
                 Ok(listed) => {
                     let name = self.name(&listed.name, known, &catalog.tools);
-                    let tool = self.judged(name, definition, known.get(&listed.name));
+                    let tool = self.judged(name, definition, known.get(&listed.name), is_crowded);
                     catalog.tools.insert(listed.name, tool);
                 }
                 Err((name, reason)) => warn(&mut catalog.warnings, &name, &reason),
             }
         }
-        for (name, tool) in known.iter().take(GONE_MAX) {
-            let is_pinned = tool.state == State::Accepted || tool.accepted.is_some();
+        for (name, tool) in known {
+            // What was rejected would be a new tool the next time.
+            let is_decided = matches!(tool.state, State::Accepted | State::Rejected { .. });
+            let is_pinned = is_decided || tool.accepted.is_some();
             if is_pinned && !catalog.tools.contains_key(name) {
                 let gone = StoredTool {
                     gone: true,
@@ -132,10 +137,17 @@ impl Listing<'_> {
         }
     }
 
-    fn judged(&self, name: String, definition: &Value, known: Option<&StoredTool>) -> StoredTool {
+    fn judged(
+        &self,
+        name: String,
+        definition: &Value,
+        known: Option<&StoredTool>,
+        is_crowded: bool,
+    ) -> StoredTool {
         let (hash, flags) = (hash(definition), flags(definition));
         let new = match self.review {
             Review::Always => Some(Why::New),
+            Review::Flagged | Review::Never if is_crowded && known.is_none() => Some(Why::New),
             Review::Flagged if !flags.is_empty() => Some(Why::Flagged),
             Review::Flagged | Review::Never => None,
         };
@@ -149,6 +161,8 @@ impl Listing<'_> {
             (_, Some(accepted)) if self::hash(accepted) == hash => State::Accepted,
             // What waits or was rejected stays so while it is the same.
             (Some(known), _) if known.hash == hash && known.state != State::Accepted => known.state,
+            // Somebody has said no, and other words may mean the same.
+            (Some(known), None) if matches!(known.state, State::Rejected { .. }) => held(Why::Changed),
             (_, Some(_)) => held(Why::Changed),
             (_, None) => new.map_or(State::Accepted, held),
         };
@@ -162,6 +176,16 @@ impl Listing<'_> {
             gone: false,
         }
     }
+}
+
+/// Whether as many tools are remembered as may be that their server lists no longer.
+fn is_crowded(known: &BTreeMap<String, StoredTool>) -> bool {
+    let gone = || known.values().filter(|tool| tool.gone);
+    let bytes = |tool: &StoredTool| {
+        let accepted = tool.accepted.as_ref().map(|accepted| accepted.to_string().len());
+        tool.definition.to_string().len() + accepted.unwrap_or(0)
+    };
+    gone().count() >= GONE_MAX || gone().map(bytes).sum::<usize>() >= GONE_BYTES_MAX
 }
 
 /// A tool as models may be told of it, and what had to be changed. None when it cannot be made to fit.
@@ -275,12 +299,50 @@ mod tests {
         catalog.tools.get_mut("a").unwrap().state = State::Rejected { at: Time(2) };
         let again = list(Some(&catalog), Review::Always, 3, vec![tool("a", "A.")]);
         assert_eq!(states(&again), [("a", State::Rejected { at: Time(2) }, false)]);
-        let other = list(Some(&again), Review::Always, 4, vec![tool("a", "B.")]);
+        let gone = list(Some(&again), Review::Never, 4, vec![]);
+        let again = list(Some(&gone), Review::Never, 5, vec![tool("a", "A.")]);
+        assert_eq!(states(&again), [("a", State::Rejected { at: Time(2) }, false)]);
+        // Other words are looked at by a person again, whether the server has listed others meanwhile or not.
         let held = State::Held {
-            why: Why::New,
-            since: Time(4),
+            why: Why::Changed,
+            since: Time(6),
         };
-        assert_eq!(states(&other), [("a", held, false)]);
+        for before in [&gone, &again] {
+            let other = list(Some(before), Review::Never, 6, vec![tool("a", "B.")]);
+            assert_eq!(states(&other), [("a", held, false)]);
+        }
+    }
+
+    #[test]
+    fn a_server_with_other_tools_each_time_is_remembered_within_limits_and_keeps_its_pins() {
+        let check = |description: &str| {
+            let mut catalog = list(None, Review::Never, 1, vec![tool("z", "Z.")]);
+            for round in 0..60 {
+                let others = (0..20).map(|number| tool(&format!("a{round}-{number}"), description));
+                catalog = list(Some(&catalog), Review::Never, 1, others.collect());
+            }
+            let bytes: usize = catalog
+                .tools
+                .values()
+                .map(|tool| tool.definition.to_string().len())
+                .sum();
+            assert!(bytes <= 3 * GONE_BYTES_MAX, "{bytes} bytes");
+            assert!(
+                catalog.tools.len() <= GONE_MAX + 40,
+                "{} tools",
+                catalog.tools.len()
+            );
+            let new = catalog.tools.get("a59-0").map(|tool| tool.state);
+            let held = State::Held {
+                why: Why::New,
+                since: Time(1),
+            };
+            assert_eq!(new, Some(held));
+            let changed = list(Some(&catalog), Review::Never, 2, vec![tool("z", "Other.")]);
+            assert_eq!(changed.tools["z"].state, CHANGED);
+        };
+        check("Short.");
+        check(&"Long. ".repeat(5_000));
     }
 
     #[test]

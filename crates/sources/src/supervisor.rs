@@ -29,8 +29,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(5 * 60);
 const EAGER_FAILURES_MAX: u32 = 5;
 /// How long a connection has to last for earlier failures to be forgotten.
 const STEADY: Duration = Duration::from_secs(60);
-/// Shortest time between two listings that a server asks for by telling of changes: a flood of notices is one.
+/// Shortest time between two listings that a server asks for by telling of changes: a flood of notices is one. It doubles with
+/// each listing while the server goes on telling, because what has changed is stored.
 const LIST_INTERVAL_MIN: Duration = Duration::from_secs(1);
+/// Longest time between them, and how long a server has to be silent for the first listing to be at once again.
+const LIST_INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// Requests that wait for the task. Whoever finds it full waits.
 const COMMANDS_MAX: usize = 64;
 /// Calls of one server that wait for their turn, and their bytes.
@@ -130,6 +133,7 @@ impl Handle {
             in_use: Arc::new(()),
             used: Instant::now(),
             listed: Instant::now(),
+            list_interval: LIST_INTERVAL_MIN,
         };
         inner.tasks.spawn(supervisor.run(received, stop));
         Self {
@@ -222,13 +226,15 @@ struct Supervisor {
     used: Instant,
     /// When the tools were listed last.
     listed: Instant,
+    /// The time to the next listing that the server asks for.
+    list_interval: Duration,
 }
 
 impl Supervisor {
     async fn run(mut self, mut commands: mpsc::Receiver<Command>, stop: CancellationToken) {
         loop {
             let (restart, idle) = (self.restart_at(), self.used + IDLE);
-            let list_at = self.listed + LIST_INTERVAL_MIN;
+            let list_at = self.listed + self.list_interval;
             let is_pausing = self.open.is_some() && Instant::now() < list_at;
             let can_list = self.work.is_none() && !is_pausing;
             tokio::select! {
@@ -248,7 +254,7 @@ impl Supervisor {
                 }
                 told = heard(&mut self.open, can_list) => match told {
                     Told::Ended => self.lost(),
-                    Told::Changed => self.list(),
+                    Told::Changed => self.list_again(),
                 },
                 // Changes that were told meanwhile are listed now.
                 () = tokio::time::sleep_until(list_at), if is_pausing => {}
@@ -332,6 +338,15 @@ impl Supervisor {
             };
             Done::Connected(inner.connect(&spec).await.map(Box::new))
         }));
+    }
+
+    /// The server has told that its tools have changed.
+    fn list_again(&mut self) {
+        self.list_interval = match self.listed.elapsed() >= LIST_INTERVAL_MAX {
+            true => LIST_INTERVAL_MIN,
+            false => (2 * self.list_interval).min(LIST_INTERVAL_MAX),
+        };
+        self.list();
     }
 
     fn list(&mut self) {

@@ -246,6 +246,29 @@ async fn a_flood_of_changes_is_listed_a_few_times() {
 }
 
 #[tokio::test]
+async fn a_server_that_changes_without_end_is_listed_less_and_less() {
+    let fixture = Fixture::new("legacy", &[tool("echo")]);
+    let world = World::with(&fixture).await;
+    let listings = |fixture: &Fixture| {
+        let count = std::fs::read_to_string(fixture.directory.path().join("listings"));
+        count.ok().and_then(|count| count.parse::<usize>().ok())
+    };
+    let before = listings(&fixture).expect("it was listed");
+    let began = std::time::Instant::now();
+    let mut changes = 0;
+    while listings(&fixture).is_some_and(|now| now < before + 3) {
+        changes += 1;
+        fixture.lists(&[tool(&format!("tool{changes}"))]);
+        fixture.changed();
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert!(began.elapsed().as_secs() < 60, "it is not listed again");
+    }
+    // 1, 2 and 4 seconds after the one before.
+    assert!(began.elapsed().as_secs() >= 5, "{:?}", began.elapsed());
+    drop(world);
+}
+
+#[tokio::test]
 async fn a_listing_that_is_too_long_is_refused_before_it_is_taken_apart() {
     let long = |number: usize| {
         let mut long = tool(&format!("tool{number}"));
