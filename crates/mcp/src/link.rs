@@ -4,17 +4,21 @@
 //! eras: handshakes, headers and ids are its user's.
 
 mod http;
+mod mailbox;
 pub mod message;
 mod pipe;
 mod sse;
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderValue};
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::server::{Reach, Server};
+pub use mailbox::{NotTaken, Receiver, Sender, mailbox};
+
 use http::Endpoint;
 use message::{BadMessage, Message, Request};
 use pipe::Pipe;
@@ -23,6 +27,10 @@ use pipe::Pipe;
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Messages that may wait for one reader.
 const WAITING_MAX: usize = 64;
+/// Longest time that a server may take to accept a notification or a response.
+const TELL_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the stream of what belongs to no request is waited for. Some servers open it with their first message.
+const FOLLOW_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a message could not be sent, or its response not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,8 +64,8 @@ pub enum LinkError {
 /// One connection to a server.
 pub struct Link {
     transport: Transport,
-    unrelated: mpsc::Sender<Message>,
-    received: Mutex<Option<mpsc::Receiver<Message>>>,
+    unrelated: Sender,
+    received: Mutex<Option<Receiver>>,
     /// Reads what belongs to no request.
     follower: Mutex<Option<AbortOnDropHandle<()>>>,
 }
@@ -70,7 +78,7 @@ enum Transport {
 impl Server {
     /// Opens a connection without speaking on it: a child is started, an address is not called yet.
     pub fn link(&self) -> Result<Link, LinkError> {
-        let (unrelated, received) = mpsc::channel(WAITING_MAX);
+        let (unrelated, received) = mailbox();
         let transport = match self.reach() {
             Reach::Command(launch) => Transport::Pipe(Box::new(Pipe::start(launch, unrelated.clone())?)),
             Reach::Http {
@@ -123,14 +131,18 @@ impl Link {
 
     /// Sends a notification or a response.
     pub async fn tell(&self, message: &Message, headers: HeaderMap) -> Result<(), LinkError> {
-        match &self.transport {
-            Transport::Http(endpoint) => endpoint.post(message, headers).await.map(drop),
-            Transport::Pipe(pipe) => pipe.send(message).await,
-        }
+        let told = async {
+            match &self.transport {
+                Transport::Http(endpoint) => endpoint.post(message, headers).await.map(drop),
+                Transport::Pipe(pipe) => pipe.send(message).await,
+            }
+        };
+        let late = |_| LinkError::Unreachable("it does not accept a message in time".into());
+        tokio::time::timeout(TELL_TIMEOUT, told).await.map_err(late)?
     }
 
     /// What belongs to no request, in order; given once.
-    pub fn unrelated(&self) -> Option<mpsc::Receiver<Message>> {
+    pub fn unrelated(&self) -> Option<Receiver> {
         self.received
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -142,17 +154,22 @@ impl Link {
         let Transport::Http(endpoint) = &self.transport else {
             return;
         };
-        let Some(mut messages) = endpoint.get(headers).await else {
-            return;
-        };
-        let unrelated = self.unrelated.clone();
+        let (endpoint, unrelated) = (endpoint.clone(), self.unrelated.clone());
+        let (opened, is_open) = oneshot::channel();
         let follower = AbortOnDropHandle::new(tokio::spawn(async move {
+            let messages = endpoint.get(headers).await;
+            // Whoever waited may have gone on.
+            let _ = opened.send(());
+            let Some(mut messages) = messages else { return };
             while let Ok(Some(message)) = messages.next().await {
-                if unrelated.send(message).await.is_err() {
+                let bytes = message.write().len();
+                if unrelated.send(message, bytes).await.is_err() {
                     return;
                 }
             }
         }));
+        // What the server tells from now on must not be missed.
+        let _ = tokio::time::timeout(FOLLOW_WAIT, is_open).await;
         *self.follower.lock().unwrap_or_else(PoisonError::into_inner) = Some(follower);
     }
 

@@ -10,11 +10,11 @@ use std::time::Duration;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use toolgate_mcp::link::LinkError;
 use toolgate_mcp::link::message::{Id, Members, Message, Outcome, Request};
+use toolgate_mcp::link::{LinkError, Receiver, Sender, mailbox};
 
 use super::calls::{self, Checked, Counted, unreachable};
 use super::era::{self, INTERNAL, INVALID_PARAMS, LOG_LEVEL_KEY, META, METHOD_NOT_FOUND, TASKS};
@@ -31,8 +31,8 @@ use super::upstream::{Lister, Upstream, discover};
 const ROUNDS_MAX: u32 = 32;
 /// Between two attempts at a request whose server only says "later".
 const LATER: Duration = Duration::from_secs(1);
-/// Messages for no request that wait for the client.
-const NOTICES_MAX: usize = 64;
+/// Most questions of a server at once.
+pub(super) const QUESTIONS_MAX: usize = 64;
 
 /// A session.
 pub(super) struct Crossed {
@@ -42,9 +42,9 @@ pub(super) struct Crossed {
     server_capabilities: Value,
     log_level: Mutex<Option<String>>,
     watched: Mutex<BTreeSet<String>>,
-    tell: mpsc::Sender<Message>,
+    tell: Sender,
     /// What belongs to no request.
-    pub(super) notices: Arc<AsyncMutex<mpsc::Receiver<Message>>>,
+    pub(super) notices: Arc<AsyncMutex<Receiver>>,
     /// Hears of changes.
     listener: Mutex<Option<AbortOnDropHandle<()>>>,
     /// Requests of the client that are under way.
@@ -66,7 +66,14 @@ impl Crossed {
         let capabilities = capabilities(&params);
         let failed = |error: LinkError| unreachable(&upstream, &error);
         let link = upstream.modern_link().await.map_err(failed)?;
-        let Outcome::Result(found) = discover(&link, capabilities.get()).await.map_err(failed)? else {
+        let found =
+            tokio::time::timeout(upstream.limits.handshake, discover(&link, capabilities.get())).await;
+        let late = |_| {
+            Err(LinkError::Unreachable(
+                "it does not say what it is in time".into(),
+            ))
+        };
+        let Outcome::Result(found) = found.unwrap_or_else(late).map_err(failed)? else {
             return Err(Outcome::error(INTERNAL, "the MCP server does not say what it is"));
         };
         let found = Members::of(&found).unwrap_or_default();
@@ -89,7 +96,7 @@ impl Crossed {
         if let Some(instructions) = found.get("instructions") {
             result.set("instructions", instructions);
         }
-        let (tell, notices) = mpsc::channel(NOTICES_MAX);
+        let (tell, notices) = mailbox();
         let session = Self {
             upstream,
             capabilities,
@@ -227,8 +234,8 @@ impl Crossed {
                     }
                 }
                 Some("task") => {
-                    if let Some(task) = members.read("taskId") {
-                        self.upstream.tasks.remember(task, owner);
+                    if let Some(task) = members.read::<String>("taskId") {
+                        self.upstream.tasks.remember(&task, owner);
                     }
                     turn.rest();
                     return Ok(match poll(self, &link, &members, reply).await? {
@@ -293,6 +300,13 @@ impl Crossed {
         reply: &Reply,
     ) -> Result<Result<Members, Outcome>, Closed> {
         let questions = asked.object("inputRequests").unwrap_or_default();
+        let count = questions.iter().count();
+        if count > QUESTIONS_MAX {
+            let words = format!(
+                "the MCP server asks {count} questions at once, at most {QUESTIONS_MAX} are passed on"
+            );
+            return Ok(Err(Outcome::error(INTERNAL, words)));
+        }
         if questions.is_empty() {
             tokio::time::sleep(LATER).await;
         }
@@ -395,12 +409,7 @@ impl Crossed {
 /// Between two attempts to hear of changes.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
-async fn listen(
-    upstream: Arc<Upstream>,
-    request: Request,
-    tell: mpsc::Sender<Message>,
-    ready: oneshot::Sender<()>,
-) {
+async fn listen(upstream: Arc<Upstream>, request: Request, tell: Sender, ready: oneshot::Sender<()>) {
     let mut ready = Some(ready);
     loop {
         if let Ok(link) = upstream.modern_link().await
@@ -420,8 +429,10 @@ async fn listen(
                         if let Some(params) = &mut notice.params {
                             untag(params);
                         }
+                        let notice = Message::Notification(notice);
+                        let bytes = notice.write().len();
                         // A client that does not listen can ask again.
-                        let _ = tell.try_send(Message::Notification(notice));
+                        let _ = tell.try_send(notice, bytes);
                     }
                     // It listens to nobody: asking again would not help.
                     Message::Response(response) if response.outcome.code() == Some(METHOD_NOT_FOUND) => {

@@ -107,8 +107,10 @@ pub(super) fn listen(visit: Visit, session: &str) -> Result<Response, Refusal> {
     let drive = move |reply: super::reply::Reply| async move {
         let _busy = session.busy();
         while let Some(message) = notices.recv().await {
-            if let (Side::Straight(straight), Message::Request(question)) = (&session.side, &message) {
-                straight.asks(question);
+            if let (Side::Straight(straight), Message::Request(question)) = (&session.side, &message)
+                && !straight.asks(question).await
+            {
+                continue;
             }
             if reply.send(message).await.is_err() {
                 return;
@@ -134,7 +136,7 @@ fn find(visit: &Visit, id: &str) -> Option<Arc<Session>> {
     None
 }
 
-type Notices = tokio::sync::OwnedMutexGuard<tokio::sync::mpsc::Receiver<Message>>;
+type Notices = tokio::sync::OwnedMutexGuard<toolgate_mcp::link::Receiver>;
 
 /// What comes for no request, for one reader at a time.
 fn notices(session: &Session) -> Option<Notices> {

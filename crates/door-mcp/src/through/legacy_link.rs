@@ -7,12 +7,11 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderValue};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 use toolgate_fair::Permit;
 use toolgate_mcp::Server;
 use toolgate_mcp::link::message::{Id, Members, Message, Notification, Outcome, Request, Response};
-use toolgate_mcp::link::{Exchange, Link, LinkError};
+use toolgate_mcp::link::{Exchange, Link, LinkError, Receiver};
 
 use super::tools::Listed;
 use super::{era, headers};
@@ -120,7 +119,7 @@ impl LegacyLink {
     }
 
     /// What belongs to no request; given once.
-    pub(super) fn unrelated(&self) -> Option<mpsc::Receiver<Message>> {
+    pub(super) fn unrelated(&self) -> Option<Receiver> {
         self.link.unrelated()
     }
 

@@ -204,9 +204,9 @@ fn passed(visit: &Visit, request: &Request, outcome: Outcome) -> Outcome {
     match (request.method.as_str(), &outcome) {
         ("tools/list", _) => visit.upstream.passed_list(outcome),
         ("tools/call", Outcome::Result(result)) => {
-            let task = Members::of(result).and_then(|result| result.read("taskId"));
+            let task = Members::of(result).and_then(|result| result.read::<String>("taskId"));
             if let Some(task) = task {
-                visit.upstream.tasks.remember(task, visit.owner);
+                visit.upstream.tasks.remember(&task, visit.owner);
             }
             outcome
         }

@@ -5,24 +5,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::Mutex as AsyncMutex;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolgate_mcp::link::LinkError;
 use toolgate_mcp::link::message::{Id, Members, Message, Outcome, Request};
+use toolgate_mcp::link::{LinkError, Receiver};
 
 use super::calls::{self, Counted, unreachable};
-use super::era;
+use super::era::{self, INTERNAL};
 use super::legacy_link::{LegacyExchange, LegacyLink};
 use super::owner::Owner;
 use super::reply::{Closed, Era, Reply};
 use super::turn::Turn;
 use super::upstream::{Lister, Upstream};
 
+/// Most questions of the server that wait for an answer of the client, in one session.
+const QUESTIONS_MAX: usize = 64;
+/// Longest id of a question.
+const QUESTION_ID_BYTES_MAX: usize = 256;
+
 pub(super) struct Straight {
     link: Arc<LegacyLink>,
     pub(super) upstream: Arc<Upstream>,
     /// What belongs to no request.
-    pub(super) notices: Arc<AsyncMutex<mpsc::Receiver<Message>>>,
+    pub(super) notices: Arc<AsyncMutex<Receiver>>,
     owner: Owner,
     /// Requests of the client that are under way.
     open: Mutex<HashMap<Id, Open>>,
@@ -63,21 +67,38 @@ impl Straight {
     }
 
     /// The server asks the client something on the stream of no request: any that is under way may wait for the answer.
-    pub(super) fn asks(&self, question: &Request) {
+    /// False if it may not, and then it has been told.
+    pub(super) async fn asks(&self, question: &Request) -> bool {
         let turns: Vec<Arc<Turn>> = self
             .requests()
             .values()
             .filter_map(|open| open.turn.clone())
             .collect();
-        self.stand_still(question.id.clone(), turns);
+        self.stand_still(&question.id, turns).await
     }
 
-    fn stand_still(&self, question: Id, turns: Vec<Arc<Turn>>) {
-        for turn in &turns {
-            turn.pause();
+    /// The requests stand still until the client has answered. False for a question too many, of which the server has been
+    /// told: it would keep its call for as long as it asks.
+    async fn stand_still(&self, question: &Id, turns: Vec<Arc<Turn>>) -> bool {
+        {
+            let mut asked = lock(&self.asked);
+            let is_known = asked.contains_key(question);
+            let is_short = question.raw().get().len() <= QUESTION_ID_BYTES_MAX;
+            if is_short && !is_known && asked.len() < QUESTIONS_MAX {
+                for turn in &turns {
+                    turn.pause();
+                }
+                asked.insert(question.clone(), turns);
+                return true;
+            }
         }
-        let earlier = lock(&self.asked).insert(question, turns);
-        earlier.into_iter().flatten().for_each(|turn| turn.resume());
+        let words = "too many questions wait for an answer of the client already, or one has the same id";
+        // A server that is gone is noticed at the next message.
+        let _ = self
+            .link
+            .answer(question.clone(), Outcome::error(INTERNAL, words))
+            .await;
+        false
     }
 
     /// Passes on a notification, or a response to a request of the server.
@@ -181,7 +202,9 @@ impl Straight {
                             self.upstream.tools.forget();
                         }
                         Message::Request(question) => {
-                            self.stand_still(question.id.clone(), vec![turn.clone()]);
+                            if !self.stand_still(&question.id, vec![turn.clone()]).await {
+                                continue;
+                            }
                         }
                         Message::Notification(_) | Message::Response(_) => {}
                     }

@@ -32,7 +32,9 @@ pub(super) async fn listen(
     let wanted: Value = request.param("notifications").unwrap_or_default();
     let accepted = accepted(&wanted, &lease.link.capabilities());
     for uri in uris(&accepted) {
-        if let Err(error) = subscribe(&lease, uri).await {
+        let subscribed = tokio::time::timeout(upstream.limits.handshake, subscribe(&lease, uri)).await;
+        let late = |_| Err(LinkError::Unreachable("it does not subscribe in time".into()));
+        if let Err(error) = subscribed.unwrap_or_else(late) {
             return reply.end(&request.id, unreachable(upstream, &error)).await;
         }
     }

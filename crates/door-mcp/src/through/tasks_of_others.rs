@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use toolgate_mcp::link::LinkError;
 use toolgate_mcp::link::message::{Id, Members, Outcome, Request};
 
 use super::calls::unreachable;
-use super::downwards::Crossed;
+use super::downwards::{Crossed, QUESTIONS_MAX};
 use super::era::INTERNAL;
 use super::headers;
 use super::modern_link::ModernLink;
@@ -88,6 +89,10 @@ pub(super) async fn poll(
                     Err(outcome) => return Ok(Polled::Failed(outcome)),
                 };
                 answered.extend(fresh.iter().map(|(name, _)| name.to_owned()));
+                if answered.len() > QUESTIONS_MAX {
+                    let words = format!("the task asked more than {QUESTIONS_MAX} questions");
+                    return Ok(Polled::Failed(Outcome::error(INTERNAL, words)));
+                }
                 let mut params = Members::default();
                 params.set("inputResponses", answers);
                 if let error @ Outcome::Error(_) = task.ask("tasks/update", params).await {
@@ -123,8 +128,14 @@ impl Task<'_> {
         let request = self.request(method, params);
         let made = headers::made(&request, &[], &serde_json::Value::Null);
         let asked = async { response(self.link.request(request, made).await?).await };
+        let asked = tokio::time::timeout(self.session.upstream.limits.handshake, asked).await;
+        let late = |_| {
+            Err(LinkError::Unreachable(
+                "it does not say how far a task is in time".into(),
+            ))
+        };
         asked
-            .await
+            .unwrap_or_else(late)
             .unwrap_or_else(|error| unreachable(&self.session.upstream, &error))
     }
 

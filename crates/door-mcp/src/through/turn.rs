@@ -16,6 +16,9 @@ use super::owner::Owner;
 use super::reply::Era;
 use super::upstream::Upstream;
 
+/// How many times longer than for one answer a request stands still while its server asks more and more.
+const STANDS_FACTOR: u32 = 6;
+
 /// A request under way.
 pub(super) struct Turn {
     turns: Arc<Queue>,
@@ -39,6 +42,8 @@ enum Clock {
         left: Duration,
         questions: usize,
         until: Instant,
+        /// However much is asked meanwhile.
+        latest: Instant,
     },
     /// Nothing ends the request: it is a subscription, or a task that is waited for.
     Off,
@@ -89,18 +94,26 @@ impl Turn {
     /// The client is asked something: others may have the place, and the clock stands.
     pub(super) fn pause(&self) {
         *self.permit() = None;
-        let until = Instant::now() + self.answer_wait;
+        let now = Instant::now();
+        let until = now + self.answer_wait;
         self.clock.send_modify(|clock| {
             *clock = match *clock {
                 Clock::Runs { until: end } => Clock::Stands {
-                    left: end.saturating_duration_since(Instant::now()),
+                    left: end.saturating_duration_since(now),
                     questions: 1,
                     until,
+                    latest: now + STANDS_FACTOR * self.answer_wait,
                 },
-                Clock::Stands { left, questions, .. } => Clock::Stands {
+                Clock::Stands {
+                    left,
+                    questions,
+                    latest,
+                    ..
+                } => Clock::Stands {
                     left,
                     questions: questions + 1,
-                    until,
+                    until: until.min(latest),
+                    latest,
                 },
                 Clock::Off => Clock::Off,
             };
@@ -126,10 +139,12 @@ impl Turn {
                     left,
                     questions,
                     until,
+                    latest,
                 } => Clock::Stands {
                     left,
                     questions: questions - 1,
                     until,
+                    latest,
                 },
                 other => other,
             };
@@ -245,6 +260,23 @@ mod tests {
         let turn = call();
         turn.pause();
         assert_eq!(left(&turn).await, 100);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_asks_without_end_does_not_keep_its_call() {
+        let turn = call();
+        let began = Instant::now();
+        let asks = async {
+            loop {
+                turn.pause();
+                tokio::time::sleep(50 * SECOND).await;
+            }
+        };
+        tokio::select! {
+            () = asks => {}
+            () = turn.expired() => {}
+        }
+        assert_eq!(began.elapsed().as_secs(), 600);
     }
 
     #[tokio::test(start_paused = true)]

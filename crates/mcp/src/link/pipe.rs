@@ -9,6 +9,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::mailbox::{Receiver, Sender, mailbox};
 use super::message::{Id, Members, Message, Notification};
 use super::{LinkError, MESSAGE_BYTES_MAX, WAITING_MAX};
 use crate::process::{Launch, ServerProcess};
@@ -26,7 +27,7 @@ pub(super) struct Pipe {
 /// Who waits for which message.
 pub(super) struct Desk {
     open: Mutex<Open>,
-    unrelated: mpsc::Sender<Message>,
+    unrelated: Sender,
 }
 
 #[derive(Default)]
@@ -40,11 +41,11 @@ struct Open {
 struct Waiting {
     number: u64,
     progress_token: Option<String>,
-    replies: mpsc::Sender<Message>,
+    replies: Sender,
 }
 
 impl Pipe {
-    pub(super) fn start(launch: &Launch, unrelated: mpsc::Sender<Message>) -> Result<Self, LinkError> {
+    pub(super) fn start(launch: &Launch, unrelated: Sender) -> Result<Self, LinkError> {
         let started = launch.spawn();
         let (process, stdout, stdin) = started
             .map_err(|error| LinkError::Unreachable(format!("{} does not start: {error}", launch.name())))?;
@@ -70,7 +71,7 @@ impl Pipe {
 
     /// Waits for what belongs to a request that is about to be sent.
     pub(super) fn expect(&self, id: Id, params: Option<&Members>) -> Result<Expected, LinkError> {
-        let (replies, received) = mpsc::channel(WAITING_MAX);
+        let (replies, received) = mailbox();
         let mut open = self.desk.open();
         if open.is_closed {
             return Err(LinkError::Gone);
@@ -100,7 +101,7 @@ impl Pipe {
 /// What comes back on a request to a child. Dropping it before the response tells the server to stop.
 pub(super) struct Expected {
     id: Id,
-    received: mpsc::Receiver<Message>,
+    received: Receiver,
     desk: Arc<Desk>,
     lines: mpsc::Sender<Vec<u8>>,
     is_over: bool,
@@ -146,8 +147,8 @@ impl Desk {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings a message to whoever waits for it. A reader for whom too many wait is cut: others share the pipe.
-    fn bring(&self, message: Message) {
+    /// Brings a message of so many bytes to whoever waits for it. A reader for whom too many wait is cut: others share the pipe.
+    fn bring(&self, message: Message, bytes: usize) {
         let mut open = self.open();
         let to = match &message {
             Message::Response(response) => response.id.clone(),
@@ -165,7 +166,7 @@ impl Desk {
                 .map(|waiting| (id, waiting.replies.clone()))
         }) {
             Some((id, replies)) => {
-                if replies.try_send(message).is_err() {
+                if replies.try_send(message, bytes).is_err() {
                     open.requests.remove(&id);
                 }
             }
@@ -173,7 +174,7 @@ impl Desk {
             None if matches!(message, Message::Response(_)) => {}
             None => {
                 // What nobody reads is dropped: lists can be asked for again.
-                let _ = self.unrelated.try_send(message);
+                let _ = self.unrelated.try_send(message, bytes);
             }
         }
     }
@@ -266,7 +267,7 @@ async fn read_lines(stdout: ChildStdout, desk: &Desk) {
             Ok(_) => {}
         }
         match Message::read(&line) {
-            Ok(message) => desk.bring(message),
+            Ok(message) => desk.bring(message, line.len()),
             Err(error) => tracing::debug!(%error, "an MCP server printed something that is no message"),
         }
     }
@@ -277,14 +278,14 @@ mod tests {
     use super::*;
 
     /// What each of `count` waiting requests is brought of a notice that names none of them.
-    fn brought(count: u64) -> Vec<bool> {
-        let (unrelated, _dropped) = mpsc::channel(WAITING_MAX);
+    async fn brought(count: u64) -> Vec<bool> {
+        let (unrelated, _dropped) = mailbox();
         let desk = Desk {
             open: Mutex::default(),
             unrelated,
         };
         let wait = |number: u64| {
-            let (replies, received) = mpsc::channel(WAITING_MAX);
+            let (replies, received) = mailbox();
             let waiting = Waiting {
                 number,
                 progress_token: None,
@@ -297,17 +298,19 @@ mod tests {
         };
         let mut requests: Vec<_> = (0..count).map(wait).collect();
         let notice = serde_json::json!({"level": "info", "data": "for somebody"});
-        desk.bring(Message::Notification(Notification::new(
-            "notifications/message",
-            notice,
-        )));
-        let is_told = |request: &mut mpsc::Receiver<Message>| request.try_recv().is_ok();
-        requests.iter_mut().map(is_told).collect()
+        let notice = Message::Notification(Notification::new("notifications/message", notice));
+        desk.bring(notice, 1);
+        desk.close();
+        let mut told = Vec::new();
+        for request in &mut requests {
+            told.push(request.recv().await.is_some());
+        }
+        told
     }
 
-    #[test]
-    fn a_notice_that_names_no_request_is_for_the_only_one_or_for_nobody() {
-        assert_eq!(brought(1), [true]);
-        assert_eq!(brought(2), [false, false]);
+    #[tokio::test]
+    async fn a_notice_that_names_no_request_is_for_the_only_one_or_for_nobody() {
+        assert_eq!(brought(1).await, [true]);
+        assert_eq!(brought(2).await, [false, false]);
     }
 }

@@ -4,6 +4,7 @@ mod between_users;
 mod caller;
 mod client;
 mod connecting;
+mod floods;
 mod gateway;
 mod limits;
 mod listing;
