@@ -18,6 +18,7 @@ mod calls;
 mod downwards;
 mod era;
 mod headers;
+mod hidden;
 mod legacy;
 mod legacy_link;
 mod limits;
@@ -46,7 +47,7 @@ use tokio_util::task::AbortOnDropHandle;
 use toolgate_http::Shared;
 
 pub use limits::{Limits, Places};
-pub use upstreams::{Everything, Exposed, Review, Upstreams, UpstreamsError};
+pub use upstreams::{Everything, Exposed, Hide, Review, Upstreams, UpstreamsError};
 
 use parked::Parked;
 use sessions::Sessions;

@@ -156,6 +156,18 @@ impl Secrets {
         }
     }
 
+    /// The JSON text `json` without any secret in its texts and names; none when there is none, or when it is no JSON.
+    pub fn hide_in_json(&self, json: &str) -> Option<String> {
+        let finder = self.0.finder.as_ref()?;
+        if !finder.is_match(json) {
+            return None;
+        }
+        let value: Value = serde_json::from_str(json).ok()?;
+        let hidden = self.hide_in(value.clone());
+        // What looks like a secret may be a part of an escape.
+        (hidden != value).then(|| hidden.to_string())
+    }
+
     /// `value` without any secret in its texts and names.
     pub fn hide_in(&self, value: Value) -> Value {
         match value {
@@ -287,6 +299,15 @@ mod tests {
             "list": ["[secret A]"],
         });
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_json_text_without_secrets_stays_as_it_is() {
+        let hidden = |json: &str| secrets().hide_in_json(json);
+        assert_eq!(hidden(r#"{"b": 1.0, "a": "s3cret"}"#), None);
+        let told = hidden(r#"{"b":["s3cret\u002f+", "x"],"s3cret\/+":1}"#).unwrap();
+        assert_eq!(told, r#"{"b":["[secret A]","x"],"[secret A]":1}"#);
+        assert_eq!(hidden("no JSON s3cret/+"), None);
     }
 
     #[test]

@@ -26,6 +26,7 @@ impl Upstreams for ExposedServers {
             access: server.access,
             reviewed: server.reviewed.revision(),
             review: Arc::new(Reviewed(server.reviewed)),
+            hide: server.hide,
         }))
     }
 }

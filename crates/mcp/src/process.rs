@@ -59,7 +59,7 @@ pub(crate) struct Launch {
     pub hide: Option<Hide>,
     /// Is given each line of the child's standard error, secrets hidden.
     pub log: Option<Log>,
-    /// Changes when the server is restarted.
+    /// Changes when the server is restarted, and is closed when it is removed.
     pub restarts: Option<watch::Receiver<u64>>,
 }
 
@@ -141,20 +141,19 @@ impl Launch {
         Ok((process, stdout, stdin))
     }
 
-    /// Waits for the next restart, counted from this call.
+    /// Waits for the next restart, counted from this call, or until nobody is left who could restart it: the server was removed
+    /// or is configured otherwise.
     pub fn restarted(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut restarts = self.restarts.clone();
         if let Some(restarts) = &mut restarts {
             restarts.mark_unchanged();
         }
         async move {
-            if let Some(mut restarts) = restarts
-                && restarts.changed().await.is_ok()
-            {
-                return;
+            match restarts {
+                // A sender that is gone is an end, too.
+                Some(mut restarts) => drop(restarts.changed().await),
+                None => std::future::pending().await,
             }
-            // Nobody is left to restart it.
-            std::future::pending().await
         }
     }
 

@@ -34,7 +34,12 @@ pub struct ExposedServer {
     pub access: Access,
     /// Decides on its tools.
     pub reviewed: ReviewedTools,
+    /// Removes what the server was given from what it says.
+    pub hide: HideInJson,
 }
+
+/// Gives a JSON text without what a server was given; none when nothing of it is there.
+pub type HideInJson = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What was decided about the tools of a server.
 #[derive(Clone)]
@@ -90,10 +95,10 @@ impl McpServers {
         };
         let server = inner.server(configured, &settings)?;
         let server = inner.signed_in(server, &identity, configured, &settings)?;
-        let secrets = snapshot.secrets.get(name).unwrap_or(&settings.secrets);
+        let secrets = snapshot.secrets.get(name).unwrap_or(&settings.secrets).clone();
         let handle = inner.pool.handle(inner, project, name, configured);
         let server = inner
-            .logged(server, project, name, secrets)
+            .logged(server, project, name, &secrets)
             .restarts(handle.restarts());
         let mut revision = Sha256::new();
         revision.update(configured.written.to_string());
@@ -127,6 +132,7 @@ impl McpServers {
                 config: configured.config.clone(),
                 catalog: catalog.cloned(),
             },
+            hide: Arc::new(move |json| secrets.hide_in_json(json)),
         }))
     }
 }

@@ -41,7 +41,7 @@ mod supervisor;
 pub use config::{Approve, Reach, Review, ServerConfig, check_server_name};
 pub use diff::Difference;
 pub use error::ServerError;
-pub use exposed::{ExposedServer, ReviewedTools};
+pub use exposed::{ExposedServer, HideInJson, ReviewedTools};
 pub use flags::Flag;
 pub use index::{Catalog, State, StoredTool, Why};
 pub use pool::{ProcessLimits, Spawning};

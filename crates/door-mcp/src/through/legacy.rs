@@ -36,7 +36,8 @@ pub(super) async fn open(visit: Visit, request: Request) -> Result<Response, Ref
     let session = sessions
         .open(visit.owner, &visit.upstream.name, side, place)
         .map_err(too_many)?;
-    let mut response = refuse(Era::Legacy, Some(id), Outcome::Result(result));
+    let result = visit.upstream.hidden(Outcome::Result(result));
+    let mut response = refuse(Era::Legacy, Some(id), result);
     let header = HeaderValue::try_from(&session.id).expect("a handle is ASCII");
     response.headers_mut().insert(headers::SESSION, header);
     Ok(response)
@@ -83,16 +84,16 @@ pub(super) async fn post(visit: Visit, session: &str, message: Message) -> Resul
         return Ok(refuse_with(StatusCode::BAD_REQUEST, Some(request.id), outcome));
     }
     let open = OpenStream::reserve(&visit.shared, &visit.who)?;
-    let (shared, who) = (visit.shared.clone(), visit.who.clone());
+    let (owner, from) = (visit.owner, visit);
     let drive = move |reply| async move {
         let _busy = session.busy();
         // A client that is gone needs no response.
         let _ = match &session.side {
             Side::Straight(straight) => straight.forward(request, reply).await,
-            Side::Crossed(crossed) => crossed.forward(request, reply, visit.owner).await,
+            Side::Crossed(crossed) => crossed.forward(request, reply, owner).await,
         };
     };
-    Ok(respond(&shared, &who, Era::Legacy, open, drive).await)
+    Ok(respond(&from, Era::Legacy, open, drive).await)
 }
 
 /// The stream of what belongs to no request.
@@ -117,7 +118,7 @@ pub(super) fn listen(visit: Visit, session: &str) -> Result<Response, Refusal> {
             }
         }
     };
-    Ok(super::reply::stream(&visit.shared, &visit.who, open, drive))
+    Ok(super::reply::stream(&visit, open, drive))
 }
 
 /// A session of the caller with the server as it is configured now. One that began before that was changed has the server's

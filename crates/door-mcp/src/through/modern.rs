@@ -55,7 +55,7 @@ pub(super) async fn post(visit: Visit, shown: HeaderMap, message: Message) -> Re
         Err(error) => return Ok(refuse(Era::Modern, id, unreachable(&visit.upstream, &error))),
     };
     let open = OpenStream::reserve(&visit.shared, &visit.who)?;
-    let (shared, who) = (visit.shared.clone(), visit.who.clone());
+    let from = visit.clone();
     let drive = move |reply| async move {
         // A client that is gone needs no response.
         let _ = match eras.modern {
@@ -63,7 +63,7 @@ pub(super) async fn post(visit: Visit, shown: HeaderMap, message: Message) -> Re
             false => upwards::forward(visit, shown, client, request, reply).await,
         };
     };
-    Ok(respond(&shared, &who, Era::Modern, open, drive).await)
+    Ok(respond(&from, Era::Modern, open, drive).await)
 }
 
 /// Checks what every request of this era has in `_meta`, against its header too.

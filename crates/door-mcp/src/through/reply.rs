@@ -13,7 +13,6 @@ use futures_util::stream::unfold;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolgate_access::Principal;
 use toolgate_http::Shared;
 use toolgate_http::meter::Metered;
 use toolgate_http::stream::OpenStream;
@@ -21,6 +20,7 @@ use toolgate_mcp::link::message::{Id, Message, Outcome, Response as RpcResponse}
 use tracing::Instrument as _;
 
 use super::era::{self, HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION};
+use super::routes::Visit;
 
 /// Messages that may wait for a client that reads slowly; the server is not read from meanwhile.
 const WAITING_MAX: usize = 4;
@@ -36,8 +36,7 @@ pub(super) enum Era {
 #[derive(Clone)]
 pub(super) struct Reply {
     out: mpsc::Sender<Frame>,
-    door: Shared,
-    who: Principal,
+    visit: Visit,
 }
 
 /// A message as it is written, counted among the bytes in flight.
@@ -58,8 +57,8 @@ impl Reply {
             Message::Response(response) => Some(status(&response.outcome)),
             Message::Request(_) | Message::Notification(_) => None,
         };
-        let bytes = message.write();
-        let mut share = self.door.in_flight.open(Some(&self.who));
+        let bytes = self.visit.upstream.written(message);
+        let mut share = self.visit.shared.in_flight.open(Some(&self.visit.who));
         share.take(bytes.len()).map_err(|_| Closed)?;
         let frame = Frame {
             bytes,
@@ -78,8 +77,7 @@ impl Reply {
 
 /// Answers a request with what `drive` sends. A client that goes away ends `drive` where it is.
 pub(super) async fn respond<F>(
-    door: &Shared,
-    who: &Principal,
+    visit: &Visit,
     era: Era,
     open: OpenStream,
     drive: impl FnOnce(Reply) -> F,
@@ -90,15 +88,14 @@ where
     let (out, mut frames) = mpsc::channel(WAITING_MAX);
     let reply = Reply {
         out,
-        door: door.clone(),
-        who: who.clone(),
+        visit: visit.clone(),
     };
-    let driver = spawn(door, who, drive(reply));
-    let heartbeat = door.settings.heartbeat;
+    let driver = spawn(visit, drive(reply));
+    let door = &visit.shared;
     let first = tokio::select! {
         first = frames.recv() => first,
         // Proxies cut a connection on which nothing comes.
-        () = tokio::time::sleep(heartbeat) => return events(door, frames, None, driver, open),
+        () = tokio::time::sleep(door.settings.heartbeat) => return events(door, frames, None, driver, open),
     };
     match first {
         Some(Frame {
@@ -112,41 +109,31 @@ where
     }
 }
 
-/// Runs until it has ended, or until `who` may not go on.
-fn spawn(
-    door: &Shared,
-    who: &Principal,
-    drive: impl Future<Output = ()> + Send + 'static,
-) -> AbortOnDropHandle<()> {
-    let (door, who) = (door.clone(), who.clone());
+/// Runs until it has ended, or until its caller may not go on.
+fn spawn(visit: &Visit, drive: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+    let visit = visit.clone();
     let driver = async move {
         tokio::select! {
             biased;
             () = drive => {}
-            () = door.access.until_ended(&who, door.settings.heartbeat) => {}
+            () = visit.until_ended() => {}
         }
     };
     AbortOnDropHandle::new(tokio::spawn(driver.in_current_span()))
 }
 
 /// A stream of what `drive` sends, which no response ends.
-pub(super) fn stream<F>(
-    door: &Shared,
-    who: &Principal,
-    open: OpenStream,
-    drive: impl FnOnce(Reply) -> F,
-) -> Response
+pub(super) fn stream<F>(visit: &Visit, open: OpenStream, drive: impl FnOnce(Reply) -> F) -> Response
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let (out, frames) = mpsc::channel(WAITING_MAX);
     let reply = Reply {
         out,
-        door: door.clone(),
-        who: who.clone(),
+        visit: visit.clone(),
     };
-    let driver = spawn(door, who, drive(reply));
-    events(door, frames, None, driver, open)
+    let driver = spawn(visit, drive(reply));
+    events(&visit.shared, frames, None, driver, open)
 }
 
 /// One JSON-RPC response by itself.

@@ -19,6 +19,7 @@ use super::era::{self, INVALID_REQUEST, META, PARSE_ERROR, VERSION_KEY};
 use super::owner::Owner;
 use super::reply::refuse_with;
 use super::upstream::Upstream;
+use super::upstreams::{Exposed, UpstreamsError};
 use super::{Through, headers, legacy, modern};
 use crate::gate::Gate;
 
@@ -66,10 +67,8 @@ impl Door {
     }
 
     async fn visit(&self, who: Principal, name: &str) -> Result<Visit, Refusal> {
-        let found = self.through.0.upstreams.find(&who, name).await;
-        let found = found.map_err(|error| Refusal::unavailable(error.0))?;
-        // One that is not for the caller is as good as none.
-        let exposed = found.filter(|exposed| exposed.access.admits(&who.starter(), false));
+        let found = self.through.for_caller(&who, name).await;
+        let exposed = found.map_err(|error| Refusal::unavailable(error.0))?;
         let exposed =
             exposed.ok_or_else(|| Refusal::missing(format!("there is no exposed MCP server {name:?}")))?;
         Ok(Visit {
@@ -79,6 +78,38 @@ impl Door {
             upstream: self.through.0.known.get(who.project, name, exposed),
             who,
         })
+    }
+}
+
+impl Through {
+    /// The server of this name. One that is not for the caller is as good as none.
+    async fn for_caller(&self, who: &Principal, name: &str) -> Result<Option<Exposed>, UpstreamsError> {
+        let found = self.0.upstreams.find(who, name).await?;
+        Ok(found.filter(|exposed| exposed.access.admits(&who.starter(), false)))
+    }
+}
+
+impl Visit {
+    /// Waits until its sender may not go on: access has ended, or the server is not exposed to it as it was. Looked at every
+    /// `heartbeat`.
+    pub(super) async fn until_ended(&self) {
+        let (door, who) = (&self.shared, &self.who);
+        let beat = door.settings.heartbeat;
+        let is_withdrawn = async {
+            loop {
+                tokio::time::sleep(beat).await;
+                match self.through.for_caller(who, &self.upstream.name).await {
+                    Ok(Some(exposed)) if exposed.revision == self.upstream.revision => {}
+                    Ok(_) => return,
+                    // What cannot be found out now is no reason to end what was let in.
+                    Err(_) => {}
+                }
+            }
+        };
+        tokio::select! {
+            () = door.access.until_ended(who, beat) => {}
+            () = is_withdrawn => {}
+        }
     }
 }
 

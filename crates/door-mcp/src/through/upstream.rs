@@ -23,7 +23,7 @@ use super::modern_link::ModernLink;
 use super::owner::Owner;
 use super::task_owners::TaskOwners;
 use super::tools::{Listed, Tool, Tools};
-use super::upstreams::{Exposed, Review};
+use super::upstreams::{Exposed, Hide, Review};
 
 /// Servers that are remembered. One more, and the one that was unused for longest is forgotten.
 const KNOWN_MAX: usize = 4_096;
@@ -85,8 +85,12 @@ impl Known {
 pub(super) struct Upstream {
     pub(super) project: ProjectId,
     pub(super) name: String,
-    pub(super) server: Server,
+    /// How it is reached, as it was found last.
+    server: Mutex<Server>,
+    /// Differs for another configuration.
+    pub(super) revision: String,
     /// Decides on its tools, and what its decisions are known by.
+    pub(super) hide: Mutex<Hide>,
     review: Mutex<(String, Arc<dyn Review>)>,
     /// Where its calls take turns, and how long one may take.
     pace: Mutex<(Arc<Queue>, Duration)>,
@@ -125,7 +129,9 @@ impl Upstream {
         Self {
             project,
             name: name.to_owned(),
-            server: exposed.server,
+            server: Mutex::new(exposed.server),
+            revision: exposed.revision,
+            hide: Mutex::new(exposed.hide),
             review: Mutex::new((exposed.reviewed, exposed.review)),
             pace: Mutex::new((exposed.turns, exposed.timeout)),
             processes: exposed.processes,
@@ -183,7 +189,8 @@ impl Upstream {
         }
         // Clients share it, so it counts for none of them.
         let process = self.process(None)?;
-        let link = Arc::new(ModernLink::new(self.server.link()?, process));
+        let server = lock(&self.server).clone();
+        let link = Arc::new(ModernLink::new(server.link()?, process));
         *shared = Some(link.clone());
         Ok(link)
     }
@@ -252,7 +259,8 @@ impl Upstream {
     /// A new connection of the older era that begins with these parameters.
     pub(super) async fn shake_hands(&self, owner: Owner, params: Members) -> Result<LegacyLink, LinkError> {
         let process = self.process(owner.user)?;
-        let opening = LegacyLink::open(&self.server, params, process);
+        let server = lock(&self.server).clone();
+        let opening = LegacyLink::open(&server, params, process);
         let opened = tokio::time::timeout(self.limits.handshake, opening).await;
         opened.map_err(|_| LinkError::Unreachable("it does not shake hands in time".into()))?
     }
@@ -323,9 +331,12 @@ impl Upstream {
         Ok(())
     }
 
-    /// Takes over what is decided about the tools now.
+    /// Takes over what holds of the server now, and what is decided about its tools.
     fn review(&self, exposed: Exposed) {
         *lock(&self.pace) = (exposed.turns, exposed.timeout);
+        *lock(&self.hide) = exposed.hide;
+        // One that was removed and is there again is reached alike, but restarted by somebody else.
+        *lock(&self.server) = exposed.server;
         let mut review = lock(&self.review);
         if review.0 != exposed.reviewed {
             *review = (exposed.reviewed, exposed.review);
@@ -512,6 +523,6 @@ impl Drop for Place {
     }
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -42,7 +42,12 @@ pub struct Exposed {
     pub review: Arc<dyn Review>,
     /// Changes whenever `review` decides otherwise.
     pub reviewed: String,
+    /// Removes what the server was given from what it says.
+    pub hide: Hide,
 }
+
+/// Gives a JSON text without what a server was given; none when nothing of it is there, and the text stays as it is.
+pub type Hide = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Decides which tools of a server may be seen and called.
 pub trait Review: Send + Sync {

@@ -54,3 +54,20 @@ async fn questions_do_not_show_what_the_server_was_given() {
         }
     }
 }
+
+#[tokio::test]
+async fn what_an_exposed_server_says_is_passed_on_without_what_it_was_given() {
+    for (value, mark, key) in GIVEN {
+        let fixture = Fixture::new("legacy", &[tool("secret")]);
+        let world = World::new(settings());
+        let mut config = fixture.config();
+        config["env"] = json!({ "FIXTURE_SECRET": value });
+        config["expose"] = json!("through");
+        world.put("fix", &config).await;
+        let exposed = world.servers.exposed(world.project, "fix").await;
+        let hide = exposed.unwrap().expect("it is exposed").hide;
+        let said = |words: &str| json!({"content": [{"type": "text", "text": words}]}).to_string();
+        assert_eq!(hide(&said(key)), Some(said(mark)));
+        assert_eq!(hide(&said("nothing")), None);
+    }
+}

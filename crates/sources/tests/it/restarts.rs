@@ -80,6 +80,37 @@ async fn a_restart_ends_programs_of_clients_that_reach_the_server_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_removed_or_changed_ends_programs_of_clients_that_reach_it_as_it_is() {
+    for is_removed in [true, false] {
+        let fixture = Fixture::new("legacy", &[tool("echo")]);
+        let world = World::new(settings());
+        let mut config = fixture.config();
+        config["expose"] = json!("through");
+        world.put("fix", &config).await;
+        world.ready("fix").await;
+        let agents = fixture.wrote("started").await;
+        let exposed = world.servers.exposed(world.project, "fix").await.unwrap();
+        let _link = exposed.expect("it is exposed").server.link().expect("it starts");
+        let clients = soon("a program of the client's own", || {
+            let pid = std::fs::read_to_string(fixture.directory.path().join("started")).ok()?;
+            (pid != agents).then_some(pid)
+        })
+        .await;
+        match is_removed {
+            true => assert!(world.servers.remove(world.project, "fix").await.unwrap()),
+            false => {
+                config["env"] = json!({"FIXTURE_SECRET": "another one"});
+                world.put("fix", &config).await;
+            }
+        }
+        soon("the end of both", || {
+            (!is_alive(&agents) && !is_alive(&clients)).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
 async fn a_server_of_another_project_cannot_be_restarted() {
     let fixture = Fixture::new("legacy", &[tool("echo")]);
     let world = World::with(&fixture).await;

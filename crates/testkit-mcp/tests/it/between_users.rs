@@ -2,6 +2,7 @@
 
 use reqwest::StatusCode;
 use serde_json::json;
+use toolgate_kernel::agent::Access;
 use toolgate_testkit_mcp::Eras;
 
 use crate::caller::{Caller, Incoming, response};
@@ -83,5 +84,28 @@ async fn a_session_ends_when_its_server_is_configured_anew() {
         let session = Caller::user(&gateway.url, "ann").session().await;
         let done = session.call_in_session("test_simple_text").await;
         assert_eq!(done.status(), StatusCode::OK);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_when_its_server_is_not_exposed_to_its_reader_any_more() {
+    for eras in [Eras::Legacy, Eras::Modern] {
+        let gateway = Gateway::before(eras, By::Http).await;
+        let ann = Caller::user(&gateway.url, "ann");
+        let session = ann.session().await;
+        let listens = json!({"notifications": {"toolsListChanged": true}});
+        let mut streams = [
+            Incoming::of(ann.open("subscriptions/listen", listens).await),
+            Incoming::of(session.listen().await),
+        ];
+        let acknowledged = streams[0].next().await.unwrap();
+        assert_eq!(
+            acknowledged["method"], "notifications/subscriptions/acknowledged",
+            "{eras:?}: {acknowledged}"
+        );
+        gateway.exposed.lock().unwrap().access = Access::Backend;
+        for stream in &mut streams {
+            assert_eq!(stream.next().await, None, "{eras:?}");
+        }
     }
 }

@@ -114,6 +114,13 @@ impl Caller {
         session
     }
 
+    /// Opens the stream of a session that carries what belongs to no request.
+    pub async fn listen(&self) -> Response {
+        let request = self.enter(reqwest::Client::new().get(&self.url));
+        let request = request.header("accept", "text/event-stream");
+        soon("stream", request.send()).await.unwrap()
+    }
+
     /// Ends a session.
     pub async fn leave(&self) -> StatusCode {
         let request = self.enter(reqwest::Client::new().delete(&self.url));

@@ -93,6 +93,7 @@ pub fn exposed(server: Server) -> Exposed {
         access: Access::Public,
         review: Arc::new(HoldsOne),
         reviewed: "1".into(),
+        hide: Arc::new(|_| None),
     }
 }
 

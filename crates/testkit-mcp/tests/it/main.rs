@@ -6,6 +6,7 @@ mod client;
 mod connecting;
 mod floods;
 mod gateway;
+mod hiding;
 mod limits;
 mod listing;
 mod matrix;
