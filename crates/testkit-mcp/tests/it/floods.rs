@@ -10,7 +10,8 @@ use toolgate_mcp::Server;
 use crate::caller::{Caller, Incoming, response};
 use crate::gateway::{Gateway, exposed};
 
-/// A program of one era. Its tools: `ask` asks 200 times, from the 65th on only after the last was refused, `many` asks a
+/// A program of one era. Its tools: `ask` asks 64 times, and when its client has read that, as
+/// often again, each time after the last was refused, `many` asks a
 /// thousand things at once, `task` makes a task of which it says nothing more, `twice` asks under one id until it is refused.
 const PROGRAM: &str = r#"
 import json, sys
@@ -52,6 +53,7 @@ for line in sys.stdin:
         if tool == "ask":
             for number in range(64):
                 ask(number)
+            sys.stdin.readline()  # the client has read them
             for number in range(64, 200):
                 ask(number)
                 refusals(1)
@@ -68,6 +70,9 @@ for line in sys.stdin:
                       "lastUpdatedAt": now, "ttlMs": None, "pollIntervalMs": 10}
     send({"id": asked["id"], "result": result})
 "#;
+
+/// Questions of a server that may wait for its client.
+const QUESTIONS_MAX: usize = 64;
 
 async fn gateway(arguments: &[&str]) -> Gateway {
     let arguments = ["-c", PROGRAM].iter().chain(arguments).copied();
@@ -86,7 +91,13 @@ async fn asked(session: &Caller, tool: &str) -> (usize, Value) {
     loop {
         let message = incoming.next().await.expect("the answer has a response");
         match message.get("method") {
-            Some(_) => questions += 1,
+            Some(_) => {
+                questions += 1;
+                if questions == QUESTIONS_MAX {
+                    let read = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+                    assert_eq!(session.send(&read).await.status(), StatusCode::ACCEPTED);
+                }
+            }
             None => return (questions, message),
         }
     }
@@ -96,7 +107,7 @@ async fn asked(session: &Caller, tool: &str) -> (usize, Value) {
 async fn a_server_that_asks_without_end_is_refused_and_its_client_is_asked_a_few_times() {
     let gateway = gateway(&["legacy"]).await;
     let session = Caller::user(&gateway.url, "ann").session().await;
-    for (tool, questions) in [("ask", 64), ("twice", 1)] {
+    for (tool, questions) in [("ask", QUESTIONS_MAX), ("twice", 1)] {
         let (asked, done) = asked(&session, tool).await;
         assert_eq!(done["result"]["content"][0]["text"], "done", "{tool}: {done}");
         assert_eq!(asked, questions, "{tool}");
