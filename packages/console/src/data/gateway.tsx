@@ -1,5 +1,6 @@
 import { ToolgateClient } from '@toolgate/client';
 import { createContext, type ReactNode, useContext } from 'react';
+import { pauseInBackground } from './background-streams.ts';
 import { ConnectionMonitor } from './connection-monitor.ts';
 
 /** The gateway that has served this page, and whether it can be reached. */
@@ -11,7 +12,8 @@ export interface Gateway {
 /** Opens the page's own gateway. Its session is a cookie, so there is no key to hand over. */
 export function openGateway(): Gateway {
   const monitor = new ConnectionMonitor(globalThis.location.origin);
-  return { client: new ToolgateClient({ url: globalThis.location.origin, fetch: monitor.fetch }), monitor };
+  const fetch = pauseInBackground(monitor.fetch);
+  return { client: new ToolgateClient({ url: globalThis.location.origin, fetch }), monitor };
 }
 
 const GatewayContext = createContext<Gateway | undefined>(undefined);
