@@ -43,6 +43,39 @@ describe('a session', () => {
     await page.getByRole('heading', { name: 'Chat' }).waitFor();
   });
 
+  test('begins with a link that is opened where the sign-in page is', async () => {
+    const page = await world.open('/login');
+    await page.getByRole('heading', { name: 'Sign in to Toolgate' }).waitFor();
+    // Only the fragment changes: the browser loads no page.
+    await page.goto(`${world.url}/login#code=${await loginCode()}`);
+    await page.getByRole('heading', { name: 'Chat' }).waitFor();
+    expect(page.url()).not.toContain('code=');
+  });
+
+  test.each([
+    ['never was one', 'nonsense'],
+    ['is no part of an address', '%E0%A4%A'],
+    ['is too long', 'x'.repeat(5_000)],
+  ])('is not begun by a code that %s, and the page says so', async (_, code) => {
+    const page = await world.open(`/login#code=${code}`);
+    await page.getByRole('heading', { name: 'Sign in to Toolgate' }).waitFor();
+    await page.locator('[aria-invalid="true"]').waitFor();
+    expect(page.url()).not.toContain(code);
+    await page.context().close();
+  });
+
+  test('that replaces another in the same browser takes over its tabs', async () => {
+    const old = await signedIn();
+    const next = await old.context().newPage();
+    await next.goto(`${world.url}/login#code=${await loginCode()}`);
+    await next.getByRole('heading', { name: 'Chat' }).waitFor();
+    await old.getByRole('link', { name: 'Settings' }).click();
+    await old.getByRole('button', { name: 'Create a key' }).waitFor();
+    await old.getByRole('tab', { name: 'Sessions' }).click();
+    await old.getByText('this one').waitFor();
+    await old.context().close();
+  });
+
   test('is needed to see anything', async () => {
     const { runId } = await startRun(world, EMAIL, 'waiting_approval');
     const page = await world.open(`/runs/${runId}`);

@@ -3,7 +3,7 @@ import { Component, type ReactNode, Suspense } from 'react';
 import { Redirect, Route, Switch, useLocation } from 'wouter';
 import { isSignedOut } from '../data/describe-error.ts';
 import { LiveRuns } from '../data/live-runs.tsx';
-import { useSession } from '../data/session.tsx';
+import { LoginLinkError, useSession } from '../data/session.tsx';
 import { LinkButton } from '../ui/button.tsx';
 import { Empty, ErrorState, Loading } from '../ui/states.tsx';
 import { Toasts } from '../ui/toast.tsx';
@@ -24,20 +24,16 @@ export function App() {
 
 function Content({ session }: { readonly session: ReturnType<typeof useSession> }) {
   if (session.isPending) return <Loading label="Opening the console" />;
-  if (session.isError && (isSignedOut(session.error) || codeRefused(session.error)))
+  if (session.isError && (isSignedOut(session.error) || session.error instanceof LoginLinkError))
     return <SignIn error={session.error} />;
   // A gateway that is away for a moment takes nothing off the screen.
   if (!session.data) return <ErrorState error={session.error} retry={() => void session.refetch()} />;
   return (
-    <Shell session={session.data}>
+    <Shell key={session.data.id} session={session.data}>
       <LiveRuns />
       <Screens />
     </Shell>
   );
-}
-
-function codeRefused(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'LOGIN_CODE_INVALID';
 }
 
 function Screens() {

@@ -1,9 +1,9 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { describeError, isSignedOut } from '../data/describe-error.ts';
+import { describeError } from '../data/describe-error.ts';
 import { useClient } from '../data/gateway.tsx';
 import { SESSION_KEY } from '../data/query-client.ts';
-import { codeIn } from '../data/session.tsx';
+import { codeIn, LoginLinkError } from '../data/session.tsx';
 import { Button } from '../ui/button.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { Field, Input } from '../ui/field.tsx';
@@ -16,14 +16,16 @@ export function SignIn({ error: first }: { readonly error: unknown }) {
   const queries = useQueryClient();
   const [text, setText] = useState('');
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(isPlainSignOut(first) ? undefined : first);
+  const [own, setOwn] = useState<unknown>();
+  // Who has only not signed in yet is told nothing; who has tried with a link is.
+  const error = own ?? (first instanceof LoginLinkError ? first : undefined);
   const signIn = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     setBusy(true);
     try {
       queries.setQueryData(SESSION_KEY, await client.sessions.signIn(codeIn(text) ?? text.trim()));
     } catch (reason) {
-      setError(reason);
+      setOwn(reason);
     } finally {
       setBusy(false);
     }
@@ -62,12 +64,5 @@ export function SignIn({ error: first }: { readonly error: unknown }) {
         </form>
       </div>
     </main>
-  );
-}
-
-/** Whether nobody has tried to sign in yet: then there is nothing to say. */
-function isPlainSignOut(error: unknown): boolean {
-  return (
-    isSignedOut(error) && !(error instanceof Error && 'code' in error && error.code === 'LOGIN_CODE_INVALID')
   );
 }
