@@ -97,7 +97,7 @@ function Comparison({ agent, revision }: { readonly agent: wire.Agent; readonly 
     },
     onError: toastError,
   });
-  if (error) return <ErrorState error={error} retry={() => void refetch()} />;
+  if (error && !data) return <ErrorState error={error} retry={() => void refetch()} />;
   if (!data) return <Loading />;
   const before = writeAgent(data.config, 'json');
   const after = writeAgent(agent.config, 'json');

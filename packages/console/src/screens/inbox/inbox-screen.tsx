@@ -49,7 +49,7 @@ export default function InboxScreen() {
     >
       {inbox.isPending ? (
         <Loading />
-      ) : inbox.isError ? (
+      ) : !inbox.data ? (
         <ErrorState error={inbox.error} retry={() => void inbox.refetch()} />
       ) : shown.length === 0 ? (
         <Empty

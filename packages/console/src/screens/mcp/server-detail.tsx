@@ -148,7 +148,7 @@ function Log({ name }: { readonly name: string }) {
     queryFn: ({ signal }) => client.mcpServers.log(name, { signal }),
     refetchInterval: LOG_REFRESH_MS,
   });
-  if (error) return <ErrorState error={error} retry={() => void refetch()} />;
+  if (error && !data) return <ErrorState error={error} retry={() => void refetch()} />;
   if (!data) return <Loading />;
   if (data.length === 0)
     return (

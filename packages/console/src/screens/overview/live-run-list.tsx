@@ -43,7 +43,7 @@ export function LiveRunList() {
       }
     >
       <Panel>
-        {error ? (
+        {error && !data ? (
           <ErrorState error={error} retry={() => void refetch()} />
         ) : !data ? (
           <Loading rows={4} />

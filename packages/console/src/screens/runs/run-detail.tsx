@@ -47,7 +47,7 @@ export function RunDetail({ runId, listSearch }: RunDetailProps) {
       },
       { replace: true },
     );
-  if (own.state === 'failed') return <ErrorState error={own.error} retry={() => void run.refetch()} />;
+  if (own.state === 'failed') return <ErrorState error={own.error} retry={own.retry} />;
   if (own.events.length === 0) return <Loading />;
   const failure = own.events.findLast((event) => event.type === 'run-finish');
   return (

@@ -37,6 +37,15 @@ export class RunEvents {
 
   readonly snapshot = (): RunStory => this.#published;
 
+  /** Follows it again, after it has failed. */
+  readonly retry = (): void => {
+    this.#close?.();
+    this.#close = undefined;
+    this.#error = undefined;
+    this.#note('loading');
+    this.#open();
+  };
+
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     this.#open();
@@ -54,7 +63,8 @@ export class RunEvents {
   #open(): void {
     if (this.#close || this.#state === 'ended') return;
     const stream = this.#client.runs.subscribe(this.#runId, { after: this.#conversation.cursor });
-    this.#close = () => stream.close();
+    const close = (): void => stream.close();
+    this.#close = close;
     stream.on('*', (event) => this.#take(event));
     stream.on('open', () => this.#note('live'));
     stream.on('cut', () => this.#note('cut'));
@@ -63,6 +73,7 @@ export class RunEvents {
       this.#note('failed');
     });
     stream.on('close', () => {
+      if (this.#close !== close) return;
       if (this.#state === 'loading' || this.#events.at(-1)?.type === 'run-finish') this.#note('ended');
     });
   }

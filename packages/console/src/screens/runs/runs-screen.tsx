@@ -47,14 +47,15 @@ interface RunsProps {
 }
 
 function Runs({ filter, change, search, chosen }: RunsProps) {
-  const { runs, isPending, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useRuns(filter);
+  const { data, runs, isPending, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } =
+    useRuns(filter);
   const isFiltered = search !== '';
   return (
     <>
       <RunFilters filter={filter} onChange={change} compact={chosen !== undefined} />
       {isPending ? (
         <Loading />
-      ) : error ? (
+      ) : !data ? (
         <ErrorState error={error} retry={() => void refetch()} />
       ) : runs.length === 0 ? (
         <Empty

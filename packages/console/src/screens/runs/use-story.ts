@@ -8,11 +8,12 @@ import { RunEvents, type RunStory } from './run-events.ts';
 const PAGE = 500;
 const PAGES_MAX = 20;
 
-/** A run's events, live. */
-export function useStory(runId: string): RunStory {
+/** A run's events, live, and how to follow it again after that has failed. */
+export function useStory(runId: string): RunStory & { readonly retry: () => void } {
   const client = useClient();
   const store = useMemo(() => new RunEvents(client, runId), [client, runId]);
-  return useSyncExternalStore(store.subscribe, store.snapshot, store.snapshot);
+  const story = useSyncExternalStore(store.subscribe, store.snapshot, store.snapshot);
+  return useMemo(() => ({ ...story, retry: store.retry }), [story, store]);
 }
 
 /** A run's events as a user of the project sees them; read again when the run has new events. */

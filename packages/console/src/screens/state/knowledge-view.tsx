@@ -88,7 +88,7 @@ interface PassagesProps {
 }
 
 function Passages({ results, error, onOpen }: PassagesProps) {
-  if (error) return <ErrorState error={error} />;
+  if (error && !results) return <ErrorState error={error} />;
   if (!results) return <Loading rows={4} />;
   if (results.length === 0) return <Empty icon={<BookOpen />} title="No passage fits" />;
   return (

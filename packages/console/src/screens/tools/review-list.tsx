@@ -24,9 +24,9 @@ export function useHeldTools() {
 
 /** Definitions of MCP servers that nobody is offered before a person has looked at them. */
 export function ReviewList() {
-  const { held, isPending, error, refetch } = useHeldTools();
+  const { data, held, isPending, error, refetch } = useHeldTools();
   if (isPending) return <Loading />;
-  if (error) return <ErrorState error={error} retry={() => void refetch()} />;
+  if (!data) return <ErrorState error={error} retry={() => void refetch()} />;
   return (
     <div className={styles.detail}>
       <div className={styles.back}>

@@ -45,7 +45,7 @@ export default function ToolsScreen() {
     >
       {tools.isPending ? (
         <Loading />
-      ) : tools.isError ? (
+      ) : !tools.data ? (
         <ErrorState error={tools.error} retry={() => void tools.refetch()} />
       ) : registry.length === 0 && !isReview ? (
         <Empty
