@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use toolgate_engine::store::{RunRecord, SpaceRecord, StoreError};
+use toolgate_engine::store::{EntityRecord, MemberRecord, RunRecord, SpaceRecord, StoreError};
 use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::tool::Decider;
 
@@ -156,16 +156,24 @@ impl Access {
         }
     }
 
-    /// The entity that a backend means, by id or subject.
+    /// The id of the entity that a backend means, by id or subject.
     pub async fn known_entity(&self, project: ProjectId, named: &str) -> Result<EntityId, AccessError> {
+        Ok(self.entity_record(project, named).await?.id)
+    }
+
+    /// What is known of the entity that a backend means, by id or subject.
+    pub async fn entity_record(&self, project: ProjectId, named: &str) -> Result<EntityRecord, AccessError> {
         let record = match named.parse() {
             Ok(id) => self.directory.entity(id).await?,
             Err(_) => self.directory.entity_of(project, named).await?,
         };
         let record = record.filter(|record| record.project == project);
-        record
-            .map(|record| record.id)
-            .ok_or_else(|| AccessError::NotFound(format!("there is no entity {named:?}")))
+        record.ok_or_else(|| AccessError::NotFound(format!("there is no entity {named:?}")))
+    }
+
+    /// What an entity was given in a space; none when it takes no part.
+    pub async fn member(&self, space: SpaceId, entity: EntityId) -> Result<Option<MemberRecord>, StoreError> {
+        self.directory.member(space, entity).await
     }
 
     async fn reaches(

@@ -58,7 +58,7 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(agent_state::change_plan, agent_state::remove_plan))
         .routes(routes!(spaces::create, spaces::list))
         .routes(routes!(spaces::get))
-        .routes(routes!(spaces::add_member, spaces::remove_member))
+        .routes(routes!(spaces::member, spaces::add_member, spaces::remove_member))
         .routes(routes!(files::list))
         .routes(routes!(files::read, files::write, files::remove))
         .routes(routes!(file_links::create))

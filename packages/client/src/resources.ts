@@ -12,6 +12,7 @@ import type {
   CreateSpace,
   Decided,
   EventPage,
+  Member,
   Posted,
   PostMessage,
   PutMember,
@@ -155,6 +156,12 @@ export class Spaces {
       `/v1/spaces/${encodeURIComponent(spaceId)}/messages`,
       postOnce(body, options),
     );
+  }
+
+  /** A member, with its role and permissions; the entity by its id or its subject. Needs a secret key or a session. */
+  member(spaceId: string, entity: string, options: CallOptions = {}): Promise<Member> {
+    const path = `/v1/spaces/${encodeURIComponent(spaceId)}/members/${encodeURIComponent(entity)}`;
+    return this.#connection.json(path, options);
   }
 
   /** Adds a member, or changes its role and permissions; the entity by its id or its subject. */

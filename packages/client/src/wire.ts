@@ -823,6 +823,16 @@ export interface McpToolFlag {
   seen: string;
 }
 
+/** A member of a space. */
+export interface Member {
+  /** Who it is. */
+  entity: Entity;
+  /** The project's word for what it is there. */
+  role?: string | null;
+  /** Permissions that it has there, beside those of its entity. */
+  grants: string[];
+}
+
 /** One message in a space. */
 export type MessageId = string;
 

@@ -25,7 +25,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::agents;
-use super::entities::{Grants, texts};
+use super::entities::{EntityBody, Grants, texts};
 
 /// Most members that a space is made with.
 const MEMBERS_MAX: usize = 100;
@@ -55,6 +55,19 @@ wire! {
         /// Permissions that it has there, beside those of its entity.
         grants "grants": Option<Grants>,
     }
+}
+
+/// A member of a space.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Member)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MemberBody {
+    /// Who it is.
+    entity: EntityBody,
+    /// The project's word for what it is there.
+    role: Option<String>,
+    /// Permissions that it has there, beside those of its entity.
+    grants: Vec<String>,
 }
 
 /// A shared conversation.
@@ -239,6 +252,33 @@ pub(crate) async fn add_member(
         }
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// A member, and what it is and may do in the space.
+#[utoipa::path(
+    get, path = "/v1/spaces/{space}/members/{entity}", operation_id = "get_member", tag = "spaces",
+    params(
+        ("space" = inline(schema::SpaceId), Path),
+        ("entity" = String, Path, min_length = 1, max_length = 256),
+    ),
+    responses((status = 200, description = "The member.", body = MemberBody), Missing, BackendOnly, Refused),
+)]
+pub(crate) async fn member(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    At((space, entity)): At<(SpaceId, String)>,
+) -> Result<Answer<MemberBody>, Refusal> {
+    let backend = Principal::backend(project);
+    door.access.reach_space(&backend, space).await?;
+    let named = super::entities::subject(&entity)?;
+    let entity = door.access.entity_record(project, named).await?;
+    let given = door.access.member(space, entity.id).await?;
+    let MemberRecord { role, grants } = given.ok_or_else(|| Refusal::not_found("member"))?;
+    Ok(ok(MemberBody {
+        entity: entity.into(),
+        role,
+        grants,
+    }))
 }
 
 /// Takes an entity out. Its open streams end.

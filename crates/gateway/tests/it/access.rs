@@ -154,6 +154,31 @@ async fn a_space_that_a_backend_gave_an_agent_lets_its_members_talk_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backend_reads_who_a_member_is_and_what_it_may_do() {
+    let models = ModelServer::start().await;
+    let gateway = world(&models).await;
+    let (backend, ada) = (gateway.api(), gateway.api().as_user("ada"));
+    let space = backend.post("/v1/spaces", &json!({})).await.text("id");
+    let member = format!("/v1/spaces/{space}/members/ada");
+    assert_eq!(backend.get(&member).await.status, 404);
+    let given = json!({"role": "manager", "grants": ["refund"]});
+    assert_eq!(backend.put(&member, &given).await.status, 204);
+    let read = backend.get(&member).await;
+    assert_eq!(read.body["entity"]["subject"], "ada");
+    assert_eq!(read.body["role"], "manager");
+    assert_eq!(read.body["grants"], json!(["refund"]));
+
+    // By its id, as runs and spaces name it, the same is found; for a user nothing is.
+    let id = read.body["entity"]["id"].as_str().unwrap().to_owned();
+    let by_id = backend.get(&format!("/v1/spaces/{space}/members/{id}")).await;
+    assert_eq!(by_id.body, read.body);
+    let entity = format!("/v1/entities/{id}");
+    assert_eq!(backend.get(&entity).await.text("subject"), "ada");
+    assert_eq!(ada.get(&entity).await.status, 404);
+    assert_eq!(ada.get(&member).await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_space_that_a_user_made_is_not_one_that_a_backend_gave() {
     let models = ModelServer::start().await;
     let gateway = world(&models).await;
