@@ -20,6 +20,7 @@ describe('the inbox', () => {
       'Use send_email to "ada@example.com" with the subject "Hello" and the body "From the inbox."',
     );
     await page.getByText('“From the inbox.”').waitFor();
+    await page.getByRole('article').getByText('Use send_email to').waitFor();
     await page.getByRole('link', { name: 'Inbox 1 waiting' }).waitFor();
     await page.getByRole('button', { name: 'Approve', exact: true }).click();
     await page.getByText('Nothing waits for you').waitFor();

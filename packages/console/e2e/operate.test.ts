@@ -41,6 +41,11 @@ describe('the screens of an operator', () => {
       headers: { authorization: `Bearer ${secret}` },
     });
     expect(answer.status).toBe(200);
+    // What is shown once is not lost by a key or a click beside it.
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    await page.mouse.click(5, 5);
+    expect(await page.getByText(secret).isVisible()).toBe(true);
     await page.getByRole('button', { name: 'I have copied it' }).click();
     await page.getByText(secret).waitFor({ state: 'detached' });
     const row = page.getByRole('row').filter({ hasText: 'billing' });
@@ -61,6 +66,17 @@ describe('the screens of an operator', () => {
     await page.getByRole('button', { name: 'Add', exact: true }).click();
     await page.getByText('ada is a member').waitFor();
     expect((await world.client.spaces.get(spaceId)).members).toHaveLength(1);
+    const row = page.getByRole('row').filter({ hasText: 'ada' });
+    await row.getByText('manager').waitFor();
+    // What the member has is in the form, because what is saved takes its place.
+    await row.getByRole('button', { name: 'Set role…' }).click();
+    await page.getByLabel('Permissions').fill('refund, ship');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await row.getByText('ship').waitFor();
+    expect(await world.client.spaces.member(spaceId, 'ada')).toMatchObject({
+      role: 'manager',
+      grants: ['refund', 'ship'],
+    });
     await page.getByRole('tab', { name: 'Files' }).click();
     const download = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Download notes/today.md' }).click();

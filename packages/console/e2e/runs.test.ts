@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startRun, startWorld, type World } from './world.ts';
+import { runHas, startRun, startWorld, type World } from './world.ts';
 
 const EMAIL = 'Use send_email to "ada@example.com" with the subject "Hello" and the body "Words."';
+
+const GLAZE = {
+  name: 'find_glaze',
+  description: 'Finds a glaze.',
+  parameters: { type: 'object', properties: {} },
+  executionType: 'basic',
+  execution: { mode: 'static', output: { glaze: 'celadon' } },
+};
 
 describe('the runs screen', () => {
   let world: World;
@@ -52,6 +60,30 @@ describe('the runs screen', () => {
     await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
     await page.getByRole('button', { name: 'Cancel', exact: true }).click();
     await page.getByLabel('Detail').getByText('Cancelled').first().waitFor();
+  });
+
+  test('runs again from a message, after what was said before it', async () => {
+    const first = await startRun(world, 'Tell me of oolong.', 'completed');
+    const second = await world.client.spaces.post(first.spaceId, 'Use lookup_order for my order "A-1042".');
+    await runHas(world.client, second.runId as string, 'completed');
+    const page = await world.open(`/runs/${second.runId}?tab=conversation`);
+    await page.getByRole('button', { name: 'Run again from here' }).click();
+    await page.waitForURL((url) => !url.pathname.includes(second.runId as string));
+    const again = new URL(page.url()).pathname.split('/').at(-1) as string;
+    await runHas(world.client, again, 'completed');
+    const { spaceId } = await world.client.runs.get(again);
+    expect(spaceId).not.toBe(first.spaceId);
+    const { events } = await world.client.spaces.events(spaceId, {});
+    expect(JSON.stringify(events.find(({ type }) => type === 'history'))).toContain('Tell me of oolong.');
+  });
+
+  test('repeats a call of a tool with the agent that has it', async () => {
+    await world.client.agents.put('potter', { instructions: 'x', tools: [GLAZE] });
+    const call = await world.client.tools.call('find_glaze', { agent: 'potter', arguments: {} });
+    const page = await world.open(`/runs/${call.runId}`);
+    await page.getByRole('button', { name: 'Run again' }).click();
+    await page.waitForURL((url) => !url.pathname.includes(call.runId));
+    await page.getByLabel('Detail').getByText('Completed').first().waitFor();
   });
 
   test('answers an open client call by hand', async () => {

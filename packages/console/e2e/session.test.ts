@@ -112,4 +112,45 @@ describe('a session', () => {
     await other.getByRole('link', { name: 'Tools' }).click();
     await other.getByRole('heading', { name: 'Sign in to Toolgate' }).waitFor();
   });
+
+  test('shows for whom a call is, and what was done with it', async () => {
+    const answer = await fetch(`${world.gateway.url}/v1/runs`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'x-public-key': world.gateway.publicKey,
+        authorization: `Bearer ${world.gateway.token('ada')}`,
+      },
+      body: JSON.stringify({
+        message: 'Use send_email to "bob@example.com" with the subject "Hi" and the body "From Ada."',
+      }),
+    });
+    const { runId } = (await answer.json()) as { runId: string };
+    const page = await signedIn();
+    await page.goto(`${world.url}/inbox`);
+    await page
+      .getByRole('article')
+      .filter({ hasText: 'From Ada.' })
+      .getByText('ada', { exact: true })
+      .waitFor();
+    await page.goto(`${world.url}/runs/${runId}`);
+    await page
+      .locator('dt', { hasText: 'For' })
+      .locator('xpath=following-sibling::dd')
+      .getByText('ada')
+      .waitFor();
+    await page
+      .getByText(/^until /)
+      .first()
+      .waitFor();
+    await page.getByRole('button', { name: /Reject/ }).click();
+    await page.getByLabel('Reason').fill('not to Bob');
+    await page.keyboard.press('Enter');
+    await page
+      .getByRole('button', { name: /^send_email/ })
+      .last()
+      .click();
+    await page.getByLabel('What happened to the call').getByText('Rejected').waitFor();
+    await page.getByLabel('What happened to the call').getByText('not to Bob').waitFor();
+  });
 });

@@ -11,7 +11,7 @@ import {
 } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { Badge, type Tone } from '../ui/badge.tsx';
-import { formatDuration, formatRelative } from '../ui/format.ts';
+import { formatDuration, formatTimeOfDay } from '../ui/format.ts';
 
 /** The state of a call as a badge. */
 export function CallStateBadge({ call }: { readonly call: ToolCall }) {
@@ -53,9 +53,10 @@ export function callWords(call: ToolCall, now: number): string {
   if (call.endedAt && call.requestedAt)
     return formatDuration(Date.parse(call.endedAt) - Date.parse(call.startedAt ?? call.requestedAt));
   if (call.state === 'approval-requested' && call.approval)
-    return `until ${clock(call.approval.expiresAt)}, ${formatRelative(call.approval.expiresAt, now)}`;
-  if (call.pause) return `until ${clock(call.pause.until)}`;
-  if (call.state === 'input-available' && call.deadline) return `until ${clock(call.deadline)}`;
+    return `until ${formatTimeOfDay(call.approval.expiresAt, now)}`;
+  if (call.pause) return `until ${formatTimeOfDay(call.pause.until, now)}`;
+  if (call.state === 'input-available' && call.deadline)
+    return `until ${formatTimeOfDay(call.deadline, now)}`;
   if (call.state === 'executing' && call.startedAt) {
     const where = call.childRunId
       ? 'in a child run'
@@ -69,8 +70,4 @@ export function callWords(call: ToolCall, now: number): string {
 
 function holderWords(holder: string): string {
   return holder.startsWith('page_') ? 'a page' : holder;
-}
-
-function clock(time: string): string {
-  return new Date(time).toLocaleTimeString(undefined, { timeStyle: 'short' });
 }

@@ -40,6 +40,14 @@ export function formatRelative(time: string, now: number): string {
   return at > now ? `in ${count} ${word}` : `${count} ${word} ago`;
 }
 
+/** The time of day, with the date if it is another day than now. */
+export function formatTimeOfDay(time: string, now: number): string {
+  const at = new Date(time);
+  if (Number.isNaN(at.getTime())) return time;
+  const isToday = at.toDateString() === new Date(now).toDateString();
+  return at.toLocaleString(undefined, { timeStyle: 'short', ...(!isToday && { dateStyle: 'medium' }) });
+}
+
 /** A moment with date, time and seconds, in the reader's time zone. */
 export function formatExact(time: string): string {
   const at = new Date(time);

@@ -10,6 +10,11 @@ const LOOKS: Readonly<Record<wire.Placement, { word: string; title: string; icon
   client: { word: 'Client', title: 'Runs where the conversation is held', icon: <MonitorSmartphone /> },
 };
 
+/** Where a tool runs, in a word. */
+export function placementWord(placement: wire.Placement): string {
+  return LOOKS[placement]?.word.toLowerCase() ?? placement;
+}
+
 /** Where a tool runs. */
 export function PlacementBadge({ placement }: { readonly placement: wire.Placement }) {
   const look = LOOKS[placement];

@@ -1,9 +1,12 @@
+import { useQuery } from '@tanstack/react-query';
 import type { wire } from '@toolgate/client';
 import { Hand, Inbox as InboxIcon, MessageCircleQuestionMark, MessageSquare } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { Link, useSearchParams } from 'wouter';
 import { ApprovalForm } from '../../asks/approval-form.tsx';
 import { QuestionForm } from '../../asks/question-form.tsx';
+import { useClient } from '../../data/gateway.tsx';
+import { Person } from '../../data/person.tsx';
 import { useInbox } from '../../data/queries.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { LinkButton } from '../../ui/button.tsx';
@@ -12,6 +15,7 @@ import { shortId } from '../../ui/format.ts';
 import { Page } from '../../ui/page.tsx';
 import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
+import { showControls } from '../../ui/visible-text.ts';
 import styles from './inbox.module.css';
 
 type Ask =
@@ -84,6 +88,14 @@ export default function InboxScreen() {
 }
 
 function Item({ item: { kind, ask }, children }: { readonly item: Ask; readonly children: ReactNode }) {
+  const client = useClient();
+  const top = ask.rootRunId ?? ask.runId;
+  const run = useQuery({
+    // Of its own: whose run it is stays the same while the run goes on.
+    queryKey: ['asked-run', top],
+    queryFn: ({ signal }) => client.runs.get(top, { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
   return (
     <article className={styles.item}>
       <div className={styles.head}>
@@ -98,12 +110,21 @@ function Item({ item: { kind, ask }, children }: { readonly item: Ask; readonly 
         <span>
           Agent <b>{ask.agent}</b>
         </span>
+        {run.data?.userId && (
+          <span>
+            for{' '}
+            <b>
+              <Person id={run.data.userId} />
+            </b>
+          </span>
+        )}
         <span>
           asked <RelativeTime time={ask.requestedAt} />
         </span>
         <Link href={`/runs/${ask.runId}`}>Run {shortId(ask.runId)}</Link>
         <Link href={`/chat/${ask.spaceId}`}>Conversation</Link>
       </div>
+      {run.data?.title && <p className={styles.words}>“{showControls(run.data.title)}”</p>}
       {children}
     </article>
   );

@@ -1,18 +1,21 @@
-import { useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { callsOf, isSettled } from '@toolgate/react';
-import { Eye, MessageSquareText } from 'lucide-react';
+import { Eye, MessageSquareText, RotateCw } from 'lucide-react';
 import { useMemo } from 'react';
-import { useSearchParams } from 'wouter';
+import { useLocation, useSearchParams } from 'wouter';
 import { MessageView } from '../../conversation/message-view.tsx';
 import { ToolCard } from '../../conversation/tool-card.tsx';
 import { useClient } from '../../data/gateway.tsx';
+import { Button } from '../../ui/button.tsx';
 import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
+import { toastError } from '../../ui/toast.tsx';
 import { showControls } from '../../ui/visible-text.ts';
 import { EventsView } from './events-view.tsx';
 import styles from './run-detail.module.css';
 import type { RunStory } from './run-events.ts';
 import { RunHead } from './run-head.tsx';
+import { startAgain } from './start-again.ts';
 import { TimelineView } from './timeline-view.tsx';
 import { usePublicStory, useStory } from './use-story.ts';
 
@@ -89,7 +92,7 @@ export function RunDetail({ runId, listSearch }: RunDetailProps) {
             onChoose={(seq) => set({ event: seq })}
           />
         ) : tab === 'conversation' ? (
-          <Conversation story={story} />
+          <Conversation story={story} events={own.events} />
         ) : (
           <TimelineView
             story={story}
@@ -126,7 +129,14 @@ function Asks({ story }: { readonly story: RunStory }) {
   );
 }
 
-function Conversation({ story }: { readonly story: RunStory }) {
+function Conversation({ story, events }: { readonly story: RunStory; readonly events: RunStory['events'] }) {
+  const client = useClient();
+  const [, navigate] = useLocation();
+  const again = useMutation({
+    mutationFn: (messageId: string) => startAgain(client, events, messageId),
+    onSuccess: (next) => next && navigate(`/runs/${next}`),
+    onError: toastError,
+  });
   const { messages } = story.conversation;
   if (messages.length === 0)
     return (
@@ -137,7 +147,22 @@ function Conversation({ story }: { readonly story: RunStory }) {
   return (
     <div className={styles.messages}>
       {messages.map((message) => (
-        <MessageView key={message.id} message={message} />
+        <div key={message.id}>
+          <MessageView message={message} />
+          {message.role === 'user' && (
+            <p className={styles.again}>
+              <Button
+                size="small"
+                variant="ghost"
+                icon={<RotateCw />}
+                busy={again.isPending && again.variables === message.id}
+                onClick={() => again.mutate(message.id)}
+              >
+                Run again from here
+              </Button>
+            </p>
+          )}
+        </div>
       ))}
     </div>
   );

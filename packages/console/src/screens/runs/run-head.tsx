@@ -1,12 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
 import type { wire } from '@toolgate/client';
+import { callsOf, type ToolCall } from '@toolgate/react';
 import { ArrowLeft, CircleStop, Eye, MessageSquare, RotateCw, Terminal } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useClient } from '../../data/gateway.tsx';
+import { Person } from '../../data/person.tsx';
 import { Button, LinkButton } from '../../ui/button.tsx';
 import { copyText } from '../../ui/copy.ts';
-import { formatCount, formatDuration } from '../../ui/format.ts';
+import { formatCount, formatDuration, formatExact, formatTimeOfDay } from '../../ui/format.ts';
 import { Id } from '../../ui/id.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { useNow } from '../../ui/now.ts';
@@ -18,6 +20,8 @@ import { costOf, formatCost } from './cost.ts';
 import { curlOf } from './curl.ts';
 import styles from './run-detail.module.css';
 import type { RunStory } from './run-events.ts';
+import { startAgain } from './start-again.ts';
+import { waitsUntil } from './waits-until.ts';
 
 export interface RunHeadProps {
   readonly runId: string;
@@ -41,6 +45,7 @@ export function RunHead({ runId, story, run, isPublic, onPublic, listSearch }: R
           </LinkButton>
         </span>
         <StatusBadge status={status} />
+        {!isEnded(status) && <WaitsUntil calls={callsOf(story.conversation)} />}
         <h2>{titleIn(story.events) ?? runId}</h2>
         <Id id={runId} />
       </div>
@@ -54,6 +59,18 @@ export function RunHead({ runId, story, run, isPublic, onPublic, listSearch }: R
         onPublic={onPublic}
       />
     </div>
+  );
+}
+
+/** Until when what the run waits for may come. */
+function WaitsUntil({ calls }: { readonly calls: readonly ToolCall[] }) {
+  const now = useNow();
+  const until = waitsUntil(calls);
+  if (until === undefined) return null;
+  return (
+    <time className={styles.until} dateTime={until} title={formatExact(until)}>
+      until {formatTimeOfDay(until, now)}
+    </time>
   );
 }
 
@@ -92,9 +109,9 @@ function Facts({ story, start, status, run }: FactsProps) {
           {model.provider} {model.name !== model.provider && model.name}
         </Fact>
       )}
-      {start?.entity && (
+      {run?.userId && (
         <Fact name="For">
-          <Id id={start.entity} />
+          <Person id={run.userId} />
         </Fact>
       )}
       <Fact name="Tokens">
@@ -152,16 +169,14 @@ function Actions({ runId, story, spaceId, status, isPublic, onPublic }: ActionsP
   const again = async (): Promise<void> => {
     const request = story.events.find((event) => event.type === 'call-request');
     if (request) {
+      const start = story.events.find((event) => event.type === 'run-start');
       const input = (request.input ?? {}) as Record<string, unknown>;
-      const call = await client.tools.call(request.toolName, { arguments: input }, { waitSeconds: 0 });
+      const body = { arguments: input, ...(start && { agent: start.agent }) };
+      const call = await client.tools.call(request.toolName, body, { waitSeconds: 0 });
       return navigate(`/runs/${call.runId}`);
     }
-    const start = story.events.find((event) => event.type === 'run-start');
-    const message = story.events.find((event) => event.type === 'message');
-    if (!message) return;
-    const parts = message.message.parts;
-    const posted = await client.runs.start({ parts, ...(start && { agent: start.agent }) });
-    if (posted.runId) navigate(`/runs/${posted.runId}`);
+    const runAgain = await startAgain(client, story.events);
+    if (runAgain) navigate(`/runs/${runAgain}`);
   };
   const copy = (what: 'start' | 'read' | 'events'): void => {
     const text = curlOf(what, globalThis.location.origin, runId, story.events);

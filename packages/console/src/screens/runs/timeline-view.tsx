@@ -1,11 +1,16 @@
+import type { wire } from '@toolgate/client';
 import type { ToolCall } from '@toolgate/react';
 import { callsOf } from '@toolgate/react';
 import { Bot, ChevronRight, Split } from 'lucide-react';
 import { type CSSProperties, useMemo, useState } from 'react';
 import { CallDetail } from '../../conversation/tool-card.tsx';
+import { Person } from '../../data/person.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { formatClock, formatCount, formatDuration } from '../../ui/format.ts';
 import { useNow } from '../../ui/now.ts';
+import { placementWord } from '../../ui/placement.tsx';
+import { showControls } from '../../ui/visible-text.ts';
+import { callHistory } from './call-history.ts';
 import type { RunStory } from './run-events.ts';
 import { type TimeScale, timeScale } from './time-scale.ts';
 import { type CallLane, type Span, type StepLane, timelineOf } from './timeline.ts';
@@ -13,7 +18,7 @@ import styles from './timeline-view.module.css';
 import { useStory } from './use-story.ts';
 
 const DEPTH_MAX = 8;
-const TICKS = 4;
+const TICKS = 3;
 
 export interface TimelineViewProps {
   readonly story: RunStory;
@@ -102,6 +107,7 @@ function Lanes({ story, scale, chosen, onChoose, depth }: LanesProps) {
           {step.calls.map((lane) => (
             <Call
               key={lane.id}
+              events={story.events}
               lane={lane}
               call={calls.get(lane.id)}
               scale={scale}
@@ -135,11 +141,12 @@ function Step({ step, scale }: { readonly step: StepLane; readonly scale: TimeSc
 }
 
 interface CallProps extends Omit<LanesProps, 'story'> {
+  readonly events: readonly wire.Event[];
   readonly lane: CallLane;
   readonly call: ToolCall | undefined;
 }
 
-function Call({ lane, call, scale, chosen, onChoose, depth }: CallProps) {
+function Call({ events, lane, call, scale, chosen, onChoose, depth }: CallProps) {
   const isOpen = chosen === lane.id;
   return (
     <>
@@ -152,7 +159,9 @@ function Call({ lane, call, scale, chosen, onChoose, depth }: CallProps) {
         <span className={classNames(styles.label, styles.inset)}>
           {lane.childRunId ? <Split aria-hidden="true" /> : <ChevronRight aria-hidden="true" />}
           <span className={styles.name}>{lane.name}</span>
-          {lane.waitsFor && <span className={styles.meta}>waits for {lane.waitsFor}</span>}
+          <span className={styles.meta}>
+            {lane.waitsFor ? `waits for ${lane.waitsFor}` : placementWord(lane.placement)}
+          </span>
         </span>
         <Track
           spans={lane.spans}
@@ -165,12 +174,37 @@ function Call({ lane, call, scale, chosen, onChoose, depth }: CallProps) {
       {isOpen && call && (
         <div className={styles.detail}>
           <CallDetail call={call} />
+          <History events={events} callId={lane.id} />
         </div>
       )}
       {lane.childRunId && depth < DEPTH_MAX && (
         <Child runId={lane.childRunId} scale={scale} chosen={chosen} onChoose={onChoose} depth={depth + 1} />
       )}
     </>
+  );
+}
+
+/** Who did what with a call, and when. */
+function History({ events, callId }: { readonly events: readonly wire.Event[]; readonly callId: string }) {
+  const moments = useMemo(() => callHistory(events, callId), [events, callId]);
+  return (
+    <ol className={styles.history} aria-label="What happened to the call">
+      {moments.map(({ seq, time, words, by, note }) => (
+        <li key={seq}>
+          <time dateTime={time}>{formatClock(time)}</time>
+          <span>
+            {words}
+            {by && (
+              <>
+                {words.startsWith('Offered') ? ' of ' : ' by '}
+                <Person id={by} />
+              </>
+            )}
+            {note && <span className={styles.meta}> {showControls(note)}</span>}
+          </span>
+        </li>
+      ))}
+    </ol>
   );
 }
 

@@ -17,6 +17,7 @@ export function ShownOnce({ title, secrets, onClose }: ShownOnceProps) {
     <Dialog
       title={title}
       onClose={onClose}
+      stays
       footer={
         <Button variant="primary" onClick={onClose}>
           I have copied it

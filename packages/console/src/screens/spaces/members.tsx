@@ -1,17 +1,20 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { wire } from '@toolgate/client';
 import { Plus, Users } from 'lucide-react';
 import { useState } from 'react';
 import { describeError } from '../../data/describe-error.ts';
 import { useClient } from '../../data/gateway.tsx';
+import { Person } from '../../data/person.tsx';
+import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Field, Input } from '../../ui/field.tsx';
 import { Id } from '../../ui/id.tsx';
 import { Section } from '../../ui/page.tsx';
-import { Empty } from '../../ui/states.tsx';
+import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
 import { Table } from '../../ui/table.tsx';
 import { toast, toastError } from '../../ui/toast.tsx';
+import { showControls } from '../../ui/visible-text.ts';
 
 /** Who takes part in a space; members are added, given a role, and removed. */
 export function Members({ space }: { readonly space: wire.Space }) {
@@ -43,7 +46,9 @@ export function Members({ space }: { readonly space: wire.Space }) {
           rows={space.members}
           rowKey={(id) => id}
           columns={[
-            { title: 'Entity', cell: (id) => <Id id={id} whole /> },
+            { title: 'Who', cell: (id) => <Person id={id} /> },
+            { title: 'Role', cell: (id) => <MemberRole spaceId={space.id} entity={id} /> },
+            { title: 'Id', cell: (id) => <Id id={id} /> },
             {
               title: 'Actions',
               quiet: true,
@@ -68,9 +73,32 @@ export function Members({ space }: { readonly space: wire.Space }) {
         />
       )}
       {asked !== undefined && (
-        <MemberDialog spaceId={space.id} entity={asked} onClose={() => setAsked(undefined)} />
+        <MemberForm spaceId={space.id} entity={asked} onClose={() => setAsked(undefined)} />
       )}
     </Section>
+  );
+}
+
+/** A member's role and permissions in a space. */
+function useMember(spaceId: string, entity: string) {
+  const client = useClient();
+  return useQuery({
+    queryKey: ['space', spaceId, 'member', entity],
+    queryFn: ({ signal }) => client.spaces.member(spaceId, entity, { signal }),
+    enabled: entity !== '',
+  });
+}
+
+function MemberRole({ spaceId, entity }: { readonly spaceId: string; readonly entity: string }) {
+  const { data } = useMember(spaceId, entity);
+  if (!data) return '–';
+  return (
+    <>
+      {data.role ? <Badge tone="accent">{showControls(data.role)}</Badge> : '–'}{' '}
+      {data.grants.map((grant) => (
+        <Badge key={grant}>{showControls(grant)}</Badge>
+      ))}
+    </>
   );
 }
 
@@ -81,17 +109,35 @@ interface MemberDialogProps {
   readonly onClose: () => void;
 }
 
-function MemberDialog({ spaceId, entity, onClose }: MemberDialogProps) {
+/** Waits for what the member has: what is saved takes the place of all of it. */
+function MemberForm(props: MemberDialogProps) {
+  const { data, error } = useMember(props.spaceId, props.entity);
+  if (props.entity !== '' && !data)
+    return (
+      <Dialog title="Set the role" onClose={props.onClose}>
+        {error ? <ErrorState error={error} /> : <Loading rows={3} />}
+      </Dialog>
+    );
+  return <MemberDialog {...props} member={data} />;
+}
+
+function MemberDialog({
+  spaceId,
+  entity,
+  member,
+  onClose,
+}: MemberDialogProps & { readonly member: wire.Member | undefined }) {
   const client = useClient();
   const queries = useQueryClient();
-  const [who, setWho] = useState(entity);
-  const [role, setRole] = useState('');
-  const [grants, setGrants] = useState('');
+  const [who, setWho] = useState(member?.entity.subject ?? entity);
+  const [role, setRole] = useState(member?.role ?? '');
+  const [grants, setGrants] = useState(member?.grants.join(', ') ?? '');
   const saving = useMutation({
     mutationFn: () =>
-      client.spaces.putMember(spaceId, who, {
+      client.spaces.putMember(spaceId, entity || who, {
         ...(role && { role }),
-        ...(grants && { grants: grants.split(',').flatMap((one) => one.trim() || []) }),
+        // An empty list says that there are none; without both, what the member has would stay.
+        ...((grants || entity) && { grants: grants.split(',').flatMap((one) => one.trim() || []) }),
       }),
     onSuccess: async () => {
       onClose();
