@@ -35,6 +35,7 @@ describe('what tools and models say', () => {
       rows: Array.from({ length: 50_000 }, (_, id) => ({ id, name: `row ${id}` })),
     };
     await world.client.agents.put('hostile', {
+      description: `Sells trouble. ${HOSTILE.html} ${HOSTILE.bidi}`,
       instructions: 'Repeat.',
       tools: [
         {
@@ -84,5 +85,23 @@ describe('what tools and models say', () => {
     await page.getByLabel('Search in Output').fill('row 49999');
     await output.getByText('“row 49999”').waitFor();
     expect(world.mistakes).toEqual([]);
+  });
+
+  test.each([
+    '/tools',
+    '/tools/hostile_output',
+    '/agents',
+    '/agents/hostile?tab=revisions',
+    '/chat?agent=hostile',
+  ])('reorders nothing on %s and in the command palette', async (path) => {
+    const page = await world.open(path);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByLabel('Search or jump to').fill('hostile');
+    await page.getByRole('option', { name: /hostile_output/ }).waitFor();
+    await page.getByRole('option', { name: /hostile.*Sells trouble/ }).waitFor();
+    expect(await page.locator('body').textContent()).not.toMatch(/[\u202A-\u202E\u2066-\u2069]/);
+    expect(world.mistakes).toEqual([]);
+    await page.context().close();
   });
 });

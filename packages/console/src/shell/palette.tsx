@@ -1,5 +1,6 @@
 import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
+import { showControls } from '../ui/visible-text.ts';
 import { type Command, rank, useCommands } from './commands.tsx';
 import styles from './palette.module.css';
 
@@ -86,8 +87,8 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
               onClick={() => choose(command)}
             >
               {command.icon}
-              <span className={styles.title}>{command.title}</span>
-              <span className={styles.about}>{command.about}</span>
+              <span className={styles.title}>{showControls(command.title)}</span>
+              <span className={styles.about}>{showControls(command.about)}</span>
             </div>
           </div>
         ))}

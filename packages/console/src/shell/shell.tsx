@@ -1,7 +1,7 @@
 import type { Session } from '@toolgate/client';
 import { Menu as MenuIcon, PanelLeft, Search, WifiOff } from 'lucide-react';
-import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react';
-import { useGateway } from '../data/gateway.tsx';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { useReach } from '../data/gateway.tsx';
 import { IconButton } from '../ui/button.tsx';
 import { AccountMenu } from './account-menu.tsx';
 import { Palette } from './palette.tsx';
@@ -13,11 +13,11 @@ const RAIL_KEY = 'toolgate.rail';
 
 /** The frame of every screen: rail, top bar, banner. */
 export function Shell({ session, children }: { readonly session: Session; readonly children: ReactNode }) {
-  const [small, setSmall] = useState(() => localStorage.getItem(RAIL_KEY) === 'small');
+  const [small, setSmall] = useState(isRailSmall);
   const [drawer, setDrawer] = useState(false);
   const [palette, setPalette] = useState(false);
   usePaletteKey(() => setPalette((open) => !open));
-  useEffect(() => localStorage.setItem(RAIL_KEY, small ? 'small' : 'wide'), [small]);
+  useEffect(() => keepRail(small), [small]);
   return (
     <div className={styles.shell} data-rail={small ? 'small' : 'wide'}>
       <a className={styles.skip} href="#screen">
@@ -69,11 +69,6 @@ function SearchButton({ onClick }: { readonly onClick: () => void }) {
   );
 }
 
-function useReach() {
-  const { monitor } = useGateway();
-  return useSyncExternalStore(monitor.subscribe, monitor.reach, monitor.reach);
-}
-
 function Reach() {
   const reach = useReach();
   return (
@@ -121,4 +116,20 @@ function Drawer({ onClose }: { readonly onClose: () => void }) {
       <Rail onNavigate={onClose} />
     </dialog>
   );
+}
+
+function isRailSmall(): boolean {
+  try {
+    return localStorage.getItem(RAIL_KEY) === 'small';
+  } catch {
+    return false;
+  }
+}
+
+function keepRail(small: boolean): void {
+  try {
+    localStorage.setItem(RAIL_KEY, small ? 'small' : 'wide');
+  } catch {
+    // Storage may be blocked; then the width lasts as long as the page.
+  }
 }

@@ -2,6 +2,7 @@ import { ArrowLeft } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import styles from './detail.module.css';
+import { showControlsIn } from './visible-text.ts';
 
 export interface DetailHeadProps {
   readonly title: ReactNode;
@@ -21,10 +22,10 @@ export function DetailHead({ title, back, badges, about, actions }: DetailHeadPr
       </Link>
       <div className={styles.words}>
         <div className={styles.titles}>
-          <h2>{title}</h2>
+          <h2>{showControlsIn(title)}</h2>
           {badges}
         </div>
-        {about && <div className={styles.about}>{about}</div>}
+        {about && <div className={styles.about}>{showControlsIn(about)}</div>}
       </div>
       {actions && <div className={styles.actions}>{actions}</div>}
     </header>

@@ -1,6 +1,7 @@
 import { type KeyboardEvent, type ReactNode, useEffect, useRef } from 'react';
 import { Link } from 'wouter';
 import styles from './rows.module.css';
+import { showControlsIn } from './visible-text.ts';
 
 /** A row of a list that leads to its detail. */
 export interface Row {
@@ -31,10 +32,10 @@ export function Rows({ label, rows, chosen }: RowsProps) {
       {rows.map(({ id, href, title, about, aside }) => (
         <Link key={id} href={href} className={styles.row} aria-current={id === chosen ? 'page' : undefined}>
           <span className={styles.line}>
-            <span className={styles.title}>{title}</span>
+            <span className={styles.title}>{showControlsIn(title)}</span>
             {aside && <span className={styles.aside}>{aside}</span>}
           </span>
-          {about && <span className={styles.about}>{about}</span>}
+          {about && <span className={styles.about}>{showControlsIn(about)}</span>}
         </Link>
       ))}
     </nav>

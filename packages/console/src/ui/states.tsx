@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import { describeError, isForbidden } from '../data/describe-error.ts';
 import { Button } from './button.tsx';
 import styles from './states.module.css';
+import { showControls } from './visible-text.ts';
 
 export interface EmptyProps {
   readonly icon: ReactNode;
@@ -20,7 +21,7 @@ export function Empty({ icon, title, children, actions }: EmptyProps) {
       <span className={styles.mark} aria-hidden="true">
         {icon}
       </span>
-      <p className={styles.title}>{title}</p>
+      <p className={styles.title}>{showControls(title)}</p>
       {children && <p className={styles.text}>{children}</p>}
       {actions && <div className={styles.actions}>{actions}</div>}
     </div>
@@ -54,7 +55,7 @@ export function ErrorState({ error, retry }: { readonly error: unknown; readonly
         <CircleAlert />
       </span>
       <p className={styles.title}>{title}</p>
-      <p className={styles.text}>{detail}</p>
+      <p className={styles.text}>{showControls(detail)}</p>
       <p className={styles.facts}>
         <span>{code}</span>
         {requestId && <span>request {requestId}</span>}
@@ -78,7 +79,7 @@ function Forbidden({ error }: { readonly error: unknown }) {
         <Lock />
       </span>
       <p className={styles.title}>This is not open to your session</p>
-      <p className={styles.text}>{detail}</p>
+      <p className={styles.text}>{showControls(detail)}</p>
       <p className={styles.facts}>{code}</p>
     </div>
   );

@@ -3,6 +3,7 @@ import { useSyncExternalStore } from 'react';
 import { describeError } from '../data/describe-error.ts';
 import { IconButton } from './button.tsx';
 import styles from './toast.module.css';
+import { showControls } from './visible-text.ts';
 
 interface Toast {
   readonly id: number;
@@ -61,7 +62,7 @@ export function Toasts() {
         <div key={id} className={styles.toast} data-kind={kind}>
           {kind === 'done' ? <CircleCheck aria-hidden="true" /> : <CircleAlert aria-hidden="true" />}
           <p className={styles.text}>
-            {text}
+            {showControls(text)}
             {code && <span className={styles.code}> {code}</span>}
           </p>
           <IconButton size="small" label="Dismiss" icon={<X />} onClick={() => dismiss(id)} />

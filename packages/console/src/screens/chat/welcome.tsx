@@ -3,6 +3,7 @@ import { useToolgateChat } from '@toolgate/react';
 import { Sparkles, Zap } from 'lucide-react';
 import { useMemo } from 'react';
 import { useAgents } from '../../data/queries.ts';
+import { showControls, showControlsIn } from '../../ui/visible-text.ts';
 import styles from './welcome.module.css';
 
 interface Suggestion {
@@ -36,7 +37,7 @@ export function Welcome({ agent }: { readonly agent: string | undefined }) {
       <div>
         <h2>{agent ? `Talk to ${agent}` : 'Talk to an agent'}</h2>
         <p>
-          {descriptionOf(config) ??
+          {showControlsIn(descriptionOf(config)) ??
             'Each tool call is shown as it happens: what was asked, where it runs, what came back.'}
         </p>
       </div>
@@ -50,9 +51,9 @@ export function Welcome({ agent }: { readonly agent: string | undefined }) {
           >
             <b>
               <Sparkles aria-hidden="true" />
-              {title}
+              {showControls(title)}
             </b>
-            <span>{message}</span>
+            <span>{showControls(message)}</span>
           </button>
         ))}
       </div>

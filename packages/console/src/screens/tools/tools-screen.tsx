@@ -8,6 +8,7 @@ import { SearchInput, Select } from '../../ui/field.tsx';
 import { Page, Split } from '../../ui/page.tsx';
 import { PlacementBadge } from '../../ui/placement.tsx';
 import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
+import { showControls } from '../../ui/visible-text.ts';
 import { ReviewList, useHeldTools } from './review-list.tsx';
 import { ToolDetail } from './tool-detail.tsx';
 import styles from './tools.module.css';
@@ -65,7 +66,11 @@ export default function ToolsScreen() {
             ) : chosen ? (
               <ToolDetail key={chosen.tool.name} entry={chosen} />
             ) : (
-              <Empty icon={<Wrench />} title={name ? `There is no tool ${name}` : 'Choose a tool'}>
+              <Empty
+                icon={<Wrench />}
+                title={name ? `There is no tool ${name}` : 'Choose a tool'}
+                actions={name && <LinkButton href="/tools">All tools</LinkButton>}
+              >
                 {name
                   ? 'It may have been removed, or belong to another project.'
                   : 'See what it takes, and try it without a model.'}
@@ -145,7 +150,7 @@ function Registry({
             >
               <span className={styles.name}>{tool.name}</span>
               <PlacementBadge placement={tool.placement} />
-              <span className={styles.about}>{tool.description}</span>
+              <span className={styles.about}>{showControls(tool.description)}</span>
             </Link>
           </li>
         ))}

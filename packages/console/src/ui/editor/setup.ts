@@ -82,6 +82,8 @@ export const THEME = EditorView.theme({
     color: 'var(--text-2)',
     padding: '4px 12px',
     fontFamily: 'var(--font)',
+    // The library's own mark is in none of the page's fonts.
+    '&:before, &:after': { content: '"⋯"' },
   },
 });
 
