@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startWorld, type World } from './world.ts';
+import { startRun, startWorld, type World } from './world.ts';
 
 describe('the chat', () => {
   let world: World;
@@ -85,6 +85,8 @@ describe('the chat', () => {
       'Use send_email to "ada@example.com" with the subject "Hello" and the body "Kept words."',
     );
     await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+    // The page suggests it.
+    await page.getByText('kill -9 $(pgrep -x toolgate)').waitFor();
     await world.gateway.kill();
     await page.getByText('The gateway cannot be reached').waitFor();
     await page.getByText('“Kept words.”').waitFor();
@@ -128,6 +130,18 @@ describe('the chat', () => {
     await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
     await page.getByRole('button', { name: 'Stop' }).click();
     await card(page, 'send_email').getByText('Failed').waitFor();
+  });
+
+  test('begins at the top on a phone, and has the recent conversations in a menu', async () => {
+    const phone = { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true };
+    const page = await world.open('/chat?agent=default', phone);
+    await page.getByRole('button', { name: /lookup_order/ }).waitFor();
+    expect(await page.getByRole('log').evaluate((log) => log.scrollTop)).toBe(0);
+    await startRun(world, 'Tell me of pu-erh.', 'completed');
+    await page.reload();
+    await page.getByRole('button', { name: 'Recent conversations' }).click();
+    await page.getByRole('menuitemradio', { name: 'Tell me of pu-erh.' }).click();
+    await page.getByRole('log').getByText('Tell me of pu-erh.').first().waitFor();
   });
 
   test('is reached from anywhere with the command palette', async () => {

@@ -1,7 +1,7 @@
 import { ToolgateClient } from '@toolgate/client';
-import { createContext, type ReactNode, useContext } from 'react';
+import { createContext, type ReactNode, useContext, useSyncExternalStore } from 'react';
 import { pauseInBackground } from './background-streams.ts';
-import { ConnectionMonitor } from './connection-monitor.ts';
+import { ConnectionMonitor, type Reach } from './connection-monitor.ts';
 
 /** The gateway that has served this page, and whether it can be reached. */
 export interface Gateway {
@@ -37,4 +37,10 @@ export function useGateway(): Gateway {
 /** The client of the page's gateway. */
 export function useClient(): ToolgateClient {
   return useGateway().client;
+}
+
+/** Whether the page's gateway can be reached. */
+export function useReach(): Reach {
+  const { monitor } = useGateway();
+  return useSyncExternalStore(monitor.subscribe, monitor.reach, monitor.reach);
 }

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import type { RunRow } from '@toolgate/client';
-import { useEffect, useSyncExternalStore } from 'react';
-import { useGateway } from './gateway.tsx';
+import { useEffect } from 'react';
+import { useClient, useReach } from './gateway.tsx';
 
 type Listener = (run: RunRow) => void;
 
@@ -21,7 +21,7 @@ export function onRunChange(listener: Listener): () => void {
  * begins to wait or goes on. After a cut everything that is shown is read again.
  */
 export function LiveRuns() {
-  const { client, monitor } = useGateway();
+  const client = useClient();
   const queries = useQueryClient();
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -42,7 +42,7 @@ export function LiveRuns() {
       watch.close();
     };
   }, [client, queries]);
-  const reach = useSyncExternalStore(monitor.subscribe, monitor.reach, monitor.reach);
+  const reach = useReach();
   useEffect(() => {
     if (reach === 'live')
       void queries.invalidateQueries({ predicate: (query) => query.state.status === 'error' });

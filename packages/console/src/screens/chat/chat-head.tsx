@@ -1,12 +1,16 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useToolgateChat } from '@toolgate/react';
-import { Activity, SquarePen } from 'lucide-react';
+import { Activity, History, SquarePen } from 'lucide-react';
 import { useEffect } from 'react';
 import { useLocation, useSearchParams } from 'wouter';
 import { useAgents } from '../../data/queries.ts';
 import { Button, LinkButton } from '../../ui/button.tsx';
 import { Select } from '../../ui/field.tsx';
+import { Menu } from '../../ui/menu.tsx';
 import styles from './chat.module.css';
+import { chatTitle, useRecentChats } from './recent-chats.tsx';
+
+const MENU_ROWS_MAX = 12;
 
 export interface ChatHeadProps {
   readonly agent: string | undefined;
@@ -47,6 +51,9 @@ export function ChatHead({ agent, spaceId }: ChatHeadProps) {
           <span className={styles.headWord}>Run</span>
         </LinkButton>
       )}
+      <span className={styles.recentMenu}>
+        <RecentMenu spaceId={spaceId} />
+      </span>
       <Button
         icon={<SquarePen />}
         disabled={spaceId === undefined && messages.length === 0}
@@ -55,5 +62,26 @@ export function ChatHead({ agent, spaceId }: ChatHeadProps) {
         <span className={styles.headWord}>New chat</span>
       </Button>
     </header>
+  );
+}
+
+/** The recent conversations, where there is no room for them beside the chat. */
+function RecentMenu({ spaceId }: { readonly spaceId: string | undefined }) {
+  const [, navigate] = useLocation();
+  const recent = useRecentChats(spaceId) ?? [];
+  const rows = recent.slice(0, MENU_ROWS_MAX).map((run) => ({
+    label: chatTitle(run),
+    checked: run.spaceId === spaceId,
+    onSelect: () => navigate(`/chat/${run.spaceId}`),
+  }));
+  return (
+    <Menu
+      label="Recent conversations"
+      icon={<History />}
+      items={[
+        { head: rows.length > 0 ? 'Recent' : 'Conversations appear here after the first message' },
+        ...rows,
+      ]}
+    />
   );
 }

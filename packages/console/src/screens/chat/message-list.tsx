@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { MessageView } from '../../conversation/message-view.tsx';
 import { Button, Spinner } from '../../ui/button.tsx';
 import styles from './chat.module.css';
+import { KillHint } from './kill-hint.tsx';
 import { Welcome } from './welcome.tsx';
 
 /** Distance from the end, in pixels, within which the list follows new text. */
@@ -16,7 +17,12 @@ export function MessageList({ agent }: { readonly agent: string | undefined }) {
   const column = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
   const [isAway, setAway] = useState(false);
+  const isEmpty = messages.length === 0;
   const toEnd = (): void => log.current?.scrollTo({ top: log.current.scrollHeight });
+  const hasNone = useRef(isEmpty);
+  useLayoutEffect(() => {
+    hasNone.current = isEmpty;
+  }, [isEmpty]);
   useLayoutEffect(() => {
     follows.current = true;
     void spaceId;
@@ -24,7 +30,8 @@ export function MessageList({ agent }: { readonly agent: string | undefined }) {
   useEffect(() => {
     if (!column.current) return;
     // Also when a card opens or an image has loaded, not only when a message changes.
-    const observer = new ResizeObserver(() => follows.current && toEnd());
+    // An empty conversation is read from its beginning.
+    const observer = new ResizeObserver(() => follows.current && !hasNone.current && toEnd());
     observer.observe(column.current);
     return () => observer.disconnect();
   }, []);
@@ -33,7 +40,6 @@ export function MessageList({ agent }: { readonly agent: string | undefined }) {
     follows.current = scrollHeight - scrollTop - clientHeight < NEAR;
     setAway(!follows.current);
   };
-  const isEmpty = messages.length === 0;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
     <div ref={log} className={styles.log} role="log" aria-label="Messages" tabIndex={0} onScroll={scrolled}>
@@ -45,9 +51,10 @@ export function MessageList({ agent }: { readonly agent: string | undefined }) {
             <MessageView key={message.id} message={message} resend={resend} />
           ))}
           {status === 'submitted' && <Working words="Thinking" />}
+          {status === 'waiting_approval' && <KillHint />}
         </div>
       </div>
-      {isAway && (
+      {isAway && !isEmpty && (
         <div className={styles.jump}>
           <Button icon={<ArrowDown />} onClick={toEnd}>
             Latest

@@ -10,8 +10,8 @@ import styles from './chat.module.css';
 
 const RUNS_MAX = 60;
 
-/** The conversations of late, newest first. */
-export function RecentChats({ spaceId }: { readonly spaceId: string | undefined }) {
+/** The conversations of late, newest first: one row per space. */
+export function useRecentChats(spaceId: string | undefined): RunRow[] | undefined {
   const client = useClient();
   const queries = useQueryClient();
   const recent = useQuery({
@@ -26,27 +26,38 @@ export function RecentChats({ spaceId }: { readonly spaceId: string | undefined 
   useEffect(() => {
     if (spaceId) void queries.invalidateQueries({ queryKey: ['recent-chats'] });
   }, [queries, spaceId]);
+  return recent.data;
+}
+
+/** What a conversation is called: the words that it began with. */
+export function chatTitle(run: RunRow): string {
+  return showControls(run.title || `With ${run.agent}`);
+}
+
+/** The conversations beside the chat, where there is room for them. */
+export function RecentChats({ spaceId }: { readonly spaceId: string | undefined }) {
+  const recent = useRecentChats(spaceId);
   return (
     <nav className={styles.recent} aria-label="Recent conversations">
       <div className={styles.recentHead}>
         <h2>Recent</h2>
       </div>
       <ul className={styles.recentList}>
-        {recent.data?.map((run) => (
+        {recent?.map((run) => (
           <li key={run.spaceId}>
             <Link
               href={`/chat/${run.spaceId}`}
               className={styles.recentItem}
               aria-current={run.spaceId === spaceId ? 'page' : undefined}
             >
-              <span className={styles.recentTitle}>{showControls(run.title || `With ${run.agent}`)}</span>
+              <span className={styles.recentTitle}>{chatTitle(run)}</span>
               <span className={styles.recentMeta}>
                 {run.agent} · <RelativeTime time={run.updatedAt} />
               </span>
             </Link>
           </li>
         ))}
-        {recent.data?.length === 0 && (
+        {recent?.length === 0 && (
           <li className={styles.recentNone}>Conversations appear here after the first message.</li>
         )}
       </ul>

@@ -1,5 +1,6 @@
 import { type Message, useToolgateChat } from '@toolgate/react';
 import { RotateCw } from 'lucide-react';
+import { useReach } from '../../data/gateway.tsx';
 import { Button } from '../../ui/button.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { showControls } from '../../ui/visible-text.ts';
@@ -8,6 +9,8 @@ import styles from './chat.module.css';
 /** Why the conversation does not go on, and what to do about it. */
 export function Trouble() {
   const { connection, error, reconnect, messages, send } = useToolgateChat();
+  // A gateway that is away is told above, once for the whole page.
+  const reach = useReach();
   if (connection === 'failed')
     return (
       <div className={styles.trouble} role="alert">
@@ -20,7 +23,7 @@ export function Trouble() {
   const last = lastWords(messages);
   return (
     <>
-      {connection === 'waiting' && (
+      {connection === 'waiting' && reach === 'live' && (
         <div className={classNames(styles.trouble, styles.calm)} role="status">
           <span>Connection lost. What happens meanwhile is stored, and shown when it is back.</span>
           <Button size="small" onClick={reconnect}>

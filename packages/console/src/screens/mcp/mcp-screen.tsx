@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { useLocation, useRoute } from 'wouter';
 import { useClient } from '../../data/gateway.tsx';
 import { Badge } from '../../ui/badge.tsx';
-import { Button } from '../../ui/button.tsx';
+import { Button, LinkButton } from '../../ui/button.tsx';
 import { Page, Split } from '../../ui/page.tsx';
 import { Rows } from '../../ui/rows.tsx';
 import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
@@ -56,7 +56,11 @@ export default function McpScreen() {
             <ServerDetail key={server.name} server={server} />
           ) : name !== undefined ? (
             data ? (
-              <Empty icon={<Plug />} title={`There is no server "${name}"`} />
+              <Empty
+                icon={<Plug />}
+                title={`There is no server "${name}"`}
+                actions={<LinkButton href="/mcp-servers">All servers</LinkButton>}
+              />
             ) : (
               <Loading />
             )

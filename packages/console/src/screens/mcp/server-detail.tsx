@@ -8,13 +8,13 @@ import { Button } from '../../ui/button.tsx';
 import { Confirm } from '../../ui/confirm.tsx';
 import { DetailBody, DetailHead, Note } from '../../ui/detail.tsx';
 import { Facts } from '../../ui/facts.tsx';
-import { formatClock } from '../../ui/format.ts';
+import { formatClock, formatExact, formatRelative } from '../../ui/format.ts';
 import { JsonView } from '../../ui/json-view.tsx';
 import { Menu } from '../../ui/menu.tsx';
+import { useNow } from '../../ui/now.ts';
 import { safeLink } from '../../ui/safe-link.ts';
 import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
-import { RelativeTime } from '../../ui/time.tsx';
 import { toast, toastError } from '../../ui/toast.tsx';
 import { showControls } from '../../ui/visible-text.ts';
 import styles from './mcp.module.css';
@@ -98,12 +98,7 @@ function Notices({ server }: { readonly server: wire.McpServer }) {
       {server.reason && (
         <Note tone="red" icon={<CircleX />}>
           {showControls(server.reason)}
-          {server.nextTry && (
-            <>
-              {' '}
-              Next try <RelativeTime time={server.nextTry} />.
-            </>
-          )}
+          {server.nextTry && <NextTry time={server.nextTry} />}
         </Note>
       )}
       {server.warnings.map((warning) => (
@@ -112,6 +107,17 @@ function Notices({ server }: { readonly server: wire.McpServer }) {
         </Note>
       ))}
     </>
+  );
+}
+
+/** When the gateway connects by itself; a time that has passed says nothing. */
+function NextTry({ time }: { readonly time: string }) {
+  const now = useNow();
+  if (Date.parse(time) <= now) return null;
+  return (
+    <p className={styles.nextTry} title={formatExact(time)}>
+      Next try {formatRelative(time, now)}
+    </p>
   );
 }
 

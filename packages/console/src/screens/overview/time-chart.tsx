@@ -49,7 +49,8 @@ export function TimeChart({ title, times, series, values, format }: TimeChartPro
       {
         width: element.clientWidth,
         height: HEIGHT,
-        padding: [8, 8, 0, 0],
+        // Room for half of the last hour's label.
+        padding: [8, 28, 0, 0],
         legend: { show: false },
         cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
         scales: {

@@ -102,12 +102,12 @@ function Chosen({
 }) {
   const plugin = plugins?.find((one) => one.id === id);
   if (plugin) return <PluginDetail key={plugin.id} plugin={plugin} />;
+  const isUnknown = id !== undefined && id !== 'install' && plugins !== undefined;
   return (
     <Empty
       icon={<Blocks />}
-      title={
-        id === undefined || id === 'install' || !plugins ? 'No plugin chosen' : `There is no plugin "${id}"`
-      }
+      title={isUnknown ? `There is no plugin "${id}"` : 'No plugin chosen'}
+      actions={isUnknown && <LinkButton href="/plugins">All plugins</LinkButton>}
     >
       Choose a plugin to see who signed it, what it may do, and its versions.
     </Empty>

@@ -15,6 +15,7 @@ import { showControls } from '../../ui/visible-text.ts';
 import { Files } from './files.tsx';
 import { Members } from './members.tsx';
 import { SpaceEvents } from './space-events.tsx';
+import { useSpaceTitles } from './use-space-titles.ts';
 
 /** One space: members, files, metadata and events. */
 export function SpaceDetail({ spaceId }: { readonly spaceId: string }) {
@@ -24,13 +25,14 @@ export function SpaceDetail({ spaceId }: { readonly spaceId: string }) {
     queryKey: ['space', spaceId],
     queryFn: ({ signal }) => client.spaces.get(spaceId, { signal }),
   });
+  const titles = useSpaceTitles();
   const tab = search.get('tab') ?? 'members';
   if (error && !data) return <ErrorState error={error} retry={() => void refetch()} />;
   if (!data) return <Loading />;
   return (
     <>
       <DetailHead
-        title={data.title ? showControls(data.title) : 'Space without a title'}
+        title={showControls(data.title || titles.get(spaceId) || 'Space without a title')}
         back="/spaces"
         badges={<Id id={spaceId} />}
         actions={

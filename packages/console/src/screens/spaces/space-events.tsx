@@ -2,7 +2,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { Activity } from 'lucide-react';
 import { useClient } from '../../data/gateway.tsx';
 import { Button, LinkButton } from '../../ui/button.tsx';
-import { shortId } from '../../ui/format.ts';
+import { formatClock, formatExact, shortId } from '../../ui/format.ts';
 import { JsonView } from '../../ui/json-view.tsx';
 import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
 import styles from './spaces.module.css';
@@ -36,12 +36,14 @@ export function SpaceEvents({ spaceId }: { readonly spaceId: string }) {
     <>
       <ol className={styles.events}>
         {events.map((event, index) => {
-          const { seq, runId } = event as { seq?: number; runId?: string };
+          const { seq, runId, time } = event as { seq?: number; runId?: string; time?: string };
           return (
             <li key={seq ?? index}>
               <details>
                 <summary>
-                  <span className={styles.seq}>{seq}</span>
+                  <span className={styles.at} title={time && formatExact(time)}>
+                    {time && formatClock(time)}
+                  </span>
                   <code>{event.type}</code>
                   {runId && <span className={styles.run}>{shortId(runId)}</span>}
                 </summary>

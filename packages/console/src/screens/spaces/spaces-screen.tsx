@@ -13,6 +13,7 @@ import { RelativeTime } from '../../ui/time.tsx';
 import { showControls } from '../../ui/visible-text.ts';
 import { NewSpace } from './new-space.tsx';
 import { SpaceDetail } from './space-detail.tsx';
+import { useSpaceTitles } from './use-space-titles.ts';
 
 const PAGE = 50;
 
@@ -22,6 +23,7 @@ export default function SpacesScreen() {
   const [, params] = useRoute('/spaces/:space');
   const [, navigate] = useLocation();
   const [isMaking, setMaking] = useState(false);
+  const titles = useSpaceTitles();
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery({
     queryKey: ['spaces'],
     queryFn: ({ pageParam, signal }) =>
@@ -50,7 +52,11 @@ export default function SpacesScreen() {
             </Empty>
           ) : (
             <>
-              <Rows label="Spaces" chosen={params?.space} rows={spaces.map(rowOf)} />
+              <Rows
+                label="Spaces"
+                chosen={params?.space}
+                rows={spaces.map((space) => rowOf(space, titles.get(space.id)))}
+              />
               {hasNextPage && (
                 <Button variant="ghost" busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
                   Earlier ones
@@ -82,11 +88,12 @@ export default function SpacesScreen() {
   );
 }
 
-function rowOf({ id, title, agent, members, createdAt }: wire.Space) {
+function rowOf({ id, title, agent, members, createdAt }: wire.Space, words: string | undefined) {
+  const name = title || words;
   return {
     id,
     href: `/spaces/${id}`,
-    title: title ? showControls(title) : <code>{shortId(id)}</code>,
+    title: name ? showControls(name) : <code>{shortId(id)}</code>,
     about: `${agent ?? 'no agent'} · ${members.length === 1 ? '1 member' : `${members.length} members`}`,
     aside: <RelativeTime time={createdAt} />,
   };

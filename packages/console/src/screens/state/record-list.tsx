@@ -62,7 +62,13 @@ export function RecordList({ kind, owner }: RecordListProps) {
     );
   return (
     <>
-      <SearchInput label={`Search ${kind}`} value={text} onChange={(event) => setText(event.target.value)} />
+      <div className={styles.search}>
+        <SearchInput
+          label={`Search ${kind}`}
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+      </div>
       {shown.length === 0 && <Empty icon={<Database />} title="Nothing fits the search" />}
       <ul className={styles.records} aria-label={kind}>
         {shown.map((record) => (

@@ -2,11 +2,13 @@ import { useSearchParams } from 'wouter';
 import { useAgents } from '../../data/queries.ts';
 import { Input, Select } from '../../ui/field.tsx';
 import { Page } from '../../ui/page.tsx';
+import { Loading } from '../../ui/states.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { KnowledgeView } from './knowledge-view.tsx';
 import { RecordList } from './record-list.tsx';
 import { ownerOf, type RecordKind, type Scope } from './record-owner.ts';
 import styles from './state.module.css';
+import { useFirstOwner } from './use-first-owner.ts';
 
 const KINDS = [
   { id: 'goals', label: 'Goals' },
@@ -19,10 +21,12 @@ type Kind = (typeof KINDS)[number]['id'];
 /** What agents have stored: goals, memories, plans, and the documents that they search. */
 export default function StateScreen() {
   const [search, setSearch] = useSearchParams();
-  const agents = useAgents().data ?? [];
+  const agents = useAgents().data;
   const kind: Kind = KINDS.find(({ id }) => id === search.get('kind'))?.id ?? 'goals';
   const scope = (kind === 'memories' ? (search.get('scope') ?? 'agent') : 'agent') as Scope;
-  const who = search.get('of') ?? (scope === 'agent' && kind !== 'knowledge' ? (agents[0]?.name ?? '') : '');
+  const isOfAgent = scope === 'agent' && kind !== 'knowledge';
+  const first = useFirstOwner(kind, agents, isOfAgent && search.get('of') === null);
+  const who = search.get('of') ?? (isOfAgent ? (first ?? '') : '');
   const change = (part: Record<string, string>): void =>
     setSearch({ kind, ...(kind === 'memories' && { scope }), of: who, ...part }, { replace: true });
   return (
@@ -48,7 +52,7 @@ export default function StateScreen() {
         {scope === 'agent' ? (
           <Select aria-label="Agent" value={who} onChange={(event) => change({ of: event.target.value })}>
             {kind === 'knowledge' && <option value="">The project's documents</option>}
-            {agents.map(({ name }) => (
+            {agents?.map(({ name }) => (
               <option key={name} value={name}>
                 {kind === 'knowledge' ? `Documents of ${name}` : name}
               </option>
@@ -66,7 +70,9 @@ export default function StateScreen() {
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
       <section className={styles.body} tabIndex={0} aria-label="Content">
-        {kind === 'knowledge' ? (
+        {isOfAgent && first === undefined && who === '' ? (
+          <Loading />
+        ) : kind === 'knowledge' ? (
           <KnowledgeView key={who} agent={who} />
         ) : (
           <RecordList key={`${kind} ${scope} ${who}`} kind={kind as RecordKind} owner={ownerOf(scope, who)} />
