@@ -45,7 +45,8 @@ export function formatTimeOfDay(time: string, now: number): string {
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return time;
   const isToday = at.toDateString() === new Date(now).toDateString();
-  return at.toLocaleString(undefined, { timeStyle: 'short', ...(!isToday && { dateStyle: 'medium' }) });
+  const clock = { hour: 'numeric', minute: '2-digit' } as const;
+  return at.toLocaleString(undefined, { ...clock, ...(!isToday && { month: 'short', day: 'numeric' }) });
 }
 
 /** A moment with date, time and seconds, in the reader's time zone. */

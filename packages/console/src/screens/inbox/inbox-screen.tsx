@@ -124,7 +124,7 @@ function Item({ item: { kind, ask }, children }: { readonly item: Ask; readonly 
         <Link href={`/runs/${ask.runId}`}>Run {shortId(ask.runId)}</Link>
         <Link href={`/chat/${ask.spaceId}`}>Conversation</Link>
       </div>
-      {run.data?.title && <p className={styles.words}>“{showControls(run.data.title)}”</p>}
+      {run.data?.title && <p className={styles.words}>{showControls(run.data.title)}</p>}
       {children}
     </article>
   );
