@@ -42,7 +42,7 @@ describe.runIf(process.env.TOOLGATE_PICTURES)('the pictures of the documentation
   }
 
   test('a chat, wide and on a phone', async () => {
-    const page = await world.open('/chat?agent=default', WIDE);
+    const page = await world.open('/chat?agent=default', { viewport: { width: 1280, height: 960 } });
     const say = async (text: string): Promise<void> => {
       await page.getByRole('textbox', { name: 'Message' }).fill(text);
       await page.keyboard.press('Enter');
