@@ -23,17 +23,22 @@ PYTHON_SQLITE := $(TOOLS)/python-$(shell sha256sum scripts/requirements-mcp-sqli
 PYTHON_A2A := $(TOOLS)/python-$(shell sha256sum scripts/requirements-a2a.txt | cut -c1-12)
 PYTHON_A2A_03 := $(TOOLS)/python-$(shell sha256sum scripts/requirements-a2a-03.txt | cut -c1-12)
 PYTHON_AG2 := $(TOOLS)/python-$(shell sha256sum scripts/requirements-ag2.txt | cut -c1-12)
+# What installs our packages and looks over our image.
+PYTHON_PACKAGES := $(TOOLS)/python-$(shell sha256sum scripts/requirements-packages.txt | cut -c1-12)
 
 GATEWAY := $(CARGO_TARGET_DIR)/debug/toolgate
 # Two clones that test at once would swap each other's binary.
 LOCK := $(CARGO_TARGET_DIR)/test.lock
 
 .PHONY: help
-help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+help:
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' \
+	  $(MAKEFILE_LIST)
+
+##@ Try it
 
 .PHONY: run
-run: console ## start the gateway with its console at http://127.0.0.1:8787
+run: console ## start the gateway with its console at http://127.0.0.1:8787; ARGS="--agents agents" and more: docs/configuration.md
 	cargo run --locked -p toolgate -- serve $(ARGS)
 
 # Built into the binary by `crates/console`, so it comes before cargo. What it is made of stands in four packages.
@@ -50,14 +55,27 @@ $(CONSOLE): node_modules/installed scripts/compress $(CONSOLE_SOURCES)
 	node scripts/compress packages/console/dist
 	touch $@
 
+##@ Before a commit
+
 .PHONY: test
 test: ## everything that must hold: check, all tests, the HTTP surface against its own description, JavaScript
 	@mkdir -p $(CARGO_TARGET_DIR)
 	@flock --nonblock $(LOCK) true || echo "waiting: another make test uses $(CARGO_TARGET_DIR)"
-	@flock --close $(LOCK) $(MAKE) --no-print-directory console check tests json-schema-suite schemathesis mcp-conformance js
+	@flock --close $(LOCK) $(MAKE) --no-print-directory console check tests json-schema-suite schemathesis mcp-conformance js packages-test
 
 .PHONY: check
 check: format lint docs architecture deny advisories-if-reachable spelling fresh ## what can be said without running anything
+
+# The test compares the kept OpenAPI document with what the handlers say, or rewrites it.
+# Asked of the whole workspace, like all tests, so that no dependency is built twice with other features.
+GOLDEN := --locked --workspace --test it openapi::the_kept_document_is_what_the_handlers_say
+
+.PHONY: generate
+generate: node_modules/installed ## write the generated files anew
+	REWRITE_GOLDEN=1 cargo test $(GOLDEN)
+	npm run generate
+
+##@ Parts of make test
 
 .PHONY: format
 format: ## cargo fmt, as a question
@@ -95,18 +113,9 @@ advisories-if-reachable: $(DENY)
 spelling: $(PYTHON)/installed ## typos
 	$(PYTHON)/bin/typos
 
-# The test compares the kept OpenAPI document with what the handlers say, or rewrites it.
-# Asked of the whole workspace, like all tests, so that no dependency is built twice with other features.
-GOLDEN := --locked --workspace --test it openapi::the_kept_document_is_what_the_handlers_say
-
 .PHONY: fresh
 fresh: ## generated files are what the code generates
 	cargo test $(GOLDEN) | tee /dev/stderr | grep ' 1 passed' > /dev/null
-
-.PHONY: generate
-generate: node_modules/installed ## write the generated files anew
-	REWRITE_GOLDEN=1 cargo test $(GOLDEN)
-	npm run generate
 
 # Real MCP servers: the bridges of the SDKs use one, the gateway eight. The MCP door is tested with the official Python client.
 MCP_SERVERS := TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time TOOLGATE_TEST_MCP_PYTHON=$(PYTHON)/bin \
@@ -114,9 +123,11 @@ MCP_SERVERS := TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time TOOLG
 A2A_CLIENTS := TOOLGATE_TEST_A2A_PYTHON=$(PYTHON_A2A)/bin/python TOOLGATE_TEST_A2A_PYTHON_03=$(PYTHON_A2A_03)/bin/python \
   TOOLGATE_TEST_AG2_PYTHON=$(PYTHON_AG2)/bin/python
 
+TEST_TOOLS := $(PYTHON)/installed $(PYTHON_SQLITE)/installed $(PYTHON_A2A)/installed $(PYTHON_A2A_03)/installed \
+  $(PYTHON_AG2)/installed node_modules/installed
+
 .PHONY: tests
-tests: $(PYTHON)/installed $(PYTHON_SQLITE)/installed $(PYTHON_A2A)/installed $(PYTHON_A2A_03)/installed \
-  $(PYTHON_AG2)/installed node_modules/installed ## cargo test
+tests: $(TEST_TOOLS) ## cargo test
 	INSTA_UPDATE=no $(MCP_SERVERS) $(A2A_CLIENTS) TOOLGATE_TEST_PYTHON=$(PYTHON)/bin/python cargo test --locked --workspace
 
 .PHONY: json-schema-suite
@@ -153,6 +164,20 @@ chromium:
 node_modules/installed: package-lock.json
 	npm install --no-save --no-audit --no-fund
 	touch $@
+
+.PHONY: packages-test
+packages-test: $(PYTHON_PACKAGES)/installed ## the npm packages and the wheel: built, installed from the files, started; the Dockerfile, linted
+	cargo test --locked --workspace --no-run --quiet
+	$(PYTHON_PACKAGES)/bin/hadolint Dockerfile
+	TOOLGATE_BIN=$(GATEWAY) UV=$(PYTHON_PACKAGES)/bin/uv node --test packaging/packages.test.js
+
+##@ More
+
+.PHONY: image-check
+image-check: ## the last stage of the Dockerfile on a root file system of Debian packages; needs root
+	cargo test --locked --workspace --no-run --quiet
+	stripped=$$(mktemp --directory); trap 'rm -r "$$stripped"' EXIT; \
+	  strip -o "$$stripped/toolgate" $(GATEWAY); packaging/image-check "$$stripped/toolgate"
 
 # With a fresh key each time, which is thrown away: nobody has to keep it secret, and nobody can sign in its name later.
 .PHONY: sign-examples
@@ -205,6 +230,11 @@ $(PYTHON_A2A_03)/installed:
 $(PYTHON_AG2)/installed:
 	python3 -m venv $(PYTHON_AG2)
 	$(PYTHON_AG2)/bin/pip install --quiet --disable-pip-version-check --requirement scripts/requirements-ag2.txt
+	touch $@
+
+$(PYTHON_PACKAGES)/installed:
+	python3 -m venv $(PYTHON_PACKAGES)
+	$(PYTHON_PACKAGES)/bin/pip install --quiet --disable-pip-version-check --requirement scripts/requirements-packages.txt
 	touch $@
 
 $(SUITE)/tests: | $(PYTHON)/installed
