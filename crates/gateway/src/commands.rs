@@ -3,6 +3,7 @@
 mod agent_check;
 mod agent_purge;
 mod api;
+mod health;
 mod login;
 mod mcp;
 mod mcp_servers;
@@ -47,6 +48,8 @@ enum Command {
     Mcp(mcp::Mcp),
     /// Make a link that signs a browser in to the console of a running gateway.
     Login(login::Login),
+    /// Tell by the exit code whether a running gateway is ready.
+    Health(health::Health),
     /// Print every setting with its default, as a file to edit.
     Settings,
     /// Print the OpenAPI document of the HTTP API.
@@ -187,6 +190,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         }
         Command::Chat(flags) => chat::run(flags)?,
         Command::Login(login) => login.run()?,
+        Command::Health(health) => return health.run(),
         Command::Settings => {
             output::print(settings::SAMPLE)?;
         }

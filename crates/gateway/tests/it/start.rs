@@ -331,3 +331,19 @@ async fn the_model_of_the_settings_is_the_default_agents() {
         .expect("an output");
     assert_eq!(output.data["output"]["status"], "shipped");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn toolgate_health_tells_by_its_exit_code_whether_a_gateway_is_ready() {
+    let mut gateway = Gateway::start(&[]).await;
+    let url = gateway.url();
+    let health = || tokio::task::block_in_place(|| run(&["health"], &[("TOOLGATE_URL", &url)]));
+    let ready = health();
+    assert!(ready.status.success(), "{ready:?}");
+    assert_eq!(String::from_utf8(ready.stdout).unwrap(), "ready\n");
+
+    gateway.kill();
+    let gone = health();
+    assert_eq!(gone.status.code(), Some(1), "{gone:?}");
+    let told = String::from_utf8(gone.stderr).unwrap();
+    assert!(told.contains(&format!("no gateway answers at {url}")), "{told}");
+}
