@@ -102,7 +102,7 @@ impl Chat {
             Ok((receipt, events)) => {
                 let after = Seq(receipt.seq.0 - 1);
                 let follow = self.follow(call.run, space, after, Mark::Moved);
-                let from = StartAt::Place(Place::after(after));
+                let from = StartAt::Continuation(Place::after(after));
                 let reader = self.reader(door, space).await?;
                 let stream = UiStream::new(&follow, call.run, reader, self.dialect, from, calls);
                 respond(door, self.stream, follow, events, stream).await
@@ -140,7 +140,7 @@ impl Chat {
             _ => Mark::Present,
         };
         let follow = self.follow(run, space, Seq(0), mark);
-        let from = StartAt::Place(Place::after(place));
+        let from = StartAt::Continuation(Place::after(place));
         let stream =
             UiStream::new(&follow, run, reader, self.dialect, from, HashSet::new()).with_state(state);
         respond(door, self.stream, follow, events, stream).await

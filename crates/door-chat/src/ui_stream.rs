@@ -60,7 +60,7 @@ pub(crate) struct UiStream {
     /// Keeps the state counted.
     _bytes: Option<Metered>,
     response: Response,
-    step: Option<OpenStep>,
+    step: Option<LastStep>,
     reply: Reply,
     text: TextParts,
     calls: CallParts,
@@ -68,10 +68,13 @@ pub(crate) struct UiStream {
     warning: Option<Warning>,
 }
 
-/// A step that the client was told of and that has not ended.
-struct OpenStep {
+/// The last step of the client's message. What becomes of its calls after a response has ended goes on in it.
+struct LastStep {
     /// Where it began; names its `data-run`.
     began: Seq,
+    /// Its `finish-step` is still to be written. False once a response has ended with it: a second one would end a step
+    /// that the next response never started.
+    is_unfinished: bool,
     /// The client would send again if the answer ended here: it holds settled client calls.
     invites_resend: bool,
     /// Questions of child runs in it that nobody has answered.
@@ -241,8 +244,9 @@ impl UiStream {
     fn open_step(&mut self, seq: Seq, out: &mut Vec<u8>) {
         self.close_step(out);
         self.calls.step_begins();
-        self.step = Some(OpenStep {
+        self.step = Some(LastStep {
             began: seq,
+            is_unfinished: true,
             invites_resend: false,
             open_questions: HashSet::new(),
         });
@@ -277,8 +281,15 @@ impl UiStream {
     fn close_step(&mut self, out: &mut Vec<u8>) {
         let mut sink = self.response.to(out);
         self.calls.close_streaming(&mut sink);
-        if self.step.take().is_some() {
+        if self.step.take().is_some_and(|step| step.is_unfinished) {
             sink.chunk(|out| Chunk::new(out, "finish-step").end());
+        }
+    }
+
+    /// The response that told the last step has ended.
+    fn mark_finished(&mut self) {
+        if let Some(step) = &mut self.step {
+            step.is_unfinished = false;
         }
     }
 
@@ -397,7 +408,17 @@ impl Page for UiStream {
                 && seq > place.seq
             {
                 self.text.resume(&place.told);
+                if self.response.is_continuation() {
+                    self.mark_finished();
+                }
                 self.response.begin(None, out);
+            }
+            // A client that comes back from behind this has read the end of the response that stopped here.
+            if let Event::RunStatus(moved) = &*seen
+                && moved.status.asks()
+                && !self.response.is_writing()
+            {
+                self.mark_finished();
             }
             self.write_event(seq, &seen, out);
             if out.len() > before {

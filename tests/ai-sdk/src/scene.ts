@@ -1,7 +1,7 @@
 import type { GatewayOptions } from '@toolgate/test-support';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { Client, type ClientOptions } from './client.ts';
-import type { Exchange } from './recorder.ts';
+import { chunksOf, type Exchange } from './recorder.ts';
 import type { Sdk } from './sdk.ts';
 import { startWorld, type World } from './world.ts';
 
@@ -15,7 +15,7 @@ export interface Scene {
 /**
  * Starts a world before the tests of a file and stops it after them. After each test, everything that a client
  * read in its own dialect goes once more through the first release of that major: it refuses every chunk and every
- * member that it does not know.
+ * member that it does not know. Every step that a response finishes was started in it.
  */
 export function useScene(options: GatewayOptions = {}): Scene {
   let world: World | undefined;
@@ -27,6 +27,7 @@ export function useScene(options: GatewayOptions = {}): Scene {
     const mine = opened;
     opened = [];
     for (const { client } of mine) await client.chat.stop();
+    for (const { client } of mine) for (const exchange of client.recorder.exchanges) checkSteps(exchange);
     for (const { sdk, options, client } of mine) {
       const own = options.dialect === undefined || options.dialect === sdk.dialect;
       if (!own || options.strict === false) continue;
@@ -45,6 +46,17 @@ export function useScene(options: GatewayOptions = {}): Scene {
       return client;
     },
   };
+}
+
+/** A response from the middle of an answer finishes what an earlier one has started. */
+function checkSteps(exchange: Exchange): void {
+  if (exchange.status !== 200 || exchange.url.includes('startIndex')) return;
+  let open = 0;
+  for (const { type } of chunksOf(exchange.text)) {
+    if (type === 'start-step') open += 1;
+    if (type === 'finish-step') open -= 1;
+    if (open < 0 || open > 1) throw new Error(`${type} out of turn in\n${exchange.text}`);
+  }
 }
 
 async function readStrictly(sdk: Sdk, exchange: Exchange): Promise<void> {

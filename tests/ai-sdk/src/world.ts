@@ -10,6 +10,8 @@ import {
 /** A gateway whose model says what the test at hand wants. */
 export interface World {
   gateway: Gateway;
+  /** Base URL of the model. */
+  modelUrl: string;
   /** What the model was asked since the script was set. */
   asked: ModelRequest[];
   /** The model's next replies; the last one again and again. */
@@ -32,6 +34,7 @@ export async function startWorld(options: GatewayOptions = {}): Promise<World> {
   let agents = 0;
   const world: World = {
     gateway,
+    modelUrl: model.baseUrl,
     asked,
     script: (...next) => {
       asked.length = 0;

@@ -11,8 +11,10 @@ use crate::ui_event::answer_id;
 pub(crate) enum StartAt {
     /// With the answer to this message.
     Message(MessageId),
-    /// In the middle of an answer that the client has up to here.
+    /// In the middle of a response that the client has up to here.
     Place(Place),
+    /// Behind this place, in a response of its own: the one before has ended, and the client has answered what it asked.
+    Continuation(Place),
     /// In the middle of an answer to this message, of which the client has read this many chunks.
     Index(MessageId, usize),
 }
@@ -54,15 +56,19 @@ impl Response {
     /// The place after which it begins, if it has not begun and does not begin with a message.
     pub fn awaited_place(&self) -> Option<&Place> {
         match (&self.from, self.delivery) {
-            (StartAt::Place(place), Delivery::Seeking) => Some(place),
+            (StartAt::Place(place) | StartAt::Continuation(place), Delivery::Seeking) => Some(place),
             _ => None,
         }
+    }
+    /// Whether it goes on with an answer whose last response has ended.
+    pub fn is_continuation(&self) -> bool {
+        matches!(self.from, StartAt::Continuation(_))
     }
     /// Whether this message is the one that it answers.
     pub fn answers(&self, message: MessageId) -> bool {
         match self.from {
             StartAt::Message(mine) | StartAt::Index(mine, _) => message == mine,
-            StartAt::Place(_) => false,
+            StartAt::Place(_) | StartAt::Continuation(_) => false,
         }
     }
 
