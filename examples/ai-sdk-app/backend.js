@@ -9,7 +9,7 @@ export function backend({ publicKey, jwtSecret }) {
   return {
     name: 'backend',
     configureServer({ middlewares }) {
-      middlewares.use('/api/chat', (request, response, next) => {
+      middlewares.use('/api', (request, response, next) => {
         const claims = { sub: visitorOf(request, response), exp: Math.floor(Date.now() / 1000) + SECONDS };
         request.headers['x-public-key'] = publicKey;
         request.headers.authorization = `Bearer ${signToken(claims, jwtSecret)}`;

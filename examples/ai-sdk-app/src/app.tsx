@@ -1,12 +1,14 @@
 import { useChat } from '@ai-sdk/react';
 import {
   DefaultChatTransport,
-  getToolName,
-  isToolUIPart,
+  lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
   type UIMessage,
 } from 'ai';
-import { type FormEvent, useState } from 'react';
+import { useChatId, usePast } from './chat-id.ts';
+import { Composer } from './composer.tsx';
+import { Conversation } from './conversation.tsx';
+import { Problem } from './problem.tsx';
 import { clientTools, runTool } from './tools.ts';
 
 const transport = new DefaultChatTransport({
@@ -14,11 +16,39 @@ const transport = new DefaultChatTransport({
   body: { clientTools }, // and its agent may call these
 });
 
+const suggestions = [
+  'Paint page "rebeccapurple"',
+  'Describe page in detail',
+  'Send postcard "Ada" "Greetings from my page"',
+];
+
 export function App() {
-  const { messages, sendMessage, addToolOutput, status, error } = useChat({
+  const [id, begin] = useChatId();
+  const { past, problem, again } = usePast(id);
+  return (
+    <>
+      <header>
+        <h1>Page studio</h1>
+        <button type="button" className="link" onClick={begin}>
+          New conversation
+        </button>
+      </header>
+      {problem && <Problem error={problem} retry={again} />}
+      {past && <Chat key={id} id={id} past={past} />}
+    </>
+  );
+}
+
+function Chat({ id, past }: { id: string; past: UIMessage[] }) {
+  const chat = useChat({
+    id,
+    messages: past,
+    resume: true, // joins an answer under way, or a call that waits
     transport,
-    // When every call of the page has its result, the agent goes on.
-    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
+    // When every call of the page has its result, and every question its answer, the agent goes on.
+    sendAutomaticallyWhen: (chat) =>
+      lastAssistantMessageIsCompleteWithToolCalls(chat) ||
+      lastAssistantMessageIsCompleteWithApprovalResponses(chat),
     onToolCall({ toolCall: { toolName: tool, toolCallId, input } }) {
       // Not awaited: the chat reads on while the tool runs.
       runTool(tool, input).then(
@@ -27,39 +57,49 @@ export function App() {
       );
     },
   });
-  const [text, setText] = useState('Please paint page "rebeccapurple".');
-  const send = (event: FormEvent) => {
-    event.preventDefault();
-    sendMessage({ text });
-    setText('');
-  };
+  const { messages, sendMessage, regenerate, addToolOutput, addToolApprovalResponse, status, error } = chat;
+  const isBusy = status === 'submitted' || status === 'streaming';
+  const send = (text: string) => sendMessage({ text });
+  // A message that got no answer is sent again as it is: by its id the gateway knows whether it has it already.
+  const retry = () => (messages.at(-1)?.role === 'user' ? sendMessage() : regenerate());
   return (
-    <main>
-      {messages.map((message) => (
-        <article key={message.id} className={message.role}>
-          {message.parts.map(showPart)}
-        </article>
-      ))}
-      {error && <p role="alert">{error.message}</p>}
-      <form onSubmit={send}>
-        <input aria-label="Message" value={text} onChange={(event) => setText(event.target.value)} />
-        <button type="submit" disabled={status !== 'ready' || !text}>
-          Send
-        </button>
-      </form>
-    </main>
+    <>
+      {messages.length === 0 && !isBusy ? (
+        <Welcome send={send} />
+      ) : (
+        <Conversation
+          messages={messages}
+          isWaiting={status === 'submitted'}
+          decide={(approvalId, approved) => addToolApprovalResponse({ id: approvalId, approved })}
+        />
+      )}
+      {error && <Problem error={error} retry={retry} />}
+      <Composer isBusy={isBusy} send={send} stop={() => cancel(messages)} />
+    </>
   );
 }
 
-function showPart(part: UIMessage['parts'][number], index: number) {
-  if (part.type === 'text') return <p key={index}>{part.text}</p>;
-  if (isToolUIPart(part)) {
-    const { state, input, output, errorText } = part;
-    return (
-      <pre key={index} data-state={state}>
-        {getToolName(part)} {JSON.stringify(input)} → {errorText ?? JSON.stringify(output) ?? '…'}
-      </pre>
-    );
-  }
-  return null;
+function Welcome({ send }: { send: (text: string) => void }) {
+  return (
+    <section className="welcome">
+      <h2>What shall we do with this page?</h2>
+      <p>The agent calls functions that run in your browser, and asks before it sends anything.</p>
+      <ul>
+        {suggestions.map((text) => (
+          <li key={text}>
+            <button type="button" onClick={() => send(text)}>
+              {text}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** Stops the agent. `stop()` of `useChat` only stops listening to it. */
+async function cancel(messages: UIMessage[]): Promise<void> {
+  const run = messages.at(-1)?.parts.findLast((part) => part.type === 'data-run');
+  const { runId } = (run as { data: { runId: string } } | undefined)?.data ?? {};
+  if (runId) await fetch(`/api/runs/${runId}/cancel`, { method: 'POST' });
 }

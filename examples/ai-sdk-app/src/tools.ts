@@ -9,8 +9,23 @@ const tools = {
     },
     execute({ color }: { color: string }): string {
       if (!CSS.supports('color', color)) throw new Error(`"${color}" is not a CSS colour`);
-      document.body.style.background = color;
+      document.documentElement.style.setProperty('--paint', color);
       return `The page is ${color} now.`;
+    },
+  },
+  describe_page: {
+    description: 'Tells how the page looks: its colour, its size, the preferences of its reader.',
+    parameters: { type: 'object', properties: {} },
+    execute(): object {
+      return {
+        paint: document.documentElement.style.getPropertyValue('--paint') || 'none',
+        size: { width: innerWidth, height: innerHeight, pixelRatio: devicePixelRatio },
+        prefers: {
+          dark: matchMedia('(prefers-color-scheme: dark)').matches,
+          languages: navigator.languages,
+        },
+        browser: navigator.userAgent,
+      };
     },
   },
 };

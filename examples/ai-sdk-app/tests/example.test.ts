@@ -52,18 +52,83 @@ describe('the example', () => {
     await rm(data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   });
 
-  test('lets the agent paint the page', async () => {
-    await page.getByRole('button', { name: 'Send' }).click();
+  async function say(text: string): Promise<void> {
+    await page.getByLabel('Message').fill(text);
+    await page.keyboard.press('Enter');
+  }
+  const suggested = (name: RegExp) => page.getByRole('button', { name });
+  const lastCall = () => page.locator('.call').last();
+  const paint = () => page.evaluate(() => document.documentElement.style.getPropertyValue('--paint'));
+
+  test('suggests what to say, and lets the agent paint the page', async () => {
+    await suggested(/^Paint page/).click();
     await page.getByText('paint_page gave "The page is rebeccapurple now."').waitFor();
-    expect(await page.evaluate(() => document.body.style.background)).toBe('rebeccapurple');
-    expect(await page.locator('pre').getAttribute('data-state')).toBe('output-available');
+    expect(await paint()).toBe('rebeccapurple');
+    expect(await lastCall().getAttribute('data-state')).toBe('output-available');
   });
 
   test('tells the agent when a function fails', async () => {
-    await page.getByLabel('Message').fill('Please paint page "no such colour".');
-    await page.keyboard.press('Enter');
+    await say('Please paint page "no such colour".');
     await page.getByText('[demo model]').getByText('is not a CSS colour').waitFor();
-    expect(await page.locator('pre').last().getAttribute('data-state')).toBe('output-error');
+    expect(await lastCall().getAttribute('data-state')).toBe('output-error');
+  });
+
+  test.each([390, 1280])('shows JSON that does not overflow a page of %i pixels', async (width) => {
+    await page.setViewportSize({ width, height: 800 });
+    const calls = await page.locator('.call').count();
+    await say('Please describe page.');
+    await expect.poll(() => page.locator('.call').count()).toBe(calls + 1);
+    await expect.poll(() => lastCall().getAttribute('data-state')).toBe('output-available');
+    await lastCall().getByText('Input and output').click();
+    await lastCall().getByText('pixelRatio').waitFor();
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(overflow).toBe(0);
+    expect(await page.evaluate(() => document.querySelector('.conversation')?.scrollLeft)).toBe(0);
+  });
+
+  test('asks before a card is sent, over a reload, and sends it after a yes', async () => {
+    await say('Send postcard "Ada" "Greetings"');
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    await page.reload();
+    await page.getByText('Please describe page.').first().waitFor();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByText('send_postcard gave {"to":"Ada","words":"Greetings"}').waitFor();
+    expect(await lastCall().getAttribute('data-state')).toBe('output-available');
+    expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+  });
+
+  test('sends no card after a no', async () => {
+    await say('Send postcard "Bob" "Greetings"');
+    await page.getByRole('button', { name: 'Reject' }).click();
+    await expect.poll(() => lastCall().getAttribute('data-state')).toBe('output-denied');
+    await expect.poll(() => page.getByRole('button', { name: 'Send' }).count()).toBe(1);
+  });
+
+  test('keeps the conversation over a reload', async () => {
+    const before = await page.getByRole('log').textContent();
+    await page.reload();
+    await expect.poll(() => page.getByRole('log').textContent()).toBe(before);
+  });
+
+  test('says what went wrong, and sends the message again once', async () => {
+    await page.route('**/api/chat', (route) => route.abort(), { times: 1 });
+    await say('Hello after the storm');
+    await page.getByRole('alert').getByText('The server could not be reached.').waitFor();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('[demo model] Hello!').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await page.reload();
+    await page.getByText('[demo model] Hello!').waitFor();
+    expect(await page.locator('article.user', { hasText: 'Hello after the storm' }).count()).toBe(1);
+  });
+
+  test('begins anew, and finds the earlier conversation by its address', async () => {
+    const earlier = page.url();
+    await page.getByRole('button', { name: 'New conversation' }).click();
+    await suggested(/^Paint page/).waitFor();
+    expect(page.url()).not.toBe(earlier);
+    await page.goto(earlier);
+    await page.getByText('Hello after the storm').first().waitFor();
   });
 
   test('keeps the chats of its visitors apart', async () => {
