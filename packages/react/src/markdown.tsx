@@ -1,7 +1,7 @@
 import { Fragment, memo, type ReactNode } from 'react';
 
 /**
- * Renders the Markdown that models write: paragraphs, headings, lists, quotes, code, links. Incomplete text,
+ * Renders the Markdown that models write: paragraphs, headings, lists, quotes, code, links, tables. Incomplete text,
  * as it is while it streams, renders too. HTML is not passed through.
  */
 export const Markdown: (props: { text: string }) => ReactNode = memo(({ text }: { text: string }) =>
@@ -11,13 +11,18 @@ export const Markdown: (props: { text: string }) => ReactNode = memo(({ text }: 
 type Block =
   | { type: 'code'; text: string }
   | { type: 'heading' | 'paragraph' | 'quote'; text: string }
-  | { type: 'list'; isOrdered: boolean; start: number; items: string[] };
+  | { type: 'list'; isOrdered: boolean; start: number; items: string[] }
+  | { type: 'table'; head: string[]; aligned: Alignment[]; rows: string[][] };
+
+type Alignment = 'left' | 'center' | 'right' | undefined;
 
 const FENCE = /^\s*(```|~~~)/;
 const HEADING = /^#{1,6}\s+/;
 const QUOTE = /^>\s?/;
 const BULLET = /^\s*[-*+]\s+/;
 const NUMBER = /^\s*(\d{1,9})[.)]\s+/;
+/** The line under a table's head: `| --- | :-: |`. */
+const RULE = /^\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?$/;
 
 function blocksOf(text: string): Block[] {
   const blocks: Block[] = [];
@@ -49,10 +54,15 @@ function blocksOf(text: string): Block[] {
         start: Number(NUMBER.exec(line)?.[1] ?? 1),
         items: joinItems(items, mark),
       });
+    } else if (isTable(line, lines[at + 1])) {
+      const [head = '', rule = '', ...rows] = while_((next) => next.includes('|'));
+      blocks.push(tableOf(head, rule, rows));
     } else if (line.trim() === '') {
       at++;
     } else {
-      const words = while_((next) => next.trim() !== '' && !startsBlock(next));
+      const words = while_(
+        (next) => next.trim() !== '' && !startsBlock(next) && !(at > start && isTable(next, lines[at + 1])),
+      );
       blocks.push({ type: 'paragraph', text: words.join('\n') });
     }
   }
@@ -61,6 +71,35 @@ function blocksOf(text: string): Block[] {
 
 function startsBlock(line: string): boolean {
   return [FENCE, HEADING, QUOTE, BULLET, NUMBER].some((mark) => mark.test(line));
+}
+
+/** Whether a line is the head of a table: the line under it draws as many columns. */
+function isTable(line: string, next = ''): boolean {
+  if (!line.includes('|') || !next.includes('|') || !RULE.test(next.trim())) return false;
+  return cellsOf(line).length === cellsOf(next).length;
+}
+
+/** Rows have as many cells as the head: further ones are left out, missing ones are empty. */
+function tableOf(head: string, rule: string, rows: string[]): Block {
+  const columns = cellsOf(head);
+  const aligned = cellsOf(rule).map((cell): Alignment => {
+    if (!cell.endsWith(':')) return cell.startsWith(':') ? 'left' : undefined;
+    return cell.startsWith(':') ? 'center' : 'right';
+  });
+  const fitted = rows.map((row) => {
+    const cells = cellsOf(row);
+    return columns.map((_, index) => cells[index] ?? '');
+  });
+  return { type: 'table', head: columns, aligned, rows: fitted };
+}
+
+/** The cells of a line; `\\|` is a bar inside a cell. */
+function cellsOf(line: string): string[] {
+  const inner = line
+    .trim()
+    .replace(/^\|/, '')
+    .replace(/(?<!\\)\|$/, '');
+  return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|'));
 }
 
 /** Joins a line without a list marker to the item before it. */
@@ -98,6 +137,8 @@ function Block({ block }: { block: Block }) {
           <Inline text={block.text} />
         </p>
       );
+    case 'table':
+      return <Table {...block} />;
     case 'list': {
       const items = block.items.map((item, index) => (
         <li key={index}>
@@ -107,6 +148,37 @@ function Block({ block }: { block: Block }) {
       return block.isOrdered ? <ol start={block.start}>{items}</ol> : <ul>{items}</ul>;
     }
   }
+}
+
+/** In a box of its own, which scrolls when the table is wider than the message. */
+function Table({ head, aligned, rows }: Extract<Block, { type: 'table' }>) {
+  const style = (column: number) => (aligned[column] ? { textAlign: aligned[column] } : undefined);
+  return (
+    <div className="tg-table">
+      <table>
+        <thead>
+          <tr>
+            {head.map((cell, column) => (
+              <th key={column} scope="col" style={style(column)}>
+                <Inline text={cell} />
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, index) => (
+            <tr key={index}>
+              {row.map((cell, column) => (
+                <td key={column} style={style(column)}>
+                  <Inline text={cell} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
 }
 
 // In this order: code, bold, emphasis, named links, bare URLs. No part can cross the start of another of its
