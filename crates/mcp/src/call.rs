@@ -7,6 +7,8 @@ use rmcp::model::{
     GetTaskParams, InputRequests, RequestId, ServerResult, TaskPayload, UpdateTaskParams,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
@@ -46,6 +48,9 @@ pub enum CallError {
     /// The server has died, or the connection was closed.
     #[error("the MCP server of this tool is gone")]
     Gone,
+    /// The call did not reach the server: nobody listens at its address, or it does not know the session any more.
+    #[error("the MCP server of this tool cannot be reached")]
+    Unreached,
     /// The tool failed, in the server's words.
     #[error("{0}")]
     Failed(String),
@@ -289,9 +294,19 @@ fn failed(error: ServiceError) -> CallError {
         return CallError::Failed(words);
     }
     match error {
+        ServiceError::TransportSend(error) if is_unseen(&error) => CallError::Unreached,
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => CallError::Gone,
         ServiceError::McpError(error) => CallError::Failed(error.message.into_owned()),
         ServiceError::UnexpectedResponse => CallError::Unknown,
         error => CallError::Failed(error.to_string()),
+    }
+}
+
+/// Whether the server has done nothing of a request that failed like this.
+fn is_unseen(error: &DynamicTransportError) -> bool {
+    match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::SessionExpired) => true,
+        Some(StreamableHttpError::Client(error)) => error.is_connect(),
+        _ => false,
     }
 }

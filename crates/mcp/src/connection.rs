@@ -17,6 +17,7 @@ use crate::call::Caller;
 use crate::client::{Desk, Handler};
 use crate::oauth::{Authorizer, Challenge, OAuthError, SIGN_INS_MAX};
 use crate::process::ServerProcess;
+use crate::server::deepest_cause;
 
 /// How long a server may take to list its tools.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -109,7 +110,10 @@ impl From<ListError> for String {
 impl From<ServiceError> for ListError {
     fn from(error: ServiceError) -> Self {
         Self {
-            reason: error.to_string(),
+            reason: match &error {
+                ServiceError::TransportSend(error) => deepest_cause(&*error.error),
+                other => other.to_string(),
+            },
             challenge: Challenge::of_request(&error),
         }
     }

@@ -393,12 +393,16 @@ fn is_inherited(name: &OsStr) -> bool {
         || name.starts_with("XDG_")
 }
 
-/// The cause at the bottom: what stands above it names types of the transport.
 fn cause(error: &ClientInitializeError) -> String {
-    let mut deepest: &dyn std::error::Error = match error {
-        ClientInitializeError::TransportError { error, .. } => &*error.error,
-        other => other,
-    };
+    match error {
+        ClientInitializeError::TransportError { error, .. } => deepest_cause(&*error.error),
+        other => deepest_cause(other),
+    }
+}
+
+/// The cause at the bottom: what stands above it names types of the transport.
+pub(crate) fn deepest_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut deepest = error;
     while let Some(source) = deepest.source() {
         deepest = source;
     }

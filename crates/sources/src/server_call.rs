@@ -386,7 +386,7 @@ impl ServerCall<'_> {
 
     fn not_begun(&self, error: CallError) -> CallFailure {
         match error {
-            CallError::Gone => CallFailure::unavailable(format!(
+            CallError::Gone | CallError::Unreached => CallFailure::unavailable(format!(
                 "the MCP server {:?} of this tool has just ended, and the call was not made; it is started again",
                 self.configured.name
             )),
@@ -417,6 +417,7 @@ impl ServerCall<'_> {
                     self.configured.name
                 ),
             ),
+            CallError::Unreached => self.not_begun(error),
             CallError::NeedsAuthorization(_) => self.unsigned(),
             error => CallFailure::failed(error.to_string()),
         }

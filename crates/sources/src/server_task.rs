@@ -36,13 +36,13 @@ impl ServerCall<'_> {
         if !responses.is_empty() {
             match lease.caller.answer_task(id, responses).await {
                 Ok(()) => {}
-                Err(CallError::Gone) if answers.is_empty() => return Ok(again(given)),
+                Err(CallError::Gone | CallError::Unreached) if answers.is_empty() => return Ok(again(given)),
                 Err(error) => return Err(self.lost(error)),
             }
         }
         let state = match lease.caller.task(id).await {
             Ok(state) => state,
-            Err(CallError::Gone) => return Ok(again(given)),
+            Err(CallError::Gone | CallError::Unreached) => return Ok(again(given)),
             Err(error) => return Err(self.lost(error)),
         };
         match state {
@@ -61,7 +61,7 @@ impl ServerCall<'_> {
                         return Err(CallFailure::failed(asks_without_end(ANSWERED_MAX as u32)));
                     }
                     match lease.caller.answer_task(id, now_given).await {
-                        Ok(()) | Err(CallError::Gone) => {}
+                        Ok(()) | Err(CallError::Gone | CallError::Unreached) => {}
                         Err(error) => return Err(self.lost(error)),
                     }
                 }
