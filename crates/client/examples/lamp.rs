@@ -1,8 +1,7 @@
 //! A chat whose agent switches a lamp of this program.
 
 use futures_util::StreamExt;
-use schemars::JsonSchema;
-use toolgate_client::{Chunk, Client, Tool, ToolError};
+use toolgate_client::{Chunk, Client, JsonSchema, Tool, ToolError};
 
 #[derive(serde::Deserialize, JsonSchema)]
 struct Lamp {

@@ -43,8 +43,18 @@ pub use stream::EventStream;
 pub use tool::{Definition, Tool, ToolCall, ToolError, ToolResult};
 
 pub use async_trait::async_trait;
-/// Derives the schema of a tool's arguments; see [`Tool::typed`].
-pub use schemars::{self, JsonSchema};
+pub use schemars;
+// The trait alone: an import by name would bring the derive of `schemars` too, and a glob yields to the one below.
+mod json_schema {
+    pub use schemars::JsonSchema;
+}
+pub use json_schema::*;
+/// Derives the schema of a tool's arguments, by the rules and attributes of `schemars`; see [`Tool::typed`]. The
+/// program needs no dependency on `schemars`.
+pub use toolgate_client_macros::JsonSchema;
+
+// The derive names this crate as its users do.
+extern crate self as toolgate_client;
 /// The kernel's event types, one per kind of event, and the ids.
 pub use toolgate_kernel::{
     event as events,

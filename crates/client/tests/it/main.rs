@@ -3,6 +3,7 @@
 mod hooks;
 mod plugins;
 mod registry;
+mod schema;
 mod tools;
 
 use toolgate_client::{Client, Definition, Tool, ToolError};
