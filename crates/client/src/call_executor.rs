@@ -13,7 +13,7 @@ use toolgate_kernel::tool::Placement;
 
 use crate::error::Error;
 use crate::event::Event;
-use crate::work::{Handler, WorkEvent, WorkOutcome, execute_call};
+use crate::work::{CallEnd, Handler, WorkEvent, WorkOutcome, execute_call};
 
 /// Calls executed at once by default.
 pub(crate) const CONCURRENCY_DEFAULT: NonZero<usize> = NonZero::new(16).expect("not zero");
@@ -55,7 +55,7 @@ pub(crate) fn call_update(event: &Event) -> Option<CallUpdate> {
 /// A call that this client has begun to work on.
 struct Open {
     name: String,
-    cancelled: CancellationToken,
+    end: CallEnd,
     /// The call was offered once more meanwhile: if the claim then fails because another client holds it,
     /// that answer may be outdated.
     offered_again: bool,
@@ -100,10 +100,13 @@ impl CallExecutor {
     /// Begins the work on a call as soon as a permit is free.
     pub fn start(&mut self, offer: Offer) {
         let (handler, work_events, call) = (self.handler.clone(), self.work_events.clone(), offer.call);
-        let cancelled = self.stop.child_token();
+        let end = CallEnd {
+            cancelled: self.stop.child_token(),
+            settled: CancellationToken::new(),
+        };
         let open = Open {
             name: offer.name,
-            cancelled: cancelled.clone(),
+            end: end.clone(),
             offered_again: false,
         };
         self.open.insert(call, open);
@@ -111,9 +114,9 @@ impl CallExecutor {
         self.tasks.spawn(async move {
             let _permit = tokio::select! {
                 permit = permits.acquire_owned() => permit.expect("the semaphore is never closed"),
-                () = cancelled.cancelled() => return (call, Ok(WorkOutcome::Elsewhere)),
+                () = end.cancelled.cancelled() => return (call, Ok(WorkOutcome::Elsewhere)),
             };
-            (call, execute_call(&handler, call, cancelled, &work_events).await)
+            (call, execute_call(&handler, call, end, &work_events).await)
         });
     }
 
@@ -121,7 +124,8 @@ impl CallExecutor {
     pub fn end_call(&mut self, call: CallId) {
         self.declined.remove(&call);
         if let Some(open) = self.open.remove(&call) {
-            open.cancelled.cancel();
+            open.end.settled.cancel();
+            open.end.cancelled.cancel();
         }
     }
 
@@ -139,7 +143,7 @@ impl CallExecutor {
     pub async fn next(&mut self) -> Option<(CallId, Result<WorkOutcome, Error>)> {
         loop {
             let joined = self.tasks.join_next().await?;
-            let (call, worked) = joined.expect("executors' panics are caught");
+            let (call, worked) = joined.expect("tools run in tasks of their own");
             match &worked {
                 // Stays open until its event arrives: only the event advances the run.
                 Ok(WorkOutcome::Stored { .. }) => {}

@@ -21,8 +21,8 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::event::Event;
 use crate::resources::RunRequest;
-use crate::stream::EventStream;
-use crate::streamed_text::StreamedText;
+use crate::stream::{Connection, EventStream};
+use crate::streamed_text::{StreamedText, TextUpdate};
 use crate::tool::{ToolCall, ToolError, ToolResult};
 use crate::work::{Handler, Override, WorkEvent, WorkOutcome};
 
@@ -132,9 +132,14 @@ pub enum Chunk {
         /// The space of the run, for the next [`ChatRequest::space`].
         space: SpaceId,
     },
-    /// New text of the model. All text arrives exactly once and in order, over any reconnect; after a
-    /// `step-retry` event the step's text starts over.
+    /// New text of the model. All text arrives exactly once and in order, over any reconnect, unless
+    /// [`Chunk::TextRestarted`] says otherwise.
     Text(String),
+    /// The model is asked once more, because its reply broke off or the gateway was restarted: the text of this
+    /// step so far is void, and the step's text starts over.
+    TextRestarted,
+    /// The gateway does not answer any more, or again. The chat waits for it and continues.
+    Connection(Connection),
     /// An event of the run.
     Event(Box<Event>),
     /// A tool starts to execute on this client.
@@ -182,8 +187,8 @@ pub enum Pause {
     ToolRounds,
 }
 
-/// A chat as it happens. Dropping it cancels the local tools and stops following; the run continues at the
-/// gateway.
+/// A chat as it happens. Dropping it cancels the local tools, releases their calls to other clients and stops
+/// following; the run continues at the gateway.
 pub struct ChatStream {
     chunks: mpsc::Receiver<Result<Chunk, Error>>,
     _task: AbortOnDropHandle<()>,
@@ -290,6 +295,8 @@ struct Following<'a> {
 
 impl Following<'_> {
     async fn follow(mut self) -> Result<Reply, Error> {
+        let mut connection = self.events.connection();
+        let mut was_lost = false;
         while self.reply.pause.is_none() {
             tokio::select! {
                 biased;
@@ -297,6 +304,14 @@ impl Following<'_> {
                 Some((call, worked)) = self.executor.next(), if self.executor.is_busy() => {
                     let stored = matches!(worked?, WorkOutcome::Stored { .. });
                     send_chunk(self.out, Chunk::ToolEnd { call, stored }).await;
+                }
+                Ok(()) = connection.changed() => {
+                    let now = connection.borrow_and_update().clone();
+                    // That the first connection stands goes without saying.
+                    if let Some(now) = now.filter(|now| was_lost || *now != Connection::Up) {
+                        was_lost = now != Connection::Up;
+                        send_chunk(self.out, Chunk::Connection(now)).await;
+                    }
                 }
                 event = self.events.next() => match event.transpose()? {
                     Some(event) => self.handle_event(event).await,
@@ -314,8 +329,10 @@ impl Following<'_> {
     async fn handle_event(&mut self, event: Event) {
         self.update_reply(&event);
         let update = call_update(&event);
-        if let Some(new) = event.body.as_ref().and_then(|body| self.text.new_in(body)) {
-            send_chunk(self.out, Chunk::Text(new)).await;
+        match event.body.as_ref().and_then(|body| self.text.update(body)) {
+            Some(TextUpdate::New(new)) => send_chunk(self.out, Chunk::Text(new)).await,
+            Some(TextUpdate::Restarted) => send_chunk(self.out, Chunk::TextRestarted).await,
+            None => {}
         }
         send_chunk(self.out, Chunk::Event(Box::new(event))).await;
         match update {

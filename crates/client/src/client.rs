@@ -1,7 +1,9 @@
 //! The client: one gateway, one principal, its plugins.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
+use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -10,7 +12,8 @@ use uuid::Uuid;
 
 use crate::chat::{ChatRequest, ChatStream, Reply};
 use crate::error::{Error, PluginError};
-use crate::http::{Http, bearer, sensitive};
+use crate::http::{Backoff, Http, RetryPolicy, bearer, sensitive};
+use crate::lease::{Lease, LeaseKeeper};
 use crate::plugin::{BoxError, Plugin};
 use crate::registry::Registry;
 use crate::resources::{
@@ -19,6 +22,8 @@ use crate::resources::{
 use crate::serve::Serve;
 use crate::tool::{Definition, Tool, ToolCall, ToolError};
 
+/// Timeout of one question whether the gateway is there.
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prefix of the plugin that [`Client::register_tool`] creates for a single tool.
 const LONE_TOOL: &str = "tool:";
 
@@ -46,6 +51,8 @@ struct Shared {
     http: Arc<Http>,
     registry: RwLock<Registry>,
     holder: String,
+    /// Started with the first claimed call.
+    leases: OnceLock<Arc<LeaseKeeper>>,
 }
 
 /// Builder of a [`Client`].
@@ -98,6 +105,7 @@ impl ClientBuilder {
             holder: self
                 .holder
                 .unwrap_or_else(|| format!("rust-{}", Uuid::now_v7().simple())),
+            leases: OnceLock::new(),
         };
         Ok(Client {
             shared: Arc::new(shared),
@@ -111,6 +119,21 @@ impl Client {
         ClientBuilder {
             url: url.into(),
             ..ClientBuilder::default()
+        }
+    }
+
+    /// Waits until the gateway answers, however long that takes. `waiting` is called with the reason of every attempt
+    /// that fails, a few seconds apart: to say that the program waits.
+    pub async fn ready(&self, mut waiting: impl FnMut(&Error)) -> Result<(), Error> {
+        let mut backoff = Backoff::default();
+        loop {
+            let request = self.http().request(Method::GET, "readyz").timeout(READY_TIMEOUT);
+            match self.http().send_request(request, RetryPolicy::Once).await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_passing() => waiting(&error),
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(backoff.step()).await;
         }
     }
 
@@ -263,6 +286,15 @@ impl Client {
         &self.shared.holder
     }
 
+    /// The lease of a call that is about to be claimed; within a runtime.
+    pub(crate) fn lease(&self, call: CallId) -> Lease {
+        let shared = &self.shared;
+        let keeper = shared
+            .leases
+            .get_or_init(|| Arc::new(LeaseKeeper::start(&shared.http, &shared.holder)));
+        keeper.lease(call)
+    }
+
     pub(crate) fn http(&self) -> &Arc<Http> {
         &self.shared.http
     }
@@ -299,7 +331,7 @@ impl Client {
                 call.name
             )));
         };
-        let name = call.name.clone();
+        let (name, cancelled) = (call.name.clone(), call.cancelled.clone());
         let execution = async {
             match (&tool.executor, &plugin.hooks) {
                 (Some(run), _) => Some(run(call).await),
@@ -312,10 +344,13 @@ impl Client {
             Ok(None) => Err(ToolError::new(format_args!(
                 "{name:?} has no executor on this client"
             ))),
-            Err(_) => Err(ToolError::new(format_args!(
-                "{name} gave no result within {:?}",
-                tool.timeout
-            ))),
+            Err(_) => {
+                cancelled.cancel();
+                Err(ToolError::new(format_args!(
+                    "{name} gave no result within {:?}",
+                    tool.timeout
+                )))
+            }
         }
     }
 

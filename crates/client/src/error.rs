@@ -73,6 +73,13 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Whether the gateway may accept the same request later: it is away, overloaded or failing.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.is_retryable() || self.status().is_some_and(|status| status >= 500)
+    }
+}
+
 /// An error response of the gateway (RFC 9457).
 #[derive(Debug, Clone, Deserialize)]
 pub struct Problem {

@@ -66,6 +66,7 @@ impl Backoff {
 pub(crate) struct Http {
     client: reqwest::Client,
     base: Url,
+    headers: HeaderMap,
 }
 
 impl Http {
@@ -75,29 +76,44 @@ impl Http {
         let mut base: Url = url
             .parse()
             .map_err(|_| Error::Setup(format!("{url:?} is not a URL, {expected}")))?;
-        let host = match (base.scheme(), base.host_str()) {
-            ("http" | "https", Some(host)) => host.to_owned(),
-            _ => {
-                return Err(Error::Setup(format!(
-                    "{url:?} is not the URL of a gateway, {expected}"
-                )));
-            }
-        };
+        if !matches!((base.scheme(), base.host_str()), ("http" | "https", Some(_))) {
+            return Err(Error::Setup(format!(
+                "{url:?} is not the URL of a gateway, {expected}"
+            )));
+        }
+        if base.scheme() == "https" && cfg!(not(feature = "tls")) {
+            return Err(Error::Setup(format!(
+                "{url:?} needs TLS, which this program was built without, enable the feature \"tls\" of toolgate-client"
+            )));
+        }
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
+        Self::connected(base, headers)
+    }
+
+    /// The same gateway and credentials, with connections of its own: for another runtime.
+    pub fn fork(&self) -> Result<Self, Error> {
+        Self::connected(self.base.clone(), self.headers.clone())
+    }
+
+    fn connected(base: Url, headers: HeaderMap) -> Result<Self, Error> {
         let mut builder = reqwest::Client::builder()
-            .default_headers(headers)
+            .default_headers(headers.clone())
             .connect_timeout(CONNECT_TIMEOUT)
             .user_agent(concat!("toolgate-client/", env!("CARGO_PKG_VERSION")));
-        if matches!(host.as_str(), "localhost" | "127.0.0.1" | "[::1]") {
+        if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
             // A proxy cannot reach a gateway on loopback.
             builder = builder.no_proxy();
         }
         let client = builder
             .build()
             .map_err(|error| Error::Setup(format!("no HTTP client: {error}")))?;
-        Ok(Self { client, base })
+        Ok(Self {
+            client,
+            base,
+            headers,
+        })
     }
 
     /// The gateway's URL.

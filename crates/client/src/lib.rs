@@ -13,6 +13,7 @@ mod client;
 mod error;
 mod event;
 mod http;
+mod lease;
 mod plugin;
 pub mod plugins;
 mod registry;
@@ -39,7 +40,7 @@ pub use resources::{
     RunRequest, RunSummary, Runs, Space, Spaces, Tools, Usage,
 };
 pub use serve::{Serve, ToolServer};
-pub use stream::EventStream;
+pub use stream::{Connection, EventStream};
 pub use tool::{Definition, Tool, ToolCall, ToolError, ToolResult};
 
 pub use async_trait::async_trait;

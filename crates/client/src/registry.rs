@@ -11,6 +11,18 @@ use crate::error::{Fault, PluginError};
 use crate::plugin::Plugin;
 use crate::tool::{Definition, Tool};
 
+/// What a gateway with `conflict = "prefix"` puts before the name of a client tool that the agent has as well.
+const CONFLICT_PREFIX: &str = "client_";
+/// Longest name of a tool.
+const NAME_CHARS_MAX: usize = 64;
+/// Characters of the hash that ends a name which is too long with the prefix.
+const CUT_HASH_CHARS: usize = 8;
+
+/// The name that this client gave a tool which the gateway calls `client_<name>`.
+pub(crate) fn given_name(name: &str) -> Option<&str> {
+    name.strip_prefix(CONFLICT_PREFIX)
+}
+
 /// The plugins, and the owner of each tool.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
@@ -100,10 +112,27 @@ impl Registry {
         &self.plugins
     }
 
-    /// The tool of this name, and its plugin.
+    /// The tool that a call of this name means, and its plugin: the one of the same name, or the one that the
+    /// gateway has renamed because the agent has a tool of its name.
     pub fn tool(&self, name: &str) -> Option<(&Arc<Plugin>, &Tool)> {
-        let (plugin, index) = self.tools.get(name)?;
+        let (plugin, index) = self.tools.get(name).or_else(|| self.renamed(name))?;
         Some((plugin, &plugin.tools[*index]))
+    }
+
+    fn renamed(&self, name: &str) -> Option<&(Arc<Plugin>, usize)> {
+        let given = given_name(name)?;
+        self.tools.get(given).or_else(|| {
+            // Too long with the prefix: the end of the name is cut off and replaced by a hash.
+            let (start, hash) = given.rsplit_once('_')?;
+            let is_cut = name.len() == NAME_CHARS_MAX && hash.len() == CUT_HASH_CHARS;
+            let mut alike = self.tools.range(start.to_owned()..);
+            let (found, place) = alike
+                .next()
+                .filter(|(found, _)| is_cut && found.starts_with(start))?;
+            // Two that begin alike cannot be told apart without the hash: neither is executed by mistake.
+            let is_lone = alike.next().is_none_or(|(next, _)| !next.starts_with(start));
+            (is_lone && found.len() + CONFLICT_PREFIX.len() > NAME_CHARS_MAX).then_some(place)
+        })
     }
 
     /// The definitions of all tools, in order of registration.

@@ -21,3 +21,4 @@ pub use runs::{
 };
 pub use spaces::{EventPage, NewSpace, Space, Spaces};
 pub use tools::{Claimed, Receipt, Tools};
+pub(crate) use tools::{claim_call, release_call};

@@ -14,7 +14,9 @@ use toolgate_kernel::id::SpaceId;
 use crate::call_executor::{CONCURRENCY_DEFAULT, CallExecutor, CallUpdate, Offer, call_update};
 use crate::client::Client;
 use crate::error::Error;
+use crate::http::Backoff;
 use crate::resources::RunFilter;
+use crate::stream::Connection;
 use crate::tool::ToolResult;
 use crate::work::{Handler, WorkEvent, WorkOutcome};
 
@@ -26,6 +28,7 @@ const RUNS_PAGES_MAX: usize = 10;
 const WORK_EVENTS_MAX: usize = 64;
 
 type OnResult = Arc<dyn Fn(&ToolResult) + Send + Sync>;
+type OnConnection = Arc<dyn Fn(&Connection) + Send + Sync>;
 
 /// Builder of a worker; see [`Client::serve`].
 #[must_use = "a worker serves once it is started"]
@@ -36,6 +39,7 @@ pub struct Serve {
     after: Option<Seq>,
     concurrency: NonZero<usize>,
     on_result: Option<OnResult>,
+    on_connection: Option<OnConnection>,
 }
 
 impl Serve {
@@ -47,6 +51,7 @@ impl Serve {
             after: None,
             concurrency: CONCURRENCY_DEFAULT,
             on_result: None,
+            on_connection: None,
         }
     }
 
@@ -76,8 +81,15 @@ impl Serve {
         self
     }
 
+    /// Called when the worker listens, when the gateway does not answer, and when it answers again. Without it
+    /// `tracing` has the same.
+    pub fn on_connection(mut self, observe: impl Fn(&Connection) + Send + Sync + 'static) -> Self {
+        self.on_connection = Some(Arc::new(observe));
+        self
+    }
+
     /// Starts the worker: it claims offered calls, renews their leases, executes them and submits results. It
-    /// continues over disconnects and restarts of the gateway.
+    /// waits for a gateway that is not there yet, and continues over disconnects and restarts.
     pub fn start(self) -> ToolServer {
         let stop = CancellationToken::new();
         let (open, working) = watch::channel(0);
@@ -97,16 +109,27 @@ impl Serve {
             only: self.only.clone(),
         };
         let mut executor = CallExecutor::new(handler, sender, self.concurrency);
+        let mut reported = None;
         let cursor = match self.after {
-            Some(seq) => seq,
-            None => self.catch_up(&mut executor, &stop).await?,
+            Some(seq) => Some(seq),
+            None => {
+                self.wait_and_catch_up(&mut executor, &stop, &mut reported)
+                    .await?
+            }
         };
+        // None means that it was closed before there was a gateway.
+        let Some(cursor) = cursor else { return Ok(()) };
         let mut events = self.client.spaces().subscribe(self.space, cursor);
+        let mut connection = events.connection();
         loop {
             open.send_replace(executor.open());
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
+                Ok(()) = connection.changed() => {
+                    let now = connection.borrow_and_update().clone();
+                    self.report(&mut reported, now);
+                }
                 Some(work_event) = work_events.recv() => self.handle_work_event(&work_event),
                 Some((call, worked)) = executor.next(), if executor.is_busy() => match worked {
                     Ok(WorkOutcome::Stored { name, ok }) => tracing::debug!(%call, name, ok, "result stored"),
@@ -121,8 +144,8 @@ impl Serve {
                     },
                     // A worker keeps running while the gateway is unavailable, however long.
                     Some(Err(error)) if error.is_retryable() => {
-                        tracing::warn!(%error, "the gateway is unavailable, reconnecting");
                         events = self.client.spaces().subscribe(self.space, events.cursor());
+                        connection = events.connection();
                     }
                     Some(Err(error)) => return Err(error),
                     None => break,
@@ -134,6 +157,49 @@ impl Serve {
         executor.close().await;
         open.send_replace(0);
         Ok(())
+    }
+
+    /// Reports a connection that is not as it was reported last.
+    fn report(&self, reported: &mut Option<Connection>, now: Option<Connection>) {
+        let Some(now) = now.filter(|now| !reported.as_ref().is_some_and(|last| last.is_like(now))) else {
+            return;
+        };
+        let space = self.space;
+        match &now {
+            Connection::Up => tracing::info!(%space, "serving tools"),
+            Connection::Lost { reason } => {
+                tracing::warn!(%space, reason, "waiting for the gateway, which does not answer");
+            }
+        }
+        if let Some(on_connection) = &self.on_connection {
+            on_connection(&now);
+        }
+        *reported = Some(now);
+    }
+
+    /// Begins the open calls as soon as the gateway answers; `None` if the worker is closed before that.
+    async fn wait_and_catch_up(
+        &self,
+        executor: &mut CallExecutor,
+        stop: &CancellationToken,
+        reported: &mut Option<Connection>,
+    ) -> Result<Option<Seq>, Error> {
+        let mut backoff = Backoff::default();
+        loop {
+            let error = tokio::select! {
+                caught_up = self.catch_up(executor, stop) => match caught_up {
+                    Ok(cursor) => return Ok(Some(cursor)),
+                    Err(error) if error.is_retryable() => error,
+                    Err(error) => return Err(error),
+                },
+                () = stop.cancelled() => return Ok(None),
+            };
+            self.report(reported, Some(Connection::lost(&error)));
+            tokio::select! {
+                () = tokio::time::sleep(backoff.step()) => {}
+                () = stop.cancelled() => return Ok(None),
+            }
+        }
     }
 
     /// Begins the open calls of the space's runs, and returns the cursor up to which they are known. A call

@@ -10,6 +10,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use reqwest::header::ACCEPT;
 use reqwest::{Method, Response, StatusCode};
+use tokio::sync::watch;
 use toolgate_kernel::event::{self as kernel, Seq};
 use toolgate_kernel::id::{RunId, SpaceId};
 
@@ -32,6 +33,32 @@ const AWAY_MAX: Duration = Duration::from_secs(300);
 pub struct EventStream {
     events: BoxStream<'static, Result<Event, Error>>,
     cursor: Seq,
+    connection: watch::Receiver<Option<Connection>>,
+}
+
+/// Whether a stream reaches the gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Connection {
+    /// The gateway answers.
+    Up,
+    /// The gateway does not answer. It is tried again until it does.
+    Lost {
+        /// Why, in words for a person.
+        reason: String,
+    },
+}
+
+impl Connection {
+    pub(crate) fn lost(error: &Error) -> Self {
+        let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+        let reason = causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"));
+        Self::Lost { reason }
+    }
+
+    /// Whether both are up, or both are lost.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
 }
 
 impl EventStream {
@@ -44,7 +71,9 @@ impl EventStream {
     }
 
     fn open(http: Arc<Http>, path: String, run: Option<RunId>, after: Seq) -> Self {
+        let (connected, connection) = watch::channel(None);
         let reader = Reader {
+            connected,
             http,
             path,
             run,
@@ -58,7 +87,13 @@ impl EventStream {
         Self {
             events: stream::unfold(reader, next).boxed(),
             cursor: after,
+            connection,
         }
+    }
+
+    /// Changes of the connection: none before the first attempt to connect. They happen while the stream is read.
+    pub(crate) fn connection(&self) -> watch::Receiver<Option<Connection>> {
+        self.connection.clone()
     }
 
     /// The cursor of the last event that was read: pass it as `after` to resume from here.
@@ -80,6 +115,7 @@ impl Stream for EventStream {
 }
 
 struct Reader {
+    connected: watch::Sender<Option<Connection>>,
     http: Arc<Http>,
     path: String,
     /// The run that is followed: the stream ends with it.
@@ -98,7 +134,10 @@ impl Reader {
                 Ok(Some(event)) => return Some(Ok(event)),
                 Ok(None) => {}
                 Err(error) if self.may_come_back(&error) => {
-                    self.connection = None;
+                    // A stream that was cut off is not lost before the gateway has refused another one.
+                    if self.connection.take().is_none() {
+                        self.report(Connection::lost(&error));
+                    }
                     let wait = self.backoff.step();
                     tracing::debug!(path = self.path, cursor = self.cursor.0, ?wait, %error, "the event stream was disconnected");
                     tokio::time::sleep(wait).await;
@@ -110,6 +149,16 @@ impl Reader {
             }
         }
         None
+    }
+
+    fn report(&self, connection: Connection) {
+        self.connected.send_if_modified(|known| {
+            let is_new = !known.as_ref().is_some_and(|known| known.is_like(&connection));
+            if is_new {
+                *known = Some(connection);
+            }
+            is_new
+        });
     }
 
     fn may_come_back(&mut self, error: &Error) -> bool {
@@ -165,6 +214,7 @@ impl Reader {
         let response = self.http.send_request(request, RetryPolicy::Once).await?;
         // A gateway that answers is available, however long it has no events.
         self.away_since = None;
+        self.report(Connection::Up);
         if response.status() == StatusCode::NO_CONTENT {
             self.over = true;
         } else {
@@ -183,6 +233,7 @@ mod tests {
     async fn a_connection_that_stands_ends_the_time_away_also_without_an_event() {
         let gateway = Scripted::start([Reply::events(": beat\n\n")]);
         let mut reader = Reader {
+            connected: watch::channel(None).0,
             http: gateway.client().http().clone(),
             path: "v1/events".into(),
             run: None,

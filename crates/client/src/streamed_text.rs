@@ -10,11 +10,22 @@ use toolgate_kernel::event::Event as Body;
 #[derive(Debug, Default)]
 pub(crate) struct StreamedText {
     returned: HashMap<Arc<str>, String>,
+    /// Whether any text of the step was returned.
+    has_returned: bool,
+}
+
+/// What an event means for the text that was returned so far.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum TextUpdate {
+    /// This is new.
+    New(String),
+    /// The model is asked again: what was returned of the step is void, and comes once more.
+    Restarted,
 }
 
 impl StreamedText {
-    /// The text that is new with this event.
-    pub fn new_in(&mut self, body: &Body) -> Option<String> {
+    /// The change of the text that this event brings.
+    pub fn update(&mut self, body: &Body) -> Option<TextUpdate> {
         let new = match body {
             Body::TextDelta(more) => {
                 self.returned
@@ -27,20 +38,27 @@ impl StreamedText {
                 let returned = self.returned.remove(&part.id).unwrap_or_default();
                 part.text.strip_prefix(&returned).unwrap_or(&part.text).to_owned()
             }
-            // A new step or a retry: text of the step before is complete or discarded.
-            Body::StepStart(_) | Body::StepRetry(_) => {
-                self.returned.clear();
+            Body::StepStart(_) => {
+                *self = Self::default();
                 return None;
+            }
+            // A crash of the gateway, or of the model's reply.
+            Body::StepRetry(_) => {
+                let has_returned = self.has_returned;
+                *self = Self::default();
+                return has_returned.then_some(TextUpdate::Restarted);
             }
             _ => return None,
         };
-        (!new.is_empty()).then_some(new)
+        self.has_returned |= !new.is_empty();
+        (!new.is_empty()).then_some(TextUpdate::New(new))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use toolgate_kernel::event::{StepStart, TextDelta, TextEnd};
+    use toolgate_kernel::event::{StepRetry, StepStart, TextDelta, TextEnd};
+    use toolgate_kernel::time::Time;
 
     use super::*;
 
@@ -60,7 +78,32 @@ mod tests {
         let events = std::iter::once(StepStart { step: 1 }.into())
             .chain(deltas.iter().map(delta))
             .chain([end.into()]);
-        events.filter_map(|event| words.new_in(&event)).collect()
+        let new = |event| match words.update(&event)? {
+            TextUpdate::New(new) => Some(new),
+            TextUpdate::Restarted => panic!("nothing was retried"),
+        };
+        events.filter_map(new).collect()
+    }
+
+    #[test]
+    fn text_is_void_only_where_some_was_returned() {
+        let retry = || {
+            Body::from(StepRetry {
+                step: 1,
+                attempt: 0,
+                error: None,
+                not_before: Time(0),
+            })
+        };
+        let mut words = StreamedText::default();
+        assert_eq!(words.update(&retry()), None);
+        let delta = TextDelta {
+            id: "1.0".into(),
+            delta: "Hell".into(),
+        };
+        words.update(&delta.into());
+        assert_eq!(words.update(&retry()), Some(TextUpdate::Restarted));
+        assert_eq!(words.update(&retry()), None);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use toolgate_kernel::tool::CLIENT_DEADLINE;
 
 use crate::client::Client;
 use crate::error::Error;
+use crate::plugin::BoxError;
 use crate::schema;
 
 /// Default of [`Tool::timeout`].
@@ -126,6 +127,64 @@ impl Tool {
         })
     }
 
+    /// A tool from a function that blocks its thread: that reads files, computes for long, or waits for a library
+    /// that is not async. It runs on a thread of its own, so that other tools and the conversation go on.
+    ///
+    /// ```
+    /// use toolgate_client::{JsonSchema, Tool};
+    ///
+    /// #[derive(serde::Deserialize, JsonSchema)]
+    /// struct Count {
+    ///     path: String,
+    /// }
+    ///
+    /// Tool::blocking("count_lines", "Counts the lines of a file.", |count: Count| {
+    ///     let text = std::fs::read_to_string(count.path)?;
+    ///     std::io::Result::Ok(text.lines().count())
+    /// });
+    /// ```
+    pub fn blocking<A, F, T, E>(name: impl Into<String>, description: impl Into<String>, run: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(A) -> Result<T, E> + Send + Sync + 'static,
+        T: Serialize,
+        E: Into<ToolError>,
+    {
+        Self::blocking_with_call(name, description, move |arguments, _: &ToolCall| run(arguments))
+    }
+
+    /// Like [`Tool::blocking`], for a function that also gets the call. A thread cannot be stopped from outside:
+    /// one that works for long looks at [`ToolCall::cancelled`], which also fires when the tool's time is over.
+    pub fn blocking_with_call<A, F, T, E>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        run: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(A, &ToolCall) -> Result<T, E> + Send + Sync + 'static,
+        T: Serialize,
+        E: Into<ToolError>,
+    {
+        let definition = Definition::new(name, description).parameters(schema::of_arguments::<A>());
+        let run = Arc::new(run);
+        Self::new(definition, move |call: ToolCall| {
+            let run = run.clone();
+            async move {
+                let arguments: A = call.arguments()?;
+                let work = move || {
+                    let output = run(arguments, &call).map_err(Into::into)?;
+                    serde_json::to_value(output).map_err(ToolError::from)
+                };
+                match tokio::task::spawn_blocking(work).await {
+                    Ok(outcome) => outcome,
+                    Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                    Err(_) => Err(ToolError::new("the program is shutting down")),
+                }
+            }
+        })
+    }
+
     /// A tool from a definition and an async function of the call.
     pub fn new<F, R>(definition: Definition, run: F) -> Self
     where
@@ -196,8 +255,8 @@ pub struct ToolCall {
     pub input: Value,
     /// The run that made the call.
     pub run: RunId,
-    /// Fires when the result is no longer wanted: the run was cancelled, the call has timed out, or another
-    /// result won.
+    /// Fires when the result is no longer wanted: the run was cancelled, the call or the tool has timed out, or
+    /// another result won.
     pub cancelled: CancellationToken,
     pub(crate) client: Client,
 }
@@ -230,7 +289,8 @@ impl fmt::Debug for ToolCall {
     }
 }
 
-/// Why a tool failed, in a message that the model can act on. Every error converts into one with `?`.
+/// Why a tool failed, in a message that the model can act on. With `?` every error becomes one that can be sent
+/// between threads, such as those of `std`, `anyhow::Error` and a plain text; the message names its causes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError(String);
 
@@ -245,8 +305,9 @@ impl ToolError {
     }
 }
 
-impl<E: std::error::Error> From<E> for ToolError {
+impl<E: Into<BoxError>> From<E> for ToolError {
     fn from(error: E) -> Self {
+        let error = error.into();
         let causes = std::iter::successors(error.source(), |cause| cause.source());
         Self(causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}")))
     }

@@ -1,25 +1,23 @@
 //! The work on one call, from the claim to the receipt.
 
 use std::collections::HashSet;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use toolgate_kernel::id::CallId;
 
 use crate::client::Client;
 use crate::error::Error;
+use crate::http::Backoff;
+use crate::lease::{LEASE, is_elsewhere};
+use crate::registry::given_name;
+use crate::resources::Claimed;
 use crate::tool::{ToolCall, ToolError, ToolResult};
-
-/// Lease on a claimed call: when a client dies, the call is open again after this.
-const LEASE: Duration = Duration::from_secs(30);
-/// How often the lease is renewed: two renewals may be lost.
-const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Runs before the client's own tools; `None` leaves the call to them.
 pub(crate) type Override =
@@ -38,21 +36,14 @@ pub(crate) struct Handler {
 impl Handler {
     /// Whether calls of this tool should be claimed.
     pub fn accepts(&self, tool: &str) -> bool {
-        let wanted = self.only.as_ref().is_none_or(|only| only.contains(tool));
-        wanted && (self.first.is_some() || self.client.has_tool(tool))
+        let wanted = |only: &Arc<HashSet<String>>| {
+            only.contains(tool) || given_name(tool).is_some_and(|given| only.contains(given))
+        };
+        self.only.as_ref().is_none_or(wanted) && (self.first.is_some() || self.client.has_tool(tool))
     }
 
-    /// Executes a call; `None` if nothing on this client does. A panic becomes an error for the model, so
-    /// that it does not end other calls.
+    /// Executes a call; `None` if nothing on this client does.
     async fn run(&self, call: ToolCall) -> Option<Result<Value, ToolError>> {
-        let name = call.name.clone();
-        let guarded = AssertUnwindSafe(self.run_unguarded(call)).catch_unwind();
-        guarded
-            .await
-            .unwrap_or_else(|_| Some(Err(ToolError::new(format_args!("{name} panicked")))))
-    }
-
-    async fn run_unguarded(&self, call: ToolCall) -> Option<Result<Value, ToolError>> {
         if let Some(first) = &self.first
             && let Some(outcome) = first(call.clone()).await
         {
@@ -86,45 +77,83 @@ pub(crate) enum WorkOutcome {
     Declined,
 }
 
-/// Claims a call, executes it, and submits its result. The lease is renewed meanwhile.
+/// Tells the work on a call to end.
+#[derive(Debug, Clone)]
+pub(crate) struct CallEnd {
+    /// Fires when the result is no longer wanted, whatever the reason.
+    pub cancelled: CancellationToken,
+    /// Fires when the call has its outcome.
+    pub settled: CancellationToken,
+}
+
+/// Claims a call, executes it, and submits its result. The lease is renewed meanwhile, and released when this
+/// future is dropped. While the gateway does not answer, claim and result are sent again for as long as the call is
+/// open.
 pub(crate) async fn execute_call(
     handler: &Handler,
     id: CallId,
-    cancelled: CancellationToken,
+    end: CallEnd,
     events: &mpsc::Sender<WorkEvent>,
 ) -> Result<WorkOutcome, Error> {
-    let tools = handler.client.tools();
-    let claimed = match tools.claim(id, LEASE).await {
-        Ok(claimed) => claimed,
-        Err(error) if is_elsewhere(&error) => return Ok(WorkOutcome::Elsewhere),
-        Err(error) => return Err(error),
+    let client = &handler.client;
+    let mut lease = client.lease(id);
+    let claimed = tokio::select! {
+        claimed = claim_while_open(client, id) => claimed,
+        () = end.cancelled.cancelled() => {
+            lease.give_up(&end.settled).await;
+            return Ok(WorkOutcome::Elsewhere);
+        }
     };
+    let claimed = match claimed {
+        Ok(Some(claimed)) => claimed,
+        Ok(None) => {
+            lease.forget();
+            return Ok(WorkOutcome::Elsewhere);
+        }
+        Err(error) => {
+            lease.forget();
+            return Err(error);
+        }
+    };
+    let lost = CancellationToken::new();
+    lease.renew(lost.clone());
     let call = ToolCall {
         id,
         name: claimed.tool_name,
         input: claimed.input,
         run: claimed.run_id,
-        cancelled: cancelled.clone(),
-        client: handler.client.clone(),
+        cancelled: end.cancelled.child_token(),
+        client: client.clone(),
     };
     let name = call.name.clone();
     // An error means that nobody listens any more; so below.
     let _ = events.send(WorkEvent::Began(call.clone())).await;
     let began = Instant::now();
+    // A task of its own: a tool that blocks its thread must not keep this one from hearing that the call has ended.
+    let running = handler.clone();
+    let mut execution = AbortOnDropHandle::new(tokio::spawn(async move { running.run(call).await }));
     let outcome = tokio::select! {
-        outcome = handler.run(call) => outcome,
-        () = cancelled.cancelled() => {
-            release_lease(&handler.client, id).await;
+        outcome = &mut execution => outcome,
+        () = end.cancelled.cancelled() => {
+            lease.give_up(&end.settled).await;
             return Ok(WorkOutcome::Elsewhere);
         }
-        () = renew_lease(&handler.client, id) => {
-            cancelled.cancel();
+        () = lost.cancelled() => {
+            end.cancelled.cancel();
+            lease.forget();
             return Ok(WorkOutcome::Elsewhere);
         }
     };
-    let Some(outcome) = outcome else {
-        release_lease(&handler.client, id).await;
-        return Ok(WorkOutcome::Declined);
+    let outcome = match outcome {
+        Ok(Some(outcome)) => outcome,
+        Ok(None) => {
+            lease.release().await;
+            return Ok(WorkOutcome::Declined);
+        }
+        // A panic becomes an error for the model, so that it does not end other calls.
+        Err(error) if error.is_panic() => Err(ToolError::new(format_args!("{name} panicked"))),
+        // The runtime is shutting down.
+        Err(_) => return Ok(WorkOutcome::Elsewhere),
     };
     let result = ToolResult {
         call: id,
@@ -133,50 +162,64 @@ pub(crate) async fn execute_call(
         elapsed: began.elapsed(),
     };
     let _ = events.send(WorkEvent::Ran(result.clone())).await;
-    submit_result(&handler.client, &result).await
-}
-
-/// Submits the result. A result that the gateway rejects is replaced by an error, so that the run can
-/// continue.
-async fn submit_result(client: &Client, result: &ToolResult) -> Result<WorkOutcome, Error> {
-    let stored = |ok| WorkOutcome::Stored {
-        name: result.name.clone(),
-        ok,
-    };
-    match client.tools().submit(result.call, &result.outcome).await {
-        Ok(_) => Ok(stored(result.outcome.is_ok())),
-        Err(error) if is_elsewhere(&error) => Ok(WorkOutcome::Elsewhere),
-        Err(error) if result.outcome.is_ok() && matches!(error.status(), Some(400 | 413 | 422)) => {
-            let rejected = Err(ToolError::new(format_args!("the output was rejected: {error}")));
-            client
-                .tools()
-                .submit(result.call, &rejected)
-                .await
-                .map(|_| stored(false))
-        }
-        Err(error) => Err(error),
+    let submitted = submit_while_open(client, &result, &end).await;
+    if submitted.is_ok() {
+        lease.forget();
     }
+    submitted
 }
 
-/// Renews the lease until it is lost.
-async fn renew_lease(client: &Client, id: CallId) {
+/// Claims a call, again and again while the gateway does not answer; `None` if the call is not to be had. Without a
+/// limit of its own: the call has one, which the gateway knows, and whose event ends the wait.
+async fn claim_while_open(client: &Client, id: CallId) -> Result<Option<Claimed>, Error> {
+    let mut backoff = Backoff::default();
     loop {
-        tokio::time::sleep(HEARTBEAT).await;
         match client.tools().claim(id, LEASE).await {
-            Err(error) if is_elsewhere(&error) => return,
-            // The gateway is unavailable for a moment: keep executing, because a result is accepted without a
-            // lease too.
-            Ok(_) | Err(_) => {}
+            Ok(claimed) => return Ok(Some(claimed)),
+            Err(error) if is_elsewhere(&error) => return Ok(None),
+            Err(error) if !error.is_passing() => return Err(error),
+            Err(error) => tracing::warn!(call = %id, %error, "the call cannot be claimed, trying again"),
+        }
+        tokio::time::sleep(backoff.step()).await;
+    }
+}
+
+/// Submits the result, again and again while the gateway does not answer and the call is open. A result that the
+/// gateway rejects is replaced by an error, so that the run can continue.
+async fn submit_while_open(
+    client: &Client,
+    result: &ToolResult,
+    end: &CallEnd,
+) -> Result<WorkOutcome, Error> {
+    let mut rejected = None;
+    let mut backoff = Backoff::default();
+    loop {
+        let outcome = rejected.as_ref().unwrap_or(&result.outcome);
+        match client.tools().submit(result.call, outcome).await {
+            Ok(_) => return Ok(stored(result, outcome)),
+            Err(error) if is_elsewhere(&error) => return Ok(WorkOutcome::Elsewhere),
+            Err(error) if outcome.is_ok() && matches!(error.status(), Some(400 | 413 | 422)) => {
+                rejected = Some(Err(ToolError::new(format_args!(
+                    "the output was rejected: {error}"
+                ))));
+                continue;
+            }
+            Err(error) if !error.is_passing() || end.cancelled.is_cancelled() => return Err(error),
+            Err(error) => {
+                tracing::warn!(call = %result.call, %error, "the result cannot be sent, trying again")
+            }
+        }
+        // When the call has ended it is sent a last time: the receipt says whether it ended with this result.
+        tokio::select! {
+            () = tokio::time::sleep(backoff.step()) => {}
+            () = end.cancelled.cancelled() => {}
         }
     }
 }
 
-async fn release_lease(client: &Client, id: CallId) {
-    // A call with an outcome needs no release, and a lease that is not released expires.
-    let _ = client.tools().release(id).await;
-}
-
-/// Whether the error means that the call is not this client's: held, ended, unknown, or not approved yet.
-fn is_elsewhere(error: &Error) -> bool {
-    matches!(error.status(), Some(404 | 409 | 410))
+fn stored(result: &ToolResult, outcome: &Result<Value, ToolError>) -> WorkOutcome {
+    WorkOutcome::Stored {
+        name: result.name.clone(),
+        ok: outcome.is_ok(),
+    }
 }

@@ -1,10 +1,9 @@
 //! A worker: serves the tool `check_stock` to every run of a space, whoever started it.
 
 use anyhow::Context as _;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolgate_client::{Client, NewSpace, SpaceId, Tool, ToolError};
+use toolgate_client::{Client, Connection, JsonSchema, NewSpace, SpaceId, Tool};
 
 const AGENT: &str = "warehouse";
 
@@ -22,16 +21,12 @@ struct Stock {
 }
 
 /// A real worker would query its database here.
-async fn check_stock(asked: CheckStock) -> Result<Stock, ToolError> {
+async fn check_stock(asked: CheckStock) -> anyhow::Result<Stock> {
     let article = asked.article.to_lowercase();
     let (count, shelf) = match &article {
         words if words.contains("teapot") => (12, "A3"),
         words if words.contains("cup") => (140, "B1"),
-        _ => {
-            return Err(ToolError::new(format_args!(
-                "there is no article {article:?}, expected \"teapot\" or \"cup\""
-            )));
-        }
+        _ => anyhow::bail!("there is no article {article:?}, expected \"teapot\" or \"cup\""),
     };
     Ok(Stock {
         article,
@@ -46,6 +41,14 @@ async fn main() -> anyhow::Result<()> {
     let key = std::env::var("TOOLGATE_SECRET_KEY")
         .context("TOOLGATE_SECRET_KEY is not set, the gateway prints the key at its first start")?;
     let client = Client::builder(&url).key(key).build()?;
+    // A worker may start before its gateway.
+    let mut is_told = false;
+    let waiting = |error: &toolgate_client::Error| {
+        if !std::mem::replace(&mut is_told, true) {
+            eprintln!("waiting for the gateway: {error}");
+        }
+    };
+    client.ready(waiting).await?;
 
     let tool = Tool::typed(
         "check_stock",
@@ -67,6 +70,10 @@ async fn main() -> anyhow::Result<()> {
     let server = client
         .serve(space)
         .on_result(|result| println!("{} {:?}", result.name, result.outcome))
+        .on_connection(|connection| match connection {
+            Connection::Up => eprintln!("connected"),
+            Connection::Lost { reason } => eprintln!("waiting for the gateway: {reason}"),
+        })
         .start();
     tokio::signal::ctrl_c().await?;
     // Releases the calls that are not done, so that another worker executes them.

@@ -11,7 +11,7 @@ use toolgate_kernel::time::Time;
 
 use crate::client::Client;
 use crate::error::{Error, Fault};
-use crate::http::RetryPolicy;
+use crate::http::{Http, RetryPolicy};
 use crate::tool::{Definition, ToolError};
 
 /// The receipt of a stored result. The same result again gets the same receipt.
@@ -67,17 +67,14 @@ impl Tools<'_> {
 
     /// Claims a call for `lease`, so that no other client executes it; claim again to renew the lease.
     pub async fn claim(&self, call: CallId, lease: Duration) -> Result<Claimed, Error> {
-        let body = json!({"holder": self.client.holder(), "leaseSeconds": lease.as_secs().max(1)});
-        let path = format!("v1/calls/{call}/claim");
-        let http = self.client.http();
-        http.send(Method::POST, &path, &body, RetryPolicy::Brief).await
+        let client = self.client;
+        claim_call(client.http(), client.holder(), call, lease, RetryPolicy::Brief).await
     }
 
     /// Releases a claimed call: it is open to other clients again.
     pub async fn release(&self, call: CallId) -> Result<(), Error> {
-        let body = json!({"holder": self.client.holder()});
-        let path = format!("v1/calls/{call}/release");
-        self.client.http().post(&path, &body, RetryPolicy::Brief).await
+        let client = self.client;
+        release_call(client.http(), client.holder(), call, RetryPolicy::Brief).await
     }
 
     /// Reports progress of a call, as any JSON, to everyone who watches the run.
@@ -100,4 +97,28 @@ impl Tools<'_> {
             .await?;
         Ok(validated.errors)
     }
+}
+
+/// Claims a call, or renews its lease.
+pub(crate) async fn claim_call(
+    http: &Http,
+    holder: &str,
+    call: CallId,
+    lease: Duration,
+    retries: RetryPolicy,
+) -> Result<Claimed, Error> {
+    let body = json!({"holder": holder, "leaseSeconds": lease.as_secs().max(1)});
+    let path = format!("v1/calls/{call}/claim");
+    http.send(Method::POST, &path, &body, retries).await
+}
+
+/// Releases a claimed call.
+pub(crate) async fn release_call(
+    http: &Http,
+    holder: &str,
+    call: CallId,
+    retries: RetryPolicy,
+) -> Result<(), Error> {
+    let path = format!("v1/calls/{call}/release");
+    http.post(&path, &json!({ "holder": holder }), retries).await
 }

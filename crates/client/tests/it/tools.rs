@@ -89,6 +89,89 @@ async fn an_error_of_any_kind_is_told_with_its_causes() {
     assert_eq!(words, "the shop is closed: invalid digit found in string");
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+/// The words of a tool that fails by `?` with this error.
+async fn words_of<E>(fail: fn() -> Result<u32, E>) -> String
+where
+    E: 'static,
+    ToolError: From<E>,
+{
+    let client = client();
+    let failing = Tool::typed("fails", "Fails.", move |_: Nothing| async move {
+        let number = fail()?;
+        Ok::<_, ToolError>(number)
+    });
+    client.register_tool(failing).await.unwrap();
+    words(client.try_tool("fails", json!({})).await)
+}
+
+#[tokio::test]
+async fn every_error_type_works_with_the_question_mark() {
+    use anyhow::Context as _;
+    assert_eq!(
+        words_of(|| "x".parse::<u32>()).await,
+        "invalid digit found in string"
+    );
+    let with_context = || "x".parse::<u32>().context("the number cannot be read");
+    assert_eq!(
+        words_of(with_context).await,
+        "the number cannot be read: invalid digit found in string"
+    );
+    let boxed = || Err(Box::<dyn std::error::Error + Send + Sync>::from("in a box"));
+    assert_eq!(words_of(boxed).await, "in a box");
+    assert_eq!(words_of(|| Err(ToolError::new("as it is"))).await, "as it is");
+    assert_eq!(words_of(|| Err("plain words")).await, "plain words");
+    let client = client();
+    let failing = Tool::typed("fails", "Fails.", |_: Nothing| async {
+        anyhow::bail!("out of paper");
+        #[allow(unreachable_code, reason = "says the type")]
+        Ok(())
+    });
+    client.register_tool(failing).await.unwrap();
+    assert_eq!(words(client.try_tool("fails", json!({})).await), "out of paper");
+}
+
+#[tokio::test]
+async fn a_blocking_tool_leaves_the_thread_to_others() {
+    let client = client();
+    let (tell, told) = std::sync::mpsc::channel::<u32>();
+    let told = std::sync::Mutex::new(told);
+    let waits = Tool::blocking("waits", "Waits for another tool.", move |_: Nothing| {
+        told.lock().unwrap().recv_timeout(Duration::from_secs(30))
+    });
+    let tells = Tool::typed("tells", "Tells another tool.", move |_: Nothing| {
+        let tell = tell.clone();
+        async move { tell.send(7) }
+    });
+    client.register_tool(waits).await.unwrap();
+    client.register_tool(tells).await.unwrap();
+    // On the one thread of this test: the second could not run while the first blocks it.
+    let (waited, told) = tokio::join!(
+        client.try_tool("waits", json!({})),
+        client.try_tool("tells", json!({}))
+    );
+    assert_eq!((waited.unwrap(), told.unwrap()), (json!(7), Value::Null));
+}
+
+#[tokio::test]
+async fn a_blocking_tool_hears_that_its_time_is_over() {
+    let client = client();
+    let (heard, hears) = std::sync::mpsc::channel();
+    let slow = Tool::blocking_with_call("slow", "Works on.", move |_: Nothing, call| {
+        while !call.cancelled.is_cancelled() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        heard.send(())
+    })
+    .timeout(Duration::from_millis(20));
+    client.register_tool(slow).await.unwrap();
+    let words = words(client.try_tool("slow", json!({})).await);
+    assert_eq!(words, "slow gave no result within 20ms");
+    hears.recv_timeout(Duration::from_secs(30)).unwrap();
+}
+
 #[tokio::test]
 async fn an_executor_may_come_apart_from_its_definition() {
     let client = client();

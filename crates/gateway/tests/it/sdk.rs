@@ -3,6 +3,8 @@
 mod chat;
 mod hooks;
 mod keeping;
+mod outage;
+mod renamed;
 mod serve;
 
 use std::sync::Arc;

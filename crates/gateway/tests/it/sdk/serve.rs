@@ -24,7 +24,7 @@ fn ask(ran: &Arc<AtomicUsize>) -> Tool {
 
 impl World {
     /// Waits until the run has ended, and tells how.
-    async fn ended(&self, run: toolgate_client::RunId) -> Status {
+    pub(super) async fn ended(&self, run: toolgate_client::RunId) -> Status {
         let mut events = self.client.runs().subscribe(run, Seq::default());
         soon("the end of the run", async {
             while let Some(event) = events.next().await {
