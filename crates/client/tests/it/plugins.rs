@@ -4,6 +4,8 @@
 mod fs;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "mcp")]
+mod mcp_restart;
 #[cfg(feature = "package")]
 mod package;
 #[cfg(feature = "sqlite")]

@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, watch};
 use tokio_util::task::AbortOnDropHandle;
+use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::tool::ClientToolLimits;
-use toolgate_mcp::{CallRequest, Caller, Catalog, CatalogTool, Connection, McpError, Profile};
+use toolgate_mcp::{
+    CallError, CallRequest, Caller, Catalog, CatalogTool, Connection, McpError, Profile, ToolResult,
+};
 
 use super::McpServer;
 use crate::client::WeakClient;
@@ -16,6 +19,14 @@ use crate::tool::{Definition, Tool, ToolCall, ToolError};
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// How often a call is made at most: once more when it did not reach the server.
+const CALL_ATTEMPTS: u32 = 2;
+
+/// The error of a call whose server is not there, with the code that the gateway's own calls have then.
+fn unavailable(reason: impl std::fmt::Display) -> ToolError {
+    ToolError::new(format_args!("{}: {reason}", ErrorCode::Unavailable.as_str()))
+}
 
 /// One server. Starts it again when a call finds it dead.
 pub(super) struct Link {
@@ -162,19 +173,46 @@ impl Link {
                     arguments: call.input.as_object().cloned(),
                     ..CallRequest::default()
                 };
-                let caller = link.caller().await.map_err(ToolError::new)?;
-                let result = caller.converse(request, link.server.elicit.as_deref()).await;
-                let result = result.map_err(|error| ToolError::new(error.to_string()))?;
-                result.plain().map_err(ToolError::new)
+                link.call(request).await?.plain().map_err(ToolError::new)
             }
         })
     }
 
-    /// What calls the server, started again if it has died.
-    async fn caller(&self) -> Result<Caller, String> {
+    /// Calls the server. One that the call did not reach, because it was restarted, is connected to anew and called
+    /// once more.
+    async fn call(&self, request: CallRequest) -> Result<ToolResult, ToolError> {
+        let host = self.server.elicit.as_deref();
+        for attempt in 1..=CALL_ATTEMPTS {
+            let (generation, caller) = self.caller().await.map_err(unavailable)?;
+            let error = match caller.converse(request.clone(), host).await {
+                Ok(result) => return Ok(result),
+                Err(error) => error,
+            };
+            match error {
+                CallError::Unreached if attempt < CALL_ATTEMPTS => self.disconnect(generation).await,
+                CallError::Unreached | CallError::Gone => {
+                    self.disconnect(generation).await;
+                    return Err(unavailable(error));
+                }
+                error => return Err(ToolError::new(error)),
+            }
+        }
+        Err(unavailable(CallError::Unreached))
+    }
+
+    /// Drops a connection that does not work any more, unless there is a newer one.
+    async fn disconnect(&self, generation: u64) {
+        let mut state = self.state.lock().await;
+        if *self.connections.borrow() == generation {
+            state.connection = None;
+        }
+    }
+
+    /// What calls the server, started again if it has died; and which connection that is.
+    async fn caller(&self) -> Result<(u64, Caller), String> {
         let mut state = self.state.lock().await;
         if let Some(connection) = state.connection.as_ref().filter(|open| !open.is_ended()) {
-            return Ok(connection.caller());
+            return Ok((*self.connections.borrow(), connection.caller()));
         }
         if state.is_closed {
             return Err("the MCP server of this tool is gone".into());
@@ -197,7 +235,7 @@ impl Link {
                     ..State::default()
                 };
                 self.connections.send_modify(|count| *count += 1);
-                Ok(caller)
+                Ok((*self.connections.borrow(), caller))
             }
             Err(error) => {
                 let pause = (PAUSE_FIRST * 2_u32.saturating_pow(state.failures)).min(PAUSE_MAX);
