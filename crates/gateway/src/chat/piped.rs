@@ -4,8 +4,9 @@ use std::io::Read as _;
 
 use anyhow::{Context as _, anyhow, bail};
 use futures_util::StreamExt as _;
-use toolgate_client::events::Status;
-use toolgate_client::{Chunk, Client, Pause, Reply, RunId, ToolError};
+use toolgate_client::events::{Event as Body, Status};
+use toolgate_client::{Chunk, Client, Connection, Event, Pause, Reply, RunId, ToolError};
+use toolgate_kernel::tool::Placement;
 
 use super::Chat;
 use crate::output::{self, Reader};
@@ -44,6 +45,11 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
                         return Ok(());
                     }
                 }
+                Some(Ok(Chunk::Event(event))) if flags.wait => tell_wait(&event, client),
+                Some(Ok(Chunk::Connection(Connection::Lost { reason }))) => {
+                    eprintln!("waiting for the gateway: {reason}");
+                }
+                Some(Ok(Chunk::Connection(Connection::Up))) => eprintln!("the gateway answers again"),
                 Some(Ok(Chunk::Finished(reply))) => return finish(&reply, flags.json),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(flags.explained(error)),
@@ -51,6 +57,19 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
             },
             _ = tokio::signal::ctrl_c() => return stop(client, run).await,
         }
+    }
+}
+
+/// Says that the run waits for somebody else; on standard error, because the output is the answer.
+fn tell_wait(event: &Event, client: &Client) {
+    match &event.body {
+        Some(Body::ToolApprovalRequest(asked)) => eprintln!("waiting for an approval of {}", asked.tool_name),
+        Some(Body::ToolInputAvailable(call))
+            if call.placement == Placement::Client && !client.has_tool(&call.tool_name) =>
+        {
+            eprintln!("waiting for a client that has the tool {}", call.tool_name);
+        }
+        _ => {}
     }
 }
 

@@ -2,22 +2,29 @@
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
 
 use toolgate_client::Event;
-use toolgate_client::events::{Event as Body, Status};
+use toolgate_client::events::{Event as Body, Status, StepRetry};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::tool::Placement;
 
 /// Most characters of an input or an output that are shown.
 const SHOWN_CHARS_MAX: usize = 200;
 
+/// Moves to the beginning of the line, and clears it.
+const CLEAR_LINE: &str = "\r\x1b[K";
+
 /// Writes to standard output. Control characters in the text of a model or a tool are removed, so that it
 /// cannot control the terminal.
 #[derive(Debug)]
 pub struct Screen {
     colours: bool,
+    is_terminal: bool,
     /// Whether the cursor is at the beginning of a line.
     at_start: bool,
+    /// Whether the line says what the chat waits for.
+    is_waiting: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -32,9 +39,12 @@ impl Screen {
     /// Uses colours on a terminal, unless `NO_COLOR` is set.
     pub fn new() -> Self {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_terminal = std::io::stdout().is_terminal();
         Self {
-            colours: std::io::stdout().is_terminal() && !unwanted,
+            colours: is_terminal && !unwanted,
+            is_terminal,
             at_start: true,
+            is_waiting: false,
         }
     }
 
@@ -44,10 +54,7 @@ impl Screen {
         match body {
             Body::TextEnd(_) | Body::ReasoningEnd(_) => self.fresh_line(),
             Body::ReasoningDelta(more) => self.think(&more.delta),
-            Body::StepRetry(retry) => self.note(format_args!(
-                "the model's reply broke off, retrying ({})",
-                retry.attempt
-            )),
+            Body::StepRetry(retry) => self.show_retry(retry),
             Body::ToolInputAvailable(call) => {
                 let place = match call.placement {
                     Placement::Client if here.iter().any(|name| **name == *call.tool_name) => " (here)",
@@ -88,6 +95,33 @@ impl Screen {
         }
     }
 
+    /// Says that the reply begins again. What stands above is void, and a reader must not take the repeated words
+    /// for a part of the answer.
+    fn show_retry(&mut self, retry: &StepRetry) {
+        match &retry.error {
+            Some(why) => self.note(format_args!(
+                "the model's reply broke off, the reply begins again: {}",
+                cut(why)
+            )),
+            None => self.note("the gateway was restarted, the reply begins again:"),
+        }
+    }
+
+    /// Shows what the chat waits for, and since when, on a line of its own that the next words replace. A terminal
+    /// only: elsewhere it would be a part of the output.
+    pub fn wait(&mut self, what: &str, since: Duration) {
+        if !self.is_terminal || !(self.at_start || self.is_waiting) {
+            return;
+        }
+        let words = match since.as_secs() {
+            0 => format!("{what} …"),
+            seconds => format!("{what} … {seconds} s"),
+        };
+        let words = self.styled(&words, Style::Dim);
+        self.put_raw(&format!("{CLEAR_LINE}{words}"));
+        self.is_waiting = true;
+    }
+
     /// Appends text of the model.
     pub fn say(&mut self, text: &str) {
         self.put(&clean(text));
@@ -113,6 +147,7 @@ impl Screen {
 
     /// Ends the current line.
     pub fn fresh_line(&mut self) {
+        self.end_wait();
         if !self.at_start {
             self.put("\n");
         }
@@ -149,7 +184,19 @@ impl Screen {
         if text.is_empty() {
             return;
         }
+        self.end_wait();
         self.at_start = text.ends_with('\n');
+        self.put_raw(text);
+    }
+
+    /// Takes the line of [`Screen::wait`] away.
+    pub fn end_wait(&mut self) {
+        if std::mem::take(&mut self.is_waiting) {
+            self.put_raw(CLEAR_LINE);
+        }
+    }
+
+    fn put_raw(&mut self, text: &str) {
         let mut out = std::io::stdout().lock();
         // A terminal that is gone is noticed when the next line is read from it.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

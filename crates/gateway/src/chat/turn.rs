@@ -1,22 +1,29 @@
 //! One message, until its run has ended or waits.
 
 mod tool_question;
+mod waits;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::MissedTickBehavior;
 use toolgate_client::events::{Event as Body, ToolApprovalRequest};
 use toolgate_client::{
-    ChatRequest, ChatStream, Chunk, Client, Decision, Error, Pause, RunId, SpaceId, ToolCall, ToolError,
+    ChatRequest, ChatStream, Chunk, Client, Connection, Decision, Error, Pause, RunId, SpaceId, ToolCall,
+    ToolError,
 };
 use toolgate_kernel::json::Json;
 
 use super::screen::{Screen, clean, is_seen, is_short, short};
 use super::terminal::{Terminal, Typed, edit};
+use waits::Waits;
 
+/// How often the line that says what the chat waits for is written again.
+const TICK: Duration = Duration::from_secs(1);
 /// The client tool with which an agent asks the person: at a terminal, that is whoever types.
 const ASK_USER: &str = "ask_user";
 
@@ -77,6 +84,7 @@ pub async fn turn(
         run: None,
         space: None,
         stopping: false,
+        waits: Waits::default(),
     };
     turn.follow(chat, questions).await
 }
@@ -118,6 +126,7 @@ struct Turn<'a> {
     run: Option<RunId>,
     space: Option<SpaceId>,
     stopping: bool,
+    waits: Waits,
 }
 
 impl Turn<'_> {
@@ -129,6 +138,8 @@ impl Turn<'_> {
         // One listener for the whole turn, so that no Ctrl-C is lost between two chunks.
         let mut interrupts =
             signal(SignalKind::interrupt()).map_err(|error| Error::Setup(error.to_string()))?;
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
@@ -139,7 +150,9 @@ impl Turn<'_> {
                     }
                     self.cancel().await;
                 }
+                _ = ticks.tick() => self.screen.wait(&self.waits.words(), self.waits.since.elapsed()),
                 Some(question) = questions.recv() => {
+                    self.screen.end_wait();
                     let answer = self.ask(&question.call).await;
                     // An error means that the call has ended meanwhile.
                     let _ = question.answer.send(answer);
@@ -160,7 +173,15 @@ impl Turn<'_> {
     }
 
     async fn show_chunk(&mut self, chunk: Chunk) {
+        self.waits.update(&chunk);
         match chunk {
+            Chunk::Connection(Connection::Lost { reason }) => {
+                self.screen.note(format_args!(
+                    "{}, the run continues when it answers",
+                    clean(&reason)
+                ));
+            }
+            Chunk::Connection(Connection::Up) => self.screen.note("the gateway answers again"),
             Chunk::Started { run, space } => (self.run, self.space) = (Some(run), Some(space)),
             Chunk::Text(words) => self.screen.say(&words),
             Chunk::Event(event) => {

@@ -1,6 +1,6 @@
 //! Through a pipe: the answer, or every event; an exit code that tells.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -191,4 +191,37 @@ async fn whoever_comes_without_a_key_or_a_gateway_is_told_what_to_do() {
         "{}",
         text(&output.stderr)
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_it_waits_for_is_said_on_standard_error() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models).await;
+    for (script, words) in [
+        ("call:risky", "waiting for an approval of risky"),
+        ("call:ask", "waiting for a client that has the tool ask"),
+    ] {
+        let mut command = chat(&gateway);
+        command.arg("--wait");
+        let said = tokio::task::spawn_blocking(move || {
+            let mut child = command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("the binary starts");
+            let mut stdin = child.stdin.take().expect("a pipe");
+            stdin.write_all(script.as_bytes()).expect("it reads");
+            drop(stdin);
+            let mut line = String::new();
+            let stderr = child.stderr.take().expect("a pipe");
+            std::io::BufReader::new(stderr)
+                .read_line(&mut line)
+                .expect("text");
+            child.kill().expect("it runs");
+            child.wait().expect("it ends");
+            line
+        });
+        assert_eq!(said.await.unwrap().trim(), words);
+    }
 }

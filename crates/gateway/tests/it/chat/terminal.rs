@@ -110,3 +110,48 @@ async fn an_approval_is_given_refused_or_edited() {
     pty.enter("/quit");
     assert!(pty.ended().success());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_chat_says_what_it_waits_for_also_while_the_gateway_is_away() {
+    let models = ModelServer::start().await;
+    let mut gateway = gateway(&models).await;
+    let home = tempfile::tempdir().unwrap();
+    let mut pty = at_prompt(&gateway, home.path(), &[]);
+    pty.enter("call:ask text:1");
+    pty.see("waiting for the model …");
+    pty.see("waiting for a client that runs ask … 2 s");
+    gateway.kill();
+    pty.see("cannot reach the gateway");
+    pty.see("waiting for the gateway …");
+    gateway.spawn();
+    gateway.ready().await;
+    pty.see("the gateway answers again");
+    pty.see("waiting for a client that runs ask");
+    pty.press(CTRL_C);
+    pty.see("cancelled");
+    // The line is taken away before the prompt: what is typed must not stand behind it.
+    let between = pty.see(PROMPT);
+    assert!(!between.contains("waiting"), "{between}");
+    pty.enter("/quit");
+    assert!(pty.ended().success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_that_comes_again_after_a_crash_is_marked() {
+    let models = ModelServer::start().await;
+    let mut gateway = gateway(&models).await;
+    let home = tempfile::tempdir().unwrap();
+    let mut pty = at_prompt(&gateway, home.path(), &[]);
+    pty.enter("text:6 hold:4");
+    pty.see("w0 w1 w2 ");
+    gateway.crash().await;
+    models.release(2);
+    let between = pty.see("w0 w1 w2 w3 w4 w5 ");
+    assert!(
+        between.contains("the gateway was restarted, the reply begins again:"),
+        "{between}"
+    );
+    pty.see(PROMPT);
+    pty.enter("/quit");
+    assert!(pty.ended().success());
+}
