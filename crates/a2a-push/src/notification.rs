@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use toolgate_a2a::{VERSION_HEADER, stream::StreamResponse};
+use toolgate_a2a::VERSION_HEADER;
 use toolgate_egress::{BodyLimit, Client, Egress, Policy, Request};
 use toolgate_engine::push_configs::PushConfig;
 use toolgate_kernel::agent::Secret;
@@ -20,7 +20,6 @@ const TOKEN: HeaderName = HeaderName::from_static("x-a2a-notification-token");
 /// A change of a task, numbered.
 pub(crate) struct Change {
     pub number: u64,
-    pub event: StreamResponse,
     /// The body that is posted.
     pub body: String,
 }

@@ -1,6 +1,7 @@
-//! Works on the push configurations of all projects: which are delivered now, which later, and which are over.
+//! Works on the push configurations of all projects: on those that are due, and on those whose run has changed. A node
+//! claims a configuration before it works on it, so that of several nodes one posts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,30 +12,33 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolgate_egress::Egress;
 use toolgate_engine::Engine;
-use toolgate_engine::push_configs::{LOOK_AGAIN, PushConfig, PushConfigs};
+use toolgate_engine::push_configs::{OwnedConfig, PushConfigs};
+use toolgate_engine::run_changes::Changed;
 use toolgate_engine::shares::share_of;
 use toolgate_engine::store::{Directory, StoreError};
+use toolgate_fair::{Limits, Queue, Share, Shares, Spare};
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::event::Seq;
-use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::time::Time;
+use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 use toolgate_tools::OutboundResolver;
 
-use crate::delivery::{Came, Delivery};
+use crate::delivery::{Delivery, Next};
 use crate::notification::client;
 
-/// Configurations that are worked on at the same time, for all and for one user.
-const ACTIVE_MAX: usize = 512;
-const ACTIVE_OF_USER_MAX: usize = 64;
-/// Attempts before a change is skipped: spread over about a day.
-const ATTEMPTS_MAX: u32 = 30;
-/// Pause after the first failure; it doubles with each further one.
-const PAUSE_FIRST: Duration = Duration::from_secs(2);
-const PAUSE_MAX: Duration = Duration::from_secs(3600);
-/// Shortest time between two looks at the configurations.
-const PASS_EVERY_MIN: Duration = Duration::from_millis(100);
-/// How long a configuration of a run that has ended is kept.
-const KEPT_AFTER_END: Duration = Duration::from_secs(24 * 3600);
+/// Configurations that are worked on at the same time; a part of them for one project and one user.
+const RUNNING: usize = 512;
+/// Configurations that are claimed and wait for their turn.
+const WAITING: usize = 2_048;
+/// Due configurations that are read at once.
+const BATCH: usize = 256;
+/// Configurations whose runs are watched. Those beyond are looked at when they are due.
+const KNOWN_MAX: usize = 50_000;
+/// A claim that has waited longer for its turn is renewed before the work begins.
+const FRESH_FOR: Duration = Duration::from_secs(5);
+/// Shortest time between two looks for due configurations: one of a newer version stays due.
+const LOOK_MIN: Duration = Duration::from_millis(100);
+/// Longest time between two looks for configurations that another node has stored or left.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// What notifications are delivered with.
 pub struct PushParts {
@@ -55,31 +59,39 @@ pub struct PushParts {
 /// Delivers push notifications.
 pub struct Pusher {
     parts: PushParts,
-    active: JoinSet<(Key, Result<Came, StoreError>)>,
-    known: HashMap<Key, Standing>,
+    turns: Arc<Queue>,
+    active: JoinSet<Ended>,
+    known: BTreeMap<Key, Known>,
+    /// Counts the works that were begun.
+    begun: u64,
+    /// When to look for due configurations.
+    look_at: Instant,
 }
 
-/// A configuration.
+/// A configuration: its run and its id.
 type Key = (RunId, String);
 
-/// Where a configuration stands in this process.
-struct Standing {
+/// What came of a work: its configuration, its number, and when to look again.
+type Ended = (Key, u64, Result<Next, StoreError>);
+
+/// A configuration whose run is watched.
+struct Known {
     project: ProjectId,
-    by: Option<EntityId>,
-    /// From when on it is posted to: one of the same id may be stored anew.
-    since: Time,
-    state: State,
-    /// The change that was not accepted, and how often.
-    failed: Option<(u64, u32)>,
+    space: SpaceId,
+    work: Work,
+    /// Place in the run's log up to which there was nothing to deliver at the last look.
+    place: Seq,
 }
 
-enum State {
-    Active,
-    /// Nothing is to be delivered while the run stands there.
-    Idle(Seq),
-    /// It is tried again at this moment.
-    Later(Instant),
-    Done,
+/// Whether this process works on a configuration, and whether its run has changed since the work began.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    None,
+    /// Under the number of the work. A configuration that was replaced meanwhile has another.
+    UnderWay {
+        number: u64,
+        has_changed: bool,
+    },
 }
 
 impl Pusher {
@@ -87,184 +99,233 @@ impl Pusher {
     pub fn new(parts: PushParts) -> Self {
         Self {
             parts,
+            turns: Queue::new(Limits {
+                running: Shares::of(RUNNING),
+                waiting: Shares::of(WAITING),
+                waiting_bytes: Shares::UNLIMITED,
+                spare: Spare::NONE,
+            }),
             active: JoinSet::new(),
-            known: HashMap::new(),
+            known: BTreeMap::new(),
+            begun: 0,
+            look_at: Instant::now(),
         }
     }
 
     /// Delivers until `stop` fires. What is under way then is repeated after the next start.
     pub async fn run(mut self, stop: CancellationToken) {
+        // Watched before anything is read, so that no change falls between.
+        let mut watch = self.parts.engine.watch_runs();
+        let mut is_loaded = false;
+        let configs = self.parts.configs.clone();
         while !stop.is_cancelled() {
-            if let Err(error) = self.pass().await {
-                tracing::warn!(%error, "push configurations cannot be read now");
+            if self.look_at <= Instant::now() {
+                let looked = match is_loaded {
+                    true => self.start_due().await,
+                    false => self.load().await,
+                };
+                is_loaded |= looked.is_ok();
+                if looked.is_err() {
+                    self.look_at = Instant::now() + LOOK_AGAIN;
+                }
+                report(looked, "push configurations cannot be read now");
             }
-            let pause = tokio::time::sleep(PASS_EVERY_MIN);
-            if stop.run_until_cancelled(pause).await.is_none() {
-                break;
-            }
-            let until = Instant::now() + self.until_next();
-            let configs = self.parts.configs.clone();
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = tokio::time::sleep_until(until) => {}
-                () = configs.changed() => {}
-                Some(ended) = self.active.join_next() => self.note(ended),
+                () = tokio::time::sleep_until(self.look_at) => {}
+                () = configs.changed() => self.look_at = Instant::now(),
+                Some(ended) = self.active.join_next() => {
+                    let noted = self.note(ended).await;
+                    report(noted, "push notifications wait for the store");
+                }
+                changed = watch.next() => {
+                    let woken = self.wake(changed).await;
+                    report(woken, "push notifications wait for the store");
+                }
             }
         }
         self.active.shutdown().await;
     }
 
-    fn until_next(&self) -> Duration {
-        let later = self.known.values().filter_map(|standing| match standing.state {
-            State::Later(moment) => Some(moment.saturating_duration_since(Instant::now())),
-            _ => None,
-        });
-        later.min().unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)
-    }
-
-    /// Starts what is to be delivered now.
-    async fn pass(&mut self) -> Result<(), StoreError> {
-        while let Some(ended) = self.active.try_join_next() {
-            self.note(ended);
-        }
+    /// Learns of every configuration there is, and works on those whose run has changed while nobody watched.
+    async fn load(&mut self) -> Result<(), StoreError> {
         let configs = self.parts.configs.clone();
-        let mut seen = HashSet::new();
-        for (project, space) in configs.spaces().await? {
-            for config in configs.of_space(project, space).await? {
-                seen.insert((config.run, config.id.clone()));
-                self.consider(project, space, config).await?;
+        let known = &mut self.known;
+        let each = |of_space: Vec<OwnedConfig>| {
+            for owned in of_space {
+                watch(known, &owned, Work::None);
             }
+        };
+        configs.for_each_space(each).await?;
+        self.look_at_all().await
+    }
+
+    /// Works on what is due, as far as there is room.
+    async fn start_due(&mut self) -> Result<(), StoreError> {
+        let room = (RUNNING + WAITING).saturating_sub(self.active.len()).min(BATCH);
+        let due = self.parts.configs.due(room).await?;
+        let is_all = due.len() < room;
+        for owned in due {
+            self.start(owned).await?;
         }
-        self.known
-            .retain(|key, standing| matches!(standing.state, State::Active) || seen.contains(key));
+        let now = self.parts.engine.clock().now();
+        let next = match is_all {
+            // Without room there is the next look when some work has ended.
+            false => (room > 0).then_some(now),
+            true => self.parts.configs.next_due().await?,
+        };
+        let pause = next.map_or(LOOK_AGAIN, |next| next.since(now));
+        self.look_at = Instant::now() + pause.clamp(LOOK_MIN, LOOK_AGAIN);
         Ok(())
     }
 
-    async fn consider(
-        &mut self,
-        project: ProjectId,
-        space: SpaceId,
-        config: PushConfig,
-    ) -> Result<(), StoreError> {
-        let key = (config.run, config.id.clone());
-        let known = self.known.get(&key).filter(|known| known.since == config.since);
-        let due = match known.map(|known| &known.state) {
-            None => true,
-            Some(State::Active) => false,
-            Some(State::Later(moment)) => *moment <= Instant::now(),
-            Some(State::Idle(place)) => {
-                let run = self.parts.engine.run(config.run).await?;
-                run.is_none_or(|run| run.version > *place)
-            }
-            Some(State::Done) => {
-                self.remove_old(project, space, &config).await?;
-                false
-            }
-        };
-        if due && self.has_room(project, config.by) {
-            self.start(project, space, config).await?;
+    /// Works on a configuration, unless another node does.
+    async fn start(&mut self, mut owned: OwnedConfig) -> Result<(), StoreError> {
+        let outbound = self.parts.outbound.outbound_settings(owned.project).await?;
+        if !self.parts.configs.claim(&mut owned).await? {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn has_room(&self, project: ProjectId, by: Option<EntityId>) -> bool {
-        let active = self
-            .known
-            .values()
-            .filter(|standing| matches!(standing.state, State::Active));
-        let (mut all, mut mine) = (0, 0);
-        for standing in active {
-            all += 1;
-            mine += usize::from(standing.project == project && standing.by == by);
-        }
-        all < ACTIVE_MAX && mine < ACTIVE_OF_USER_MAX
-    }
-
-    async fn start(
-        &mut self,
-        project: ProjectId,
-        space: SpaceId,
-        config: PushConfig,
-    ) -> Result<(), StoreError> {
-        let outbound = self.parts.outbound.outbound_settings(project).await?;
-        let egress = self.parts.egress.within(share_of(project, config.by));
-        let key = (config.run, config.id.clone());
-        let failed = self.known.get(&key).and_then(|known| known.failed);
-        let skipped = failed.filter(|(_, attempts)| *attempts >= ATTEMPTS_MAX);
-        let standing = Standing {
-            project,
-            by: config.by,
-            since: config.since,
-            state: State::Active,
-            failed,
+        self.begun += 1;
+        let (key, number) = ((owned.config.run, owned.config.id.clone()), self.begun);
+        let work = Work::UnderWay {
+            number,
+            has_changed: false,
         };
-        self.known.insert(key.clone(), standing);
+        watch(&mut self.known, &owned, work);
+        let share = share_of(owned.project, owned.config.by);
         let delivery = Delivery {
             engine: self.parts.engine.clone(),
             directory: self.parts.directory.clone(),
             configs: self.parts.configs.clone(),
-            client: client(&egress, &outbound),
+            client: client(&self.parts.egress.within(share), &outbound),
             secret: self.parts.secret.clone(),
-            project,
-            space,
-            config,
-            skipped: skipped.map(|(number, _)| number),
+            place: owned.config.place,
+            owned,
         };
+        let turns = self.turns.clone();
         self.active.spawn(async move {
-            let delivered = AssertUnwindSafe(delivery.run()).catch_unwind().await;
-            let broken = |_| Ok(Came::Failed(0, "the delivery broke down".into()));
-            (key, delivered.unwrap_or_else(broken))
+            let worked = AssertUnwindSafe(in_turn(&turns, share, delivery))
+                .catch_unwind()
+                .await;
+            let broken = |_| {
+                tracing::error!("the delivery of a push notification broke down");
+                Ok(Next::Never)
+            };
+            (key, number, worked.unwrap_or_else(broken))
         });
         Ok(())
     }
 
-    fn note(&mut self, ended: Result<(Key, Result<Came, StoreError>), JoinError>) {
-        let (key, came) = ended.expect("a delivery catches its panics, and is aborted at the end only");
-        let Some(standing) = self.known.get_mut(&key) else {
-            return;
-        };
-        standing.state = match came {
-            Ok(Came::Done) => State::Done,
-            Ok(Came::Idle(place)) => State::Idle(place),
-            Ok(Came::Again) => State::Later(Instant::now()),
-            Ok(Came::Failed(number, why)) => {
-                let before = standing.failed.filter(|(earlier, _)| *earlier == number);
-                let attempts = before.map_or(1, |(_, attempts)| attempts + 1);
-                standing.failed = Some((number, attempts));
-                let given_up = attempts >= ATTEMPTS_MAX;
-                tracing::warn!(run = %key.0, config = key.1, number, attempts, given_up, why, "a push notification is not accepted");
-                State::Later(Instant::now() + pause(attempts))
-            }
-            Err(error) => {
-                tracing::warn!(%error, "push notifications wait for the store");
-                State::Later(Instant::now() + PAUSE_FIRST)
-            }
-        };
-    }
-
-    /// Removes a configuration that nothing is delivered to any more.
-    async fn remove_old(
-        &self,
-        project: ProjectId,
-        space: SpaceId,
-        config: &PushConfig,
-    ) -> Result<(), StoreError> {
+    /// Notes what came of the work on a configuration.
+    async fn note(&mut self, ended: Result<Ended, JoinError>) -> Result<(), StoreError> {
+        let (key, ended, next) =
+            ended.expect("a delivery catches its panics, and is aborted at the end only");
         let now = self.parts.engine.clock().now();
-        let run = self.parts.engine.run(config.run).await?;
-        let is_old = run.is_none_or(|run| run.status.is_final() && now.since(run.updated) > KEPT_AFTER_END);
-        match is_old {
-            true => {
-                self.parts
-                    .configs
-                    .remove(project, space, config.run, &config.id)
-                    .await
-            }
+        if let Ok(Next::At(due, _)) = &next {
+            self.look_at = self.look_at.min(Instant::now() + due.since(now));
+        }
+        let Some(known) = self.known.get_mut(&key) else {
+            return next.map(drop);
+        };
+        let has_changed = match known.work {
+            Work::UnderWay { number, has_changed } if number == ended => has_changed,
+            Work::None | Work::UnderWay { .. } => return next.map(drop),
+        };
+        known.work = Work::None;
+        match next {
+            Ok(Next::At(_, place)) => known.place = place,
+            Ok(Next::Never) => drop(self.known.remove(&key)),
+            Err(error) => return Err(error),
+        }
+        match has_changed {
+            true => self.look(&key).await,
             false => Ok(()),
         }
     }
+
+    /// Works on the configurations of runs that have changed.
+    async fn wake(&mut self, changed: Changed) -> Result<(), StoreError> {
+        if changed.missed {
+            self.look_at_all().await?;
+        }
+        for run in changed.runs {
+            let of_run = self.known.range((run, String::new())..);
+            let of_run = of_run.map(|(key, _)| key).take_while(|key| key.0 == run);
+            for key in of_run.cloned().collect::<Vec<_>>() {
+                self.look(&key).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_at_all(&mut self) -> Result<(), StoreError> {
+        for key in self.known.keys().cloned().collect::<Vec<_>>() {
+            self.look(&key).await?;
+        }
+        Ok(())
+    }
+
+    /// Works on a configuration if its run has changed since the last look.
+    async fn look(&mut self, key: &Key) -> Result<(), StoreError> {
+        let Some(known) = self.known.get_mut(key) else {
+            return Ok(());
+        };
+        if let Work::UnderWay { has_changed, .. } = &mut known.work {
+            *has_changed = true;
+            return Ok(());
+        }
+        let run = self.parts.engine.run(key.0).await?;
+        if run.is_some_and(|run| run.version <= known.place) {
+            return Ok(());
+        }
+        let (project, space) = (known.project, known.space);
+        match self.parts.configs.get(project, space, key.0, &key.1).await? {
+            // It is tried again in its time, or another node is at work on it and hears of the change too.
+            Some(config) if config.is_claimed || config.failures > 0 => {}
+            Some(config) => {
+                let owned = OwnedConfig {
+                    project,
+                    space,
+                    config,
+                };
+                self.start(owned).await?;
+            }
+            None => drop(self.known.remove(key)),
+        }
+        Ok(())
+    }
 }
 
-fn pause(attempts: u32) -> Duration {
-    let doubled = 2_u32.saturating_pow(attempts.saturating_sub(1).min(16));
-    PAUSE_FIRST.saturating_mul(doubled).min(PAUSE_MAX)
+/// Delivers when it is the turn of the configuration's owner.
+async fn in_turn(turns: &Arc<Queue>, share: Share, mut delivery: Delivery) -> Result<Next, StoreError> {
+    let claimed = Instant::now();
+    // Without room to wait the claim ends by itself, and then the configuration is due again.
+    let Ok(_permit) = turns.turn(share, 0).await else {
+        return Ok(Next::Never);
+    };
+    match claimed.elapsed() < FRESH_FOR || delivery.renew_claim().await? {
+        true => delivery.run().await,
+        false => Ok(Next::Never),
+    }
+}
+
+/// Watches the run of a configuration from now on, if there is room.
+fn watch(known: &mut BTreeMap<Key, Known>, owned: &OwnedConfig, work: Work) {
+    let key = (owned.config.run, owned.config.id.clone());
+    if known.len() >= KNOWN_MAX && !known.contains_key(&key) {
+        return;
+    }
+    let watched = Known {
+        project: owned.project,
+        space: owned.space,
+        work,
+        place: owned.config.place,
+    };
+    known.insert(key, watched);
+}
+
+fn report(done: Result<(), StoreError>, what: &str) {
+    if let Err(error) = done {
+        tracing::warn!(%error, "{what}");
+    }
 }

@@ -10,6 +10,7 @@ use toolgate_engine::push_configs::{
 };
 use toolgate_engine::store::RunRecord;
 use toolgate_kernel::agent::Secret;
+use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::time::Time;
 use uuid::Uuid;
@@ -147,7 +148,11 @@ pub(crate) async fn store(
             Dialect::V03 => VERSION_03.into(),
         },
         delivered: 0,
+        failures: 0,
+        place: Seq::default(),
         since,
+        due: Some(since),
+        is_claimed: false,
     };
     let configs = configs(asking.a2a)?;
     let known = configs.get(asking.who.project, space, run, &stored.id).await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use toolgate_kernel::agent::Secret;
+use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
@@ -24,8 +25,8 @@ pub const CONFIGS_PER_SPACE_MAX: u64 = 1_000;
 pub const CONFIG_ID_BYTES_MAX: usize = 128;
 /// Records read per page.
 const BATCH: usize = 100;
-/// How long a deliverer waits before it looks for configurations that another node stored.
-pub const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How long a deliverer keeps other nodes from a configuration without a sign of life: longer than one request may take.
+const CLAIMED_FOR: Duration = Duration::from_secs(30);
 
 /// Where the changes of a run are posted to.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,8 +47,27 @@ pub struct PushConfig {
     pub form: String,
     /// Number of the last change that was delivered; 0 before the first.
     pub delivered: u64,
+    /// How often the change after it was not accepted.
+    pub failures: u32,
+    /// Place in the run's log up to which there is nothing to deliver.
+    pub place: Seq,
     /// Changes from this moment on are posted.
     pub since: Time,
+    /// When a deliverer looks at it, unless the run changes before.
+    pub due: Option<Time>,
+    /// A deliverer works on it, and keeps others from it until `due`.
+    pub is_claimed: bool,
+}
+
+/// A configuration, and whose it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnedConfig {
+    /// Project of the run.
+    pub project: ProjectId,
+    /// Space of the run.
+    pub space: SpaceId,
+    /// The configuration.
+    pub config: PushConfig,
 }
 
 /// Stored content of a configuration.
@@ -66,7 +86,13 @@ struct Body {
     form: String,
     #[serde(default)]
     delivered: u64,
+    #[serde(default)]
+    failures: u32,
+    #[serde(default)]
+    place: Seq,
     since: Time,
+    #[serde(default)]
+    is_claimed: bool,
 }
 
 /// Why a configuration was not stored.
@@ -171,17 +197,51 @@ impl PushConfigs {
             .await
     }
 
-    /// Notes that everything up to a change was delivered; false when the configuration was replaced or removed since it
-    /// was read, or another node has noted more.
-    pub async fn note_delivered(
-        &self,
-        project: ProjectId,
-        space: SpaceId,
-        config: &PushConfig,
-        number: u64,
-    ) -> Result<bool, StoreError> {
-        let set = record_set(project, space);
-        let id = record_id(config.run, &config.id);
+    /// Configurations that are due, of all projects, at most `limit` of them.
+    pub async fn due(&self, limit: usize) -> Result<Vec<OwnedConfig>, StoreError> {
+        let records = self.updater.records();
+        let due = records.due_records(KIND, self.clock.now(), limit).await?;
+        Ok(due
+            .into_iter()
+            .filter_map(|(set, record)| owned(set, record))
+            .collect())
+    }
+
+    /// When the next configuration is due.
+    pub async fn next_due(&self) -> Result<Option<Time>, StoreError> {
+        self.updater.records().next_due(KIND).await
+    }
+
+    /// Keeps other deliverers from a configuration for a while; false when it was changed or removed since it was read, as
+    /// by another deliverer that was faster. Whoever has claimed it may claim it again.
+    pub async fn claim(&self, owned: &mut OwnedConfig) -> Result<bool, StoreError> {
+        let claimed = self.claimed(&owned.config);
+        self.change(owned, claimed).await
+    }
+
+    /// Notes that everything up to a change was delivered, and claims the configuration again; false when it is no longer
+    /// this deliverer's.
+    pub async fn note_delivered(&self, owned: &mut OwnedConfig, number: u64) -> Result<bool, StoreError> {
+        let delivered = PushConfig {
+            delivered: number,
+            failures: 0,
+            ..self.claimed(&owned.config)
+        };
+        self.change(owned, delivered).await
+    }
+
+    fn claimed(&self, config: &PushConfig) -> PushConfig {
+        PushConfig {
+            due: Some(self.clock.now().after(CLAIMED_FOR)),
+            is_claimed: true,
+            ..config.clone()
+        }
+    }
+
+    /// Replaces a configuration by what became of it; false, and nothing, when it was changed or removed since it was read.
+    pub async fn change(&self, owned: &mut OwnedConfig, to: PushConfig) -> Result<bool, StoreError> {
+        let set = record_set(owned.project, owned.space);
+        let id = record_id(owned.config.run, &owned.config.id);
         let Some(record) = self.updater.records().record(set, &id).await? else {
             return Ok(false);
         };
@@ -189,39 +249,34 @@ impl PushConfigs {
             id,
             version: Some(record.version),
         };
-        if PushConfig::read(record).as_ref() != Some(config) {
+        if PushConfig::read(record).as_ref() != Some(&owned.config) {
             return Ok(false);
         }
-        let noted = PushConfig {
-            delivered: number,
-            ..config.clone()
-        };
-        let changes = vec![Change::Put(noted.record())];
+        let changes = vec![Change::Put(to.record())];
         let now = self.clock.now();
         let records = self.updater.records();
         match records.change_records(set, vec![unchanged], changes, now).await {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                owned.config = to;
+                Ok(true)
+            }
             Err(StoreError::Conflict) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Every space with configurations, of all projects: for a deliverer that starts.
-    pub async fn spaces(&self) -> Result<Vec<(ProjectId, SpaceId)>, StoreError> {
-        let sets = self.updater.records().record_sets(KIND).await?;
-        let spaces = sets.into_iter().filter_map(|set| match set.owner {
-            Owner::Space(space) => Some((set.project, space)),
-            Owner::Project | Owner::Entity(_) => None,
-        });
-        Ok(spaces.collect())
-    }
-
-    /// Every configuration of a space.
-    pub async fn of_space(&self, project: ProjectId, space: SpaceId) -> Result<Vec<PushConfig>, StoreError> {
-        let records = self
-            .page_through(record_set(project, space), String::new())
-            .await?;
-        Ok(records.into_iter().filter_map(PushConfig::read).collect())
+    /// Every configuration of all projects, for a deliverer that starts. `each` is given those of one space at a time.
+    pub async fn for_each_space(&self, mut each: impl FnMut(Vec<OwnedConfig>)) -> Result<(), StoreError> {
+        for set in self.updater.records().record_sets(KIND).await? {
+            let records = self.page_through(set, String::new()).await?;
+            each(
+                records
+                    .into_iter()
+                    .filter_map(|record| owned(set, record))
+                    .collect(),
+            );
+        }
+        Ok(())
     }
 
     /// Waits until a configuration is stored in this process.
@@ -265,7 +320,10 @@ impl PushConfig {
             by: self.by,
             form: self.form.clone(),
             delivered: self.delivered,
+            failures: self.failures,
+            place: self.place,
             since: self.since,
+            is_claimed: self.is_claimed,
         };
         let body = serde_json::to_value(body).expect("it has text keys");
         NewRecord {
@@ -273,7 +331,7 @@ impl PushConfig {
             body: body.into(),
             text: None,
             data: None,
-            due: None,
+            due: self.due,
         }
     }
 
@@ -292,9 +350,24 @@ impl PushConfig {
             by: body.by,
             form: body.form,
             delivered: body.delivered,
+            failures: body.failures,
+            place: body.place,
             since: body.since,
+            due: record.due,
+            is_claimed: body.is_claimed,
         })
     }
+}
+
+fn owned(set: RecordSet, record: Record) -> Option<OwnedConfig> {
+    let Owner::Space(space) = set.owner else {
+        return None;
+    };
+    Some(OwnedConfig {
+        project: set.project,
+        space,
+        config: PushConfig::read(record)?,
+    })
 }
 
 fn record_id(run: RunId, id: &str) -> String {

@@ -19,6 +19,7 @@ mod newer;
 mod nodes;
 mod past;
 mod prerequisites;
+mod push_configs;
 mod requested_call;
 mod sampling;
 mod shared_tools;

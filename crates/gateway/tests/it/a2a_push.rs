@@ -18,9 +18,9 @@ const TOKEN: &str = "a token of the receiver's";
 
 /// A notification that was accepted.
 #[derive(Debug, Clone)]
-struct Posted {
+pub struct Posted {
     headers: HeaderMap,
-    body: String,
+    pub body: String,
 }
 
 impl Posted {
@@ -39,7 +39,7 @@ impl Posted {
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
-    fn state(&self) -> String {
+    pub fn state(&self) -> String {
         let body = self.json();
         let state = [&body["task"], &body["statusUpdate"], &body].map(|of| of["status"]["state"].clone());
         state
@@ -50,9 +50,9 @@ impl Posted {
 }
 
 /// A webhook.
-struct Receiver {
-    url: String,
-    address: String,
+pub struct Receiver {
+    pub url: String,
+    pub address: String,
     posted: Arc<Mutex<Vec<Posted>>>,
     /// The answer to whatever comes.
     status: Arc<Mutex<StatusCode>>,
@@ -62,7 +62,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address").to_string();
         let posted: Arc<Mutex<Vec<Posted>>> = Arc::default();
@@ -93,7 +93,7 @@ impl Receiver {
         *self.status.lock().unwrap() = status;
     }
 
-    fn posted(&self) -> Vec<Posted> {
+    pub fn posted(&self) -> Vec<Posted> {
         self.posted.lock().unwrap().clone()
     }
 
@@ -106,9 +106,26 @@ impl Receiver {
         soon(what, reached).await;
     }
 
-    async fn until_state(&self, state: &str) {
+    pub async fn until_state(&self, state: &str) {
         self.until(state, |receiver| {
             receiver.posted().iter().any(|posted| posted.state() == state)
+        })
+        .await;
+    }
+}
+
+impl Receiver {
+    /// Waits until the last change of a task was posted.
+    pub async fn until_ended(&self, task: &str) {
+        let ends = [
+            "TASK_STATE_COMPLETED",
+            "TASK_STATE_FAILED",
+            "TASK_STATE_CANCELED",
+            "TASK_STATE_REJECTED",
+        ];
+        let is_end = |posted: &Posted| posted.body.contains(task) && ends.contains(&posted.state().as_str());
+        self.until("the end of a task is posted", |receiver| {
+            receiver.posted().iter().any(is_end)
         })
         .await;
     }
@@ -253,4 +270,46 @@ async fn a_removed_configuration_is_posted_nothing_more_and_a_new_one_what_is_ne
         "{:?}",
         states(&later)
     );
+}
+
+/// More tasks than a gateway works on at once for one project.
+const WAITING: usize = 200;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_that_wait_hold_up_no_notification_of_others() {
+    let (models, receiver) = (ModelServer::start().await, Receiver::start().await);
+    let settings = [
+        ("TOOLGATE_OUTSIDE_ALLOW", receiver.address.as_str()),
+        ("TOOLGATE_HTTP_RATE_PER_SECOND", "10000"),
+        ("TOOLGATE_HTTP_RATE_BURST", "10000"),
+    ];
+    let gateway = Gateway::start(&settings).await;
+    let api = gateway.api();
+    put_worker(&api, &models).await;
+    let mut tasks = Vec::new();
+    while tasks.len() < WAITING {
+        let batch = (0..8).map(|_| task(&api, &receiver));
+        tasks.extend(futures_util::future::join_all(batch).await);
+    }
+    let waiting = |receiver: &Receiver| {
+        let posted = receiver.posted();
+        let waits = posted
+            .iter()
+            .filter(|posted| posted.state() == "TASK_STATE_INPUT_REQUIRED");
+        waits.count()
+    };
+    receiver
+        .until("every task is told to wait", |receiver| {
+            waiting(receiver) == tasks.len()
+        })
+        .await;
+    // Also the change of a task that nobody has looked at for a while.
+    finish(&api, &tasks[0]).await;
+    receiver.until_ended(&tasks[0]).await;
+    let all = receiver.posted();
+    let mut ids: Vec<&str> = all.iter().map(|posted| posted.header("webhook-id")).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "each change is posted once");
 }
