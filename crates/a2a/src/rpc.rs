@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::Invalid;
 use crate::error::{Error, ErrorKind};
 
 /// Most bytes of the id of a request.
@@ -66,7 +67,7 @@ impl Request {
             None | Some(Value::Null) => json!({}),
             Some(params @ Value::Object(_)) => params,
             Some(_) => {
-                let error = Error::new(ErrorKind::InvalidParams, "params must be an object");
+                let error = Invalid::one("params", "must be an object").into();
                 return Err(Box::new(Malformed { id, error }));
             }
         };

@@ -22,6 +22,7 @@ use toolgate_kernel::agent::{Access, Agent, Starter};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::{CLIENT_DEADLINE, ClientToolLimits};
 
 use crate::A2a;
 use crate::asking::{Asking, JSON};
@@ -40,7 +41,7 @@ pub(crate) async fn respond(a2a: &A2a, parts: &mut Parts, agent: AgentName) -> R
     }
     match find(a2a, parts, &agent).await {
         Ok((found, changed, is_public)) => {
-            let card = card(a2a, parts, &found, changed.revision, None);
+            let card = card(a2a, parts, &found, &changed, None);
             let body = match a2a.settings.advertise_03 {
                 true => card.to_hybrid_json(),
                 false => card.to_json(),
@@ -58,13 +59,7 @@ pub(crate) async fn extended(asking: &Asking<'_>) -> Result<Value, Error> {
     let found = found.map_err(|error| refused(error, ""))?.ok_or_else(no_agent)?;
     let changed = changed(asking.a2a, asking.who.project, &asking.agent).await;
     let changed = changed.map_err(|error| refused(error, ""))?;
-    let card = card(
-        asking.a2a,
-        &asking.parts,
-        &found,
-        changed.revision,
-        Some(&asking.who),
-    );
+    let card = card(asking.a2a, &asking.parts, &found, &changed, Some(&asking.who));
     let body = match asking.dialect {
         toolgate_a2a::Dialect::V1 => card.to_json(),
         toolgate_a2a::Dialect::V03 => card.to_hybrid_json(),
@@ -77,6 +72,8 @@ pub(crate) async fn extended(asking: &Asking<'_>) -> Result<Value, Error> {
 struct Changed {
     revision: u32,
     time: Time,
+    /// What a request of the project may bring.
+    limits: ClientToolLimits,
 }
 
 async fn find(
@@ -116,10 +113,17 @@ async fn changed(a2a: &A2a, project: ProjectId, agent: &AgentName) -> Result<Cha
     Ok(Changed {
         revision: record.revision,
         time: record.created,
+        limits: a2a.shared.engine.client_tool_limits(project).await?,
     })
 }
 
-fn card(a2a: &A2a, parts: &Parts, agent: &Agent, revision: u32, for_whom: Option<&Principal>) -> AgentCard {
+fn card(
+    a2a: &A2a,
+    parts: &Parts,
+    agent: &Agent,
+    changed: &Changed,
+    for_whom: Option<&Principal>,
+) -> AgentCard {
     let base = base(a2a, parts);
     let description = agent.description.clone();
     let description =
@@ -143,13 +147,13 @@ fn card(a2a: &A2a, parts: &Parts, agent: &Agent, revision: u32, for_whom: Option
     AgentCard {
         name: agent.name.to_string(),
         description,
-        version: revision.to_string(),
+        version: changed.revision.to_string(),
         interfaces: interfaces(a2a, &base, &agent.name),
         capabilities: Capabilities {
             streaming: true,
             push_notifications: a2a.push.is_some(),
             extended_card: true,
-            extensions: extensions(),
+            extensions: extensions(&changed.limits),
         },
         input_modes: modes(&[
             "text/plain",
@@ -206,12 +210,18 @@ fn interfaces(a2a: &A2a, base: &str, agent: &AgentName) -> Vec<Interface> {
     interfaces
 }
 
-fn extensions() -> Vec<Extension> {
+fn extensions(limits: &ClientToolLimits) -> Vec<Extension> {
+    let params = json!({
+        "maxTools": limits.tools,
+        "maxBytes": limits.bytes,
+        "maxResultBytes": limits.result_bytes,
+        "callTimeoutSeconds": CLIENT_DEADLINE.as_secs(),
+    });
     let extension = |uri: &str, words: &str| Extension {
         uri: uri.to_owned(),
         description: Some(words.to_owned()),
         required: false,
-        params: None,
+        params: params.as_object().cloned(),
     };
     vec![
         extension(

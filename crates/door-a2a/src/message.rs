@@ -25,9 +25,10 @@ pub(crate) struct Origin {
     /// What the client calls the conversation, where it chose the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_id: Option<String>,
-    /// How the client wants to be asked to execute its tools.
-    #[serde(skip_serializing_if = "Form::is_tagged")]
-    pub form: Form,
+    /// How the client wants to be asked to execute its tools; none where the message says nothing of tools, so that it
+    /// is asked as before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<Form>,
     /// The parts in the form of 1.0, where they are more than text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Value>,
@@ -52,15 +53,9 @@ pub(crate) enum Form {
     Params,
 }
 
-impl Form {
-    fn is_tagged(&self) -> bool {
-        *self == Self::Tagged
-    }
-}
-
 impl Origin {
     /// What to keep of a message. The tools it brings are kept with the run, not with the message.
-    pub fn of(message: &Message, context_id: Option<String>, form: Form) -> Self {
+    pub fn of(message: &Message, context_id: Option<String>, form: Option<Form>) -> Self {
         let is_text = |part: &Part| {
             matches!(part.content, Content::Text(_)) && part.metadata.is_none() && part.media_type.is_none()
         };

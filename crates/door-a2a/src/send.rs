@@ -36,7 +36,7 @@ struct Sending {
     content: Vec<StoredPart>,
     tools: Vec<ClientTool>,
     tools_at: String,
-    form: Form,
+    form: Option<Form>,
     task: Option<RunRecord>,
 }
 
@@ -73,14 +73,14 @@ impl Sending {
         let offered = OfferedTools::find(&message, request.metadata.as_ref(), tools_in_params)?;
         asking.use_extensions(message.extensions.iter().map(String::as_str));
         let form = match &offered {
-            Some(offered) => offered.form,
-            None if is_ag2(&message) => Form::Ag2,
-            None => Form::Tagged,
+            Some(offered) => Some(offered.form),
+            None => is_ag2(&message).then_some(Form::Ag2),
         };
         match form {
-            Form::Ag2 => asking.use_extensions([AG2_URI]),
-            Form::Tagged if message.tag(URI).is_some() || offered.is_some() => asking.use_extensions([URI]),
-            Form::Tagged | Form::Params => {}
+            Some(Form::Ag2) => asking.use_extensions([AG2_URI]),
+            Some(Form::Tagged) => asking.use_extensions([URI]),
+            None if message.tag(URI).is_some() => asking.use_extensions([URI]),
+            None | Some(Form::Params) => {}
         }
         let task = match &message.task_id {
             Some(id) => Some(find_task(asking, id).await?),

@@ -205,7 +205,7 @@ impl TaskFold {
             Event::Said(said) => {
                 if let Some(origin) = Origin::read(&said.message) {
                     self.context = origin.context_id.or(self.context.take());
-                    self.form = origin.form;
+                    self.form = origin.form.unwrap_or(self.form);
                 }
             }
             _ => {}

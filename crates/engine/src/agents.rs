@@ -15,7 +15,9 @@ use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::prompt::OfferedTool;
 use toolgate_kernel::schema::Profile;
-use toolgate_kernel::tool::{self, Checked, ClientTool, Placement, ResultSchema, Rules, Tool, Toolbox};
+use toolgate_kernel::tool::{
+    self, Checked, ClientTool, ClientToolLimits, Placement, ResultSchema, Rules, Tool, Toolbox,
+};
 
 use crate::TooManyWait;
 use crate::intake::IntakeError;
@@ -481,6 +483,11 @@ impl Engine {
         let check = move || tool::client_tools(&tools.to_value(), &pointer, &settings.client_tools);
         let checked = self.run_blocking(share_of(project, user), check).await?;
         checked.map_err(AgentError::Invalid)
+    }
+
+    /// What the tools that a request brings may be.
+    pub async fn client_tool_limits(&self, project: ProjectId) -> Result<ClientToolLimits, StoreError> {
+        Ok(self.inner.project_settings(project).await?.client_tools)
     }
 
     /// The tools that a source lists for a project have changed on this node: agents have them from the next run on.

@@ -189,3 +189,25 @@ async fn a_client_of_0_3_speaks_its_own_words() {
     let card = result(&user, "agent/getAuthenticatedExtendedCard", json!({})).await;
     assert_eq!(card["name"], "default");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_says_nothing_of_tools_leaves_the_form_as_it_was() {
+    let world = world().await;
+    let user = world.user("ann");
+    let message =
+        |words: &str| json!({"role": "user", "messageId": "m", "parts": [{"kind": "text", "text": words}]});
+    let tools =
+        json!([{"name": "search_users", "description": "Search users.", "parameters": {"type": "object"}}]);
+    let sent = json!({"message": message("call:search_users={}"), "tools": tools});
+    let paused = result(&user, "message/send", sent).await;
+    let calls = |task: &Value| task["status"]["message"]["toolCalls"].as_array().map(Vec::len);
+    assert_eq!(calls(&paused), Some(1), "{paused:#}");
+    let mut more = message("call:search_users={\"again\":true}");
+    more["taskId"] = paused["id"].clone();
+    let again = result(&user, "message/send", json!({"message": more})).await;
+    assert_eq!(
+        (&again["id"], calls(&again)),
+        (&paused["id"], Some(1)),
+        "{again:#}"
+    );
+}
