@@ -2,6 +2,7 @@
 //! hostile requests and a full disk.
 
 mod a2a;
+mod a2a_access;
 mod a2a_conformance;
 mod a2a_push;
 mod access;

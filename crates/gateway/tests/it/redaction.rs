@@ -8,10 +8,10 @@ use toolgate_testkit::model_server::ModelServer;
 use crate::harness::{Api, Event, Gateway, put_agent, tool};
 
 /// Marks what must stay on the gateway's side.
-const MARK: &str = "MARKED";
+pub const MARK: &str = "MARKED";
 
 /// An agent whose instructions hold the script, so that no user has to write a mark.
-fn agent(models: &ModelServer, script: &str) -> Value {
+pub fn agent(models: &ModelServer, script: &str) -> Value {
     let strict =
         json!({"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]});
     let only_numbers = json!({"type": "object", "properties": {"secret": {"type": "integer"}}});
@@ -36,7 +36,7 @@ fn agent(models: &ModelServer, script: &str) -> Value {
 
 /// Scripts that bring marks into every field of a server tool's events; each also has a call that the user
 /// must see.
-const SCRIPTS: &[&str] = &[
+pub const SCRIPTS: &[&str] = &[
     "call:fixed input:{\"a\":\"MARKED-input-that-comes-in-fragments\"} call:ask input:{\"shown\":true} text:2",
     "call:echo input:{\"a\":\"MARKED-passed-through\"} call:ask input:{\"shown\":true} text:2",
     "call:strict input:{\"count\":\"MARKED-invalid\"} call:ask input:{\"shown\":true} text:2",
