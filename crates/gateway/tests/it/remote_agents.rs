@@ -208,6 +208,34 @@ async fn an_agent_that_forgets_its_task_leaves_the_outcome_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_of_ag2_gives_its_result_also_over_a_kill_of_the_gateway() {
+    let models = ModelServer::start().await;
+    let sample = Sample::start(Speaks::Ag2).await;
+    let mut gateway = gateway(&models, &sample).await;
+    let run = start(&gateway.api(), "work").await;
+    delegated(&gateway.api(), &run).await;
+    sample.has_begun().await;
+    gateway.crash().await;
+    sample.permit();
+    assert_eq!(outcome(&gateway.api(), &run).await, "All done.");
+    assert_eq!(sample.messages().len(), 1, "nothing is sent twice");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_of_ag2_that_is_killed_in_mid_task_leaves_the_outcome_unknown() {
+    let models = ModelServer::start().await;
+    let mut sample = Sample::start(Speaks::Ag2).await;
+    let gateway = gateway(&models, &sample).await;
+    let run = start(&gateway.api(), "work").await;
+    delegated(&gateway.api(), &run).await;
+    sample.has_begun().await;
+    sample.kill();
+    sample.restart().await;
+    assert_eq!(outcome(&gateway.api(), &run).await["code"], "INTERRUPTED");
+    assert_eq!(sample.messages().len(), 1, "nothing is sent twice");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_agent_asks_is_asked_in_the_space_and_survives_a_kill() {
     let models = ModelServer::start().await;
     for speaks in ALL {

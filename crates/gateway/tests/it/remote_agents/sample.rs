@@ -1,4 +1,4 @@
-//! The sample agent as a process: `agent.py` on the official SDK for Python.
+//! Sample agents as processes: `agent.py` on the official SDK for Python, `agent_ag2.py` on AG2.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -19,11 +19,23 @@ pub enum Speaks {
     Polling,
     /// 0.3 over JSON-RPC.
     V03,
+    /// 1.0 over JSON-RPC, as the framework AG2 does it.
+    Ag2,
 }
 
 impl Speaks {
+    fn program(self) -> &'static str {
+        match self {
+            Self::Ag2 => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/remote_agents/agent_ag2.py"),
+            Self::JsonRpc | Self::Rest | Self::Polling | Self::V03 => {
+                concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/remote_agents/agent.py")
+            }
+        }
+    }
+
     fn binding(self) -> &'static [&'static str] {
         match self {
+            Self::Ag2 => &[],
             Self::JsonRpc | Self::V03 => &["jsonrpc"],
             Self::Rest => &["rest"],
             Self::Polling => &["jsonrpc", "polling"],
@@ -34,6 +46,7 @@ impl Speaks {
     fn python(self) -> PathBuf {
         let variable = match self {
             Self::V03 => "TOOLGATE_TEST_A2A_PYTHON_03",
+            Self::Ag2 => "TOOLGATE_TEST_AG2_PYTHON",
             Self::JsonRpc | Self::Rest | Self::Polling => "TOOLGATE_TEST_A2A_PYTHON",
         };
         std::env::var_os(variable)
@@ -119,6 +132,15 @@ impl Sample {
         }
     }
 
+    /// Waits until a message has arrived.
+    pub async fn has_begun(&self) {
+        let began = Instant::now();
+        while self.messages().is_empty() {
+            assert!(began.elapsed() < SOON, "no message has arrived within {SOON:?}");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Waits until it was told to cancel a task.
     pub async fn has_cancelled(&self) {
         while self.lines("cancels").is_empty() {
@@ -169,9 +191,8 @@ impl Drop for Sample {
 }
 
 fn spawn(speaks: Speaks, port: u16, directory: &TempDir) -> Child {
-    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/remote_agents/agent.py");
     Command::new(speaks.python())
-        .arg(program)
+        .arg(speaks.program())
         .arg(port.to_string())
         .arg(directory.path())
         .args(speaks.binding())
