@@ -25,6 +25,8 @@ PYTHON_A2A_03 := $(TOOLS)/python-$(shell sha256sum scripts/requirements-a2a-03.t
 PYTHON_AG2 := $(TOOLS)/python-$(shell sha256sum scripts/requirements-ag2.txt | cut -c1-12)
 # What installs our packages and looks over our image.
 PYTHON_PACKAGES := $(TOOLS)/python-$(shell sha256sum scripts/requirements-packages.txt | cut -c1-12)
+RUST_A2A_SOURCE := crates/gateway/tests/it/a2a/rust_client
+RUST_A2A := $(TOOLS)/a2a-rust-$(shell cat $(RUST_A2A_SOURCE)/Cargo.lock $(RUST_A2A_SOURCE)/src/main.rs | sha256sum | cut -c1-12)
 
 GATEWAY := $(CARGO_TARGET_DIR)/debug/toolgate
 # Two clones that test at once would swap each other's binary.
@@ -121,10 +123,10 @@ fresh: ## generated files are what the code generates
 MCP_SERVERS := TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time TOOLGATE_TEST_MCP_PYTHON=$(PYTHON)/bin \
   TOOLGATE_TEST_MCP_SQLITE=$(PYTHON_SQLITE)/bin TOOLGATE_TEST_MCP_NODE=$(CURDIR)/node_modules/.bin
 A2A_CLIENTS := TOOLGATE_TEST_A2A_PYTHON=$(PYTHON_A2A)/bin/python TOOLGATE_TEST_A2A_PYTHON_03=$(PYTHON_A2A_03)/bin/python \
-  TOOLGATE_TEST_AG2_PYTHON=$(PYTHON_AG2)/bin/python
+  TOOLGATE_TEST_AG2_PYTHON=$(PYTHON_AG2)/bin/python TOOLGATE_TEST_A2A_RUST=$(RUST_A2A)/debug/a2a-rust-client
 
 TEST_TOOLS := $(PYTHON)/installed $(PYTHON_SQLITE)/installed $(PYTHON_A2A)/installed $(PYTHON_A2A_03)/installed \
-  $(PYTHON_AG2)/installed node_modules/installed
+  $(PYTHON_AG2)/installed $(RUST_A2A)/installed node_modules/installed
 
 .PHONY: tests
 tests: $(TEST_TOOLS) ## cargo test
@@ -235,6 +237,10 @@ $(PYTHON_AG2)/installed:
 $(PYTHON_PACKAGES)/installed:
 	python3 -m venv $(PYTHON_PACKAGES)
 	$(PYTHON_PACKAGES)/bin/pip install --quiet --disable-pip-version-check --requirement scripts/requirements-packages.txt
+	touch $@
+
+$(RUST_A2A)/installed:
+	cargo build --quiet --locked --manifest-path $(RUST_A2A_SOURCE)/Cargo.toml --target-dir $(RUST_A2A)
 	touch $@
 
 $(SUITE)/tests: | $(PYTHON)/installed

@@ -1,6 +1,7 @@
-//! The A2A door of the real binary: the official Python clients of both versions, AG2 with a tool of its own, kills between
-//! pause and resume, two processes that resume one task, and a thousand tasks that wait.
+//! The A2A door of the real binary: the official clients for Rust and for Python in both versions, AG2 with a tool of its
+//! own, kills between pause and resume, two processes that resume one task, and a thousand tasks that wait.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,8 +16,8 @@ const WAITING: usize = 1_000;
 const MEMORY_KIB_MAX: u64 = 512 * 1024;
 /// Requests that are under way at once.
 const AT_ONCE: usize = 8;
-/// Longest run of a Python client.
-const PYTHON_MAX: Duration = Duration::from_secs(120);
+/// Longest run of a client.
+const CLIENT_MAX: Duration = Duration::from_secs(120);
 
 /// A gateway whose `default` agent follows the script in a message.
 async fn gateway(models: &ModelServer, settings: &[(&str, &str)]) -> Gateway {
@@ -25,22 +26,29 @@ async fn gateway(models: &ModelServer, settings: &[(&str, &str)]) -> Gateway {
     gateway
 }
 
-/// Runs a script with the Python that a variable names; `make tests` names it.
+/// The program that a variable names; `make tests` names it.
+fn program(variable: &str) -> OsString {
+    std::env::var_os(variable)
+        .unwrap_or_else(|| panic!("{variable} names a client of A2A; `make tests` installs it"))
+}
+
+/// Runs a script with the Python that a variable names.
 async fn python(variable: &str, script: &str, arguments: &[&str]) {
-    let Some(python) = std::env::var_os(variable) else {
-        eprintln!("not tested: `make tests` names a Python with the client in {variable}");
-        return;
-    };
     let script = format!("{}/tests/it/a2a/{script}", env!("CARGO_MANIFEST_DIR"));
-    let mut command = Command::new(python);
+    let mut command = Command::new(program(variable));
+    command.arg(script);
+    client(command, arguments).await;
+}
+
+/// Runs a client, which prints ok in the end.
+async fn client(mut command: Command, arguments: &[&str]) {
     command
-        .arg(script)
         .args(arguments)
         .env("TOOLGATE_SECRET_KEY", SECRET_KEY)
         .env("NO_PROXY", "*")
         .kill_on_drop(true);
-    let done = tokio::time::timeout(PYTHON_MAX, command.output()).await;
-    let done = done.expect("the Python client has ended").expect("a process");
+    let done = tokio::time::timeout(CLIENT_MAX, command.output()).await;
+    let done = done.expect("the client has ended").expect("a process");
     let errors = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{arguments:?}: {errors}");
     assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "ok", "{errors}");
@@ -57,6 +65,42 @@ async fn the_official_python_client_works_on_both_bindings() {
             &[&gateway.url(), binding],
         )
         .await;
+    }
+}
+
+/// The client in the documentation, with the address and the key of a gateway in place of those that it shows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_in_the_documentation_works_as_it_is_written() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models, &[]).await;
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/a2a.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, from_code) = page.split_once("```python\n").expect("a client");
+    let (code, _) = from_code.split_once("```").expect("its end");
+    let (shown_url, shown_key) = ("http://127.0.0.1:8787", "sk_…");
+    assert!(code.contains(shown_url) && code.contains(shown_key), "{code}");
+    let code = code
+        .replace(shown_url, &gateway.url())
+        .replace(shown_key, SECRET_KEY);
+    let mut command = Command::new(program("TOOLGATE_TEST_A2A_PYTHON"));
+    command
+        .args(["-c", &code])
+        .env("NO_PROXY", "*")
+        .kill_on_drop(true);
+    let done = tokio::time::timeout(CLIENT_MAX, command.output()).await;
+    let done = done.expect("the client has ended").expect("a process");
+    let printed = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(printed.contains("TASK_STATE_COMPLETED"), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_official_rust_client_works_on_both_bindings() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models, &[]).await;
+    for binding in ["JSONRPC", "HTTP+JSON"] {
+        let command = Command::new(program("TOOLGATE_TEST_A2A_RUST"));
+        client(command, &[&gateway.url(), binding]).await;
     }
 }
 
