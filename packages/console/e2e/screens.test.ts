@@ -97,4 +97,20 @@ describe('every screen', () => {
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
     });
   });
+
+  test.each([
+    ['/runs/nonsense', 'All runs'],
+    ['/spaces/space_01m7pvfm9peyfaysr0zcsjjr00', 'All spaces'],
+    ['/agents/none', 'All agents'],
+    ['/agents/%E0%A4%A', 'All agents'],
+    ['/tools/%E0%A4%A', 'All tools'],
+    ['/plugins/none', 'All plugins'],
+    ['/mcp-servers/%E0%A4%A', 'All servers'],
+    ['/nowhere', 'Open the chat'],
+  ])('%s leads nowhere, and says where to go from there', async (path, way) => {
+    const page = await world.open(path, LOOKS.phone);
+    await page.getByRole('link', { name: way }).click();
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.context().close();
+  });
 });

@@ -45,8 +45,15 @@ export function Loading({
   );
 }
 
+export interface ErrorStateProps {
+  readonly error: unknown;
+  readonly retry?: () => void;
+  /** The way to the list, where the detail is all that a narrow screen shows. */
+  readonly back?: ReactNode;
+}
+
 /** An error with its code and a way to try again; one of access is told apart. */
-export function ErrorState({ error, retry }: { readonly error: unknown; readonly retry?: () => void }) {
+export function ErrorState({ error, retry, back }: ErrorStateProps) {
   if (isForbidden(error)) return <Forbidden error={error} />;
   const { title, detail, code, requestId } = describeError(error);
   return (
@@ -60,11 +67,14 @@ export function ErrorState({ error, retry }: { readonly error: unknown; readonly
         <span>{code}</span>
         {requestId && <span>request {requestId}</span>}
       </p>
-      {retry && (
+      {(retry || back) && (
         <div className={styles.actions}>
-          <Button icon={<RotateCw />} onClick={retry}>
-            Try again
-          </Button>
+          {retry && (
+            <Button icon={<RotateCw />} onClick={retry}>
+              Try again
+            </Button>
+          )}
+          {back}
         </div>
       )}
     </div>

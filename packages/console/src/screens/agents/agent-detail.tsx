@@ -33,7 +33,14 @@ export function AgentDetail({ name }: { readonly name: string }) {
     queryFn: ({ signal }) => client.agents.get(name, { signal }),
   });
   const chosen = TABS.find(({ id }) => id === search.get('tab'))?.id ?? 'edit';
-  if (error && !data) return <ErrorState error={error} retry={() => void refetch()} />;
+  if (error && !data)
+    return (
+      <ErrorState
+        error={error}
+        retry={() => void refetch()}
+        back={<LinkButton href="/agents">All agents</LinkButton>}
+      />
+    );
   if (!data) return <Loading />;
   return (
     <div className={styles.detail}>

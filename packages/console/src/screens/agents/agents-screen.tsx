@@ -4,6 +4,7 @@ import { useLocation, useRoute } from 'wouter';
 import { useAgents } from '../../data/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { SearchInput } from '../../ui/field.tsx';
+import { nameInAddress } from '../../ui/name-in-address.ts';
 import { Page, Split } from '../../ui/page.tsx';
 import { Rows, RowsHead } from '../../ui/rows.tsx';
 import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
@@ -16,7 +17,7 @@ export default function AgentsScreen() {
   const [, params] = useRoute('/agents/:name');
   const [, navigate] = useLocation();
   const [isMaking, setMaking] = useState(false);
-  const name = params?.name === undefined ? undefined : decodeURIComponent(params.name);
+  const name = nameInAddress(params?.name);
   return (
     <Page
       title="Agents"

@@ -38,6 +38,7 @@ export function ChatHead({ agent, spaceId }: ChatHeadProps) {
         value={agent ?? ''}
         onChange={(event) => setSearch({ agent: event.target.value }, { replace: true })}
       >
+        {!agent && <option value="">Agent</option>}
         {agent && !agents.some(({ name }) => name === agent) && <option value={agent}>{agent}</option>}
         {agents.map(({ name }) => (
           <option key={name} value={name}>

@@ -6,6 +6,7 @@ import { useLocation, useRoute } from 'wouter';
 import { useClient } from '../../data/gateway.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { Button, LinkButton } from '../../ui/button.tsx';
+import { nameInAddress } from '../../ui/name-in-address.ts';
 import { Page, Split } from '../../ui/page.tsx';
 import { Rows } from '../../ui/rows.tsx';
 import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
@@ -21,7 +22,7 @@ export default function McpScreen() {
   const [, params] = useRoute('/mcp-servers/:name');
   const [, navigate] = useLocation();
   const [isAdding, setAdding] = useState(false);
-  const name = params?.name === undefined ? undefined : decodeURIComponent(params.name);
+  const name = nameInAddress(params?.name);
   const { data, error, refetch } = useQuery({
     queryKey: ['mcp-servers'],
     queryFn: ({ signal }) => client.mcpServers.list({ signal }),

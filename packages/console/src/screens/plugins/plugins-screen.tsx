@@ -5,6 +5,7 @@ import { useLocation, useRoute } from 'wouter';
 import { useClient } from '../../data/gateway.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { LinkButton } from '../../ui/button.tsx';
+import { nameInAddress } from '../../ui/name-in-address.ts';
 import { Page, Split } from '../../ui/page.tsx';
 import { Rows } from '../../ui/rows.tsx';
 import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
@@ -19,7 +20,7 @@ export default function PluginsScreen() {
   const client = useClient();
   const [, params] = useRoute('/plugins/:id');
   const [, navigate] = useLocation();
-  const place = params?.id === undefined ? undefined : decodeURIComponent(params.id);
+  const place = nameInAddress(params?.id);
   const { data, error, refetch } = useQuery({
     queryKey: ['plugins'],
     queryFn: ({ signal }) => client.installedPlugins.list({ signal }),

@@ -6,7 +6,7 @@ import { useLocation, useSearchParams } from 'wouter';
 import { MessageView } from '../../conversation/message-view.tsx';
 import { ToolCard } from '../../conversation/tool-card.tsx';
 import { useClient } from '../../data/gateway.tsx';
-import { Button } from '../../ui/button.tsx';
+import { Button, LinkButton } from '../../ui/button.tsx';
 import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { toastError } from '../../ui/toast.tsx';
@@ -50,7 +50,14 @@ export function RunDetail({ runId, listSearch }: RunDetailProps) {
       },
       { replace: true },
     );
-  if (own.state === 'failed') return <ErrorState error={own.error} retry={own.retry} />;
+  if (own.state === 'failed')
+    return (
+      <ErrorState
+        error={own.error}
+        retry={own.retry}
+        back={<LinkButton href={`/runs${listSearch}`}>All runs</LinkButton>}
+      />
+    );
   if (own.events.length === 0) return <Loading />;
   const failure = own.events.findLast((event) => event.type === 'run-finish');
   return (

@@ -27,7 +27,14 @@ export function SpaceDetail({ spaceId }: { readonly spaceId: string }) {
   });
   const titles = useSpaceTitles();
   const tab = search.get('tab') ?? 'members';
-  if (error && !data) return <ErrorState error={error} retry={() => void refetch()} />;
+  if (error && !data)
+    return (
+      <ErrorState
+        error={error}
+        retry={() => void refetch()}
+        back={<LinkButton href="/spaces">All spaces</LinkButton>}
+      />
+    );
   if (!data) return <Loading />;
   return (
     <>

@@ -5,6 +5,7 @@ import { Link, useRoute, useSearchParams } from 'wouter';
 import { useTools } from '../../data/queries.ts';
 import { LinkButton } from '../../ui/button.tsx';
 import { SearchInput, Select } from '../../ui/field.tsx';
+import { nameInAddress } from '../../ui/name-in-address.ts';
 import { Page, Split } from '../../ui/page.tsx';
 import { PlacementBadge } from '../../ui/placement.tsx';
 import { Empty, ErrorState, Loading } from '../../ui/states.tsx';
@@ -24,7 +25,7 @@ export interface RegistryTool {
 /** The registry: `/tools` lists it, `/tools/{name}` shows one tool and a form to try it. */
 export default function ToolsScreen() {
   const [, params] = useRoute('/tools/:name');
-  const name = params?.name === undefined ? undefined : decodeURIComponent(params.name);
+  const name = nameInAddress(params?.name);
   const tools = useTools();
   const registry = useMemo(() => byName(tools.data ?? []), [tools.data]);
   const [search] = useSearchParams();
