@@ -211,8 +211,9 @@ fn interfaces(a2a: &A2a, base: &str, agent: &AgentName) -> Vec<Interface> {
 }
 
 fn extensions(limits: &ClientToolLimits) -> Vec<Extension> {
+    // The card may be kept and passed on, so it says what every kind of key may bring.
     let params = json!({
-        "maxTools": limits.tools,
+        "maxTools": limits.tools.min(limits.public_tools),
         "maxBytes": limits.bytes,
         "maxResultBytes": limits.result_bytes,
         "callTimeoutSeconds": CLIENT_DEADLINE.as_secs(),

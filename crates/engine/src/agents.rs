@@ -16,7 +16,7 @@ use toolgate_kernel::problem::Problem;
 use toolgate_kernel::prompt::OfferedTool;
 use toolgate_kernel::schema::Profile;
 use toolgate_kernel::tool::{
-    self, Checked, ClientTool, ClientToolLimits, Placement, ResultSchema, Rules, Tool, Toolbox,
+    self, Checked, ClientTool, ClientToolLimits, KeyKind, Placement, ResultSchema, Rules, Tool, Toolbox,
 };
 
 use crate::TooManyWait;
@@ -480,7 +480,8 @@ impl Engine {
     ) -> Result<Vec<ClientTool>, AgentError> {
         let settings = self.inner.project_settings(project).await?;
         let (tools, pointer) = (tools.clone(), pointer.to_owned());
-        let check = move || tool::client_tools(&tools.to_value(), &pointer, &settings.client_tools);
+        let limits = settings.client_tools.for_key(key_of(user));
+        let check = move || tool::client_tools(&tools.to_value(), &pointer, &limits);
         let checked = self.run_blocking(share_of(project, user), check).await?;
         checked.map_err(AgentError::Invalid)
     }
@@ -508,7 +509,8 @@ impl Engine {
         let (tools, pointer) = (tools.clone(), pointer.to_owned());
         match profile {
             Profile::Client => {
-                let check = move || tool::check(&tools, &pointer, &Rules::Client(&settings.client_tools));
+                let limits = settings.client_tools.for_key(key_of(user));
+                let check = move || tool::check(&tools, &pointer, &Rules::Client(&limits));
                 Ok(self.run_blocking(share_of(project, user), check).await?)
             }
             Profile::Trusted => {
@@ -566,5 +568,13 @@ impl Engine {
         let given = space.is_some_and(|space| space.gives(name));
         let admitted = self.inner.startable(project, name, who, given).await?;
         Ok(admitted.map(|admitted| admitted.agent))
+    }
+}
+
+/// The kind of key by which somebody asks: a user's is public.
+fn key_of(user: Option<EntityId>) -> KeyKind {
+    match user {
+        Some(_) => KeyKind::Public,
+        None => KeyKind::Secret,
     }
 }

@@ -24,7 +24,7 @@ use crate::schema::Validator;
 
 pub use approvers::{ApprovalTerms, Approvers, Decider};
 pub use check::{Checked, Rules, check, check_agent};
-pub use client::{ClientToolLimits, client_tools, compile_client, merge, merge_with};
+pub use client::{ClientToolLimits, KeyKind, client_tools, compile_client, merge, merge_with};
 pub use conflict::{Conflict, settle_conflicts};
 pub use execution::{Execution, ModelChoice, PromptTool, ResultSchema, Wait};
 pub use prerequisite::{Prerequisite, Scope};

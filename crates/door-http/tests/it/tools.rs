@@ -94,6 +94,7 @@ async fn the_limits_are_those_of_the_settings() {
     let world = World::with_engine(|settings| {
         settings.projects = project_settings_with(|project| {
             project.client_tools.tools = 1;
+            project.client_tools.public_tools = 1;
             project.client_tools.schema.depth = 1;
         });
     })
@@ -103,8 +104,9 @@ async fn the_limits_are_those_of_the_settings() {
         "properties": { "a": { "items": { "type": "string" } } } } });
     for (tools, words) in [
         (
-            json!([beep(), other]),
-            "2 tools in one request; at most 1 are allowed",
+            json!([beep(), other.clone()]),
+            "2 tools in one request, at most 1 are allowed with a public key; send fewer (in the SDKs: the option `only` of a \
+             chat or of the MCP plugin), or raise the setting `client_tools.public_tools_max`",
         ),
         (json!([deep]), "the schema is nested deeper than 1 levels"),
     ] {
@@ -119,6 +121,13 @@ async fn the_limits_are_those_of_the_settings() {
             assert_eq!(told["errors"][0]["message"], words);
         }
     }
+    let body = json!({ "text": "hi", "clientTools": [beep(), other] });
+    let told = world.backend().post("/v1/runs", body).await.expect(422);
+    let words = told["errors"][0]["message"].to_string();
+    assert!(
+        words.contains("a secret key") && words.contains("`client_tools.tools_max`"),
+        "{words}"
+    );
 }
 
 /// What a run makes of a tool `ask` that the caller brings to an agent that has one.

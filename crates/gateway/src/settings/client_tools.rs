@@ -4,14 +4,16 @@ use anyhow::ensure;
 use serde::Deserialize;
 use toolgate_engine::RESULT_BYTES_UNCHECKED;
 use toolgate_kernel::schema::Limits;
-use toolgate_kernel::tool::{self, ClientToolLimits};
+use toolgate_kernel::tool::{self, ClientToolLimits, KeyKind};
 
 /// Tools that requests bring.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientTools {
-    /// Most tools in one request.
+    /// Most tools in one request with a secret key.
     pub tools_max: usize,
+    /// Most tools in one request with a public key.
+    pub public_tools_max: usize,
     /// Most bytes of all of them together.
     pub bytes_max: usize,
     /// Most bytes of the result of one call.
@@ -26,12 +28,14 @@ impl Default for ClientTools {
     fn default() -> Self {
         let ClientToolLimits {
             tools,
+            public_tools,
             bytes,
             result_bytes,
             ..
         } = ClientToolLimits::default();
         Self {
             tools_max: tools,
+            public_tools_max: public_tools,
             bytes_max: bytes,
             result_bytes_max: result_bytes,
             conflict: Conflict::Error,
@@ -126,6 +130,8 @@ impl ClientTools {
         );
         Ok(ClientToolLimits {
             tools: self.tools_max,
+            public_tools: self.public_tools_max,
+            key: KeyKind::Secret,
             bytes: self.bytes_max,
             result_bytes: self.result_bytes_max,
             schema: Limits {

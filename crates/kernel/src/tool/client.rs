@@ -18,8 +18,12 @@ use crate::schema::Limits;
 /// What a request may bring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientToolLimits {
-    /// Most tools in one request.
+    /// Most tools in one request with a secret key.
     pub tools: usize,
+    /// Most tools in one request with a public key, which any visitor of a page may send.
+    pub public_tools: usize,
+    /// Which of the two counts.
+    pub key: KeyKind,
     /// Most bytes of all of them together.
     pub bytes: usize,
     /// Most bytes of the result of one call, as JSON.
@@ -28,10 +32,36 @@ pub struct ClientToolLimits {
     pub schema: Limits,
 }
 
+/// The kind of key that a request shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// A backend's.
+    Secret,
+    /// A user's, with a token.
+    Public,
+}
+
+impl ClientToolLimits {
+    /// The same limits, for a request with this kind of key.
+    pub fn for_key(self, key: KeyKind) -> Self {
+        Self { key, ..self }
+    }
+
+    /// Most tools in one request, and the setting that says so.
+    pub fn tools_max(&self) -> (usize, &'static str) {
+        match self.key {
+            KeyKind::Secret => (self.tools, "client_tools.tools_max"),
+            KeyKind::Public => (self.public_tools, "client_tools.public_tools_max"),
+        }
+    }
+}
+
 impl Default for ClientToolLimits {
     fn default() -> Self {
         Self {
-            tools: 10,
+            tools: 64,
+            public_tools: 32,
+            key: KeyKind::Secret,
             bytes: 64 * 1024,
             result_bytes: 256 * 1024,
             schema: Limits::CLIENT,
@@ -81,20 +111,33 @@ fn read_all(
         let max = limits.bytes;
         problems.add(
             pointer,
-            format!("the tools have more than {max} bytes or nest deeper than {DEPTH_MAX} levels"),
+            format!(
+                "the tools have more than {max} bytes or nest deeper than {DEPTH_MAX} levels; send fewer or shorter ones, or raise \
+                 the setting `client_tools.bytes_max`"
+            ),
         );
         return None;
     }
-    if items.len() > limits.tools {
-        let (seen, max) = (items.len(), limits.tools);
+    let (max, setting) = limits.tools_max();
+    if items.len() > max {
+        let (seen, key) = (
+            items.len(),
+            match limits.key {
+                KeyKind::Secret => "secret",
+                KeyKind::Public => "public",
+            },
+        );
         problems.add(
             pointer,
-            format!("{seen} tools in one request; at most {max} are allowed"),
+            format!(
+                "{seen} tools in one request, at most {max} are allowed with a {key} key; send fewer (in the SDKs: the option \
+                 `only` of a chat or of the MCP plugin), or raise the setting `{setting}`"
+            ),
         );
     }
     let mut names = HashMap::new();
     let mut tools = Vec::new();
-    for (index, item) in items.iter().take(limits.tools).enumerate() {
+    for (index, item) in items.iter().take(max).enumerate() {
         let place = format!("{pointer}/{index}");
         let Some(tool) = read(item, &place, &limits.schema, problems) else {
             continue;
@@ -114,8 +157,10 @@ fn read_all(
     // One schema may have so many; so may all together, because a run keeps them all compiled.
     let (seen, max) = (tools.iter().map(patterns).sum::<usize>(), limits.schema.patterns);
     if seen > max {
-        let words =
-            format!("the tools have {seen} patterns together; at most {max} are allowed in one request");
+        let words = format!(
+            "the tools have {seen} patterns together, at most {max} are allowed in one request; raise the setting \
+                 `client_tools.schema.patterns_max`"
+        );
         problems.add(pointer, words);
     }
     Some(tools)

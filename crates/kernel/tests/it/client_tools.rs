@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolgate_kernel::name::ToolName;
 use toolgate_kernel::tool::{
-    CLIENT_DEADLINE, ClientTool, ClientToolLimits, Conflict, Execution, Placement, Toolbox, client_tools,
-    compile_client, merge, merge_with, settle_conflicts,
+    CLIENT_DEADLINE, ClientTool, ClientToolLimits, Conflict, Execution, KeyKind, Placement, Toolbox,
+    client_tools, compile_client, merge, merge_with, settle_conflicts,
 };
 
 use crate::schema::lines;
@@ -112,10 +112,21 @@ fn a_request_brings_few_small_tools() {
             .map(|index| tool(&format!("t{index}")))
             .collect::<Value>()
     };
-    assert_eq!(read(tools(10)).unwrap().len(), 10);
+    assert_eq!(read(tools(64)).unwrap().len(), 64);
     check(
-        tools(11),
-        &["/clientTools 11 tools in one request; at most 10 are allowed"],
+        tools(65),
+        &[
+            "/clientTools 65 tools in one request, at most 64 are allowed with a secret key; send fewer (in the SDKs: the option \
+           `only` of a chat or of the MCP plugin), or raise the setting `client_tools.tools_max`",
+        ],
+    );
+    let public = ClientToolLimits::default().for_key(KeyKind::Public);
+    assert_eq!(client_tools(&tools(32), "", &public).unwrap().len(), 32);
+    let told = lines(&client_tools(&tools(33), "/clientTools", &public).unwrap_err());
+    assert!(
+        told[0].contains("at most 32 are allowed with a public key")
+            && told[0].contains("`client_tools.public_tools_max`"),
+        "{told:?}"
     );
     check(
         json!([{ "name": "a", "description": "x".repeat(1025) }]),
@@ -123,7 +134,10 @@ fn a_request_brings_few_small_tools() {
     );
     check(
         json!([{ "name": "a", "description": "A.", "parameters": { "title": "x".repeat(10_000_000) } }]),
-        &["/clientTools the tools have more than 65536 bytes or nest deeper than 127 levels"],
+        &[
+            "/clientTools the tools have more than 65536 bytes or nest deeper than 127 levels; send fewer or shorter ones, or raise the \
+           setting `client_tools.bytes_max`",
+        ],
     );
     check(
         json!({}),
@@ -312,7 +326,10 @@ fn patterns_are_counted_over_all_tools_of_a_request() {
     assert!(read(tools(5)).is_ok());
     check(
         tools(6),
-        &["/clientTools the tools have 12 patterns together; at most 10 are allowed in one request"],
+        &[
+            "/clientTools the tools have 12 patterns together, at most 10 are allowed in one request; raise the setting \
+           `client_tools.schema.patterns_max`",
+        ],
     );
 }
 
