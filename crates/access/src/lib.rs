@@ -209,6 +209,7 @@ impl Principal {
         Some(Sender {
             name: None,
             time_zone: Some(zone.to_string()),
+            executor: None,
         })
     }
     /// The token of a user, for tools that may pass it on.

@@ -282,7 +282,7 @@ fn told_part(part: &EarlierPart, message: usize, at: usize) -> Value {
 fn call_part(call: &Call, run: &RunState) -> Value {
     let decision = run.decision(call.tool.call.approval());
     let mut part = json!({
-        "type": format!("tool-{}", call.tool.name),
+        "type": format!("tool-{}", call.tool.executor_name()),
         "toolCallId": call.tool.call,
         "state": "input-available",
         "input": call.shown_input().map_or(json!({}), |input| input.to_value()),

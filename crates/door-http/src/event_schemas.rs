@@ -39,6 +39,7 @@ const TOOL: &[Member] = &[
     ("placement", A("Placement"), ALWAYS),
     ("shown", Flag, MAYBE),
     ("offeredTo", A("EntityId"), MAYBE),
+    ("givenName", Text, MAYBE),
     // Of a call of a child run, which is answered here.
     ("agent", A("AgentName"), MAYBE),
     ("childRunId", A("RunId"), MAYBE),
@@ -89,6 +90,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("budget", Any, MAYBE),
             ("unknownRequester", Flag, MAYBE),
             ("offeredTo", A("EntityId"), MAYBE),
+            ("givenName", Text, MAYBE),
             ("resultSchema", Any, MAYBE),
             ("categories", Any, MAYBE),
             ("history", Any, MAYBE),
@@ -162,6 +164,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("input", Any, MAYBE),
             ("deadline", A("Time"), MAYBE),
             ("signature", Text, MAYBE),
+            ("reserved", A("Claim"), MAYBE),
         ],
     ),
     (
@@ -185,6 +188,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("by", A("EntityId"), MAYBE),
             ("expired", Flag, MAYBE),
             ("deadline", A("Time"), MAYBE),
+            ("reserved", A("Claim"), MAYBE),
         ],
     ),
     (

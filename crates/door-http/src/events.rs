@@ -189,6 +189,7 @@ mod tests {
             placement: Placement::Client,
             shown: false,
             offered_to: None,
+            given_name: None,
         };
         let event =
             ToolOutputAvailable::of(&tool, Some(Json::parse(output.into()).unwrap()), None, None).into();

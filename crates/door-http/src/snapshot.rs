@@ -179,6 +179,9 @@ pub(crate) struct PendingCall {
     tool_call_id: CallId,
     /// Name of the tool.
     tool_name: String,
+    /// What the client that brought the tool calls it, where the run had to rename it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    given_name: Option<String>,
     /// What to run it with.
     #[schema(value_type = schema::Any)]
     input: Option<Json>,
@@ -324,6 +327,7 @@ impl Pending {
                 CallState::Open { deadline, claim } => pending.calls.push(PendingCall {
                     tool_call_id,
                     tool_name,
+                    given_name: call.tool.given_name.as_deref().map(str::to_owned),
                     input: call.input.clone(),
                     deadline: Some(*deadline),
                     claim: claim.clone(),

@@ -29,6 +29,7 @@ impl Inner {
         let sender = Sender {
             name: entity.filter(|_| several).map(|entity| plain_name(&entity)),
             time_zone: known.time_zone.or(own).or_else(of_space),
+            executor: known.executor,
         };
         (sender != Sender::default()).then_some(sender)
     }

@@ -92,6 +92,11 @@ pub(crate) fn described() -> Value {
                 "type": ["number", "string"],
                 "description": "How long an answer may take: seconds, or a text such as `30s` or `10m`.",
             },
+            "version": { "type": "string", "description": "The author's number for this state of the tool." },
+            "deprecated": {
+                "type": ["string", "boolean"],
+                "description": "Set when it should not be used any more: why, or true. The words travel with the result.",
+            },
             "strict": { "description": "OpenAI's; changes nothing." },
         },
         "required": ["name", "description"],

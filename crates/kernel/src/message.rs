@@ -124,6 +124,20 @@ pub struct Sender {
     /// Time zone (IANA).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
+    /// The sender as an executor of client tools; absent if it executes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<Executor>,
+}
+
+/// A client that executes tools of the runs that answer its messages: a tab, a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Executor {
+    /// Name under which it claims calls.
+    pub holder: String,
+    /// Names of the tools that it executes, as it knows them; absent for every client tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
 }
 
 /// One part of a message.

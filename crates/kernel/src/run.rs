@@ -9,6 +9,7 @@ mod pause;
 mod pipeline;
 mod question;
 mod replay;
+mod reservation;
 mod state;
 mod take;
 mod tell_above;

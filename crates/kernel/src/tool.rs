@@ -67,6 +67,8 @@ pub struct Tool {
     pub output: Option<Validator>,
     /// SHA-256 of the definition, in hex: pinned by every run that starts with it.
     pub hash: String,
+    /// What the client that brought it calls it, where the run had to rename it.
+    pub given_name: Option<Arc<str>>,
 }
 
 /// Who may see a tool's input and output besides secret principals. Client tools are always seen by members.

@@ -38,7 +38,7 @@ async fn a_card_of_1_0_says_where_and_how_the_agent_is_reached() {
     assert_eq!(uris, [(URI, false), (AG2_URI, false)]);
     for extension in &card.capabilities.extensions {
         let limits = json!({
-            "maxTools": 10, "maxBytes": 65_536, "maxResultBytes": 262_144, "callTimeoutSeconds": 600,
+            "maxTools": 32, "maxBytes": 65_536, "maxResultBytes": 262_144, "callTimeoutSeconds": 600,
         });
         assert_eq!(extension.params.clone().map(Value::Object), Some(limits));
     }

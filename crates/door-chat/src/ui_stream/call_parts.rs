@@ -62,7 +62,7 @@ impl CallParts {
         if !matches!(before, Some(CallPart::Streaming { .. })) {
             sink.chunk(|out| {
                 call_chunk(out, "tool-input-start", tool)
-                    .with("toolName", &tool.name)
+                    .with("toolName", tool.executor_name())
                     .end();
             });
         }
@@ -107,7 +107,7 @@ impl CallParts {
         self.parts.insert(tool.call, CallPart::Whole);
         sink.chunk(|out| {
             call_chunk(out, "tool-input-available", tool)
-                .with("toolName", &tool.name)
+                .with("toolName", tool.executor_name())
                 .value("input", input, "{}")
                 .flag("providerExecuted", is_ours(tool) || is_settled)
                 .end();
@@ -135,7 +135,7 @@ impl CallParts {
             Dialect::V5 => {
                 let data = serde_json::json!({
                     "approvalId": event.approval_id, "toolCallId": event.tool_call_id,
-                    "toolName": event.tool_name, "input": event.input, "expiresAt": event.expires_at,
+                    "toolName": event.tool().executor_name(), "input": event.input, "expiresAt": event.expires_at,
                 });
                 Chunk::new(out, "data-approval")
                     .with("id", event.approval_id)
@@ -230,6 +230,7 @@ mod tests {
             placement,
             shown: false,
             offered_to: None,
+            given_name: None,
         }
     }
 

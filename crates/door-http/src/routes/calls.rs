@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 
 use crate::routes::results::ReceiptBody;
 
-const HOLDER_CHARS_MAX: usize = 128;
+pub(crate) const HOLDER_CHARS_MAX: usize = 128;
 /// How long a claim holds when nobody says.
 const LEASE_SECONDS_DEFAULT: u64 = 30;
 /// Longest a claim holds without another word.

@@ -18,15 +18,16 @@ use toolgate_http::query::At;
 use toolgate_http::stream::{Follow, Mark, Until};
 use toolgate_http::ui_message::{Messages, earlier};
 use toolgate_http::wait::{Awaited, Since, Wait, ended_or_waits};
-use toolgate_http::wire::{AnyObject, TextOr, Words, wire};
+use toolgate_http::wire::{AnyObject, List, Text, TextOr, Words, wire};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::{MessageId, RunId, SpaceId};
-use toolgate_kernel::message::Message;
+use toolgate_kernel::message::{Executor, Message, Sender};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::tool::ClientTool;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::calls::HOLDER_CHARS_MAX;
 use super::message::{MessageObject, Parts, Said};
 use crate::events::stream;
 use crate::snapshot::RunBody;
@@ -36,6 +37,20 @@ use crate::waited::{answer_rested, answer_unfinished};
 /// Makes a repeated request harmless.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+/// Longest name of a tool.
+const NAME_CHARS_MAX: usize = 64;
+/// Most tools that a sender names: its own and the agent's client tools.
+const EXECUTOR_TOOLS_MAX: usize = 256;
+
+wire! {
+    /// The client that sends a message. Calls of its tools are reserved for it for a few seconds, then for whoever claims them.
+    MessageExecutor {
+        /// The name with which it claims calls.
+        holder "holder": Text<1, HOLDER_CHARS_MAX>,
+        /// Names of the tools that it executes; every client tool unless said otherwise.
+        tools "tools": Option<List<Text<1, NAME_CHARS_MAX>, 0, EXECUTOR_TOOLS_MAX>>,
+    }
+}
 
 wire! {
     /// A message for a space.
@@ -54,6 +69,8 @@ wire! {
         agent "agent": Option<AgentName>,
         /// Tools that the caller executes itself.
         client_tools "clientTools": Option<ClientTools>,
+        /// The sender, as a client that executes tools: calls are offered to it first.
+        executor "executor": Option<MessageExecutor>,
         /// Of the agent's client tools only those of these categories, and those of none.
         categories "selectedToolCategories": Option<Categories>,
         /// Whether anybody answers; true unless said otherwise.
@@ -85,6 +102,8 @@ wire! {
         space_id "spaceId": Option<SpaceId>,
         /// Tools that the caller executes itself.
         client_tools "clientTools": Option<ClientTools>,
+        /// The sender, as a client that executes tools: calls are offered to it first.
+        executor "executor": Option<MessageExecutor>,
         /// Of the agent's client tools only those of these categories, and those of none.
         categories "selectedToolCategories": Option<Categories>,
         /// What was said before: the past of a space that the run makes, and for an agent with `history: client`. In a
@@ -173,7 +192,7 @@ pub(crate) async fn post(
     let idempotency = request.idempotency(&who, &bytes, message.message_id);
     // Not in memory while somebody waits.
     drop(bytes);
-    let message = message.by(&who);
+    let message = message.by(&who, body.executor);
     door.settings.content.check_message(&message, at)?;
     let answer = match (body.respond, body.agent) {
         (Some(false), _) => Answers::None,
@@ -237,7 +256,7 @@ pub(crate) async fn start(
     let message = message.with(body.message_id, body.metadata);
     let idempotency = request.idempotency(&who, &bytes, message.message_id);
     drop(bytes);
-    let message = message.by(&who);
+    let message = message.by(&who, body.executor);
     door.settings.content.check_message(&message, at)?;
     let space = body.space.or(body.space_id);
     if let (Some(space), Some(_)) = (space, &who.user) {
@@ -370,10 +389,21 @@ impl Said {
             ..self
         }
     }
-    fn by(self, who: &Principal) -> Message {
+    fn by(self, who: &Principal, executor: Option<MessageExecutor>) -> Message {
         let message_id = self.message_id.unwrap_or_else(|| MessageId::new(Uuid::now_v7()));
+        let executor = executor.map(|MessageExecutor { holder, tools }| Executor {
+            holder: holder.0,
+            tools: tools.map(|names| names.0.into_iter().map(|name| name.0).collect()),
+        });
+        let sender = match executor {
+            None => who.sender(),
+            executor => Some(Sender {
+                executor,
+                ..who.sender().unwrap_or_default()
+            }),
+        };
         Message {
-            sender: who.sender(),
+            sender,
             metadata: self.metadata,
             ..Message::new(message_id, who.entity(), self.parts)
         }

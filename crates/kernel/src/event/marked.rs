@@ -16,7 +16,7 @@ use crate::call::ErrorCode;
 use crate::history::{Earlier, EarlierPart};
 use crate::id::{ApprovalId, CallId, EntityId, MessageId, QuestionId, RunId};
 use crate::json::Json;
-use crate::message::{Message, Origin, Part, Sender};
+use crate::message::{Executor, Message, Origin, Part, Sender};
 use crate::name::{AgentName, ToolName};
 use crate::question::Action;
 use crate::time::Time;
@@ -106,7 +106,8 @@ members! {
     RemoteTask { source, task, check_at }
     Usage { input_tokens, output_tokens, reasoning_tokens, cached_tokens, estimated }
     Message { message_id, from, sender, parts, metadata, origin, on_behalf_of }
-    Sender { name, time_zone }
+    Sender { name, time_zone, executor }
+    Executor { holder, tools }
     ClientTool {
         name, description, parameters, output_schema, timeout_ms, version, deprecated, given_name,
     }

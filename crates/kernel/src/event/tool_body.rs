@@ -31,9 +31,16 @@ pub struct ToolRef {
     /// The only member of the space that may execute a client call and see what it reads and writes; none for every
     /// member. Backends always may.
     pub offered_to: Option<EntityId>,
+    /// What the client that brought the tool calls it, where the run had to rename it.
+    pub given_name: Option<Arc<str>>,
 }
 
 impl ToolRef {
+    /// The name under which whoever executes the call knows the tool.
+    pub fn executor_name(&self) -> &Arc<str> {
+        self.given_name.as_ref().unwrap_or(&self.name)
+    }
+
     /// Whether every member of the space sees what the tool reads and writes.
     pub fn is_seen_by_members(&self) -> bool {
         !hidden(self.placement, self.shown) && self.offered_to.is_none()
@@ -62,6 +69,9 @@ macro_rules! tool_body {
                 /// The only member that a client call is offered to.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 offered_to: Option<EntityId>,
+                /// What the client that brought the tool calls it, where the run had to rename it.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                given_name: Option<Arc<str>>,
                 $( $(#[$fdoc])* $field: $ty, )*
             }
         }
@@ -75,6 +85,7 @@ macro_rules! tool_body {
                     placement: tool.placement,
                     shown: tool.shown,
                     offered_to: tool.offered_to,
+                    given_name: tool.given_name.clone(),
                     $( $field, )*
                 }
             }
@@ -86,6 +97,7 @@ macro_rules! tool_body {
                     placement: self.placement,
                     shown: self.shown,
                     offered_to: self.offered_to,
+                    given_name: self.given_name.clone(),
                 }
             }
         }
@@ -115,6 +127,9 @@ tool_body! {
         /// What the vendor wants back with the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
+        /// The client that sent the message: until then a client call is offered to it alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved: Option<Claim>,
     }
 }
 tool_body! {
@@ -154,6 +169,9 @@ tool_body! {
         /// When a client call, now free to run, is given up.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Time>,
+        /// The client that sent the message: until then a client call, now free to run, is offered to it alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved: Option<Claim>,
     }
 }
 tool_body! {

@@ -51,8 +51,9 @@ impl Run {
                     Fate::Offer { deadline } => Some(deadline),
                     Fate::Run | Fate::Ask { .. } | Fate::Refused { .. } => None,
                 };
+                let reserved = deadline.and_then(|_| self.reservation(&call.tool.name, now));
                 let response = ToolApprovalResponse::of(
-                    &call.tool, approval, true, None, edited, entity, false, deadline,
+                    &call.tool, approval, true, None, edited, entity, false, deadline, reserved,
                 );
                 Ok(vec![response.into()])
             }
@@ -118,6 +119,7 @@ pub(super) fn denial(
         None,
         by,
         expired,
+        None,
         None,
     );
     vec![response.into(), ToolOutputDenied::of(&call.tool, reason).into()]

@@ -98,5 +98,6 @@ pub fn tool_ref(call: CallId, name: &Arc<str>, tools: &Toolbox, offered_to: Opti
         placement,
         offered_to: offered_to.filter(|_| placement == Placement::Client),
         shown: tool.is_some_and(|tool| tool.visibility == crate::tool::Visibility::Public),
+        given_name: tool.and_then(|tool| tool.given_name.clone()),
     }
 }

@@ -8,7 +8,7 @@ mod under_way;
 
 use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
 use crate::event::{
-    CallRequest, ChildCall, Entry, Event, FinishReason, RunFinish, Said, Seq, Status, StepFinish,
+    CallRequest, ChildCall, Claim, Entry, Event, FinishReason, RunFinish, Said, Seq, Status, StepFinish,
     ToolApprovalResponse, ToolInputAvailable, Usage,
 };
 use crate::history::Transcript;
@@ -471,7 +471,7 @@ impl RunState {
             resumes: None,
             leg: 0,
             since: time,
-            state: released(e.deadline),
+            state: released(e.deadline, e.reserved.clone()),
         });
     }
 
@@ -495,7 +495,7 @@ impl RunState {
                     call.input = Some(input.clone());
                 }
                 call.since = time;
-                call.state = released(e.deadline);
+                call.state = released(e.deadline, e.reserved.clone());
             });
         }
     }
@@ -549,12 +549,13 @@ impl RunState {
     }
 }
 
-/// The state of a call that nothing holds back: offered to a client until the deadline, or free to run here.
-fn released(deadline: Option<Time>) -> CallState {
+/// The state of a call that nothing holds back: offered to clients until the deadline, first to the one that it is reserved
+/// for, or free to run here.
+fn released(deadline: Option<Time>, reserved: Option<Claim>) -> CallState {
     match deadline {
         Some(deadline) => CallState::Open {
             deadline,
-            claim: None,
+            claim: reserved,
         },
         None => CallState::Ready,
     }

@@ -286,11 +286,13 @@ impl Log<'_> {
                         Fate::Offer { deadline } => Some(deadline),
                         Fate::Run | Fate::Ask { .. } | Fate::Refused { .. } => None,
                     };
+                    let reserved = deadline.and_then(|_| self.run.reservation(&name, self.now));
                     self.emit(ToolInputAvailable::of(
                         &tool,
                         Some(input.clone()),
                         deadline,
                         signature,
+                        reserved,
                     ));
                     match fate {
                         Fate::Refused { code, message } => {

@@ -266,6 +266,7 @@ pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
     .compile()?;
     Ok(Tool {
         hash: tool.hash(),
+        given_name: tool.given_name.as_ref().map(|name| name.as_str().into()),
         ..compiled
     })
 }

@@ -154,6 +154,7 @@ impl Tool {
             approval,
             input,
             output,
+            given_name: None,
         }
     }
 }

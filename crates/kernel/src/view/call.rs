@@ -40,6 +40,7 @@ pub(super) fn of(tool: ToolRef, reader: &Decider) -> Shown {
         shown,
         // Who asked for the call is known; whoever may execute it sees the offer.
         offered_to: _,
+        given_name,
     } = tool;
     Shown {
         payload: !hidden(placement, shown) && is_offered,
@@ -50,6 +51,7 @@ pub(super) fn of(tool: ToolRef, reader: &Decider) -> Shown {
             placement,
             shown,
             offered_to: None,
+            given_name,
         },
     }
 }
@@ -70,6 +72,7 @@ pub(super) fn input_available(e: &ToolInputAvailable, reader: &Decider) -> ToolI
         shown.payload(&e.input),
         shown.deadline(e.deadline),
         signature,
+        shown.payload(&e.reserved).map(claim),
     )
 }
 
@@ -97,6 +100,7 @@ pub(super) fn approval_response(e: &ToolApprovalResponse, reader: &Decider) -> T
         shown.payload(&e.by),
         e.expired,
         shown.deadline(e.deadline),
+        shown.payload(&e.reserved).map(claim),
     )
 }
 

@@ -53,7 +53,7 @@ const SEEN: [(&str, &str); 17] = [
     // As much of the event as there is to see of it anywhere: here of a call that is offered to another member.
     (
         "child-call",
-        "ignorable agent childRunId event.type event.toolCallId event.toolName event.placement event.shown",
+        "ignorable agent childRunId event.type event.toolCallId event.toolName event.givenName event.placement event.shown",
     ),
 ];
 
@@ -62,7 +62,11 @@ const SEEN: [(&str, &str); 17] = [
 const SEEN_OF_CALLS: [(&str, Option<&str>, &str); 13] = [
     ("tool-input-start", Some(""), ""),
     ("tool-input-delta", None, "inputTextDelta"),
-    ("tool-input-available", Some("deadline"), "input"),
+    (
+        "tool-input-available",
+        Some("deadline"),
+        "input reserved.holder reserved.until",
+    ),
     (
         "tool-approval-request",
         Some("approvalId expiresAt terms.approvers.roles[] terms.notRequester terms.editable"),
@@ -71,7 +75,7 @@ const SEEN_OF_CALLS: [(&str, Option<&str>, &str); 13] = [
     (
         "tool-approval-response",
         Some("approvalId approved expired deadline"),
-        "reason input by",
+        "reason input by reserved.holder reserved.until",
     ),
     (
         "tool-question",
@@ -90,7 +94,7 @@ const SEEN_OF_CALLS: [(&str, Option<&str>, &str); 13] = [
     ("tool-output-error", Some(""), "code errorText"),
     ("tool-output-denied", Some(""), "reason"),
 ];
-const EVERY_CALL: &str = "toolCallId toolName placement";
+const EVERY_CALL: &str = "toolCallId toolName givenName placement";
 
 /// A member of the space without roles or groups.
 fn member() -> Decider {

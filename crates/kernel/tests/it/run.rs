@@ -375,6 +375,7 @@ fn the_time_in_which_a_child_run_waits_for_people_is_not_its_calls_time() {
         placement: Placement::Client,
         shown: false,
         offered_to: None,
+        given_name: None,
     };
     fn below(event: impl Into<Event>) -> Event {
         Event::from(ChildCall {
@@ -391,6 +392,7 @@ fn the_time_in_which_a_child_run_waits_for_people_is_not_its_calls_time() {
         &asked,
         Some(Json::null()),
         Some(START.after(timeout * 9)),
+        None,
         None,
     ))]);
     story.take(stands(at(Status::WaitingTool, 1))).unwrap();

@@ -31,6 +31,7 @@ fn tool(placement: Placement, shown: bool) -> ToolRef {
         placement,
         shown,
         offered_to: None,
+        given_name: None,
     }
 }
 
@@ -45,9 +46,9 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
     vec![
         ToolInputStart::of(tool).into(),
         ToolInputDelta::of(tool, mark.into()).into(),
-        ToolInputAvailable::of(tool, value(), None, text()).into(),
+        ToolInputAvailable::of(tool, value(), None, text(), None).into(),
         ToolApprovalRequest::of(tool, approval, value(), Time(0), None).into(),
-        ToolApprovalResponse::of(tool, approval, true, text(), value(), None, false, None).into(),
+        ToolApprovalResponse::of(tool, approval, true, text(), value(), None, false, None, None).into(),
         ToolExecuting::of(
             tool,
             Some(Claim {
