@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { CallRunner } from './call-runner.js';
+import { CallEnded, CallRunner } from './call-runner.js';
+import { AbortedError } from './error.js';
 import type { ClaimOptions, Tools } from './tools.js';
 
 /** What a page knows of itself. */
@@ -47,5 +48,31 @@ describe('the lease of a page', () => {
     expect(await running).toBe('answered');
     page.become('hidden');
     expect(leases).toHaveLength(3);
+  });
+});
+
+describe('a call that is stopped', () => {
+  const stopWith = async (reason: unknown): Promise<string[]> => {
+    const asked: string[] = [];
+    const stop = new AbortController();
+    const tools = {
+      claim: async () => asked.push('claim'),
+      // The event of the result arrives before the response.
+      submitRunResult: async () => {
+        asked.push('result');
+        stop.abort(reason);
+        throw new AbortedError('ABORTED', 'stopped');
+      },
+      release: async () => asked.push('release'),
+    } as unknown as Tools;
+    const call = { toolCallId: 'call_a_0', toolName: 'wait', args: {} };
+    const job = { call, holder: 'tab', execute: () => 'done', signal: stop.signal };
+    await expect(new CallRunner(tools, () => {}).run(job)).rejects.toThrow(AbortedError);
+    return asked;
+  };
+
+  test('is released, unless it has its outcome', async () => {
+    expect(await stopWith(new Error('the page is closed'))).toEqual(['claim', 'result', 'release']);
+    expect(await stopWith(new CallEnded())).toEqual(['claim', 'result']);
   });
 });

@@ -62,7 +62,7 @@ export class CallRunner {
    * Throws an `AbortedError` when the signal fires, and errors of the gateway that are not about the call.
    */
   async run(job: CallJob): Promise<Fate> {
-    const { call, signal } = job;
+    const { signal } = job;
     const claimed = await this.#claim(job);
     if (claimed !== 'claimed') return claimed;
     const stop = new AbortController();
@@ -84,7 +84,6 @@ export class CallRunner {
       stopRenewing();
       clearTimeout(timer);
       signal.removeEventListener('abort', forward);
-      this.#log(`call ${call.toolCallId} of ${call.toolName}: result stored`);
     }
   }
 
@@ -181,6 +180,7 @@ export class CallRunner {
       );
     try {
       await retryUntilDone(() => submit(outcome), signal);
+      this.#log(`call ${call.toolCallId} of ${call.toolName}: result stored`);
       return 'answered';
     } catch (error) {
       if (fateOf(error) !== undefined) return 'settled';
@@ -214,14 +214,26 @@ export class CallRunner {
     };
   }
 
-  /** Without the signal, which has fired. Errors are ignored: a lease that is not released expires. */
-  async #release({ call, holder }: CallJob): Promise<void> {
+  /**
+   * Without the signal, which has fired. Errors are ignored: a lease that is not released expires. A call that has ended has
+   * no lease: its event may arrive before the response to our own result.
+   */
+  async #release({ call, holder, signal: stopped }: CallJob): Promise<void> {
+    if (stopped.reason instanceof CallEnded) return;
     const signal = AbortSignal.timeout(GIVE_BACK_MS_MAX);
     await this.#tools.release(call.toolCallId, { holder, signal }).catch(() => {});
   }
 }
 
 const GIVE_BACK_MS_MAX = 2000;
+
+/** The reason with which to abort a job whose call has its outcome: there is nothing to release. */
+export class CallEnded extends Error {
+  constructor() {
+    super('the call has ended');
+    this.name = 'CallEnded';
+  }
+}
 
 /** The gateway rejected the renewal of the lease. */
 class LostLease extends Error {}

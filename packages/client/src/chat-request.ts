@@ -25,6 +25,7 @@ export function chatRequest(
   messages: ChatMessage[],
   found: { agent: string | undefined; space: string | undefined },
   clientTools: ClientToolDefinition[],
+  executor: StartRun['executor'],
 ): StartRun {
   const newest = messages.at(-1)?.content ?? '';
   const history = messages.slice(0, -1);
@@ -33,6 +34,7 @@ export function chatRequest(
     ...(found.agent === undefined ? {} : { agent: found.agent }),
     ...(found.space === undefined ? {} : { spaceId: found.space }),
     ...(clientTools.length === 0 ? {} : { clientTools: clientTools as NonNullable<StartRun['clientTools']> }),
+    ...(executor ? { executor } : {}),
     ...(options.selectedToolCategories ? { selectedToolCategories: options.selectedToolCategories } : {}),
     ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
     ...(options.messageId === undefined ? {} : { messageId: options.messageId }),

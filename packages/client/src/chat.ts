@@ -1,9 +1,11 @@
 import { chatRequest, messagesOf } from './chat-request.js';
 import type { ChatOptions, ChatResult, Chunk } from './chunk.js';
-import { CODES, ConflictError, ProtocolError } from './error.js';
+import { CODES, ConflictError, ProtocolError, ValidationError } from './error.js';
 import { freshKey } from './fresh-key.js';
+import type { ClientToolDefinition } from './tool.js';
 import { type ChatHost, type Opened, Turn } from './turn.js';
 import type { StartRun } from './wire.js';
+import { wireDefinition } from './wire-definition.js';
 
 /** Starts a run, yields its chunks, and executes the calls of this client's tools. */
 export async function* chat(host: ChatHost, options: ChatOptions): AsyncGenerator<Chunk, ChatResult, void> {
@@ -11,7 +13,14 @@ export async function* chat(host: ChatHost, options: ChatOptions): AsyncGenerato
   await host.ready();
   const agent = options.agent ?? host.agent;
   const space = options.space ?? host.conversations.find(messages, agent);
-  const request = chatRequest(options, messages, { agent, space }, host.registry.definitions());
+  const tools = chosen(host, options);
+  const request = chatRequest(
+    options,
+    messages,
+    { agent, space },
+    tools.map(wireDefinition),
+    executorOf(host, options, tools),
+  );
   const prepared = await host.registry.beforeRequest(request);
   const opened = await (options.space === undefined ? startOrGoOn : start)(host, prepared, options.signal);
   host.conversations.remember(opened.spaceId, messages, agent);
@@ -21,6 +30,30 @@ export async function* chat(host: ChatHost, options: ChatOptions): AsyncGenerato
   } finally {
     turn.stop();
   }
+}
+
+/** The tools that the model is offered. Throws for a name that is none of them. */
+function chosen(host: ChatHost, { only }: ChatOptions): ClientToolDefinition[] {
+  const all = host.registry.definitions();
+  const unknown = only?.find((name) => !all.some((tool) => tool.name === name));
+  if (unknown !== undefined) {
+    const problem = `\`only\` names "${unknown}", which is not a tool of this client`;
+    throw new ValidationError(CODES.validation, problem, {
+      errors: [{ pointer: '/only', message: problem }],
+    });
+  }
+  return only ? all.filter(({ name }) => only.includes(name)) : all;
+}
+
+/** This client, as the executor of its tools; of any tool if a callback may execute it. */
+function executorOf(
+  { registry, holder }: ChatHost,
+  { onToolCall }: ChatOptions,
+  tools: ClientToolDefinition[],
+): StartRun['executor'] {
+  if (onToolCall || registry.handlesAny()) return { holder };
+  const executed = tools.map(({ name }) => name).filter((name) => registry.hasExecutor(name));
+  return executed.length > 0 ? { holder, tools: executed } : undefined;
 }
 
 /**

@@ -47,6 +47,8 @@ export interface ToolResult {
   result?: unknown;
   /** The error message, if the call failed. */
   error?: string;
+  /** What whoever uses the tool should know, such as that it is deprecated. */
+  warning?: string;
   /** Whether this client executed it. */
   local: boolean;
 }
@@ -146,6 +148,8 @@ export interface ChatOptions {
   agent?: string;
   /** The space; by default the one of an earlier chat whose messages these continue, or a new one. */
   space?: string;
+  /** Names of this client's tools that the model is offered; all of them by default. */
+  only?: string[];
   /** Selects among the agent's own client tools: those of these categories, and those without a category. */
   selectedToolCategories?: string[];
   /** Steps in which this client executes tools before the stream ends; 5 by default, 0 for no limit. */

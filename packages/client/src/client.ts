@@ -14,7 +14,8 @@ import type { ToolParameters } from './json-schema.js';
 import { Keys } from './keys.js';
 import { Knowledge } from './knowledge.js';
 import { McpServers } from './mcp-servers.js';
-import type { ToolgatePlugin } from './plugin.js';
+import type { PluginTool, ToolgatePlugin } from './plugin.js';
+import { callHook, throwAll } from './plugin-hook.js';
 import { PluginRegistry } from './plugin-registry.js';
 import { Projects } from './projects.js';
 import { Records } from './records.js';
@@ -36,6 +37,7 @@ import { ToolServer } from './tool-server.js';
 import { Tools } from './tools.js';
 import type { ChatHost } from './turn.js';
 import { satisfies } from './version-range.js';
+import { wireDefinition } from './wire-definition.js';
 
 /** Options of a client. */
 export interface ToolgateClientOptions extends ConnectionOptions {
@@ -139,7 +141,8 @@ export class ToolgateClient {
    * Registers a plugin. Throws a `PluginError` at once if it is malformed or conflicts with another. Its
    * `onRegister` is awaited by `ready` and by every chat; if it fails, they throw and the plugin is removed.
    */
-  use(plugin: ToolgatePlugin): this {
+  use<const T extends readonly PluginTool[]>(given: ToolgatePlugin<T>): this {
+    const plugin = given as unknown as ToolgatePlugin;
     this.#registry.add(plugin);
     this.#starting = this.#starting.then(() => this.#start(plugin));
     return this;
@@ -152,7 +155,7 @@ export class ToolgateClient {
   async unuse(name: string): Promise<void> {
     const plugin = this.#registry.remove(name);
     await this.#starting;
-    await plugin.hooks?.onUnregister?.();
+    await callHook(plugin, 'onUnregister', (hooks) => hooks.onUnregister?.());
   }
 
   /**
@@ -188,9 +191,9 @@ export class ToolgateClient {
     return this.#registry.names();
   }
 
-  /** The tool definitions that are sent with every chat. */
+  /** The tool definitions that are sent with every chat, in the form in which the gateway reads them. */
   getClientToolDefinitions(): ClientToolDefinition[] {
-    return this.#registry.definitions();
+    return this.#registry.definitions().map(wireDefinition);
   }
 
   /** Whether a tool has an executor on this client. */
@@ -246,10 +249,17 @@ export class ToolgateClient {
     }
   }
 
-  /** Closes tool servers and removes all plugins, the last one first. */
+  /**
+   * Closes tool servers and removes all plugins, the last one first. Throws what a plugin's `onUnregister` threw when all of
+   * them are removed.
+   */
   async close(): Promise<void> {
     await Promise.all([...this.#servers].map((server) => server.close()));
-    for (const name of this.getPluginNames().reverse()) await this.unuse(name);
+    const failures: unknown[] = [];
+    for (const name of this.getPluginNames().reverse()) {
+      await this.unuse(name).catch((error: unknown) => failures.push(error));
+    }
+    throwAll(failures);
   }
 
   async #start(plugin: ToolgatePlugin): Promise<void> {
@@ -257,7 +267,7 @@ export class ToolgateClient {
     if (!this.#registry.has(plugin.name)) return;
     try {
       await this.#refuseEngine(plugin);
-      await plugin.hooks?.onRegister?.(this);
+      await callHook(plugin, 'onRegister', (hooks) => hooks.onRegister?.(this));
       this.#registry.refresh(plugin.name);
     } catch (cause) {
       const message = `plugin "${plugin.name}" could not be started: ${cause instanceof Error ? cause.message : cause}`;

@@ -1,4 +1,4 @@
-export { type CallJob, CallRunner, type Fate } from './call-runner.js';
+export { CallEnded, type CallJob, CallRunner, type Fate } from './call-runner.js';
 export type { Calls } from './calls.js';
 export * from './chunk.js';
 export { type ClientEvents, ToolgateClient, type ToolgateClientOptions } from './client.js';
@@ -39,7 +39,13 @@ export type { Keys } from './keys.js';
 export type { DocumentQuery, Knowledge, PutDocument } from './knowledge.js';
 export type { McpServers } from './mcp-servers.js';
 export type * from './operator-wire.js';
-export type * from './plugin.js';
+export {
+  definePlugin,
+  type Executors,
+  type PluginHooks,
+  type PluginTool,
+  type ToolgatePlugin,
+} from './plugin.js';
 export type { Projects } from './projects.js';
 export type { RecordOwner, Records } from './records.js';
 export type {

@@ -215,6 +215,40 @@ describe('hooks', () => {
     await registry(plugin({ hooks: { afterResponse } })).afterResponse(response);
     expect(afterResponse).toHaveBeenCalledWith(response);
   });
+
+  test('one that fails names its plugin, and keeps nobody from being called', async () => {
+    const fails = (name: string) =>
+      plugin({
+        name,
+        tools: [],
+        executors: {},
+        hooks: {
+          beforeRequest: () => Promise.reject(new Error('no cable')),
+          afterResponse: () => {
+            throw new Error(`${name} broke`);
+          },
+          onToolCall: () => {
+            throw new Error('no hands');
+          },
+        },
+      });
+    const afterResponse = vi.fn();
+    const last = plugin({ name: 'last', tools: [], executors: {}, hooks: { afterResponse } });
+    const made = registry(fails('one'), fails('two'), last);
+    await expect(made.beforeRequest({ message: 'hi' })).rejects.toMatchObject({
+      code: 'PLUGIN_FAILED',
+      message: 'plugin "one": its hook beforeRequest failed: no cable',
+      cause: expect.objectContaining({ message: 'no cable' }),
+    });
+    await expect(made.afterResponse({} as ChatResult)).rejects.toThrow(
+      'plugin "one": its hook afterResponse failed: one broke; plugin "two": its hook afterResponse failed: two broke',
+    );
+    expect(afterResponse).toHaveBeenCalledOnce();
+    const call = { toolCallId: 'c', toolName: 'any', args: {} };
+    await expect(made.execute(call, {} as never)).rejects.toThrow(
+      'plugin "one": its hook onToolCall failed: no hands',
+    );
+  });
 });
 
 describe('dependencies', () => {

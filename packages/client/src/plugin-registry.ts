@@ -2,6 +2,7 @@ import type { ChatResult } from './chunk.js';
 import { safeValidateToolDefinitions } from './definition-rules.js';
 import { CODES, PluginError, ToolError } from './error.js';
 import type { ToolgatePlugin } from './plugin.js';
+import { callHook, throwAll } from './plugin-hook.js';
 import type { ClientToolDefinition, RunnableTool, ToolCall, ToolContext, ToolExecutor } from './tool.js';
 import { isVersion, satisfies } from './version-range.js';
 import type { StartRun } from './wire.js';
@@ -54,6 +55,12 @@ export class PluginRegistry {
   }
 
   addTool({ definition, timeoutMs, execute }: RunnableTool): void {
+    if (typeof execute !== 'function') {
+      throw new PluginError(
+        CODES.pluginInvalid,
+        `tool "${definition.name}" has no \`execute\`, which must be a function`,
+      );
+    }
     const tool: OwnedTool = { owner: undefined, definition, execute, ...(timeoutMs ? { timeoutMs } : {}) };
     this.#refuseTools([tool], `tool "${definition.name}"`, undefined);
     this.#own([tool]);
@@ -99,7 +106,11 @@ export class PluginRegistry {
 
   /** Whether this client executes the tool: by its executor, or by a plugin's `onToolCall`. */
   handles(toolName: string): boolean {
-    if (this.#callable(toolName)?.execute) return true;
+    return this.#callable(toolName)?.execute !== undefined || this.handlesAny();
+  }
+
+  /** Whether a plugin's `onToolCall` may execute any tool. */
+  handlesAny(): boolean {
     return [...this.#plugins.values()].some((plugin) => plugin.hooks?.onToolCall);
   }
 
@@ -116,7 +127,7 @@ export class PluginRegistry {
     const tool = this.#callable(call.toolName);
     if (tool?.execute) return tool.execute(call.args, context);
     for (const plugin of this.#plugins.values()) {
-      const result = await plugin.hooks?.onToolCall?.(call);
+      const result = await callHook(plugin, 'onToolCall', (hooks) => hooks.onToolCall?.(call));
       if (result !== undefined) return result;
     }
     throw new ToolError(CODES.toolUnknown, `no executor for tool: ${call.toolName}`);
@@ -126,13 +137,21 @@ export class PluginRegistry {
   async beforeRequest(request: StartRun): Promise<StartRun> {
     let current = request;
     for (const plugin of [...this.#plugins.values()]) {
-      current = (await plugin.hooks?.beforeRequest?.(current)) ?? current;
+      const given = current;
+      current = (await callHook(plugin, 'beforeRequest', (hooks) => hooks.beforeRequest?.(given))) ?? current;
     }
     return current;
   }
 
+  /** Calls every plugin's `afterResponse`, in order, and throws at the end what they threw. */
   async afterResponse(response: ChatResult): Promise<void> {
-    for (const plugin of [...this.#plugins.values()]) await plugin.hooks?.afterResponse?.(response);
+    const failures: unknown[] = [];
+    for (const plugin of [...this.#plugins.values()]) {
+      await callHook(plugin, 'afterResponse', (hooks) => hooks.afterResponse?.(response)).catch(
+        (error: unknown) => failures.push(error),
+      );
+    }
+    throwAll(failures);
   }
 
   #callable(toolName: string): OwnedTool | undefined {

@@ -1,18 +1,35 @@
 import type { ChatResult } from './chunk.js';
 import type { ToolgateClient } from './client.js';
+import type { FromSchema, JsonSchema } from './json-schema.js';
 import type { ClientToolDefinition, RunnableTool, ToolCall, ToolExecutor } from './tool.js';
 import type { StartRun } from './wire.js';
 
-/** A set of tools with life-cycle hooks. */
-export interface ToolgatePlugin {
+/** A tool of a plugin: a definition, or one with its executor. */
+export type PluginTool = ClientToolDefinition | RunnableTool;
+
+/** The executors of tools, by name. The type of each one's arguments follows from the tool's `parameters`. */
+export type Executors<T extends readonly PluginTool[]> = {
+  [N in NameOf<T[number]>]?: ToolExecutor<ArgumentsOf<Extract<T[number], { readonly name: N }>>>;
+};
+
+type NameOf<D> = D extends { readonly name: infer N extends string } ? N : string;
+/** `never` where the schema is not known when the program is compiled: then every executor fits. */
+type ArgumentsOf<D> = D extends { readonly parameters: infer P }
+  ? JsonSchema extends P
+    ? never
+    : FromSchema<P>
+  : never;
+
+/** A set of tools with life-cycle hooks. `T` is inferred by `client.use` and `definePlugin`. */
+export interface ToolgatePlugin<T extends readonly PluginTool[] = PluginTool[]> {
   /** Unique among the plugins of a client. */
   name: string;
   /** Version, `major.minor.patch`. */
   version: string;
   /** The tool definitions. Read again after `onRegister`, which may add some. */
-  tools?: Array<ClientToolDefinition | RunnableTool>;
+  tools?: T;
   /** The executors, by tool name. */
-  executors?: Record<string, ToolExecutor<never>>;
+  executors?: Executors<NoInfer<T>>;
   /** Plugins that must be registered first, by name, each with a version range such as `^1.2`. */
   dependencies?: Record<string, string>;
   /** Range of gateway versions that it works with, such as `>=0.1`. */
@@ -22,7 +39,20 @@ export interface ToolgatePlugin {
   hooks?: PluginHooks;
 }
 
-/** Life-cycle hooks of a plugin. All of them may be asynchronous. */
+/**
+ * The plugin, with the arguments of its `executors` inferred from the `parameters` of its `tools`. `client.use` infers them
+ * too; this is for a plugin that is defined elsewhere.
+ */
+export function definePlugin<const T extends readonly PluginTool[]>(
+  plugin: ToolgatePlugin<T>,
+): ToolgatePlugin {
+  return plugin as unknown as ToolgatePlugin;
+}
+
+/**
+ * Life-cycle hooks of a plugin. All of them may be asynchronous. An error that one throws is a `PluginError` with code
+ * `PLUGIN_FAILED` that names the plugin and the hook; the hooks of other plugins are called all the same.
+ */
 export interface PluginHooks {
   /** The plugin was registered with `client.use`. Every request waits for it. */
   onRegister?(client: ToolgateClient): void | Promise<void>;

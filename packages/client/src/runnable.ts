@@ -8,7 +8,7 @@ const DIALECT = 'draft-2020-12';
 
 /** How long the gateway waits for a result by default, and the margin of a longer timeout. */
 const DEADLINE_MS = 10 * 60_000;
-const SPARE_SECONDS = 60;
+const SPARE_MS = 60_000;
 
 /**
  * A tool with its executor, with the type of its arguments inferred from `parameters` (JSON Schema) or
@@ -18,6 +18,10 @@ const SPARE_SECONDS = 60;
 export function defineTool<const P extends ToolParameters>(tool: SchemaTool<P>): RunnableTool;
 export function defineTool<S extends StandardSchema>(tool: StandardTool<S>): RunnableTool;
 export function defineTool(tool: SchemaTool | StandardTool): RunnableTool {
+  if (typeof tool.execute !== 'function') {
+    const message = `tool "${tool.name}" has no \`execute\`, which must be a function; a tool that the agent's configuration defines needs no definition here`;
+    throw new PluginError(CODES.pluginInvalid, message);
+  }
   const input = 'input' in tool ? tool.input : undefined;
   const definition: ClientToolDefinition = {
     name: tool.name,
@@ -30,8 +34,10 @@ export function defineTool(tool: SchemaTool | StandardTool): RunnableTool {
       : tool.output;
   }
   if (tool.timeout !== undefined && tool.timeout >= DEADLINE_MS) {
-    definition.timeout = Math.ceil(tool.timeout / 1000) + SPARE_SECONDS;
+    definition.timeout = tool.timeout + SPARE_MS;
   }
+  if (tool.version !== undefined) definition.version = tool.version;
+  if (tool.deprecated !== undefined) definition.deprecated = tool.deprecated;
   const execute = tool.execute as ToolExecutor;
   return {
     definition,

@@ -7,7 +7,7 @@ import type { ToolCall, ToolCallLike } from './tool.js';
  * object.
  */
 export function readToolCall(call: ToolCallLike): ToolCall {
-  const toolName = call.toolName ?? call.name ?? call.function?.name ?? '';
+  const toolName = call.givenName ?? call.toolName ?? call.name ?? call.function?.name ?? '';
   const { runId, spaceId, deadline } = call;
   return {
     toolCallId: call.toolCallId ?? call.callId ?? call.id ?? '',
@@ -17,6 +17,11 @@ export function readToolCall(call: ToolCallLike): ToolCall {
     ...(spaceId === undefined ? {} : { spaceId }),
     ...(deadline === undefined ? {} : { deadline }),
   };
+}
+
+/** The name under which whoever executes a call knows its tool. */
+export function nameOf(event: { toolName: string; givenName?: string }): string {
+  return event.givenName ?? event.toolName;
 }
 
 function readArguments(toolName: string, value: unknown): Record<string, unknown> {

@@ -1,4 +1,4 @@
-import { CallRunner } from './call-runner.js';
+import { CallEnded, CallRunner } from './call-runner.js';
 import type { ToolEnd } from './chunk.js';
 import type { Connection } from './connection.js';
 import { AbortedError } from './error.js';
@@ -18,7 +18,7 @@ const FINAL: ReadonlySet<Status> = new Set(['completed', 'failed', 'cancelled'])
 
 /** Options of `tools.serve`. */
 export interface ServeOptions {
-  /** Executors by tool name, in addition to the tools of the client's plugins. */
+  /** Executors by tool name, in addition to the tools of the client's plugins. `timeout` is in milliseconds. */
   tools?: Record<string, ToolExecutor<never> | { execute: ToolExecutor<never>; timeout?: number }>;
   /** Serve only tools of these names. */
   only?: string[];
@@ -142,9 +142,9 @@ export class ToolServer {
     for (const { id, status } of runs) {
       if (FINAL.has(status)) continue;
       const { pending, spaceId } = await this.#host.runs.get(id, options);
-      for (const { toolCallId, toolName, input, deadline } of pending.calls) {
-        const call = { toolCallId, toolName, input, runId: id, spaceId, ...(deadline ? { deadline } : {}) };
-        this.#offer(readToolCall(call));
+      for (const { toolCallId, toolName, givenName, input, deadline } of pending.calls) {
+        const named = { toolCallId, toolName, givenName };
+        this.#offer(readToolCall({ ...named, input, runId: id, spaceId, ...(deadline ? { deadline } : {}) }));
       }
     }
     return runs.length === 0 ? undefined : Math.max(...runs.map(({ seq }) => seq));
@@ -154,7 +154,8 @@ export class ToolServer {
     switch (event.type) {
       case 'tool-input-available':
         // A call without a deadline is not open: it was rejected, or waits for approval.
-        if (event.placement === 'client' && event.deadline !== undefined) this.#offer(readToolCall(event));
+        if (event.placement === 'client' && event.deadline !== undefined)
+          this.#offer(readToolCall(event), event.reserved);
         break;
       case 'tool-approval-response':
         if (event.placement === 'client' && event.approved)
@@ -172,7 +173,7 @@ export class ToolServer {
       case 'tool-output-error':
       case 'tool-output-denied':
         this.#waiting.delete(event.toolCallId);
-        this.#running.get(event.toolCallId)?.stop.abort();
+        this.#running.get(event.toolCallId)?.stop.abort(new CallEnded());
         break;
       default:
         break;
@@ -193,9 +194,11 @@ export class ToolServer {
     }
   }
 
-  #offer(call: ToolCall): void {
+  /** A call that is reserved for another client waits until it is released. */
+  #offer(call: ToolCall, reserved?: { holder: string }): void {
     if (this.#running.has(call.toolCallId) || !this.#handles(call.toolName)) return;
-    this.#waiting.set(call.toolCallId, { call, held: false });
+    const held = reserved !== undefined && reserved.holder !== this.holder;
+    this.#waiting.set(call.toolCallId, { call, held });
     this.#fill();
   }
 

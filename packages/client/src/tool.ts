@@ -11,13 +11,21 @@ export interface ClientToolDefinition {
   parameters: JsonSchema;
   /** JSON Schema of the result; a result that does not match is rejected. */
   outputSchema?: JsonSchema;
-  /** How long the run waits for a result: seconds, or a string such as `30s` or `10m`. */
+  /**
+   * How long the run waits for a result: milliseconds, as every `timeout` of this package, or a string with its unit such as
+   * `30s` or `10m`. Ten minutes by default.
+   */
   timeout?: number | string;
+  /** The author's number for this state of the tool; any string. */
+  version?: string;
+  /** Set when the tool should not be used any more: `true`, or what to use instead. A warning travels with its results. */
+  deprecated?: string | boolean;
 }
 
 /** A call of a tool by the model. */
 export interface ToolCall {
   toolCallId: string;
+  /** The name under which this client registered the tool. The run may call it something else: `client_<name>`. */
   toolName: string;
   args: Record<string, unknown>;
   runId?: string;
@@ -36,6 +44,8 @@ export interface ToolCallLike {
   id?: string;
   toolName?: string;
   name?: string;
+  /** The name under which the tool was registered, where the run had to rename it; goes before the others. */
+  givenName?: string | null | undefined;
   args?: unknown;
   input?: unknown;
   arguments?: unknown;
@@ -77,6 +87,10 @@ export interface SchemaTool<P extends ToolParameters = ToolParameters, Result = 
   output?: JsonSchema | StandardSchema;
   /** Timeout of the executor in milliseconds. */
   timeout?: number;
+  /** The author's number for this state of the tool; any string. */
+  version?: string;
+  /** Set when the tool should not be used any more: `true`, or what to use instead. */
+  deprecated?: string | boolean;
   execute: ToolExecutor<FromSchema<P>, Result>;
 }
 
@@ -95,6 +109,10 @@ export interface StandardTool<S extends StandardSchema = StandardSchema, Result 
   output?: JsonSchema | StandardSchema;
   /** Timeout of the executor in milliseconds. */
   timeout?: number;
+  /** The author's number for this state of the tool; any string. */
+  version?: string;
+  /** Set when the tool should not be used any more: `true`, or what to use instead. */
+  deprecated?: string | boolean;
   execute: ToolExecutor<OutputOf<S>, Result>;
 }
 

@@ -14,6 +14,7 @@ import type {
   Validated,
   ToolCall as WireToolCall,
 } from './wire.js';
+import { wireDefinition } from './wire-definition.js';
 
 /** The outcome of a call, as it is posted. */
 export type ToolOutcome =
@@ -128,7 +129,7 @@ export class Tools {
 
   /** Validates definitions, and returns all problems at once. */
   validate(tools: ClientToolDefinition[], options: CallOptions = {}): Promise<Validated> {
-    return this.#post('/v1/tools/validate', { tools }, options);
+    return this.#post('/v1/tools/validate', { tools: tools.map(wireDefinition) }, options);
   }
 
   /**

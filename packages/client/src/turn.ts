@@ -1,4 +1,4 @@
-import { CallRunner, type Fate } from './call-runner.js';
+import { CallEnded, CallRunner, type Fate } from './call-runner.js';
 import { Channel } from './channel.js';
 import { ChatResultBuilder } from './chat-result.js';
 import type {
@@ -18,7 +18,7 @@ import type { PluginRegistry } from './plugin-registry.js';
 import type { Approvals } from './resources.js';
 import { StreamedText, type TextPiece } from './streamed-text.js';
 import type { ToolCall } from './tool.js';
-import { readToolCall } from './tool-call.js';
+import { nameOf, readToolCall } from './tool-call.js';
 import type { Tools } from './tools.js';
 import type {
   Event,
@@ -129,11 +129,16 @@ export class Turn {
     }
   }
 
+  /** The last chunk. A plugin whose hook fails ends the stream with its error, after everybody has been told the end. */
   async *#finish(finish: Finish): AsyncGenerator<Chunk, ChatResult, void> {
     const result = this.#result.result(finish);
-    await this.#host.registry.afterResponse(result);
+    const failure = await this.#host.registry.afterResponse(result).then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    );
     this.#host.onFinish(result);
     yield { type: 'finish', value: finish };
+    if (failure) throw failure.error;
     return result;
   }
 
@@ -193,21 +198,22 @@ export class Turn {
         yield* this.#textChunks(this.#text.end('reasoning', event.id, event.text));
         break;
       case 'tool-input-available': {
-        const { toolCallId, toolName, input, runId, spaceId, deadline, placement } = event;
+        const { toolCallId, toolName, givenName, input, runId, spaceId, deadline, placement } = event;
         const call = {
-          ...readToolCall({ toolCallId, toolName, input: input ?? {}, runId, spaceId, deadline }),
+          ...readToolCall({ toolCallId, toolName, givenName, input: input ?? {}, runId, spaceId, deadline }),
           placement,
         };
         // A client call without a deadline is not open: it was rejected, or waits for approval.
-        const state = placement !== 'client' ? 'elsewhere' : deadline === undefined ? 'asked' : 'left';
+        const open = this.#isForAnother(event.reserved) ? 'held' : 'left';
+        const state = placement !== 'client' ? 'elsewhere' : deadline === undefined ? 'asked' : open;
         this.#calls.set(toolCallId, { call, state });
         yield { type: 'tool_call', value: call };
         if (state === 'left') this.#executeIfOurs(toolCallId);
         break;
       }
       case 'tool-approval-request': {
-        const { approvalId, toolCallId, toolName, input, expiresAt } = event;
-        const request = { approvalId, toolCallId, toolName, input, expiresAt };
+        const { approvalId, toolCallId, input, expiresAt } = event;
+        const request = { approvalId, toolCallId, toolName: nameOf(event), input, expiresAt };
         this.#approvals.set(approvalId, request);
         this.#decide(request);
         yield { type: 'approval', value: request };
@@ -221,8 +227,8 @@ export class Turn {
         const open = this.#calls.get(toolCallId);
         if (open && approved && open.call.placement === 'client') {
           if (input !== undefined) open.call = { ...open.call, args: input as Record<string, unknown> };
-          open.state = 'left';
-          this.#executeIfOurs(toolCallId);
+          open.state = this.#isForAnother(event.reserved) ? 'held' : 'left';
+          if (open.state === 'left') this.#executeIfOurs(toolCallId);
         }
         yield {
           type: 'approval_decided',
@@ -251,8 +257,8 @@ export class Turn {
         this.#executeIfOurs(event.toolCallId);
         break;
       case 'tool-progress': {
-        const { toolCallId, toolName, progress } = event;
-        yield { type: 'tool_progress', value: { toolCallId, toolName, progress } };
+        const { toolCallId, progress } = event;
+        yield { type: 'tool_progress', value: { toolCallId, toolName: nameOf(event), progress } };
         break;
       }
       case 'tool-output-available':
@@ -281,21 +287,29 @@ export class Turn {
 
   /** A call has ended, here or elsewhere: an execution of it is cancelled. */
   #resultOf(event: ToolOutputAvailableEvent | ToolOutputErrorEvent | ToolOutputDeniedEvent): ToolResult {
-    const { toolCallId, toolName } = event;
+    const { toolCallId } = event;
+    const toolName = nameOf(event);
     const open = this.#calls.get(toolCallId);
     this.#calls.delete(toolCallId);
     for (const [questionId, callId] of this.#questions)
       if (callId === toolCallId) this.#questions.delete(questionId);
     const local = open?.state === 'here' || open?.state === 'ours';
-    open?.stop?.abort();
+    open?.stop?.abort(new CallEnded());
     if (event.type === 'tool-output-available') {
-      return { toolCallId, toolName, local, ...('output' in event ? { result: event.output } : {}) };
+      const { warning } = event;
+      const result = 'output' in event ? { result: event.output } : {};
+      return { toolCallId, toolName, local, ...result, ...(warning ? { warning } : {}) };
     }
     const error =
       event.type === 'tool-output-error'
         ? (event.errorText ?? event.code ?? 'failed')
         : (event.reason ?? 'the call was rejected');
     return { toolCallId, toolName, local, error, result: { error } };
+  }
+
+  /** Whether another client is offered the call first: the one that sent the newest message. */
+  #isForAnother(reserved: { holder: string } | undefined): boolean {
+    return reserved !== undefined && reserved.holder !== this.#host.holder;
   }
 
   /** Executes an open call, if it is for this client. */

@@ -20,11 +20,15 @@ export interface World {
   another(options?: Partial<ToolgateClientOptions>): ToolgateClient;
 }
 
-/** A gateway whose model follows a script, and a client with its secret key. */
-export async function world(script: Script, options: Partial<ToolgateClientOptions> = {}): Promise<World> {
+/** A gateway whose model follows a script, with this configuration file, and a client with its secret key. */
+export async function world(
+  script: Script,
+  options: Partial<ToolgateClientOptions> = {},
+  config?: string,
+): Promise<World> {
   const model = await startModel(script);
   afterwards(model.stop);
-  const gateway = await startGateway({ model });
+  const gateway = await startGateway({ model, ...(config === undefined ? {} : { config }) });
   afterwards(gateway.stop);
   const another = (more: Partial<ToolgateClientOptions> = {}): ToolgateClient => {
     const client = new ToolgateClient({ url: gateway.url, key: gateway.secretKey, ...more });

@@ -73,7 +73,7 @@ export class Bridge {
     const connection = await this.#connected();
     const listed = await connection.listTools();
     const before = this.#catalog;
-    this.#catalog = catalogOf(this.server.name, listed, this.server.tools);
+    this.#catalog = catalogOf(this.server.name, listed, this.server.only ?? this.server.tools);
     const change = changeOf(before.tools, this.#catalog.tools);
     const { warnings } = this.#catalog;
     const isNews =

@@ -16,7 +16,9 @@ import { TIMER_MS_MAX } from './mcp-silence.js';
 export type McpServer = {
   /** Part of its tools' names. */
   name: string;
-  /** Use only these of its tools. By default a gateway accepts 10 client tools per run. */
+  /** Use only these of its tools. By default a gateway accepts 64 client tools per run, 32 with a public key. */
+  only?: string[];
+  /** The same as `only`. */
   tools?: string[];
   /** Continue without the server if it cannot be reached at the start. */
   optional?: boolean;

@@ -107,7 +107,8 @@ function definitionOf(tool: PackageTool): ClientToolDefinition {
     description,
     parameters: (parameters ?? { type: 'object' }) as JsonSchema,
     ...(typeof outputSchema === 'object' ? { outputSchema: outputSchema as JsonSchema } : {}),
-    ...(timeout === undefined ? {} : { timeout }),
+    // In a package, as in all configuration of the gateway, a number is seconds.
+    ...(timeout === undefined ? {} : { timeout: typeof timeout === 'number' ? timeout * 1000 : timeout }),
   };
 }
 
