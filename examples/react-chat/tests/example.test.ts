@@ -21,6 +21,9 @@ const CHROMIUM = {
   ],
 };
 
+/** Messages that two tabs send by turns. */
+const REPETITIONS = 20;
+
 describe('the example', () => {
   let data: string;
   let started: ChildProcess;
@@ -87,6 +90,35 @@ describe('the example', () => {
     await page.getByText('askUser gave "Celadon"').waitFor({ timeout: 60_000 });
     expect(await page.getByRole('button', { name: 'Celadon' }).getAttribute('aria-pressed')).toBe('true');
   });
+
+  test('the tab that sent the message executes its tools, not another one', async () => {
+    const other = await browser.newPage();
+    await other.goto(page.url());
+    await other.getByText('askUser gave "Celadon"').waitFor();
+    const posted = new Map<Page, number>([
+      [page, 0],
+      [other, 0],
+    ]);
+    for (const tab of posted.keys()) {
+      tab.on('request', (request) => {
+        if (request.url().endsWith('/tool-results')) posted.set(tab, (posted.get(tab) ?? 0) + 1);
+      });
+    }
+    for (let round = 1; round <= REPETITIONS; round += 1) {
+      const [sender, watcher] = round % 2 === 0 ? [page, other] : [other, page];
+      const title = `Round ${round}`;
+      await sender.getByLabel('Message', { exact: true }).fill(`Show chart "${title}": 1, 2, 3, 4`);
+      await sender.getByLabel('Message', { exact: true }).press('Enter');
+      for (const tab of [sender, watcher]) {
+        await tab.getByText('showChart gave {"shown":4}').nth(round).waitFor({ timeout: 30_000 });
+      }
+      expect([posted.get(sender), posted.get(watcher)]).toEqual([
+        Math.ceil(round / 2),
+        Math.floor(round / 2),
+      ]);
+    }
+    await other.close();
+  }, 300_000);
 
   test('begins anew', async () => {
     await page.getByRole('button', { name: 'New conversation' }).click();

@@ -3,7 +3,7 @@ import type { Connection, ConversationSnapshot } from './conversation-store.js';
 import { isFinished, type Message, type Run } from './message.js';
 import { newMessageId } from './message-id.js';
 import { type SpaceStore, spaceStore } from './space-store.js';
-import type { Tools } from './tool.js';
+import { handlerOf, type Tools } from './tool.js';
 
 /**
  * What the chat is doing: `submitted` until the first text arrives, `waiting_…` while the run waits for a
@@ -157,12 +157,22 @@ export class ChatStore {
         message: message.parts.map((part) => (part.type === 'text' ? part.text : '')).join(''),
         agent: this.options.agent,
         clientTools: definitionsOf(this.client, this.tools),
+        executor: this.#executor(space),
       });
     } catch (error) {
       this.#mark(message.id, 'failed');
       this.#fail(error);
       throw error;
     }
+  }
+
+  /** This page, as the executor of its tools: the chat's, those of its other components, and those of plugins. */
+  #executor(space: SpaceStore): wire.MessageExecutor | undefined {
+    const own = Object.keys(this.tools).filter((name) => handlerOf(this.tools, name) !== undefined);
+    const plugged = this.client.getClientToolDefinitions().map(({ name }) => name);
+    const executed = plugged.filter((name) => this.client.hasExecutor(name));
+    const tools = [...new Set([...own, ...space.executor.toolNames(), ...executed])];
+    return tools.length > 0 ? { holder: this.client.clientId, tools } : undefined;
   }
 
   /** The space; created if there is none. Messages that are sent at the same time share one. */
@@ -255,8 +265,15 @@ function statusOf(
 function definitionsOf(client: ToolgateClient, tools: Tools): wire.NewClientTool[] | undefined {
   const own = Object.entries(tools).flatMap(([name, tool]) => {
     if (typeof tool === 'function') return [];
-    const { description, parameters, outputSchema } = tool;
-    return [{ name, description, parameters, ...(outputSchema && { outputSchema }) }];
+    const { description, parameters, outputSchema, version, deprecated } = tool;
+    return [
+      {
+        ...{ name, description, parameters },
+        ...(outputSchema && { outputSchema }),
+        ...(version !== undefined && { version }),
+        ...(deprecated !== undefined && { deprecated }),
+      },
+    ];
   });
   const plugged = client.getClientToolDefinitions().filter(({ name }) => !Object.hasOwn(tools, name));
   const definitions = [...own, ...plugged];

@@ -72,6 +72,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
         requestedAt: event.time,
         ...('input' in event && { input: event.input }),
         ...(event.deadline && { deadline: event.deadline }),
+        reserved: event.reserved,
       }));
     case 'tool-question':
       return patchCall(conversation, event, (call) => ({
@@ -101,6 +102,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
         state: event.approved ? 'input-available' : call.state,
         ...(event.input !== undefined && { input: event.input }),
         ...(event.deadline && { deadline: event.deadline }),
+        reserved: event.reserved,
         ...(call.approval && {
           approval: {
             ...call.approval,
@@ -113,6 +115,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
       return patchCall(conversation, event, () => ({
         state: 'executing',
         startedAt: event.time,
+        reserved: undefined,
         pause: event.pause as ToolCall['pause'],
         ...(event.claim && { claim: event.claim }),
         ...(event.child && { childRunId: event.child }),
@@ -121,6 +124,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
       return patchCall(conversation, event, () => ({
         state: 'input-available',
         claim: undefined,
+        reserved: undefined,
         progress: undefined,
       }));
     case 'tool-progress':
@@ -254,7 +258,8 @@ function newCall(event: ToolEvent): ToolCall {
     id: event.toolCallId,
     runId: event.runId,
     spaceId: event.spaceId,
-    name: event.toolName,
+    // What the page calls it: a run may have to rename a client's tool.
+    name: event.givenName ?? event.toolName,
     placement: event.placement,
     state: 'input-streaming',
     inputText: '',

@@ -19,7 +19,7 @@ export {
   type ToolCallState,
 } from './message.js';
 export { SpaceStore, spaceStore } from './space-store.js';
-export type { ToolDefinition, ToolHandler, Tools } from './tool.js';
+export { type ToolDefinition, type ToolHandler, type Tools, type TypedTool, tool } from './tool.js';
 export type { ToolComponentProps, ToolComponents } from './tool-component.js';
 export { type OnUnmount, ToolExecutor, type ToolOffer, type ToolSource } from './tool-executor.js';
 export { ToolgateChat, type ToolgateChatProps } from './toolgate-chat.js';

@@ -45,6 +45,7 @@ export interface ToolCall {
   readonly id: string;
   readonly runId: string;
   readonly spaceId: string;
+  /** The name under which the tool was given: by the page, or by the agent's configuration. */
   readonly name: string;
   readonly placement: Placement;
   readonly state: ToolCallState;
@@ -57,6 +58,8 @@ export interface ToolCall {
   /** The last progress report of the executor. */
   readonly progress?: unknown;
   readonly approval?: Approval;
+  /** The client that sent the message: it is offered the call before others, until then. */
+  readonly reserved?: { readonly holder: string; readonly until: string };
   /** The client that holds the lease. */
   readonly claim?: { readonly holder: string; readonly until: string };
   /** When a client's result must be there. Only a call that is open for clients has one. */

@@ -1,4 +1,4 @@
-import { CallRunner } from '@toolgate/client';
+import { CallEnded, CallRunner } from '@toolgate/client';
 import { callsOf } from './conversation.js';
 import { isSettled, type ToolCall } from './message.js';
 import type { SpaceStore } from './space-store.js';
@@ -78,6 +78,14 @@ export class ToolExecutor {
     };
   }
 
+  /** Names of the tools that the page provides now. */
+  toolNames(): string[] {
+    const names = [...this.#sources].flatMap(({ current }) =>
+      Object.keys(current.tools).filter((name) => handlerOf(current.tools, name) !== undefined),
+    );
+    return [...new Set(names)];
+  }
+
   #arrive(): void {
     if (this.#leave) return;
     const unsubscribe = this.#store.subscribe(() => this.#look());
@@ -123,13 +131,15 @@ export class ToolExecutor {
     if (work.isExecuted) return;
     const offered = this.#offered(work.call.name);
     if (offered) work.onUnmount = offered.onUnmount;
-    if (call && isSettled(call.state)) work.stop.abort(new Error(`the call has ended: ${call.state}`));
+    if (call && isSettled(call.state)) work.stop.abort(new CallEnded());
     else if (!offered && work.onUnmount === 'release') this.#giveBack(work);
   }
 
   #isOpen(call: ToolCall): boolean {
     if (call.placement !== 'client' || call.deadline === undefined) return false;
     if (this.#working.has(call.id) || this.#answered.has(call.id)) return false;
+    // The tab that sent the message goes first; the call is released when that does not claim it.
+    if (call.reserved && call.reserved.holder !== this.#store.client.clientId) return false;
     return call.state === 'input-available' && this.#refused.get(call.id) !== call;
   }
 
@@ -166,8 +176,9 @@ export class ToolExecutor {
     try {
       const fate = await this.#runner.run({
         call: { toolCallId, toolName, runId, spaceId, args: {} },
-        // A new name for each attempt: a late release of one cannot end the lease of the next.
-        holder: `page_${randomText()}`,
+        // A new name for each attempt: a late release of one cannot end the lease of the next. A call that is reserved for
+        // this page is claimed in the name that it is reserved for, and is not reserved a second time.
+        holder: call.reserved?.holder ?? `page_${randomText()}`,
         execute: (_, context) => execute(call.input, context),
         onEnd: () => {
           work.isExecuted = true;

@@ -1,4 +1,4 @@
-import type { ToolContext } from '@toolgate/client';
+import type { FromSchema, ToolContext, ToolParameters } from '@toolgate/client';
 
 /** Executes a tool. The returned value is the result; a thrown error is the error that the model reads. */
 // biome-ignore lint/suspicious/noExplicitAny: the input's shape is known to whoever wrote the schema
@@ -11,10 +11,25 @@ export interface ToolDefinition {
   readonly parameters: Readonly<Record<string, unknown>>;
   /** JSON Schema of the result. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
-  /** Timeout of `execute` in milliseconds; ten minutes by default. */
+  /** Timeout of `execute` in milliseconds, as every `timeout` of these packages; ten minutes by default. */
   readonly timeout?: number;
+  /** The author's number for this state of the tool; any string. */
+  readonly version?: string;
+  /** Set when the tool should not be used any more: `true`, or what to use instead. */
+  readonly deprecated?: string | boolean;
   /** Leave it out if a component submits the result. */
   readonly execute?: ToolHandler;
+}
+
+/** A tool whose `execute` gets the input that its `parameters` describe. */
+export interface TypedTool<P extends ToolParameters> extends Omit<ToolDefinition, 'parameters' | 'execute'> {
+  readonly parameters: P;
+  readonly execute?: (input: FromSchema<P>, context: ToolContext) => unknown;
+}
+
+/** The tool, with the type of its input inferred from `parameters`. For `tools` of the provider and of `useAutoToolHandler`. */
+export function tool<const P extends ToolParameters>(definition: TypedTool<P>): ToolDefinition {
+  return definition;
 }
 
 /**

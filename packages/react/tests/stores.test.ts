@@ -1,6 +1,6 @@
 import { ToolgateClient } from '@toolgate/client';
 import { ChatStore, type ConversationSnapshot, callsOf, spaceStore } from '@toolgate/react';
-import { startProxy } from '@toolgate/test-support';
+import { type Script, startProxy } from '@toolgate/test-support';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startWorld, type World } from './world.js';
 
@@ -120,6 +120,47 @@ describe('the stores, without React', () => {
     await client.tools.submitResult(id, { toolCallId: call?.id ?? '', result: 'from elsewhere' });
     await aborted;
     await until(store, (now) => words(now).includes('It gave from elsewhere.'));
+  });
+
+  test('of two pages the one that sent the message executes its tool', async () => {
+    const { id } = await client.spaces.create();
+    const ran: string[] = [];
+    const page = (name: string) => {
+      const own = new ToolgateClient({ url: world.gateway.url, key: world.gateway.secretKey });
+      const chat = new ChatStore(own, { spaceId: id });
+      chat.tools = { slow: { ...SLOW, execute: () => ran.push(name) } };
+      const store = spaceStore(own, id);
+      store.executor.offer({ tools: chat.tools, onUnmount: 'release' });
+      chat.subscribe(() => {});
+      return { name, chat, live: until(store, (now) => now.connection === 'live') };
+    };
+    const pages = [page('left'), page('right')];
+    await Promise.all(pages.map(({ live }) => live));
+    for (let round = 0; round < 20; round += 1) {
+      const { name, chat } = pages[round % 2] as (typeof pages)[number];
+      await chat.send('slow');
+      await until(chat, (now) => now.status === 'ready' && ran.length === round + 1);
+      expect(ran.at(-1)).toBe(name);
+    }
+  }, 60_000);
+
+  test('a tool that the run had to rename is executed under its own name', async () => {
+    const script: Script = (_, count) => (count === 0 ? { calls: [{ name: 'client_slow' }] } : 'Done.');
+    const renames = await startWorld(script, '[client_tools]\nconflict = "prefix"\n');
+    try {
+      const agent = { tools: [{ ...SLOW, executionType: 'basic', execution: { static: 'the agent' } }] };
+      await renames.client.agents.put('desk', agent);
+      const chat = new ChatStore(renames.client, { agent: 'desk' });
+      chat.tools = { slow: { ...SLOW, execute: () => 'the page' } };
+      chat.subscribe(() => {});
+      await chat.send('go');
+      const store = spaceStore(renames.client, chat.snapshot().spaceId ?? '');
+      store.executor.offer({ tools: chat.tools, onUnmount: 'release' });
+      const after = await until(store, (now) => words(now).includes('Done.'));
+      expect(callsOf(after)).toMatchObject([{ name: 'slow', placement: 'client', output: 'the page' }]);
+    } finally {
+      await renames.stop();
+    }
   });
 
   test('a chat makes its space with the first message', async () => {

@@ -17,9 +17,9 @@ export interface World {
 }
 
 /** Starts a world in which the model follows `script`; without one, it calls the tools that the user names. */
-export async function startWorld(script: Script = callsWhatIsNamed): Promise<World> {
+export async function startWorld(script: Script = callsWhatIsNamed, config?: string): Promise<World> {
   const model = await startModel(script);
-  const gateway = await startGateway({ model });
+  const gateway = await startGateway({ model, ...(config === undefined ? {} : { config }) });
   const client = new ToolgateClient({ url: gateway.url, key: gateway.secretKey });
   return {
     gateway,
