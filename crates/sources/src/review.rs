@@ -328,7 +328,7 @@ mod tests {
                 .sum();
             assert!(bytes <= 3 * GONE_BYTES_MAX, "{bytes} bytes");
             assert!(
-                catalog.tools.len() <= GONE_MAX + 40,
+                catalog.tools.len() <= GONE_MAX + 60,
                 "{} tools",
                 catalog.tools.len()
             );
