@@ -283,7 +283,7 @@ impl Heard {
 }
 
 /// Reads to the end of a line and keeps nothing of it. False when there is no more to read.
-async fn skip_line(from: &mut (impl AsyncBufRead + Unpin)) -> bool {
+pub(crate) async fn skip_line(from: &mut (impl AsyncBufRead + Unpin)) -> bool {
     loop {
         let (used, is_end) = match from.fill_buf().await {
             Ok([]) | Err(_) => return false,

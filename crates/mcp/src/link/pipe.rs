@@ -12,16 +12,15 @@ use tokio_util::task::AbortOnDropHandle;
 use super::mailbox::{Receiver, Sender, mailbox};
 use super::message::{Id, Members, Message, Notification};
 use super::{LinkError, MESSAGE_BYTES_MAX, WAITING_MAX};
-use crate::process::{Launch, ServerProcess};
+use crate::process::{Launch, ServerProcess, skip_line};
 
 /// A child and what waits for its messages.
 pub(super) struct Pipe {
     desk: Arc<Desk>,
     lines: mpsc::Sender<Vec<u8>>,
     _writer: AbortOnDropHandle<()>,
+    /// Has the child, and ends it when it says no more.
     _reader: AbortOnDropHandle<()>,
-    // After the tasks: a child whose pipes are closed may end by itself.
-    _process: ServerProcess,
 }
 
 /// Who waits for which message.
@@ -57,9 +56,13 @@ impl Pipe {
         Ok(Self {
             lines,
             _writer: AbortOnDropHandle::new(tokio::spawn(write(stdin, to_write, launch.restarted()))),
-            _reader: AbortOnDropHandle::new(tokio::spawn(read(stdout, desk.clone(), launch.restarted()))),
+            _reader: AbortOnDropHandle::new(tokio::spawn(read(
+                stdout,
+                desk.clone(),
+                launch.restarted(),
+                process,
+            ))),
             desk,
-            _process: process,
         })
     }
 
@@ -241,13 +244,20 @@ async fn write(
     }
 }
 
-/// Reads lines until the child has no more, or until the server is restarted.
-async fn read(stdout: ChildStdout, desk: Arc<Desk>, restarted: impl Future<Output = ()>) {
+/// Reads lines until the child has no more, or until the server is restarted, and ends the child: one that does not care
+/// about its input would go on for as long as somebody holds the connection.
+async fn read(
+    stdout: ChildStdout,
+    desk: Arc<Desk>,
+    restarted: impl Future<Output = ()>,
+    process: ServerProcess,
+) {
     tokio::select! {
         () = read_lines(stdout, &desk) => {}
         () = restarted => {}
     }
     desk.close();
+    process.end().await;
 }
 
 /// Brings what the child says to whoever waits for it. A line that is no message is left out: some servers print before
@@ -261,8 +271,15 @@ async fn read_lines(stdout: ChildStdout, desk: &Desk) {
         match (&mut stdout).take(limit).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => break,
             Ok(read) if read == MESSAGE_BYTES_MAX && !line.ends_with(b"\n") => {
-                tracing::warn!(limit, "an MCP server sent a message that is too large");
-                break;
+                // Others share the pipe: the request that it answers gets no response, and ends at its timeout.
+                tracing::warn!(
+                    limit,
+                    "an MCP server sent a message that is too large, and it is left out"
+                );
+                match skip_line(&mut stdout).await {
+                    true => continue,
+                    false => break,
+                }
             }
             Ok(_) => {}
         }

@@ -1,7 +1,7 @@
 //! An MCP server for tests, which misbehaves as its directory says: JSON-RPC by hand, so that it can be wrong.
 //!
 //! `fixture <legacy|modern> <directory>`. `tools.json` in the directory is what it lists, read for each listing; the file
-//! `changed` makes it tell that the list has changed, as often as it says; with the file `broken` it does not start. Calls do what the name of the tool says. As `keep-server …` it is
+//! `changed` makes it tell that the list has changed, as often as it says; with the file `broken` it does not start, with `stubborn` it goes on when its input has ended. Calls do what the name of the tool says. As `keep-server …` it is
 //! the keeper of a program, as the gateway's own binary is.
 
 use std::collections::BTreeMap;
@@ -62,6 +62,9 @@ fn main() -> ExitCode {
         }
     }
     server.note("ended", "");
+    while server.has("stubborn") {
+        std::thread::sleep(LOOK);
+    }
     ExitCode::SUCCESS
 }
 

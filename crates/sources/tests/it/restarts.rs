@@ -83,6 +83,7 @@ async fn a_restart_ends_programs_of_clients_that_reach_the_server_as_it_is() {
 async fn a_server_that_is_removed_or_changed_ends_programs_of_clients_that_reach_it_as_it_is() {
     for is_removed in [true, false] {
         let fixture = Fixture::new("legacy", &[tool("echo")]);
+        fixture.write("stubborn", "");
         let world = World::new(settings());
         let mut config = fixture.config();
         config["expose"] = json!("through");

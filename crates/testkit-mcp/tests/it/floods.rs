@@ -43,7 +43,7 @@ for line in sys.stdin:
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
                   "serverInfo": {"name": "flood", "version": "1"}}
     if method == "tools/list":
-        tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("ask", "many", "task", "twice")]
+        tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("ask", "many", "task", "twice", "large", "small")]
         result = dict(MODERN, tools=tools) if era == "modern" else {"tools": tools}
     if method == "tasks/get":
         continue
@@ -61,6 +61,8 @@ for line in sys.stdin:
             ask(1)
             ask(1)
             refusals(1)
+        if tool == "large":
+            result = {"content": [{"type": "text", "text": "x" * (5 << 20)}]}
         if tool == "many":
             wanted = {"q%d" % number: {"method": "elicitation/create", "params": FORM} for number in range(1000)}
             result = {"resultType": "input_required", "inputRequests": wanted}
@@ -112,6 +114,18 @@ async fn a_server_that_asks_without_end_is_refused_and_its_client_is_asked_a_few
         assert_eq!(done["result"]["content"][0]["text"], "done", "{tool}: {done}");
         assert_eq!(asked, questions, "{tool}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_too_large_is_left_out_and_others_on_the_pipe_go_on() {
+    let gateway = gateway(&["modern"]).await;
+    gateway.exposed.lock().unwrap().timeout = Duration::from_secs(15);
+    let [ann, bob] = ["ann", "bob"].map(|name| Caller::user(&gateway.url, name));
+    let (large, small) = tokio::join!(ann.call("large"), bob.call("small"));
+    let small = &small["result"]["content"][0]["text"];
+    assert_eq!(small, "done", "a call of another user");
+    let late = large["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(late.starts_with("TIMEOUT"), "{late}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
