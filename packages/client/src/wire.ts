@@ -833,6 +833,14 @@ export interface Member {
   grants: string[];
 }
 
+/** The client that sends a message. Calls of its tools are reserved for it for a few seconds, then for whoever claims them. */
+export interface MessageExecutor {
+  /** The name with which it claims calls. */
+  holder: string;
+  /** Names of the tools that it executes; every client tool unless said otherwise. */
+  tools?: string[] | null;
+}
+
 /** One message in a space. */
 export type MessageId = string;
 
@@ -873,6 +881,10 @@ export type NewClientTool = {
   outputSchema?: Record<string, unknown>;
   /** How long an answer may take: seconds, or a text such as `30s` or `10m`. */
   timeout?: number | string;
+  /** The author's number for this state of the tool. */
+  version?: string;
+  /** Set when it should not be used any more: why, or true. The words travel with the result. */
+  deprecated?: string | boolean;
   /** OpenAI's; changes nothing. */
   strict?: unknown;
 } | {
@@ -888,6 +900,10 @@ export type NewClientTool = {
     outputSchema?: Record<string, unknown>;
     /** How long an answer may take: seconds, or a text such as `30s` or `10m`. */
     timeout?: number | string;
+    /** The author's number for this state of the tool. */
+    version?: string;
+    /** Set when it should not be used any more: why, or true. The words travel with the result. */
+    deprecated?: string | boolean;
     /** OpenAI's; changes nothing. */
     strict?: unknown;
   };
@@ -1025,6 +1041,8 @@ export interface PendingCall {
   toolCallId: CallId;
   /** Name of the tool. */
   toolName: string;
+  /** What the client that brought the tool calls it, where the run had to rename it. */
+  givenName?: string | null;
   /** What to run it with. */
   input: Any;
   deadline?: Time | null;
@@ -1235,6 +1253,8 @@ export type PostMessage = {
   agent?: AgentName | null;
   /** Tools that the caller executes itself. */
   clientTools?: NewClientTool[] | null;
+  /** The sender, as a client that executes tools: calls are offered to it first. */
+  executor?: MessageExecutor | null;
   /** Of the agent's client tools only those of these categories, and those of none. */
   selectedToolCategories?: string[] | null;
   /** Whether anybody answers; true unless said otherwise. */
@@ -1663,6 +1683,8 @@ export type StartRun = {
   spaceId?: SpaceId | null;
   /** Tools that the caller executes itself. */
   clientTools?: NewClientTool[] | null;
+  /** The sender, as a client that executes tools: calls are offered to it first. */
+  executor?: MessageExecutor | null;
   /** Of the agent's client tools only those of these categories, and those of none. */
   selectedToolCategories?: string[] | null;
   /** What was said before: the past of a space that the run makes, and for an agent with `history: client`. In a space that is there, other agents go by its log, and it is refused: 409 `HISTORY_NOT_TAKEN`. */
@@ -1854,6 +1876,7 @@ export interface RunStartEvent {
   budget?: unknown;
   unknownRequester?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   resultSchema?: unknown;
   categories?: unknown;
   history?: unknown;
@@ -1996,6 +2019,7 @@ export interface ToolInputStartEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   seq: number;
@@ -2011,6 +2035,7 @@ export interface ToolInputDeltaEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   inputTextDelta: string;
@@ -2027,11 +2052,13 @@ export interface ToolInputAvailableEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   input?: unknown;
   deadline?: Time;
   signature?: string;
+  reserved?: Claim;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -2045,6 +2072,7 @@ export interface ToolApprovalRequestEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   approvalId: ApprovalId;
@@ -2064,6 +2092,7 @@ export interface ToolApprovalResponseEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   approvalId: ApprovalId;
@@ -2073,6 +2102,7 @@ export interface ToolApprovalResponseEvent {
   by?: EntityId;
   expired?: boolean;
   deadline?: Time;
+  reserved?: Claim;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -2086,6 +2116,7 @@ export interface ToolQuestionEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   questionId: QuestionId;
@@ -2107,6 +2138,7 @@ export interface ToolQuestionResponseEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   questionId: QuestionId;
@@ -2127,6 +2159,7 @@ export interface ToolSamplingEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   number: number;
@@ -2144,6 +2177,7 @@ export interface ToolExecutingEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   claim?: Claim;
@@ -2164,6 +2198,7 @@ export interface ToolReleasedEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   seq: number;
@@ -2179,6 +2214,7 @@ export interface ToolProgressEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   progress?: unknown;
@@ -2195,6 +2231,7 @@ export interface ToolOutputAvailableEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   output?: unknown;
@@ -2213,6 +2250,7 @@ export interface ToolOutputErrorEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   code?: 'NOT_FOUND' | 'VALIDATION_FAILED' | 'PREREQUISITES_NOT_MET' | 'PERMISSION_DENIED' | 'LIMIT_EXCEEDED' | 'DENIED' | 'TIMEOUT' | 'CANCELLED' | 'SUPERSEDED' | 'EXECUTION_FAILED' | 'INTERRUPTED' | 'UNAVAILABLE' | 'INVALID_OUTPUT';
@@ -2231,6 +2269,7 @@ export interface ToolOutputDeniedEvent {
   placement: Placement;
   shown?: boolean;
   offeredTo?: EntityId;
+  givenName?: string;
   agent?: AgentName;
   childRunId?: RunId;
   reason?: string;
