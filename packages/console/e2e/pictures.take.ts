@@ -3,8 +3,8 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { runHas, startRun, startWorld, type World } from './world.ts';
 
-/** Takes the pictures of the documentation anew: `TOOLGATE_PICTURES=1`. They differ by the minute, so no test compares them. */
-describe.runIf(process.env.TOOLGATE_PICTURES)('the pictures of the documentation', () => {
+/** Takes the pictures of the documentation anew. They differ by the minute, so no test compares them and no suite has this. */
+describe('the pictures of the documentation', () => {
   const WIDE = { viewport: { width: 1280, height: 760 } };
   const EMAIL =
     'Use send_email to "ada@example.com" with the subject "Your teapot" and the body "It is on its way."';
