@@ -47,10 +47,10 @@ impl fmt::Display for Welcome<'_> {
             return Ok(());
         };
         writeln!(out, "\nFirst message")?;
-        writeln!(out, "  curl -N {url}/v1/runs -H 'authorization: Bearer {key}' \\")?;
+        writeln!(out, "  curl {url}/v1/runs -H 'authorization: Bearer {key}' \\")?;
         writeln!(
             out,
-            "    -H 'content-type: application/json' -H 'accept: text/event-stream' \\"
+            "    -H 'content-type: application/json' -H 'prefer: wait=30' \\"
         )?;
         writeln!(
             out,
