@@ -17,6 +17,7 @@ use toolgate_kernel::prompt::OfferedTool;
 use toolgate_kernel::schema::Profile;
 use toolgate_kernel::tool::{
     self, Checked, ClientTool, ClientToolLimits, KeyKind, Placement, ResultSchema, Rules, Tool, Toolbox,
+    client_tool_hash,
 };
 
 use crate::TooManyWait;
@@ -269,7 +270,7 @@ impl Inner {
         if client.is_empty() && categories.is_none() {
             return Ok(agent.tools.clone());
         }
-        let hashes: String = client.iter().map(ClientTool::hash).collect();
+        let hashes: String = client.iter().map(client_tool_hash).collect();
         let (tenant, pins) = (share.tenant, agent.tools.pins.as_str());
         let key = format!("{tenant}:{pins}:{hashes}:{categories:?}");
         if let Some(kit) = self.agents.lock().merged.get(&key) {

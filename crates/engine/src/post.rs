@@ -9,7 +9,7 @@ use toolgate_kernel::event::{Entry, Event, Said, Seq};
 use toolgate_kernel::history::{Earlier, newest_within};
 use toolgate_kernel::id::{EntityId, MessageId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
-use toolgate_kernel::message::Part;
+use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::run::{Arrival, Run, check_arguments};
 use toolgate_kernel::tool::{Toolbox, settle_conflicts};
@@ -532,11 +532,21 @@ fn message_key(post: &Post, space: Option<SpaceId>) -> Option<(String, [u8; 32])
     };
     let history = serde_json::to_vec(&post.history).expect("history has text keys");
     let hash = Sha256::new()
-        .chain_update(post.message.digest())
+        .chain_update(message_digest(&post.message))
         .chain_update(Sha256::digest(answer))
         .chain_update(Sha256::digest(history));
     let key = format!("message/{space}/{}", post.message.message_id);
     Some((key, hash.finalize().into()))
+}
+
+/// SHA-256 of a message: tells a repeated post from another message under the same id.
+fn message_digest(message: &Message) -> [u8; 32] {
+    // Who the sender is, is known by `from`: a new name must not make the same message another one.
+    let message = Message {
+        sender: None,
+        ..message.clone()
+    };
+    Sha256::digest(serde_json::to_vec(&message).expect("a message has text keys")).into()
 }
 
 /// Place of the first event that a message caused; none when the entry does not hold the message.

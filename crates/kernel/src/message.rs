@@ -1,7 +1,6 @@
 //! Messages between users and agents.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::id::{EntityId, MessageId};
 use crate::json::Json;
@@ -101,16 +100,6 @@ impl Message {
             ..other.clone()
         };
         *self == other
-    }
-
-    /// SHA-256 of the message, its sender included: tells a repeated post from another message under the same id.
-    pub fn digest(&self) -> [u8; 32] {
-        // Who the sender is, is known by `from`: a new name must not make the same message another one.
-        let message = Self {
-            sender: None,
-            ..self.clone()
-        };
-        Sha256::digest(serde_json::to_vec(&message).expect("a message has text keys")).into()
     }
 }
 

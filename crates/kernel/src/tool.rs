@@ -1,5 +1,6 @@
 //! What a tool is: a definition that can be checked, and where it runs.
 
+pub(crate) mod approval_terms;
 mod approvers;
 mod check;
 mod client;
@@ -142,11 +143,9 @@ pub struct ClientTool {
     pub given_name: Option<ToolName>,
 }
 
-impl ClientTool {
-    /// SHA-256 of the definition, in hex: the same as the compiled tool's, so that one can be kept by it.
-    pub fn hash(&self) -> String {
-        definition::hash(&serde_json::to_value(self).expect("a definition is JSON"))
-    }
+/// SHA-256 of a caller's definition, in hex: the same as the compiled tool's, so that one can be kept by it.
+pub fn client_tool_hash(tool: &ClientTool) -> String {
+    definition::hash(&serde_json::to_value(tool).expect("a definition is JSON"))
 }
 
 /// The tools of an agent or a run, by name: the registry. A [`Query`] finds those for a purpose.

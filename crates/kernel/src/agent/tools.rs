@@ -11,6 +11,7 @@ use crate::members::Members;
 use crate::name::{AgentName, ToolName};
 use crate::problem::{Problem, Problems, shown};
 use crate::schema::Limits;
+use crate::tool::approval_terms::{APPROVAL_MEMBERS, read_terms};
 use crate::tool::source::members;
 use crate::tool::{
     Approval, ApprovalRule, ApprovalTerms, BUILT_IN, Definition, EXECUTION_TIMEOUT, Prerequisite, Retry,
@@ -282,14 +283,14 @@ fn approval(tool: &Members<'_>) -> Option<(ApprovalRule, Approval, ApprovalTerms
         Some(Value::String(word)) if word == "never" => Some(never),
         Some(Value::String(word)) if word == "always" => Some(always(ApprovalTerms::default())),
         Some(Value::Object(members)) => {
-            let rule = tool.section("approval", &ApprovalTerms::MEMBERS)?;
+            let rule = tool.section("approval", &APPROVAL_MEMBERS)?;
             if members.is_empty() {
-                let known = ApprovalTerms::MEMBERS.join(", ");
+                let known = APPROVAL_MEMBERS.join(", ");
                 rule.lacks(format!(
                     "expected at least one of {known}; \"always\" asks for every call"
                 ));
             }
-            let terms = ApprovalTerms::read(&rule);
+            let terms = read_terms(&rule);
             let Some(schema) = rule.get("when") else {
                 return Some(always(terms));
             };

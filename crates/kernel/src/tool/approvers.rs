@@ -5,15 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::{GROUP_CHARS_MAX, GROUPS_MAX};
 use crate::id::EntityId;
 use crate::json::Json;
-use crate::members::Members;
-use crate::problem::shown;
-
-/// Most members of an input that a tool may hide from its approvers.
-const HIDDEN_MAX: usize = 64;
-const POINTER_CHARS_MAX: usize = 256;
 
 /// Who may decide, and on what terms. Stored: members may be added with a default, never renamed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -142,60 +135,6 @@ impl ApprovalTerms {
             unknown_requester: false,
             hide: Vec::new(),
             editable: self.editable,
-        }
-    }
-
-    /// The members of `approval`, `when` included.
-    pub(crate) const MEMBERS: [&str; 5] = ["when", "approvers", "notRequester", "hide", "editable"];
-
-    pub(crate) fn read(rule: &Members<'_>) -> Self {
-        let flag = |name| rule.choice_of_bool(name);
-        let hide = rule.texts("hide", HIDDEN_MAX, POINTER_CHARS_MAX);
-        for (index, pointer) in hide.iter().enumerate() {
-            if !pointer.starts_with('/') {
-                let words = format!("expected a JSON pointer such as \"/iban\", got {pointer:?}");
-                rule.problems.add(format!("{}/{index}", rule.at("hide")), words);
-            }
-        }
-        let editable = flag("editable");
-        if editable == Some(true) && !hide.is_empty() {
-            let words = "an input with hidden members cannot be edited, since what they hold would be lost; leave out \"editable\" or \"hide\"";
-            rule.wrong("editable", words);
-        }
-        Self {
-            approvers: approvers(rule),
-            not_requester: flag("notRequester").unwrap_or(false),
-            requesters: Vec::new(),
-            unknown_requester: false,
-            hide,
-            editable,
-        }
-    }
-}
-
-fn approvers(rule: &Members<'_>) -> Approvers {
-    match rule.get("approvers") {
-        None => Approvers::Members,
-        Some(Value::String(word)) if word == "members" => Approvers::Members,
-        Some(Value::String(word)) if word == "backend" => Approvers::Backend,
-        Some(Value::Object(named)) if named.len() == 1 => {
-            let Some(section) = rule.section("approvers", &["roles", "groups"]) else {
-                return Approvers::Backend;
-            };
-            let names = |member| section.texts(member, GROUPS_MAX, GROUP_CHARS_MAX);
-            let (roles, groups) = (names("roles"), names("groups"));
-            if roles.is_empty() && groups.is_empty() {
-                section.lacks("expected \"roles\" or \"groups\" with at least one name");
-            }
-            match groups.is_empty() {
-                true => Approvers::Roles(roles),
-                false => Approvers::Groups(groups),
-            }
-        }
-        Some(other) => {
-            let words = "expected \"members\", \"backend\", {\"roles\": [names]} or {\"groups\": [names]}";
-            rule.wrong("approvers", format!("{words}, got {}", shown(other)));
-            Approvers::Backend
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     ApprovalRule, ApprovalTerms, CLIENT_DEADLINE, ClientTool, Definition, Execution, Retry, Tool, Toolbox,
-    Visibility, definition,
+    Visibility, client_tool_hash, definition,
 };
 use crate::json::{DEPTH_MAX, deeper_than};
 use crate::members::Members;
@@ -265,7 +265,7 @@ pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
     }
     .compile()?;
     Ok(Tool {
-        hash: tool.hash(),
+        hash: client_tool_hash(tool),
         given_name: tool.given_name.as_ref().map(|name| name.as_str().into()),
         ..compiled
     })
@@ -276,7 +276,7 @@ pub fn merge(agent: &Toolbox, client: &[ClientTool]) -> Result<Toolbox, Vec<Prob
     merge_with(agent, client, |tool| compile_client(tool).map(Arc::new))
 }
 
-/// The same, for a caller that keeps compiled tools by [`ClientTool::hash`].
+/// The same, for a caller that keeps compiled tools by [`client_tool_hash`].
 pub fn merge_with(
     agent: &Toolbox,
     client: &[ClientTool],
