@@ -32,6 +32,7 @@ pub(crate) use access::GROUPS_MAX;
 pub use access::{Access, DEFAULT_AGENT, GROUP_CHARS_MAX, Starter};
 pub use catalog::{Catalog, NamedTool};
 pub use shared::{read_shared, tools_by_name};
+pub use toolgate_protocol::model::{ModelName, Provider};
 pub use warnings::{ChildWalk, WARNINGS_MAX, config_warnings};
 
 /// Most model replies in one run that a configuration may ask for.
@@ -56,40 +57,6 @@ pub const CONTEXT_KEEP_MAX: u32 = 10_000;
 pub const INSTRUCTIONS_CHARS_MAX: usize = 200_000;
 /// What stands for a key wherever a configuration is shown.
 const MASK: &str = "***";
-
-macro_rules! providers {
-    ($($(#[$about:meta])* $variant:ident = $name:literal,)*) => {
-        /// Vendor of a model. A new one is a line here and an adapter in the crate `models`.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum Provider {
-            $($(#[$about])* #[serde(rename = $name)] $variant,)*
-        }
-
-        impl Provider {
-            /// All of them, as configurations name them.
-            pub const ALL: &[(&'static str, Self)] = &[$(($name, Self::$variant),)*];
-        }
-    };
-}
-providers! {
-    /// Chat completions: OpenAI and every compatible server.
-    Openai = "openai",
-    /// Messages.
-    Anthropic = "anthropic",
-    /// Gemini.
-    Google = "google",
-    /// The built-in rule-based stand-in.
-    Demo = "demo",
-}
-
-/// Which model, as the events tell it: no address, no key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ModelName {
-    /// Vendor of the model.
-    pub provider: Provider,
-    /// The vendor's name for the model.
-    pub name: String,
-}
 
 /// A text that must never be printed.
 #[derive(Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::event::{ContextCut, Entry, Event, Seq};
+use crate::event::{Entry, Event, Seq};
 use crate::id::RunId;
 use crate::json::Json;
 use crate::message::Part;
@@ -223,22 +223,6 @@ impl<'a> ReadBack<'a> {
             }
         }
         self.tokens
-    }
-}
-
-impl Entry {
-    /// Whether it begins a run that is one call which no model made: no part of what was said.
-    pub fn begins_requested_call(&self) -> bool {
-        let is_request = |event: &Event| matches!(event, Event::CallRequest(_));
-        self.events.iter().any(is_request)
-    }
-
-    /// The last cut in it of what `agent` is given.
-    pub fn cut_of(&self, agent: &AgentName) -> Option<&ContextCut> {
-        self.events.iter().rev().find_map(|event| match event {
-            Event::ContextCut(cut) if cut.agent == *agent => Some(cut),
-            _ => None,
-        })
     }
 }
 

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::call::ErrorCode;
 use crate::context::{Exchange, Place, shorten};
 use crate::event::{
@@ -16,6 +14,8 @@ use crate::json::Json;
 use crate::message::Part;
 use crate::name::AgentName;
 use crate::prompt::{CallResult, Said, Turn};
+
+pub use toolgate_protocol::history::{Earlier, EarlierPart};
 
 /// Where the numbers of calls begin that a client tells of: no run makes so many itself, and an id stays within 40
 /// characters.
@@ -416,36 +416,6 @@ pub fn told_exchanges(from: Seq, turns: &[Arc<Turn>], cut: Option<&ContextCut>) 
     exchanges
 }
 
-/// A turn that a client says was said before.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Earlier {
-    /// By a person.
-    User(Vec<Part>),
-    /// By the model.
-    Assistant(Vec<EarlierPart>),
-}
-
-/// A piece of what the model said before.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum EarlierPart {
-    /// Text.
-    Text(String),
-    /// A call and what it gave.
-    Call {
-        /// Name of the tool.
-        name: Arc<str>,
-        /// Input of the call.
-        input: Json,
-        /// Output of the tool.
-        output: Json,
-        /// Whether that is an error.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        failed: bool,
-    },
-}
-
 /// The newest of these turns that have `bytes_max` bytes together.
 pub fn newest_within(mut earlier: Vec<Earlier>, bytes_max: usize) -> Vec<Earlier> {
     let mut bytes = 0;
@@ -455,27 +425,6 @@ pub fn newest_within(mut earlier: Vec<Earlier>, bytes_max: usize) -> Vec<Earlier
     };
     let kept = earlier.iter().rev().take_while(fits).count();
     earlier.split_off(earlier.len() - kept)
-}
-
-impl Earlier {
-    /// Bytes of its texts.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::User(parts) => parts.iter().map(Part::bytes).sum(),
-            Self::Assistant(parts) => parts.iter().map(EarlierPart::bytes).sum(),
-        }
-    }
-}
-
-impl EarlierPart {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Text(text) => text.len(),
-            Self::Call {
-                name, input, output, ..
-            } => name.len() + input.as_str().len() + output.as_str().len(),
-        }
-    }
 }
 
 /// What a client says was said before `run`, as a model reads it. Words after calls are a turn of their own.

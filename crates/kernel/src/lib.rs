@@ -7,21 +7,13 @@
 pub mod agent;
 pub mod call;
 pub mod context;
-pub mod event;
-pub mod guess;
 pub mod history;
-pub mod id;
-pub mod json;
-pub mod members;
-pub mod message;
-pub mod name;
-pub mod problem;
 pub mod prompt;
 pub mod question;
 pub mod run;
 pub mod schema;
 pub mod template;
-pub mod time;
 pub mod tool;
-pub mod view;
 pub mod words;
+
+pub use toolgate_protocol::{event, guess, id, json, members, message, name, problem, time, view};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::event::{Seq, ToolQuestion, ToolQuestionResponse};
 use crate::id::{EntityId, QuestionId};
 use crate::json::Json;
 use crate::schema::{Profile, Validator};
 use crate::time::Time;
+
+pub use toolgate_protocol::question::Action;
 
 /// What a tool wants to know from a person before its call goes on.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,18 +48,6 @@ pub struct Answer {
     pub action: Action,
     /// What the person filled in, matching the question's schema; none unless a form was accepted.
     pub content: Option<Json>,
-}
-
-/// What a person does with a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Action {
-    /// Answers it.
-    Accept,
-    /// Refuses to answer it.
-    Decline,
-    /// Leaves it without a decision.
-    Cancel,
 }
 
 /// How long a question stays open unless its source says otherwise.

@@ -7,7 +7,6 @@ mod expansion;
 mod names;
 mod profile;
 mod spelling;
-mod tidy;
 mod words;
 mod work;
 
@@ -25,7 +24,7 @@ use work::{Plan, Purpose};
 
 pub use profile::{Limits, Profile};
 pub use spelling::misspelt_keywords;
-pub use tidy::{subschemas, tidy};
+pub use toolgate_protocol::tidy::{subschemas, tidy};
 
 /// Most problems that [`Validator::check`] lists.
 pub const CHECK_PROBLEMS_MAX: usize = 20;

@@ -1,7 +1,6 @@
 //! What a tool is: a definition that can be checked, and where it runs.
 
 pub(crate) mod approval_terms;
-mod approvers;
 mod check;
 mod client;
 mod conflict;
@@ -19,11 +18,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::json::Json;
 use crate::name::ToolName;
 use crate::schema::Validator;
 
-pub use approvers::{ApprovalTerms, Approvers, Decider};
 pub use check::{Checked, Rules, check, check_agent};
 pub use client::{ClientToolLimits, KeyKind, client_tools, compile_client, merge, merge_with};
 pub use conflict::{Conflict, settle_conflicts};
@@ -32,29 +29,14 @@ pub use prerequisite::{Prerequisite, Scope};
 pub use query::Query;
 pub use resolved::{ApprovalRule, Definition};
 pub use source::{BUILT_IN, Binding, Listed, SHARED, SourceTool, ToolList};
+pub use toolgate_protocol::tool::{
+    ApprovalTerms, Approvers, CLIENT_DEADLINE, ClientTool, Decider, Placement, TIMEOUT_MAX,
+};
 
-/// How long a client may take by default.
-pub const CLIENT_DEADLINE: Duration = Duration::from_secs(600);
 /// How long a tool on the gateway's side may take by default.
 pub const EXECUTION_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a run of its own may take, all that it waits for included, when nobody says.
 pub const CHILD_TIMEOUT: Duration = Duration::from_secs(3600);
-/// Longest time-out a definition may ask for.
-pub const TIMEOUT_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
-
-/// Where a tool runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Placement {
-    /// Inside the gateway.
-    Server,
-    /// In a sandboxed plugin.
-    Plugin,
-    /// On an MCP server.
-    Mcp,
-    /// On the client that holds the conversation.
-    Client,
-}
 
 /// A definition, ready to validate calls. Made by `agent`, `client` and [`Definition::compile`], never by hand.
 #[derive(Debug)]
@@ -114,33 +96,6 @@ pub enum Retry {
     Never,
     /// Running it again does no harm.
     Safe,
-}
-
-/// A definition that a caller brought with its request, kept in the run's log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClientTool {
-    /// What the model calls it.
-    pub name: ToolName,
-    /// Description that the model is given.
-    pub description: String,
-    /// JSON Schema of the input.
-    pub parameters: Json,
-    /// JSON Schema of the output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Json>,
-    /// Deadline of an answer, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-    /// Its author's number for this state of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Set when it should not be used any more; the words travel with the result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deprecated: Option<String>,
-    /// What the caller calls it, when the run had to call it something else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given_name: Option<ToolName>,
 }
 
 /// SHA-256 of a caller's definition, in hex: the same as the compiled tool's, so that one can be kept by it.

@@ -11,12 +11,12 @@ use super::{
     Budget, ChildStatus, Claim, EndReason, Event, FinishReason, Pause, RemoteTask, Seq, Status,
     ToolInputAvailable, Usage,
 };
-use crate::agent::{ModelName, Provider};
 use crate::call::ErrorCode;
 use crate::history::{Earlier, EarlierPart};
 use crate::id::{ApprovalId, CallId, EntityId, MessageId, QuestionId, RunId};
 use crate::json::Json;
 use crate::message::{Executor, Message, Origin, Part, Sender};
+use crate::model::{ModelName, Provider};
 use crate::name::{AgentName, ToolName};
 use crate::question::Action;
 use crate::time::Time;

@@ -1,4 +1,4 @@
-//! Times. The kernel has no clock: every time arrives from outside.
+//! Times. Nothing here has a clock: every time arrives from outside.
 
 use std::fmt;
 use std::time::Duration;

@@ -121,7 +121,7 @@ pub fn member(pointer: &str, name: &str) -> String {
 const PREVIEW_CHARS_MAX: usize = 64;
 
 /// `text`, shortened if it is long.
-pub(crate) fn cut(text: &str) -> Cow<'_, str> {
+pub fn cut(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(PREVIEW_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),
@@ -134,7 +134,7 @@ pub fn preview(text: &str) -> String {
 }
 
 /// The JSON type of a value, with its article.
-pub(crate) fn kind(value: &Value) -> &'static str {
+pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

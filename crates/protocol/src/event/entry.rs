@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Event, Opaque};
+use super::{ContextCut, Event, Opaque};
 use crate::id::{RunId, SpaceId};
+use crate::name::AgentName;
 use crate::time::Time;
 
 /// A place in a space's stream: strictly increasing, the same for list, stream and the SSE `id:`.
@@ -66,5 +67,17 @@ impl Entry {
     /// Place of the last event.
     pub fn last(&self) -> Seq {
         Seq(self.first.0 + (self.events.len() as u64 - 1) * Seq::STRIDE)
+    }
+    /// Whether it begins a run that is one call which no model made: no part of what was said.
+    pub fn begins_requested_call(&self) -> bool {
+        let is_request = |event: &Event| matches!(event, Event::CallRequest(_));
+        self.events.iter().any(is_request)
+    }
+    /// The last cut in it of what `agent` is given.
+    pub fn cut_of(&self, agent: &AgentName) -> Option<&ContextCut> {
+        self.events.iter().rev().find_map(|event| match event {
+            Event::ContextCut(cut) if cut.agent == *agent => Some(cut),
+            _ => None,
+        })
     }
 }

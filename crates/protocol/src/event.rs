@@ -25,7 +25,7 @@ pub use tool_body::*;
 
 use crate::id::CallId;
 
-/// Version of the stored form. An older one is upgraded when it is read; see `tests/samples`.
+/// Version of the stored form. An older one is upgraded when it is read; see `tests/samples` of the kernel.
 pub const FORMAT: u32 = 1;
 
 macro_rules! events {

@@ -33,7 +33,7 @@ pub fn view<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
 }
 
 /// Whether a public principal learns no more of a tool than its name.
-pub(crate) fn hidden(placement: Placement, shown: bool) -> bool {
+pub fn hidden(placement: Placement, shown: bool) -> bool {
     placement != Placement::Client && !shown
 }
 

@@ -21,7 +21,7 @@ fn plain(name: &str) -> String {
 }
 
 /// Edit distance (Levenshtein).
-pub(crate) fn slips(one: &str, other: &str) -> usize {
+pub fn slips(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (index, letter) in one.chars().enumerate() {

@@ -87,10 +87,10 @@ impl<'de> Deserialize<'de> for Json {
 }
 
 /// Deepest nesting of a parsed value; one built in code may be deeper.
-pub(crate) const DEPTH_MAX: usize = 127;
+pub const DEPTH_MAX: usize = 127;
 
 /// Whether `value` has more than `levels` levels of arrays and objects. Recurses no deeper than that.
-pub(crate) fn deeper_than(value: &Value, levels: usize) -> bool {
+pub fn deeper_than(value: &Value, levels: usize) -> bool {
     let deeper = |inner: &Value| deeper_than(inner, levels - 1);
     match value {
         Value::Array(items) => levels == 0 || items.iter().any(deeper),
