@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolgate_kernel::event::Event as Body;
-use toolgate_kernel::id::CallId;
-use toolgate_kernel::tool::Placement;
+use toolgate_protocol::event::Event as Body;
+use toolgate_protocol::id::CallId;
+use toolgate_protocol::tool::Placement;
 
 use crate::error::Error;
 use crate::event::Event;
@@ -186,7 +186,7 @@ mod tests {
     use crate::client::Client;
     use crate::scripted::{Reply, Scripted};
     use crate::tool::{Definition, Tool};
-    use toolgate_kernel::id::RunId;
+    use toolgate_protocol::id::RunId;
 
     async fn executor(client: Client) -> (CallExecutor, mpsc::Receiver<WorkEvent>, Offer) {
         let tool = Tool::new(Definition::new("ask", "Asks."), |_| async { Ok("blue".into()) });

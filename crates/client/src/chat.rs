@@ -12,9 +12,9 @@ use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
-use toolgate_kernel::event::{EndReason, Event as Body, Status, Usage};
-use toolgate_kernel::id::{CallId, RunId, SpaceId};
-use toolgate_kernel::tool::Placement;
+use toolgate_protocol::event::{EndReason, Event as Body, Status, Usage};
+use toolgate_protocol::id::{CallId, RunId, SpaceId};
+use toolgate_protocol::tool::Placement;
 
 use crate::call_executor::{CONCURRENCY_DEFAULT, CallExecutor, CallUpdate, Offer, call_update};
 use crate::client::Client;

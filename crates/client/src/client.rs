@@ -3,11 +3,11 @@
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use reqwest::Method;
-use reqwest::header::{HeaderMap, HeaderName};
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderName};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use toolgate_kernel::id::{CallId, RunId, SpaceId};
+use toolgate_protocol::id::{CallId, RunId, SpaceId};
 use uuid::Uuid;
 
 use crate::chat::{ChatRequest, ChatStream, Reply};

@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use toolgate_kernel::event as kernel;
-use toolgate_kernel::event::Seq;
-use toolgate_kernel::id::{RunId, SpaceId};
-use toolgate_kernel::json::Json;
-use toolgate_kernel::time::Time;
+use toolgate_protocol::event as kernel;
+use toolgate_protocol::event::Seq;
+use toolgate_protocol::id::{RunId, SpaceId};
+use toolgate_protocol::json::Json;
+use toolgate_protocol::time::Time;
 
 /// An event of a run or a space.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,20 +2,29 @@
 
 use std::time::{Duration, Instant};
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Method, RequestBuilder, Response, Url};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER, USER_AGENT};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, Uri};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Problem};
+use crate::plugin::BoxError;
+use crate::transport::{Request, Response, Transport};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of a request that is not a stream.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// First back-off before a retry; doubles each time.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 /// Longest back-off between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
+/// What is escaped in a segment of a path and in a query: all but the unreserved characters of RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// How long a request is retried while the gateway does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,87 +73,67 @@ impl Backoff {
 /// One gateway, and the credentials for it.
 #[derive(Debug)]
 pub(crate) struct Http {
-    client: reqwest::Client,
-    base: Url,
-    headers: HeaderMap,
+    transport: Transport,
+    /// The gateway's address, without a slash at its end.
+    url: String,
 }
 
 impl Http {
     /// `headers` are the credentials.
-    pub fn new(url: &str, headers: HeaderMap) -> Result<Self, Error> {
-        let expected = "expected one like http://127.0.0.1:8787";
-        let mut base: Url = url
-            .parse()
-            .map_err(|_| Error::Setup(format!("{url:?} is not a URL, {expected}")))?;
-        if !matches!((base.scheme(), base.host_str()), ("http" | "https", Some(_))) {
-            return Err(Error::Setup(format!(
-                "{url:?} is not the URL of a gateway, {expected}"
-            )));
-        }
-        if base.scheme() == "https" && cfg!(not(feature = "tls")) {
-            return Err(Error::Setup(format!(
-                "{url:?} needs TLS, which this program was built without, enable the feature \"tls\" of toolgate-client"
-            )));
-        }
-        if !base.path().ends_with('/') {
-            base.set_path(&format!("{}/", base.path()));
-        }
-        Self::connected(base, headers)
+    pub fn new(url: &str, mut headers: HeaderMap) -> Result<Self, Error> {
+        let uri = gateway_uri(url)?;
+        let agent = concat!("toolgate-client/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        Ok(Self {
+            transport: Transport::new(&uri, headers)?,
+            url: uri.to_string().trim_end_matches('/').to_owned(),
+        })
     }
 
     /// The same gateway and credentials, with connections of its own: for another runtime.
-    pub fn fork(&self) -> Result<Self, Error> {
-        Self::connected(self.base.clone(), self.headers.clone())
-    }
-
-    fn connected(base: Url, headers: HeaderMap) -> Result<Self, Error> {
-        let mut builder = reqwest::Client::builder()
-            .default_headers(headers.clone())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .user_agent(concat!("toolgate-client/", env!("CARGO_PKG_VERSION")));
-        if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
-            // A proxy cannot reach a gateway on loopback.
-            builder = builder.no_proxy();
+    pub fn fork(&self) -> Self {
+        Self {
+            transport: self.transport.fork(),
+            url: self.url.clone(),
         }
-        let client = builder
-            .build()
-            .map_err(|error| Error::Setup(format!("no HTTP client: {error}")))?;
-        Ok(Self {
-            client,
-            base,
-            headers,
-        })
     }
 
     /// The gateway's URL.
     pub fn url(&self) -> &str {
-        self.base.as_str().trim_end_matches('/')
+        &self.url
     }
 
     /// A request to a path such as `v1/runs`.
-    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let url = self.base.join(path).expect("ids and names are fit for a path");
-        self.client.request(method, url)
+    pub fn request(&self, method: Method, path: &str) -> Request {
+        self.request_with(method, path, &[])
     }
 
     /// A request to a path of arbitrary segments, none of them `.` or `..`, with a query.
     pub fn request_segments(
         &self,
         method: Method,
-        segments: &[String],
+        segments: &[impl AsRef<str>],
         query: &[(&str, String)],
-    ) -> RequestBuilder {
-        let mut url = self.base.clone();
-        url.path_segments_mut()
-            .expect("http has a path")
-            .pop_if_empty()
-            .extend(segments);
-        self.client.request(method, with_query(url, query))
+    ) -> Request {
+        let segments: Vec<String> = segments.iter().map(|segment| escape(segment.as_ref())).collect();
+        self.request_with(method, &segments.join("/"), query)
+    }
+
+    fn request_with(&self, method: Method, path: &str, query: &[(&str, String)]) -> Request {
+        let pairs: Vec<String> = query
+            .iter()
+            .map(|(name, value)| format!("{name}={}", escape(value)))
+            .collect();
+        let mark = if pairs.is_empty() { "" } else { "?" };
+        let url = format!("{}/{path}{mark}{}", self.url, pairs.join("&"));
+        Request::new(
+            method,
+            url.parse().expect("ids and escaped texts are fit for a URL"),
+        )
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Error> {
-        let url = self.base.join(path).expect("ids and names are fit for a path");
-        let request = self.client.get(with_query(url, query));
+        let request = self.request_with(Method::GET, path, query);
         self.read(request, RetryPolicy::Brief).await
     }
 
@@ -171,7 +160,7 @@ impl Http {
     /// Sends a request and reads the JSON of the response.
     pub async fn read<T: DeserializeOwned>(
         &self,
-        request: RequestBuilder,
+        request: Request,
         retries: RetryPolicy,
     ) -> Result<T, Error> {
         let request = request.header(ACCEPT, "application/json").timeout(ANSWER_TIMEOUT);
@@ -181,16 +170,11 @@ impl Http {
     }
 
     /// Sends a request, and retries it as the policy allows. An error status is an [`Error`].
-    pub async fn send_request(
-        &self,
-        request: RequestBuilder,
-        retries: RetryPolicy,
-    ) -> Result<Response, Error> {
+    pub async fn send_request(&self, request: Request, retries: RetryPolicy) -> Result<Response, Error> {
         let began = Instant::now();
         let mut backoff = Backoff::default();
         loop {
-            let attempt = request.try_clone().expect("no body is a stream");
-            let error = match attempt.send().await {
+            let error = match self.transport.send(&request).await {
                 Ok(response) if response.status().is_success() => return Ok(response),
                 Ok(response) => Error::Refused(Box::new(problem(response).await)),
                 Err(error) => self.unreachable(error),
@@ -207,20 +191,38 @@ impl Http {
         }
     }
 
-    pub fn unreachable(&self, cause: reqwest::Error) -> Error {
+    pub fn unreachable(&self, cause: BoxError) -> Error {
         Error::Unreachable {
             url: self.url().to_owned(),
-            cause: cause.without_url().into(),
+            cause,
         }
     }
 }
 
-fn with_query(mut url: Url, query: &[(&str, String)]) -> Url {
-    if !query.is_empty() {
-        url.query_pairs_mut()
-            .extend_pairs(query.iter().map(|(name, value)| (name, value.as_str())));
+/// The address of a gateway, without what no request to it has.
+fn gateway_uri(url: &str) -> Result<Uri, Error> {
+    let refused = |problem: &str| {
+        Error::Setup(format!(
+            "{url:?} {problem}, expected one like http://127.0.0.1:8787"
+        ))
+    };
+    let uri: Uri = url.parse().map_err(|_| refused("is not a URL"))?;
+    let (Some("http" | "https"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        return Err(refused("is not the URL of a gateway"));
+    };
+    if authority.host().is_empty() || authority.as_str().contains('@') || uri.query().is_some() {
+        return Err(refused("is not the URL of a gateway"));
     }
-    url
+    if uri.scheme_str() == Some("https") && cfg!(not(feature = "tls")) {
+        return Err(Error::Setup(format!(
+            "{url:?} needs TLS, which this program was built without, enable the feature \"tls\" of toolgate-client"
+        )));
+    }
+    Ok(uri)
+}
+
+fn escape(text: &str) -> String {
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 /// The header that carries a key or a JWT.
@@ -236,7 +238,8 @@ pub(crate) fn sensitive(text: &str) -> Result<HeaderValue, Error> {
     Ok(value)
 }
 
-fn with_json(request: RequestBuilder, body: &impl Serialize) -> Result<RequestBuilder, Error> {
+/// The request, with a value as its JSON body.
+pub(crate) fn with_json(request: Request, body: &impl Serialize) -> Result<Request, Error> {
     let body = serde_json::to_vec(body)
         .map_err(|error| Error::Setup(format!("the value cannot be written as JSON: {error}")))?;
     Ok(request.header(CONTENT_TYPE, "application/json").body(body))
@@ -250,13 +253,23 @@ async fn problem(response: Response) -> Problem {
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.parse().ok())
         .map(Duration::from_secs);
-    let text = response.text().await.unwrap_or_default();
-    let mut problem: Problem = serde_json::from_str(&text).unwrap_or_else(|_| Problem {
-        status: status.as_u16(),
-        code: "UNEXPECTED".into(),
-        detail: format!(
+    let target = response
+        .headers()
+        .get(LOCATION)
+        .filter(|_| status.is_redirection());
+    let detail = match target.and_then(|target| target.to_str().ok()) {
+        Some(target) => {
+            format!("the server redirects to {target}, give the SDK the gateway's address there")
+        }
+        None => format!(
             "the server answered {status} without a problem document, check that the URL is a gateway's"
         ),
+    };
+    let body = response.bytes().await.unwrap_or_default();
+    let mut problem: Problem = serde_json::from_slice(&body).unwrap_or_else(|_| Problem {
+        status: status.as_u16(),
+        code: "UNEXPECTED".into(),
+        detail,
         errors: Vec::new(),
         winner: None,
         claim: None,

@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use toolgate_kernel::id::CallId;
+use toolgate_protocol::id::CallId;
 
 use crate::error::Error;
 use crate::http::{Http, RetryPolicy};
@@ -41,7 +41,7 @@ impl LeaseKeeper {
         let apart = own_runtime(tasks.clone(), stop.clone())
             .map_err(|error| error.to_string())
             .and_then(|runtime| {
-                let http = http.fork().map_err(|error| error.to_string())?;
+                let http = http.fork();
                 Ok((runtime, Arc::new(http)))
             });
         let (runtime, http) = apart.unwrap_or_else(|error| {

@@ -10,6 +10,7 @@
 mod call_executor;
 mod chat;
 mod client;
+mod definition_rules;
 mod error;
 mod event;
 mod http;
@@ -26,6 +27,7 @@ mod sse;
 mod stream;
 mod streamed_text;
 mod tool;
+mod transport;
 mod work;
 
 pub use chat::{ChatRequest, ChatStream, Chunk, Pause, Reply};
@@ -56,8 +58,8 @@ pub use toolgate_client_macros::JsonSchema;
 
 // The derive names this crate as its users do.
 extern crate self as toolgate_client;
-/// The kernel's event types, one per kind of event, and the ids.
-pub use toolgate_kernel::{
+/// The event types, one per kind of event, and the ids.
+pub use toolgate_protocol::{
     event as events,
     id::{ApprovalId, CallId, MessageId, QuestionId, RunId, SpaceId},
 };

@@ -3,18 +3,15 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use serde_json::Value;
-use toolgate_kernel::problem::Problem;
-use toolgate_kernel::tool::{ClientToolLimits, client_tools};
+use toolgate_protocol::name::NAME_CHARS_MAX;
 
-use crate::error::{Fault, PluginError};
+use crate::definition_rules;
+use crate::error::PluginError;
 use crate::plugin::Plugin;
 use crate::tool::{Definition, Tool};
 
 /// What a gateway with `conflict = "prefix"` puts before the name of a client tool that the agent has as well.
 const CONFLICT_PREFIX: &str = "client_";
-/// Longest name of a tool.
-const NAME_CHARS_MAX: usize = 64;
 /// Characters of the hash that ends a name which is too long with the prefix.
 const CUT_HASH_CHARS: usize = 8;
 
@@ -142,34 +139,14 @@ impl Registry {
     }
 }
 
-/// Validates definitions by the gateway's own rules, before they are sent. The limit on tools per request is
-/// left to the gateway, because it is a setting there.
+/// Validates definitions by the gateway's own rules, before they are sent.
 fn check_definitions(plugin: &Plugin) -> Result<(), PluginError> {
     let definitions: Vec<&Definition> = plugin.tools.iter().map(|tool| &tool.definition).collect();
     let value = serde_json::to_value(definitions).expect("definitions are JSON");
-    let limits = ClientToolLimits {
-        tools: usize::MAX,
-        bytes: usize::MAX,
-        ..ClientToolLimits::default()
-    };
-    match check(&value, &limits) {
-        Ok(()) => Ok(()),
-        Err(faults) => Err(PluginError::BadTools {
-            plugin: plugin.name.clone(),
-            faults,
-        }),
-    }
-}
-
-/// All problems of the definitions.
-pub(crate) fn check(definitions: &Value, limits: &ClientToolLimits) -> Result<(), Vec<Fault>> {
-    let fault = |problem: Problem| Fault {
-        pointer: problem.pointer,
-        message: problem.message,
-    };
-    client_tools(definitions, "/tools", limits)
-        .map(drop)
-        .map_err(|problems| problems.into_iter().map(fault).collect())
+    definition_rules::check(&value).map_err(|faults| PluginError::BadTools {
+        plugin: plugin.name.clone(),
+        faults,
+    })
 }
 
 /// Attaches to each tool the executor that the plugin has for it.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
-use toolgate_kernel::schema::tidy;
+use toolgate_protocol::tidy::tidy;
 
 /// The schema of a type, for deserialization.
 pub(crate) fn of<T: JsonSchema>() -> Value {

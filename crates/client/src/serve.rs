@@ -8,8 +8,8 @@ use futures_util::StreamExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolgate_kernel::event::Seq;
-use toolgate_kernel::id::SpaceId;
+use toolgate_protocol::event::Seq;
+use toolgate_protocol::id::SpaceId;
 
 use crate::call_executor::{CONCURRENCY_DEFAULT, CallExecutor, CallUpdate, Offer, call_update};
 use crate::client::Client;

@@ -8,17 +8,19 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
-use reqwest::header::ACCEPT;
-use reqwest::{Method, Response, StatusCode};
+use hyper::header::{ACCEPT, HeaderName};
+use hyper::{Method, StatusCode};
 use tokio::sync::watch;
-use toolgate_kernel::event::{self as kernel, Seq};
-use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_protocol::event::{self as kernel, Seq};
+use toolgate_protocol::id::{RunId, SpaceId};
 
 use crate::error::Error;
 use crate::event::Event;
 use crate::http::{Backoff, Http, RetryPolicy};
 use crate::sse::Decoder;
+use crate::transport::Response;
 
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Longest time without a byte: the gateway sends a heartbeat every 15 seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// How long the gateway may be unavailable before the stream ends with an error.
@@ -210,7 +212,7 @@ impl Reader {
             .http
             .request(Method::GET, &self.path)
             .header(ACCEPT, "text/event-stream")
-            .header("last-event-id", self.cursor.0.to_string());
+            .header(LAST_EVENT_ID, self.cursor.0.to_string());
         let response = self.http.send_request(request, RetryPolicy::Once).await?;
         // A gateway that answers is available, however long it has no events.
         self.away_since = None;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use toolgate_kernel::event::Event as Body;
+use toolgate_protocol::event::Event as Body;
 
 /// Text of each part of the current step that was returned. Deltas are not stored: a client that connects
 /// late or reconnects gets the missing text from the event that ends the part.
@@ -57,8 +57,8 @@ impl StreamedText {
 
 #[cfg(test)]
 mod tests {
-    use toolgate_kernel::event::{StepRetry, StepStart, TextDelta, TextEnd};
-    use toolgate_kernel::time::Time;
+    use toolgate_protocol::event::{StepRetry, StepStart, TextDelta, TextEnd};
+    use toolgate_protocol::time::Time;
 
     use super::*;
 

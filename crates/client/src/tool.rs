@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toolgate_kernel::id::{CallId, RunId};
-use toolgate_kernel::tool::CLIENT_DEADLINE;
+use toolgate_protocol::id::{CallId, RunId};
+use toolgate_protocol::tool::CLIENT_DEADLINE;
 
 use crate::client::Client;
 use crate::error::Error;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolgate_kernel::id::CallId;
+use toolgate_protocol::id::CallId;
 
 use crate::client::Client;
 use crate::error::Error;

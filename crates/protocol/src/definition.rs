@@ -13,6 +13,9 @@ use crate::tool::TIMEOUT_MAX;
 pub const DESCRIPTION_CHARS_MAX: usize = 1_024;
 /// Longest permission, trigger, category, version or name of an action.
 pub const WORD_CHARS_MAX: usize = 256;
+/// What is wrong with the schema of an input that is not an object.
+pub const INPUT_IS_OBJECT: &str =
+    "the input of a tool is an object: its schema must say \"type\": \"object\"";
 /// Shortest time-out that makes sense.
 const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 

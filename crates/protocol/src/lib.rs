@@ -17,6 +17,7 @@ pub mod model;
 pub mod name;
 pub mod problem;
 pub mod question;
+pub mod schema_limits;
 pub mod tidy;
 pub mod time;
 pub mod tool;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolgate_kernel::problem::Problem;
-use toolgate_kernel::time::Time;
 use toolgate_package::{Package, PackageTool, Verification, verify};
+use toolgate_protocol::problem::Problem;
+use toolgate_protocol::time::Time;
 use toolgate_script::{Limits, Realm, Script};
 
 use crate::plugin::Plugin;

@@ -1,12 +1,12 @@
 //! Agent configurations; need a secret key.
 
-use reqwest::Method;
+use hyper::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::RetryPolicy;
+use crate::http::{RetryPolicy, with_json};
 
 /// Writes and lists agent configurations.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +22,8 @@ impl Agents<'_> {
             revision: u32,
         }
         let http = self.client.http();
-        let path = format!("v1/agents/{name}");
-        let agent: Agent = http.send(Method::PUT, &path, config, RetryPolicy::Brief).await?;
+        let request = http.request_segments(Method::PUT, &["v1", "agents", name], &[]);
+        let agent: Agent = http.read(with_json(request, config)?, RetryPolicy::Brief).await?;
         Ok(agent.revision)
     }
 

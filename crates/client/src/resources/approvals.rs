@@ -1,10 +1,10 @@
 //! Approvals.
 
-use reqwest::Method;
+use hyper::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolgate_kernel::event::Seq;
-use toolgate_kernel::id::{ApprovalId, CallId, RunId};
+use toolgate_protocol::event::Seq;
+use toolgate_protocol::id::{ApprovalId, CallId, RunId};
 
 use crate::client::Client;
 use crate::error::Error;

@@ -1,9 +1,9 @@
 //! Calls that wait for a signal.
 
-use reqwest::Method;
+use hyper::Method;
 use serde::Serialize;
 use serde_json::json;
-use toolgate_kernel::id::CallId;
+use toolgate_protocol::id::CallId;
 
 use super::tools::Receipt;
 use crate::client::Client;

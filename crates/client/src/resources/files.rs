@@ -1,14 +1,15 @@
 //! Workspace files of spaces: the same files that agents read and write.
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, IF_MATCH, IF_NONE_MATCH};
-use reqwest::{Method, RequestBuilder};
+use hyper::Method;
+use hyper::header::{CONTENT_TYPE, HeaderMap, IF_MATCH, IF_NONE_MATCH};
 use serde::Deserialize;
-use toolgate_kernel::id::SpaceId;
-use toolgate_kernel::time::Time;
+use toolgate_protocol::id::SpaceId;
+use toolgate_protocol::time::Time;
 
 use crate::client::Client;
 use crate::error::Error;
 use crate::http::RetryPolicy;
+use crate::transport::Request;
 
 const FILE_VERSION: &str = "toolgate-file-version";
 
@@ -90,11 +91,7 @@ impl Files<'_> {
             mime_type,
             version: version
                 .ok_or_else(|| Error::Protocol("the gateway sent a file without a version".into()))?,
-            data: response
-                .bytes()
-                .await
-                .map_err(|error| http.unreachable(error))?
-                .into(),
+            data: response.bytes().await.map_err(|error| http.unreachable(error))?,
         })
     }
 
@@ -120,7 +117,7 @@ impl Files<'_> {
             .map(drop)
     }
 
-    fn request(&self, method: Method, path: &str, only: Only) -> Result<RequestBuilder, Error> {
+    fn request(&self, method: Method, path: &str, only: Only) -> Result<Request, Error> {
         let mut segments = vec![
             "v1".to_owned(),
             "spaces".to_owned(),

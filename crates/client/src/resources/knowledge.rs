@@ -1,9 +1,9 @@
 //! The documents that `searchKnowledge` searches.
 
-use reqwest::Method;
-use reqwest::header::CONTENT_TYPE;
+use hyper::Method;
+use hyper::header::CONTENT_TYPE;
 use serde::Deserialize;
-use toolgate_kernel::time::Time;
+use toolgate_protocol::time::Time;
 
 use crate::client::Client;
 use crate::error::Error;

@@ -1,11 +1,11 @@
 //! Questions of tools.
 
-use reqwest::Method;
+use hyper::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolgate_kernel::event::Seq;
-use toolgate_kernel::id::{CallId, QuestionId, RunId, SpaceId};
-use toolgate_kernel::question::Action;
+use toolgate_protocol::event::Seq;
+use toolgate_protocol::id::{CallId, QuestionId, RunId, SpaceId};
+use toolgate_protocol::question::Action;
 
 use crate::client::Client;
 use crate::error::Error;

@@ -1,12 +1,12 @@
 //! Runs.
 
-use reqwest::Method;
+use hyper::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-pub use toolgate_kernel::event::Usage;
-use toolgate_kernel::event::{Claim, Seq, Status};
-use toolgate_kernel::id::{ApprovalId, CallId, MessageId, RunId, SpaceId};
-use toolgate_kernel::time::Time;
+pub use toolgate_protocol::event::Usage;
+use toolgate_protocol::event::{Claim, Seq, Status};
+use toolgate_protocol::id::{ApprovalId, CallId, MessageId, RunId, SpaceId};
+use toolgate_protocol::time::Time;
 use uuid::Uuid;
 
 use crate::client::Client;

@@ -1,12 +1,12 @@
 //! Spaces.
 
-use reqwest::Method;
+use hyper::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toolgate_kernel::event::Seq;
-use toolgate_kernel::id::{EntityId, SpaceId};
-use toolgate_kernel::time::Time;
+use toolgate_protocol::event::Seq;
+use toolgate_protocol::id::{EntityId, SpaceId};
+use toolgate_protocol::time::Time;
 
 use super::runs::{Posted, RunRequest};
 use crate::client::Client;

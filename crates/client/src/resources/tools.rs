@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
+use hyper::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolgate_kernel::event::Seq;
-use toolgate_kernel::id::{CallId, RunId};
-use toolgate_kernel::time::Time;
+use toolgate_protocol::event::Seq;
+use toolgate_protocol::id::{CallId, RunId};
+use toolgate_protocol::time::Time;
 
 use crate::client::Client;
 use crate::error::{Error, Fault};

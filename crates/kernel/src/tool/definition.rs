@@ -26,8 +26,7 @@ pub(crate) fn parameters(tool: &Members<'_>, limits: &Limits) -> Option<(Json, V
         }
     };
     if schema.get("type").and_then(Value::as_str) != Some("object") {
-        let words = "the input of a tool is an object: its schema must say \"type\": \"object\"";
-        tool.wrong(member, words);
+        tool.wrong(member, INPUT_IS_OBJECT);
     }
     compile(schema, limits, &tool.at(member), tool.problems)
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, watch};
 use tokio_util::task::AbortOnDropHandle;
-use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::tool::ClientToolLimits;
 use toolgate_mcp::{
     CallError, CallRequest, Caller, Catalog, CatalogTool, Connection, McpError, Profile, ToolResult,
 };
+use toolgate_protocol::call::ErrorCode;
 
 use super::McpServer;
 use crate::client::WeakClient;
