@@ -60,6 +60,15 @@ describe('the npm packages', () => {
 
   test('npx starts a gateway that answers, and stops it', () => serves('npx', ['toolgate'], app));
 
+  // SIGINT to npx alone is not tried: the shell that npm puts in between waits for its child before it obeys.
+  test('SIGTERM to npx alone stops the gateway in order', async () => {
+    const gateway = await start('npx', ['toolgate'], app);
+    gateway.child.kill('SIGTERM');
+    await gateway.ended;
+    assert.throws(() => process.kill(gateway.pid, 0), { code: 'ESRCH' }, 'the gateway ends after npx');
+    assert.ok(!existsSync(join(gateway.data, 'pid')), 'it was drained and ended in peace');
+  });
+
   test('the launcher ends as the binary ends', async () => {
     const wrong = spawnSync(launcher, ['no-such-command'], { encoding: 'utf8' });
     const direct = spawnSync(binary, ['no-such-command'], { encoding: 'utf8' });
@@ -70,9 +79,11 @@ describe('the npm packages', () => {
     process.kill(killed.pid, 'SIGKILL');
     assert.deepEqual(await killed.ended, [null, 'SIGKILL']);
 
-    const asked = await start(launcher, [], app);
-    asked.child.kill('SIGTERM');
-    assert.deepEqual(await asked.ended, [0, null], 'it was drained and ended in peace');
+    for (const signal of ['SIGTERM', 'SIGINT']) {
+      const asked = await start(launcher, [], app);
+      asked.child.kill(signal);
+      assert.deepEqual(await asked.ended, [0, null], 'it was drained and ended in peace');
+    }
   });
 
   test('the launcher says which package is missing', () => {
@@ -163,7 +174,7 @@ async function start(command, first, cwd) {
     address ??= /http:\/\/(127\.0\.0\.1:\d+)/.exec(line)?.[1];
     if (address && key) {
       child.stdout.resume();
-      return { child, ended, address, key, pid: Number(readFileSync(join(data, 'pid'), 'utf8')) };
+      return { child, ended, address, key, data, pid: Number(readFileSync(join(data, 'pid'), 'utf8')) };
     }
   }
   assert.fail(`${command} did not start a gateway:\n${said}`);

@@ -3,6 +3,8 @@
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 
+/** How often it is checked that npm is still there. */
+const PARENT_CHECK_MS = 250;
 const platform = `${process.platform}-${process.arch}`;
 const binary = findBinary();
 if (binary === undefined) {
@@ -20,6 +22,15 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     if (signal === 'SIGINT' && (process.stdin.isTTY || process.stdout.isTTY)) return;
     gateway.kill(signal);
   });
+}
+// A signal to `npx` alone ends npm and the shell between npm and this process, and reaches nobody else.
+if (process.env.npm_lifecycle_event !== undefined) {
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    gateway.kill('SIGTERM');
+  }, PARENT_CHECK_MS);
 }
 gateway.on('error', (error) => {
   console.error(`error: ${binary} does not start: ${error.message}`);
