@@ -233,8 +233,14 @@ impl Stream for ChatStream {
 type Out = mpsc::Sender<Result<Chunk, Error>>;
 
 async fn run(client: Client, chat: ChatRequest, out: &Out) -> Result<(), Error> {
+    let handler = Handler {
+        client: client.clone(),
+        first: chat.first,
+        only: chat.only,
+    };
     let mut request = chat.request;
     request.client_tools = client.client_tool_definitions();
+    request.executor = handler.executor();
     let request = client.before_request(request).await?;
     let posted = client.runs().start(&request).await?;
     let run = posted
@@ -243,11 +249,6 @@ async fn run(client: Client, chat: ChatRequest, out: &Out) -> Result<(), Error> 
     let space = posted.space_id;
     send_chunk(out, Chunk::Started { run, space }).await;
     let (sender, work_events) = mpsc::channel(CHUNKS_WAITING_MAX);
-    let handler = Handler {
-        client: client.clone(),
-        first: chat.first,
-        only: chat.only,
-    };
     let following = Following {
         events: client.runs().subscribe(run, posted.seq),
         executor: CallExecutor::new(handler, sender, CONCURRENCY_DEFAULT),

@@ -58,10 +58,11 @@ pub use toolgate_client_macros::JsonSchema;
 
 // The derive names this crate as its users do.
 extern crate self as toolgate_client;
-/// The event types, one per kind of event, and the ids.
+/// The event types, one per kind of event, the ids, and a client as the executor of calls.
 pub use toolgate_protocol::{
     event as events,
     id::{ApprovalId, CallId, MessageId, QuestionId, RunId, SpaceId},
+    message::Executor,
 };
 
 /// Compiles the README's examples as doc tests.

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolgate_protocol::id::CallId;
+use toolgate_protocol::message::Executor;
 
 use crate::client::Client;
 use crate::error::Error;
@@ -18,6 +19,9 @@ use crate::lease::{LEASE, is_elsewhere};
 use crate::registry::given_name;
 use crate::resources::Claimed;
 use crate::tool::{ToolCall, ToolError, ToolResult};
+
+/// Most tools that a gateway lets an executor name; the calls of the others are offered to everyone at once.
+const EXECUTOR_TOOLS_MAX: usize = 256;
 
 /// Runs before the client's own tools; `None` leaves the call to them.
 pub(crate) type Override =
@@ -40,6 +44,29 @@ impl Handler {
             only.contains(tool) || given_name(tool).is_some_and(|given| only.contains(given))
         };
         self.only.as_ref().is_none_or(wanted) && (self.first.is_some() || self.client.has_tool(tool))
+    }
+
+    /// This client as the executor of a message's calls; `None` if it executes none.
+    pub fn executor(&self) -> Option<Executor> {
+        let tools = match (&self.first, &self.only) {
+            // It may execute any tool.
+            (Some(_), None) => None,
+            (Some(_), Some(only)) => Some(only.iter().cloned().collect()),
+            (None, _) => {
+                let names = self
+                    .client
+                    .client_tool_definitions()
+                    .into_iter()
+                    .map(|tool| tool.name);
+                Some(names.filter(|name| self.accepts(name)).collect())
+            }
+        };
+        let tools = tools.map(|mut tools: Vec<String>| {
+            tools.truncate(EXECUTOR_TOOLS_MAX);
+            tools
+        });
+        let holder = self.client.holder().to_owned();
+        (tools != Some(Vec::new())).then_some(Executor { holder, tools })
     }
 
     /// Executes a call; `None` if nothing on this client does.

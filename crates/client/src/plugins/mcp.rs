@@ -75,8 +75,8 @@ impl McpServer {
         self
     }
 
-    /// Takes these tools only, by the names that the server gives them. A gateway takes ten tools with a message
-    /// unless it is set up otherwise.
+    /// Takes these tools only, by the names that the server gives them. A gateway takes 64 tools with a message
+    /// and a secret key, and 32 with a public one, unless it is set up otherwise.
     pub fn only<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.only = Some(tools.into_iter().map(Into::into).collect());
         self

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 pub use toolgate_protocol::event::Usage;
 use toolgate_protocol::event::{Claim, Seq, Status};
 use toolgate_protocol::id::{ApprovalId, CallId, MessageId, RunId, SpaceId};
+use toolgate_protocol::message::Executor;
 use toolgate_protocol::time::Time;
 use uuid::Uuid;
 
@@ -31,6 +32,10 @@ pub struct RunRequest {
     /// Client tools that the caller executes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub client_tools: Vec<Definition>,
+    /// The client that executes tools for the sender: calls are offered to it for five seconds before anybody else. A
+    /// chat names itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executor: Option<Executor>,
     /// Data to attach to the message; never sent to a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
@@ -46,6 +51,7 @@ impl RunRequest {
             agent: None,
             space: None,
             client_tools: Vec::new(),
+            executor: None,
             metadata: None,
             message_id: MessageId::new(Uuid::now_v7()),
         }

@@ -10,7 +10,7 @@ use serde_json::json;
 use toolgate_client::events::{Event as Body, Seq, Status};
 use toolgate_client::{Definition, NewSpace, Tool};
 
-use super::{World, client};
+use super::{World, client, double};
 use crate::harness::soon;
 
 /// A tool of the agent's own that runs on the client, served here.
@@ -35,6 +35,38 @@ impl World {
             panic!("the stream ended before the run");
         })
         .await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_sent_the_message_executes_its_tools_however_many_others_would() {
+    const ROUNDS: usize = 10;
+    let world = World::new().await;
+    let space = world.client.spaces().create(&NewSpace::default()).await;
+    let space = space.unwrap().id;
+    let mut others = Vec::new();
+    for _ in 0..2 {
+        let (worker, (tool, ran)) = (client(&world.gateway), double());
+        worker.register_tool(tool).await.unwrap();
+        let (listens, mut listening) = tokio::sync::mpsc::channel(1);
+        let server = worker.serve(space).on_connection(move |_| {
+            // Once is enough.
+            let _ = listens.try_send(());
+        });
+        others.push((server.start(), ran));
+        soon("the worker", listening.recv()).await.unwrap();
+    }
+    let (tool, ran) = double();
+    world.client.register_tool(tool).await.unwrap();
+    for _ in 0..ROUNDS {
+        let request = world.say("call:double input:{\"n\":21} text:1").space(space);
+        let reply = world.client.chat(request).await.unwrap();
+        assert_eq!(reply.status, Status::Completed);
+    }
+    assert_eq!(ran.load(Ordering::SeqCst), ROUNDS);
+    for (server, ran) in others {
+        server.close().await.unwrap();
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
     }
 }
 
