@@ -11,6 +11,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, serve_client_with_lifecycle};
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::sync::watch;
 
@@ -26,6 +27,9 @@ use era::Connected;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Name that the client gives of itself unless it is set otherwise.
 const CLIENT_NAME: &str = "toolgate";
+/// Attempts to resume a stream, and the pause before the first; the pause doubles each time. Two seconds together.
+const RESUME_ATTEMPTS_MAX: usize = 3;
+const RESUME_PAUSE_FIRST: Duration = Duration::from_millis(300);
 
 /// A server that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -341,9 +345,10 @@ impl Reach {
                 client,
                 authorizer,
             } => {
-                let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(headers.iter().cloned().collect())
                     .max_sse_event_size(MESSAGE_BYTES_MAX);
+                config.retry_config = Arc::new(resume_attempts());
                 let http = client.clone().map_or_else(BoundedClient::default, BoundedClient);
                 let service = match authorizer {
                     None => {
@@ -363,6 +368,15 @@ impl Reach {
             }
         }
     }
+}
+
+/// How often a stream that was cut off in the middle of a call is resumed. The SDK's own default is without end: a call
+/// of a server that has died would hang until its time limit.
+fn resume_attempts() -> ExponentialBackoff {
+    let mut attempts = ExponentialBackoff::default();
+    attempts.base_duration = RESUME_PAUSE_FIRST;
+    attempts.max_times = Some(RESUME_ATTEMPTS_MAX);
+    attempts
 }
 
 /// Whether a child may see this variable: where things are and which language to speak, nothing else.
