@@ -27,6 +27,8 @@ export interface FollowOptions extends SubscribeOptions {
   onOpen?: () => void;
   /** Called on every disconnect that is followed by a reconnect. */
   onCut?: () => void;
+  /** Called when a connection could not be opened, and is tried again. */
+  onRefused?: (error: unknown) => void;
 }
 
 /**
@@ -44,7 +46,10 @@ export async function* follow(
   let asked: number | undefined;
   for (let failures = 0; ; ) {
     try {
-      response ??= await openAt(connection, path, cursor, signal);
+      response ??= await openAt(connection, path, cursor, signal).catch((error: unknown) => {
+        if (isPassing(error)) options.onRefused?.(error);
+        throw error;
+      });
       if (response.status === 204 || response.body === null) return;
       options.onOpen?.();
       for await (const message of readEvents(response.body, signal, (ms) => (asked = ms))) {
@@ -60,9 +65,7 @@ export async function* follow(
       }
     } catch (error) {
       if (signal?.aborted) throw aborted(signal);
-      const passes =
-        error instanceof UnavailableError || !(error instanceof ToolgateError) || error.retryable;
-      if (!passes) throw error;
+      if (!isPassing(error)) throw error;
     }
     response = undefined;
     failures += 1;
@@ -70,6 +73,12 @@ export async function* follow(
     await pause(Math.max(asked ?? 0, retryDelay(failures)), signal);
     if (signal?.aborted) throw aborted(signal);
   }
+}
+
+/** Whether the same request may succeed later: the gateway is away or overloaded. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof AbortedError) return false;
+  return error instanceof UnavailableError || !(error instanceof ToolgateError) || error.retryable;
 }
 
 async function openAt(

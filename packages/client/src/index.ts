@@ -64,7 +64,7 @@ export { type AnswerableMessage, sendWhenAnswered } from './send-when-answered.j
 export type { Sessions } from './sessions.js';
 export type * from './standard-schema.js';
 export type * from './tool.js';
-export { type ServeOptions, ToolServer } from './tool-server.js';
+export { type ServeConnection, type ServeOptions, ToolServer } from './tool-server.js';
 export type {
   ClaimOptions,
   ReleaseOptions,

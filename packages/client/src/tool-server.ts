@@ -1,8 +1,9 @@
+import { pause, retryDelay } from './back-off.js';
 import { CallEnded, CallRunner } from './call-runner.js';
 import type { ToolEnd } from './chunk.js';
 import type { Connection } from './connection.js';
 import { AbortedError } from './error.js';
-import { follow } from './event-stream.js';
+import { follow, isPassing } from './event-stream.js';
 import { freshKey } from './fresh-key.js';
 import type { PluginRegistry } from './plugin-registry.js';
 import type { Runs, Spaces } from './resources.js';
@@ -28,9 +29,17 @@ export interface ServeOptions {
   leaseSeconds?: number;
   /** Most calls executed at once; 16 by default. */
   concurrency?: number;
+  /**
+   * Called when the server listens, when the gateway does not answer, and when it answers again. By default a warning on
+   * the console says that the server waits.
+   */
+  onConnection?: (connection: ServeConnection) => void;
   /** Closes the server. */
   signal?: AbortSignal;
 }
+
+/** Whether a tool server reaches the gateway. While it does not, it tries again. */
+export type ServeConnection = { status: 'up' } | { status: 'lost'; reason: string };
 
 /** What a server needs of its client. */
 export interface ServeHost {
@@ -67,6 +76,7 @@ export class ToolServer {
    */
   readonly #waiting = new Map<string, { call: ToolCall; held: boolean }>();
   #idle: Array<() => void> = [];
+  #connection: ServeConnection['status'] | undefined;
 
   constructor(host: ServeHost, spaceId: string, options: ServeOptions) {
     this.#host = host;
@@ -116,11 +126,15 @@ export class ToolServer {
   async #serve(): Promise<void> {
     try {
       await this.#host.ready();
-      const after = await this.#startOpenCalls();
+      const after = await this.#startWhenAnswered();
       const events = follow(this.#host.connection, {
         path: `/v1/spaces/${encodeURIComponent(this.#spaceId)}/events`,
         signal: this.#stop.signal,
-        onOpen: () => this.#opened(),
+        onOpen: () => {
+          this.#report({ status: 'up' });
+          this.#opened();
+        },
+        onRefused: (error) => this.#report(lost(error)),
         ...(after === undefined ? {} : { after }),
       });
       for await (const event of events) this.#see(event);
@@ -130,6 +144,29 @@ export class ToolServer {
       this.#stop.abort();
       await Promise.all([...this.#running.values()].map(({ ended }) => ended));
     }
+  }
+
+  /** Starts the calls that are already open as soon as the gateway answers, however long that takes. */
+  async #startWhenAnswered(): Promise<number | undefined> {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await this.#startOpenCalls();
+      } catch (error) {
+        if (this.#stop.signal.aborted || !isPassing(error)) throw error;
+        this.#report(lost(error));
+        await pause(retryDelay(failures), this.#stop.signal);
+      }
+    }
+  }
+
+  #report(connection: ServeConnection): void {
+    const { status } = connection;
+    if (status === this.#connection) return;
+    const { onConnection } = this.#options;
+    if (onConnection) onConnection(connection);
+    else if (status === 'lost') console.warn(`[toolgate] waiting for the gateway: ${connection.reason}`);
+    else if (this.#connection === 'lost') console.warn('[toolgate] the gateway answers again');
+    this.#connection = status;
   }
 
   /**
@@ -251,4 +288,8 @@ export class ToolServer {
         this.#host.log(`call ${call.toolCallId}: ${(error as Error).message}`);
     }
   }
+}
+
+function lost(error: unknown): ServeConnection {
+  return { status: 'lost', reason: error instanceof Error ? error.message : String(error) };
 }
