@@ -206,3 +206,24 @@ fn parts(keywords: &Map<String, Value>) -> Vec<(String, &Value)> {
     }
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_told_in_the_gateways_words() {
+        for line in include_str!("../../kernel/tests/samples/client-definitions.jsonl").lines() {
+            let sample: Value = serde_json::from_str(line).unwrap();
+            let faults = check(&sample["tools"]).err().unwrap_or_default();
+            let faults: Vec<Value> = faults
+                .into_iter()
+                .map(|Fault { pointer, message }| {
+                    let pointer = pointer.strip_prefix("/tools").expect("pointers begin there");
+                    json!({"pointer": pointer, "message": message})
+                })
+                .collect();
+            assert_eq!(Value::Array(faults), sample["faults"], "{}", sample["title"]);
+        }
+    }
+}

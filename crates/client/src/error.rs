@@ -15,7 +15,7 @@ pub enum Error {
     #[error("{0}")]
     Refused(Box<Problem>),
     /// The gateway did not answer.
-    #[error("cannot reach the gateway at {url}")]
+    #[error("the gateway at {url} cannot be reached")]
     Unreachable {
         /// The gateway's URL.
         url: String,

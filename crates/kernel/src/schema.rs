@@ -260,7 +260,9 @@ fn pattern_options(program_bytes_max: usize) -> jsonschema::ValidationOptions<'s
 fn explain(schema: &Value, examined: &Examined<'_>, limits: &Limits, pointer: &str, problems: &Problems) {
     for error in jsonschema::draft202012::meta::validator().iter_errors(schema) {
         let place = format!("{pointer}{}", error.instance_path());
-        if !problems.has(&place) {
+        // An unknown type in a list was told at its own place.
+        let is_told = problems.has(&place) || (place.ends_with("/type") && problems.has_inside(&place));
+        if !is_told {
             problems.add(place, words::about_schema(&error));
         }
     }

@@ -96,6 +96,14 @@ impl Problems {
             .iter()
             .any(|problem| problem.pointer == pointer)
     }
+    /// Whether there is a problem of something inside the value at this pointer.
+    pub fn has_inside(&self, pointer: &str) -> bool {
+        let is_inside = |problem: &Problem| {
+            let rest = problem.pointer.strip_prefix(pointer);
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.list.borrow().iter().any(is_inside)
+    }
     /// Whether there are no problems.
     pub fn is_empty(&self) -> bool {
         self.list.borrow().is_empty()

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { safeValidateToolDefinitions, validateToolDefinitions } from './definition-rules.js';
 import { ValidationError } from './error.js';
@@ -37,7 +38,7 @@ test('invalid ones are thrown with everything that is wrong', () => {
 });
 test('something else than a list is refused', () => expect(faults({})).toEqual(['']));
 test('something else than a tool is refused', () => expect(faults([7, null])).toEqual(['/0', '/1']));
-test('names are unique', () => expect(faults([tool(), tool()])).toEqual(['/1/name']));
+test('names are unique', () => expect(faults([tool(), tool()])).toEqual(['/1']));
 test('parameters are of type object', () => {
   expect(faults([tool({ parameters: { type: 'string' } })])).toEqual(['/0/parameters']);
   expect(faults([tool({ parameters: undefined })])).toEqual(['/0/parameters']);
@@ -56,10 +57,24 @@ test('references are refused', () => {
 });
 test('unknown types are refused, also in lists', () => {
   const parameters = { type: 'object', properties: { a: { type: ['string', 'date'] } } };
-  expect(faults([tool({ parameters })])).toEqual(['/0/parameters/properties/a/type']);
+  expect(faults([tool({ parameters })])).toEqual(['/0/parameters/properties/a/type/1']);
 });
 test('the output schema is looked at too', () => {
   expect(faults([tool({ outputSchema: { type: 'array', items: { type: 'strange' } } })])).toEqual([
     '/0/outputSchema/items/type',
   ]);
+});
+
+const samples = readFileSync(
+  new URL('../../../crates/kernel/tests/samples/client-definitions.jsonl', import.meta.url),
+  'utf8',
+);
+test.each(
+  samples
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line)),
+)("faults are told in the gateway's words: $title", ({ tools, faults: expected }) => {
+  const checked = safeValidateToolDefinitions(tools);
+  expect(checked.success ? [] : checked.errors).toEqual(expected);
 });

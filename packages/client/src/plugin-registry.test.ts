@@ -70,7 +70,7 @@ describe('registration', () => {
     refused({ tools: [definition('1st')], executors: {} }, /\/0\/name/));
   test.each(['get time', 'get.time', 'zeit_für', 'gеt', '-x', 'a'.repeat(65), ''])(
     'the tool name %j is refused',
-    (name) => refused({ tools: [definition(name)], executors: {} }, /letters, digits/),
+    (name) => refused({ tools: [definition(name)], executors: {} }, /is not a name/),
   );
   test('everything that is wrong with its tools is told at once', () => {
     const broken = { name: '1', description: '', parameters: { type: 'string' } };
@@ -85,7 +85,7 @@ describe('registration', () => {
   test('a tool name of another plugin is refused, and the other keeps it', async () => {
     const made = registry(plugin());
     const second = plugin({ name: 'other', executors: { get_time: async () => 'midnight' } });
-    expect(() => made.add(second)).toThrow(/already registered by plugin "clock"/);
+    expect(() => made.add(second)).toThrow(/already registered by "clock"/);
     expect(await run(made, { toolName: 'get_time' })).toBe('noon');
   });
   test('names of the prototype are names like others', async () => {
@@ -159,7 +159,7 @@ describe('execution', () => {
   });
   test('a tool that nothing runs is refused', async () => {
     await expect(run(registry(plugin()), { toolName: 'other' })).rejects.toThrow(
-      'no executor for tool: other',
+      '"other" has no executor on this client',
     );
   });
   test('it is known which tools have an executor', () => {

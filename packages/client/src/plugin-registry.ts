@@ -34,7 +34,7 @@ export class PluginRegistry {
   add(plugin: ToolgatePlugin): void {
     this.#refuseMalformed(plugin);
     if (this.#plugins.has(plugin.name)) {
-      throw new PluginError(CODES.pluginConflict, `plugin "${plugin.name}" is already registered`);
+      throw new PluginError(CODES.pluginConflict, `a plugin named "${plugin.name}" is already registered`);
     }
     this.#refuseMissing(plugin);
     const tools = this.#toolsOf(plugin);
@@ -62,7 +62,7 @@ export class PluginRegistry {
       );
     }
     const tool: OwnedTool = { owner: undefined, definition, execute, ...(timeoutMs ? { timeoutMs } : {}) };
-    this.#refuseTools([tool], `tool "${definition.name}"`, undefined);
+    this.#refuseTools([tool], undefined);
     this.#own([tool]);
     this.#log(`tool ${definition.name}`);
   }
@@ -130,7 +130,7 @@ export class PluginRegistry {
       const result = await callHook(plugin, 'onToolCall', (hooks) => hooks.onToolCall?.(call));
       if (result !== undefined) return result;
     }
-    throw new ToolError(CODES.toolUnknown, `no executor for tool: ${call.toolName}`);
+    throw new ToolError(CODES.toolUnknown, `"${call.toolName}" has no executor on this client`);
   }
 
   /** Passes a request through the plugins' `beforeRequest` hooks, in order. */
@@ -193,29 +193,35 @@ export class PluginRegistry {
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
       };
     });
-    this.#refuseTools(tools, `plugin "${plugin.name}"`, plugin.name);
+    this.#refuseTools(tools, plugin.name);
     for (const orphan of executors.keys()) {
-      const message = `plugin "${plugin.name}" has an executor for "${orphan}", which is not one of its tools`;
+      const message = `the plugin "${plugin.name}" has an executor for "${orphan}", which is not one of its tools`;
       throw new PluginError(CODES.pluginInvalid, message);
     }
     return tools;
   }
 
-  #refuseTools(tools: OwnedTool[], bringer: string, owner: string | undefined): void {
+  /** Throws if tools are invalid, or have a name that another owner has. A tool without an owner comes alone. */
+  #refuseTools(tools: OwnedTool[], owner: string | undefined): void {
     const checked = safeValidateToolDefinitions(tools.map(({ definition }) => definition));
     if (!checked.success) {
       const problems = checked.errors.map(({ pointer, message }) => `${pointer}: ${message}`).join('; ');
-      throw new PluginError(CODES.pluginInvalid, `${bringer} has tools that are not valid: ${problems}`, {
+      const invalid =
+        owner === undefined
+          ? `the tool "${tools[0]?.definition.name}" is invalid`
+          : `the tools of the plugin "${owner}" are invalid`;
+      throw new PluginError(CODES.pluginInvalid, `${invalid}: ${problems}`, {
         errors: checked.errors,
       });
     }
+    const whose = owner === undefined ? '' : ` of the plugin "${owner}"`;
     for (const { definition } of tools) {
       const other = this.#tools.get(definition.name);
       if (other && (owner === undefined || other.owner !== owner)) {
-        const holder = other.owner === undefined ? 'another tool' : `plugin "${other.owner}"`;
+        const holder = other.owner === undefined ? 'another tool' : `"${other.owner}"`;
         throw new PluginError(
           CODES.pluginConflict,
-          `${bringer}: the tool name "${definition.name}" is already registered by ${holder}`,
+          `the tool "${definition.name}"${whose} is already registered by ${holder}`,
         );
       }
     }
@@ -227,7 +233,7 @@ export class PluginRegistry {
       throw new PluginError(CODES.pluginInvalid, message);
     };
     if (typeof name !== 'string' || name.trim() === '') refuse('a plugin needs a name');
-    if (typeof version !== 'string' || version === '') refuse(`plugin "${name}" needs a version`);
+    if (typeof version !== 'string' || version === '') refuse(`the plugin "${name}" needs a version`);
     if (!isVersion(version)) refuse(`plugin "${name}" has version "${version}", expected one like "1.0.0"`);
     if (engine !== undefined && satisfies('0.0.0', engine) === undefined) {
       refuse(`plugin "${name}" names engine "${engine}", expected a version range like ">=0.1"`);

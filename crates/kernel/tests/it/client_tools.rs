@@ -342,3 +342,14 @@ fn parameters_are_an_objects_schema() {
         assert_eq!(told[0], words, "{schema}");
     }
 }
+
+/// The SDKs are held to the same samples: what they refuse before sending is told in the same words.
+#[test]
+fn faults_of_definitions_are_told_in_the_words_that_the_sdks_know() {
+    for line in include_str!("../samples/client-definitions.jsonl").lines() {
+        let sample: Value = serde_json::from_str(line).unwrap();
+        let read = client_tools(&sample["tools"], "", &ClientToolLimits::default());
+        let faults = serde_json::to_value(read.err().unwrap_or_default()).unwrap();
+        assert_eq!(faults, sample["faults"], "{}", sample["title"]);
+    }
+}

@@ -121,7 +121,7 @@ async fn the_chat_says_what_it_waits_for_also_while_the_gateway_is_away() {
     pty.see("waiting for the model …");
     pty.see("waiting for a client that runs ask … 2 s");
     gateway.kill();
-    pty.see("cannot reach the gateway");
+    pty.see("cannot be reached");
     pty.see("waiting for the gateway …");
     gateway.spawn();
     gateway.ready().await;
