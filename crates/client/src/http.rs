@@ -278,3 +278,80 @@ async fn problem(response: Response) -> Problem {
     problem.retry_after = retry_after;
     problem
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Sends a request to a server that gives this answer; what the server read, and what came of it.
+    async fn exchange(
+        answer: &'static str,
+        request: impl FnOnce(&Http) -> Request,
+    ) -> (String, Result<Vec<u8>, Error>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/base/", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut seen = vec![0; 16 * 1024];
+            let bytes = stream.read(&mut seen).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+            String::from_utf8(seen[..bytes].to_vec()).unwrap()
+        });
+        let http = Http::new(&url, HeaderMap::new()).unwrap();
+        let outcome = match http.send_request(request(&http), RetryPolicy::Once).await {
+            Ok(response) => Ok(response.bytes().await.unwrap()),
+            Err(error) => Err(error),
+        };
+        (server.join().unwrap(), outcome)
+    }
+
+    #[tokio::test]
+    async fn segments_and_queries_are_escaped_below_the_base_address() {
+        let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
+        let (seen, read) = exchange(answer, |http| {
+            http.request_segments(Method::PUT, &["v1", "a b/ü?#"], &[("q", "x&y=1 +".into())])
+        })
+        .await;
+        let line = seen.lines().next().unwrap();
+        assert_eq!(
+            line,
+            "PUT /base/v1/a%20b%2F%C3%BC%3F%23?q=x%26y%3D1%20%2B HTTP/1.1"
+        );
+        assert!(
+            seen.to_lowercase().contains("user-agent: toolgate-client/"),
+            "{seen}"
+        );
+        assert_eq!(read.unwrap(), b"hi");
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_an_error_that_names_its_target() {
+        let answer =
+            "HTTP/1.1 308 Moved\r\nlocation: https://elsewhere.example/\r\ncontent-length: 0\r\n\r\n";
+        let (_, outcome) = exchange(answer, |http| http.request(Method::GET, "readyz")).await;
+        let error = outcome.unwrap_err();
+        assert_eq!((error.code(), error.status()), ("UNEXPECTED", Some(308)));
+        assert!(
+            error.to_string().contains("https://elsewhere.example/"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_does_not_come_in_time_is_an_error() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let http = Http::new(&url, HeaderMap::new()).unwrap();
+        let request = http
+            .request(Method::GET, "readyz")
+            .timeout(Duration::from_millis(50));
+        let error = http.send_request(request, RetryPolicy::Once).await.unwrap_err();
+        let Error::Unreachable { cause, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(cause.to_string(), "no answer within 0.05 seconds");
+    }
+}
