@@ -1,11 +1,13 @@
 //! One call of a remote agent, from its message to its outcome.
 
+mod shown;
+
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolgate_a2a::message::{Message, Role};
-use toolgate_a2a::part::{Content, Part};
+use toolgate_a2a::part::Part;
 use toolgate_a2a::request::{Configuration, SendMessage};
 use toolgate_a2a::stream::StreamResponse;
 use toolgate_a2a::task::{Task, TaskState, TaskStatus};
@@ -15,9 +17,8 @@ use toolgate_engine::tools::{CallContext, CallFailure, Called, Delegation};
 use toolgate_engine::workspace::Workspace;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::json::Json;
-use toolgate_kernel::question::{Action, Answer, Ask, Question};
+use toolgate_kernel::question::{Action, Answer, Question};
 
-use crate::card::cut;
 use crate::config::AgentConfig;
 use crate::open_streams::{OpenStream, OpenStreams};
 use crate::outcome;
@@ -34,9 +35,8 @@ const POLL: Duration = Duration::from_millis(500);
 const POLL_ASKED: Duration = Duration::from_secs(60);
 /// How long a look at a task follows its stream.
 const WATCH: Duration = Duration::from_secs(45);
-/// Most pieces of progress that one look tells, and the longest of them in characters.
+/// Most pieces of progress that one look tells.
 const PROGRESS_MAX: usize = 500;
-const PROGRESS_CHARS_MAX: usize = 4_000;
 /// How often an agent may ask for more.
 const ROUNDS_MAX: u32 = 50;
 /// Longest time that a call waits for its task to be cancelled.
@@ -392,79 +392,6 @@ impl RemoteCall<'_> {
             }
         }
     }
-
-    /// Shows an event to people who wait.
-    fn tell(&self, event: &StreamResponse) {
-        match event {
-            StreamResponse::Task(task) => self.tell_status(&task.status),
-            StreamResponse::StatusUpdate(update) => self.tell_status(&update.status),
-            StreamResponse::ArtifactUpdate(update) => {
-                let text = outcome::text(&update.artifact.parts);
-                let name = update
-                    .artifact
-                    .name
-                    .as_deref()
-                    .unwrap_or(&update.artifact.artifact_id);
-                let told = json!({
-                    "artifact": cut(&self.secrets.hide(name), PROGRESS_CHARS_MAX),
-                    "text": cut(&self.secrets.hide(&text), PROGRESS_CHARS_MAX),
-                });
-                self.progress(told);
-            }
-            StreamResponse::Message(_) => {}
-        }
-    }
-
-    fn tell_status(&self, status: &TaskStatus) {
-        let text = status.message.as_ref().map(|message| message.text());
-        if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-            // Hidden before it is cut: half of a secret is not found.
-            self.progress(json!({ "status": cut(&self.secrets.hide(&text), PROGRESS_CHARS_MAX) }));
-        }
-    }
-
-    fn progress(&self, told: Value) {
-        (self.context.progress)(self.secrets.hide_in(told).into());
-    }
-
-    /// A part whose file, if it is text, has no secret that the agent was given.
-    fn without_secrets(&self, part: Part) -> Part {
-        let content = match part.content {
-            Content::Raw(bytes) => match String::from_utf8(bytes) {
-                Ok(text) => Content::Raw(self.secrets.hide(&text).into_bytes()),
-                Err(binary) => Content::Raw(binary.into_bytes()),
-            },
-            other => other,
-        };
-        Part { content, ..part }
-    }
-
-    /// What came of it, without the secrets that the agent was given and may repeat to people and models.
-    fn hidden(&self, came: Result<Called, CallFailure>) -> Result<Called, CallFailure> {
-        match came {
-            Ok(Called::Output(output)) => Ok(Called::Output(self.secrets.hide_in(output.to_value()).into())),
-            Ok(Called::Delegated(mut delegation)) => {
-                for question in &mut delegation.questions {
-                    question.message = self.secrets.hide(&question.message);
-                    match &mut question.ask {
-                        Ask::Form { schema } => *schema = self.secrets.hide_in(schema.to_value()).into(),
-                        // A page behind a changed address is another page.
-                        Ask::Url { url } if self.secrets.hide(url) != *url => {
-                            return Err(CallFailure::failed(
-                                "the remote agent asks to visit a page whose address holds a secret of this project",
-                            ));
-                        }
-                        Ask::Url { .. } => {}
-                    }
-                }
-                Ok(Called::Delegated(delegation))
-            }
-            Err(failure) => Err(CallFailure::new(
-                failure.code,
-                self.secrets.hide(&failure.message),
-            )),
-        }
-    }
 }
 
 fn is_under_way(status: &TaskStatus, handle: &TaskHandle) -> bool {
@@ -505,6 +432,8 @@ fn parts(input: Value, reads_json: bool) -> Vec<Part> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
