@@ -129,7 +129,7 @@ TEST_TOOLS := $(PYTHON)/installed $(PYTHON_SQLITE)/installed $(PYTHON_A2A)/insta
   $(PYTHON_AG2)/installed $(RUST_A2A)/installed node_modules/installed
 
 .PHONY: tests
-tests: $(TEST_TOOLS) ## cargo test
+tests: $(TEST_TOOLS) services ## cargo test
 	INSTA_UPDATE=no $(MCP_SERVERS) $(A2A_CLIENTS) TOOLGATE_TEST_PYTHON=$(PYTHON)/bin/python cargo test --locked --workspace
 
 .PHONY: json-schema-suite
@@ -161,6 +161,14 @@ chromium:
 	  echo "installing chromium, which the browser tests drive"; \
 	  as_root=$$(test "$$(id -u)" = 0 || echo sudo); \
 	  $$as_root apt-get update --quiet && $$as_root apt-get install --yes --quiet --no-install-recommends chromium; }
+
+# The tests start servers of their own with these programs, on free ports.
+.PHONY: services
+services: ## PostgreSQL and Redis for the tests, installed when missing
+	@test -x /usr/bin/redis-server -a -n "$$(ls -d /usr/lib/postgresql/*/bin/initdb 2> /dev/null)" || { \
+	  echo "installing postgresql and redis-server, which the tests start"; \
+	  as_root=$$(test "$$(id -u)" = 0 || echo sudo); \
+	  $$as_root apt-get update --quiet && $$as_root apt-get install --yes --quiet --no-install-recommends postgresql redis-server; }
 
 # Not `npm ci`: that wants the optional binaries of every platform in the lock file, and fails where one cannot be had.
 node_modules/installed: package-lock.json

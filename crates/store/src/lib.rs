@@ -1,24 +1,31 @@
 //! Stores events and records behind the engine's [`Store`](toolgate_engine::store::Store) seam: in memory for
-//! tests, in SQLite for one node. Decides nothing: it writes what it is given, all or none, and rejects a
+//! tests, in SQLite for one node, in PostgreSQL for many. Decides nothing: it writes what it is given, all or none, and rejects a
 //! write whose writer has not read the newest version.
 //!
 //! Start with `sqlite` (the store, then `writer` for how commits are grouped and `log` for what an append
-//! writes); `memory` implements the same semantics in plain maps.
+//! writes); `memory` implements the same semantics in plain maps, `postgres` with locks instead of a single writer.
 
 mod listeners;
 mod memory;
+mod postgres;
 mod sqlite;
 mod text;
 
 pub use memory::MemoryStore;
+pub use postgres::{BadAddress, Migrated, PostgresAddress, PostgresOptions, PostgresStore};
 pub use sqlite::{CheckReport, DAMAGE_LINES_MAX, SqliteOptions, SqliteStore, check as check_database};
 
 use std::time::Duration;
 
-use toolgate_engine::records::RECEIPTS_KEPT;
-use toolgate_engine::store::{Append, LANES, RunWrite};
+use toolgate_engine::records::{RECEIPTS_KEPT, Records};
+use toolgate_engine::store::{Append, LANES, RunWrite, Store};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::time::Time;
+
+/// Everything that is stored, whichever store it is: what a gateway is built on.
+pub trait Storage: Store + Records {}
+
+impl<S: Store + Records> Storage for S {}
 
 /// Retention of idempotency records: how long a repeated request gets the stored response.
 const IDEMPOTENCY_KEPT: Duration = Duration::from_hours(24);

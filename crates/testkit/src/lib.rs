@@ -1,4 +1,5 @@
-//! Test fixtures: scripted models, fake tools, fault injection, a held clock, and the stores' conformance suite.
+//! Test fixtures: scripted models, fake tools, fault injection, a held clock, a PostgreSQL server, and the stores' conformance
+//! suite.
 
 pub mod bus_conformance;
 pub mod fake_tools;
@@ -7,6 +8,8 @@ pub mod held_clock;
 pub mod mail_server;
 pub mod model_script;
 pub mod model_server;
+#[cfg(unix)]
+pub mod postgres_server;
 pub mod project_settings;
 pub mod scripted_model;
 pub mod store_conformance;

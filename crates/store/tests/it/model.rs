@@ -1,4 +1,4 @@
-//! Model test of the SQLite store against the memory store: any sequence of calls gets the same results.
+//! Model test of the SQLite and PostgreSQL stores against the memory store: any sequence of calls gets the same results.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use toolgate_testkit::store_conformance::samples::{
     project_record, run, run_record, say, space, space_record, text,
 };
 
-use crate::scratch::Scratch;
+use crate::scratch::{Database, Scratch};
 
 /// One call. Ids are small numbers, so that calls often concern the same thing.
 #[derive(Debug, Clone)]
@@ -440,9 +440,9 @@ async fn everything(store: &dyn Store) -> Vec<String> {
     known
 }
 
-async fn compare(calls: &[Call]) {
-    let scratch = Scratch::new();
-    let (model, store) = (Arc::new(MemoryStore::new()), scratch.open());
+/// Compares a store with the memory store, and with itself after it was opened again.
+async fn compare<S: Store>(calls: &[Call], open: impl AsyncFn() -> S) {
+    let (model, store) = (Arc::new(MemoryStore::new()), open().await);
     for call in calls {
         let all = RunFilter {
             limit: usize::MAX,
@@ -455,14 +455,30 @@ async fn compare(calls: &[Call]) {
     let expected = everything(&*model).await;
     assert_eq!(everything(&store).await, expected);
     store.close().await;
-    assert_eq!(everything(&scratch.open()).await, expected, "after opening again");
+    let again = open().await;
+    assert_eq!(everything(&again).await, expected, "after opening again");
+    again.close().await;
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().expect("a runtime")
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
     #[test]
-    fn any_sequence_of_calls_gets_the_same_answers(calls in prop::collection::vec(call(), 1..60)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        runtime.block_on(compare(&calls));
+    fn any_sequence_of_calls_gets_the_same_answers_of_sqlite(calls in prop::collection::vec(call(), 1..60)) {
+        let scratch = Scratch::new();
+        runtime().block_on(compare(&calls, async || scratch.open()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn any_sequence_of_calls_gets_the_same_answers_of_postgres(calls in prop::collection::vec(call(), 1..60)) {
+        let database = Database::new();
+        runtime().block_on(compare(&calls, async || database.open().await));
     }
 }

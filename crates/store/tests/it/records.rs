@@ -11,7 +11,7 @@ use toolgate_kernel::id::{EntityId, ProjectId, SpaceId};
 use toolgate_kernel::time::Time;
 use toolgate_store::MemoryStore;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Database, Scratch};
 
 fn record_set(project: u128, owner: Owner) -> RecordSet {
     RecordSet {
@@ -49,6 +49,16 @@ macro_rules! on_every_store {
                 async fn $name() {
                     let scratch = Scratch::new();
                     let $records = &scratch.open();
+                    $body
+                }
+            )*
+        }
+        mod postgres {
+            use super::*;
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    let $records = &Database::new().open().await;
                     $body
                 }
             )*

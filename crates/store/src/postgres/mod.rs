@@ -1,0 +1,178 @@
+//! The store in a PostgreSQL database, which many nodes may share.
+//!
+//! Reads and most writes take a connection of the pool. Appends go through `writer`, which commits those that wait
+//! together: `batch` reads and locks what they need, `plan` decides on each, and all that is accepted is written at once.
+
+mod activity;
+mod address;
+mod agents;
+mod attempts;
+mod batch;
+mod column;
+mod definitions;
+mod directory;
+mod entities;
+mod fault;
+mod holdings;
+mod idempotency;
+mod log;
+mod migrate;
+mod plan;
+mod pool;
+mod probe;
+mod projects;
+mod receipts;
+mod records;
+mod run_lists;
+mod runs;
+mod search;
+mod session;
+mod spaces;
+mod tls;
+mod usage;
+mod writer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use toolgate_engine::store::{Store, StoreError};
+
+pub use address::{BadAddress, PostgresAddress};
+
+use crate::listeners::Listeners;
+use attempts::{read, write};
+use fault::Fault;
+use holdings::LogSizes;
+use pool::Pool;
+use writer::Writer;
+
+/// Settings of the PostgreSQL store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresOptions {
+    /// Most connections of this process, those for appends included.
+    pub connections_max: usize,
+    /// Of these, connections for appends; each commits one batch at a time.
+    pub append_connections: usize,
+    /// Longest wait for a connection while all of them are busy.
+    pub wait_max: Duration,
+    /// Longest time to connect.
+    pub connect_timeout: Duration,
+    /// Longest time that the server works on one statement.
+    pub statement_timeout: Duration,
+    /// Longest time that a statement waits for a lock.
+    pub lock_timeout: Duration,
+    /// Length of the queue of appends; a caller waits while it is full.
+    pub pending_max: usize,
+    /// Most appends in one commit.
+    pub batch_max: usize,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self {
+            connections_max: 16,
+            append_connections: 2,
+            wait_max: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
+            statement_timeout: Duration::from_secs(30),
+            lock_timeout: Duration::from_secs(5),
+            pending_max: 4096,
+            batch_max: 256,
+        }
+    }
+}
+
+/// A store in a PostgreSQL database.
+pub struct PostgresStore {
+    pool: Arc<Pool>,
+    writer: Writer,
+    listeners: Listeners,
+    log_sizes: LogSizes,
+}
+
+/// What opening a database did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Migrated {
+    /// Versions of the migrations that were applied, in order.
+    pub versions: Vec<u32>,
+}
+
+impl PostgresStore {
+    /// Connects to the database and migrates it to this version.
+    ///
+    /// `Unavailable` if it cannot be reached; `Corrupt` if it was made by a version that this one cannot work beside.
+    pub async fn open(address: &PostgresAddress, options: PostgresOptions) -> Result<Self, StoreError> {
+        let (store, migrated) = Self::open_and_tell(address, options).await?;
+        if !migrated.versions.is_empty() {
+            tracing::info!(versions = ?migrated.versions, "migrated the database");
+        }
+        Ok(store)
+    }
+
+    /// Connects to the database, migrates it, and says what was migrated.
+    pub async fn open_and_tell(
+        address: &PostgresAddress,
+        options: PostgresOptions,
+    ) -> Result<(Self, Migrated), StoreError> {
+        let tls = tls::connector(&address.protection)
+            .map_err(|why| StoreError::Unavailable(format!("TLS to {address}: {why}")))?;
+        let for_appends = options.append_connections.max(1);
+        let for_others = options.connections_max.saturating_sub(for_appends).max(1);
+        let pool = Pool::new(address.clone(), tls.clone(), options.clone(), for_others);
+        let versions = prepare(&pool).await.map_err(Fault::into_store_error)?;
+        let listeners = Listeners::default();
+        let appends = Pool::new(address.clone(), tls, options.clone(), for_appends);
+        let store = Self {
+            pool,
+            writer: Writer::start(appends, listeners.clone(), &options),
+            listeners,
+            log_sizes: LogSizes::default(),
+        };
+        Ok((store, Migrated { versions }))
+    }
+}
+
+/// Migrates the database, warns of what makes its commits less than they should be, and deletes old idempotency records.
+async fn prepare(pool: &Arc<Pool>) -> Result<Vec<u32>, Fault> {
+    let mut lease = pool.get().await?;
+    let rows = lease.client.query_typed(SERVER, &[]).await?;
+    let [encoding, fsync, full_pages] = match rows.first() {
+        Some(row) => [0, 1, 2].map(|column| row.try_get::<_, String>(column).unwrap_or_default()),
+        None => Default::default(),
+    };
+    if encoding != "UTF8" {
+        let why = format!("the database has the encoding {encoding}, create it with ENCODING 'UTF8'");
+        return Err(StoreError::Unavailable(why).into());
+    }
+    if fsync != "on" || full_pages != "on" {
+        tracing::warn!(
+            fsync,
+            full_page_writes = full_pages,
+            "the PostgreSQL server may lose what it has committed when the machine fails"
+        );
+    }
+    let versions = migrate::migrate(&mut lease).await?;
+    idempotency::forget_old(&lease.db()).await?;
+    // Migrating changes settings of the connection and may hold a lock.
+    match versions.is_empty() {
+        true => drop(lease),
+        false => lease.throw_away(),
+    }
+    Ok(versions)
+}
+
+const SERVER: &str = "
+    SELECT current_setting('server_encoding'), current_setting('fsync'), current_setting('full_page_writes')";
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn ready(&self) -> Result<(), StoreError> {
+        read!(self, db => probe::read(db))?;
+        write!(self, db => probe::write(db))
+    }
+    async fn close(&self) {
+        self.writer.close().await;
+        self.pool.close();
+    }
+}
