@@ -118,41 +118,73 @@ impl DataDir {
     /// runs at once instead of waiting for their leases to expire. Called only by the process that has locked
     /// the database.
     pub fn node(&self) -> anyhow::Result<NodeId> {
-        let file = self.node_file();
-        // A missing or unreadable file is replaced: the runs then wait until the old node's lease expires.
-        if let Some(node) = std::fs::read_to_string(&file)
-            .ok()
-            .and_then(|text| text.trim().parse().ok())
-        {
-            return Ok(node);
-        }
-        let node = NodeId::new(Uuid::now_v7());
-        write_durably(&file, format!("{node}\n").as_bytes()).with_context(|| {
+        read_node(&self.node_file())
+    }
+
+    /// The id of a node of a gateway with several, and the lock on it. Of two processes with the same directory, the second
+    /// is another node, whose id is not kept.
+    pub fn node_of_many(&self) -> anyhow::Result<(NodeId, Option<File>)> {
+        let path = self.path.join("postgres-node.lock");
+        let lock = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path);
+        let lock = lock.with_context(|| {
             format!(
                 "cannot write {}, choose a writable data directory with --data",
-                file.display()
+                path.display()
             )
         })?;
-        Ok(node)
+        match lock.try_lock() {
+            Ok(()) => Ok((read_node(&self.path.join("postgres-node"))?, Some(lock))),
+            Err(_) => Ok((NodeId::new(Uuid::now_v7()), None)),
+        }
     }
+}
+
+/// The id in a file, made if there is none.
+fn read_node(file: &Path) -> anyhow::Result<NodeId> {
+    // A missing or unreadable file is replaced: the runs then wait until the old node's lease expires.
+    let known = std::fs::read_to_string(file).ok();
+    if let Some(node) = known.and_then(|text| text.trim().parse().ok()) {
+        return Ok(node);
+    }
+    let node = NodeId::new(Uuid::now_v7());
+    write_durably(file, format!("{node}\n").as_bytes()).with_context(|| {
+        format!(
+            "cannot write {}, choose a writable data directory with --data",
+            file.display()
+        )
+    })?;
+    Ok(node)
 }
 
 impl DataDir {
     /// The key that encrypts the tokens of MCP servers, made at the first start. The file is its owner's alone. Called
     /// only by the process that has locked the database.
     pub fn encryption_key(&self) -> anyhow::Result<EncryptionKey> {
+        if let Some(key) = self.known_encryption_key()? {
+            return Ok(key);
+        }
+        let path = self.path.join("mcp.key");
+        let key = EncryptionKey::generate();
+        let written = write_private(&path, format!("{}\n", key.write()).as_bytes());
+        let shown = path.display();
+        written
+            .with_context(|| format!("cannot write {shown}, choose a writable data directory with --data"))?;
+        Ok(key)
+    }
+
+    /// The key that was made at the first start, if there was one with SQLite.
+    pub fn known_encryption_key(&self) -> anyhow::Result<Option<EncryptionKey>> {
         let path = self.path.join("mcp.key");
         let shown = path.display();
         match std::fs::read_to_string(&path) {
-            Ok(text) => EncryptionKey::read(&text).map_err(|words| {
+            Ok(text) => EncryptionKey::read(&text).map(Some).map_err(|words| {
                 anyhow!("{shown} holds no key: {words}; remove it to have a new one made, and sign in to MCP servers again")
             }),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let key = EncryptionKey::generate();
-                let written = write_private(&path, format!("{}\n", key.write()).as_bytes());
-                written.with_context(|| format!("cannot write {shown}, choose a writable data directory with --data"))?;
-                Ok(key)
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(anyhow!(error).context(format!("cannot read {shown}, see that this user may"))),
         }
     }

@@ -13,6 +13,7 @@ mod project;
 mod projects;
 mod serve;
 mod settings;
+mod storage;
 mod telemetry;
 mod telemetry_help;
 mod welcome;

@@ -29,7 +29,7 @@ use toolgate_engine::push_configs::PushConfigs;
 use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::records::Records;
 use toolgate_engine::sources::Sources;
-use toolgate_engine::store::{Directory, Store, StoreError};
+use toolgate_engine::store::{Directory, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::in_flight::USER_PART;
 use toolgate_http::meter::{Meter, MeterLimits};
@@ -42,7 +42,7 @@ use toolgate_remote_agents::{RemoteAgentParts, RemoteAgents};
 use toolgate_sandbox::{Compute, Sandbox, SandboxOptions};
 use toolgate_sources::oauth::{EncryptionKey, SignInParts};
 use toolgate_sources::{McpServers, McpServersParts, McpSource, Spawning};
-use toolgate_store::{SqliteOptions, SqliteStore};
+use toolgate_store::Storage;
 use toolgate_tools::knowledge::Library;
 use toolgate_tools::notify::Deliveries;
 use toolgate_tools::readable::{READER, Reader};
@@ -54,14 +54,13 @@ use crate::data::DataDir;
 use crate::exposed::ExposedServers;
 use crate::projects::ProjectResolver;
 use crate::settings::{self, Settings};
+use crate::storage;
 use crate::telemetry::Telemetry;
 use crate::welcome::{ConsoleLink, Welcome};
 use crate::{doors, listen, project};
 
 /// How much longer than the engine everything together may take to drain.
 const DRAIN_SLACK: Duration = Duration::from_secs(2);
-/// Longest time that a start after an unclean end looks for damage in the database.
-const START_CHECK: Duration = Duration::from_secs(5);
 /// Longest wait for the store to close once everything else has ended.
 const STORE_CLOSE: Duration = Duration::from_secs(5);
 
@@ -116,7 +115,7 @@ async fn serve(
     }
     let data = DataDir::open(&settings.data)?;
     data.check_writable()?;
-    let store = Arc::new(open_store(&data, damage)?);
+    let store = storage::open(settings, &data, damage).await?;
     data.sign();
     let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
     let embeddings = settings.embeddings.model()?;
@@ -157,7 +156,8 @@ async fn serve(
             .context("the gateway's own version")?,
     });
     let of_plugins = Arc::new(PluginSource::new(plugins.clone(), sandbox.clone()));
-    let sign_ins = sign_ins(settings, &data, address)?;
+    let key = storage::encryption_key(settings, &data, &*store).await?;
+    let sign_ins = sign_ins(settings, key, address)?;
     let mcp = mcp_servers(
         store.clone(),
         projects.clone(),
@@ -180,7 +180,8 @@ async fn serve(
         .with(of_servers)
         .with(of_remote_agents);
     let (push_egress, push_outbound) = (egress.clone(), projects.clone());
-    let engine = engine(store.clone(), sources, projects, data.node()?, settings);
+    let node = storage::node(settings, &data)?;
+    let engine = engine(store.clone(), sources, projects, node.id, settings);
     let project = greet(&engine, &*store, settings, address).await?;
     if let Some(model) = model
         && let Some(doubt) = settings::doubt(&model, address.port(), settings.vendors.direct).await
@@ -419,36 +420,6 @@ fn url(address: SocketAddr) -> String {
     }
 }
 
-/// Opens the database. After an unclean end it is checked first, unless damage is accepted.
-fn open_store(data: &DataDir, damage: Damage) -> anyhow::Result<SqliteStore> {
-    let database = data.database();
-    let shown = database.display();
-    if damage == Damage::Refused && data.has_lost_database() {
-        bail!(
-            "{shown} is missing or empty, but its directory was used by a gateway; put the database back, or start \
-             with --force to begin with an empty one"
-        );
-    }
-    let check = damage == Damage::Refused && data.ended_uncleanly();
-    let options = SqliteOptions {
-        check: check.then_some(START_CHECK),
-        ..SqliteOptions::default()
-    };
-    SqliteStore::open(&database, options).map_err(|error| {
-        let advice = match (&error, data.signed_by()) {
-            (StoreError::Corrupt(_), _) => format!(
-                "`toolgate store check --data {}` tells more; restore a backup, or start with --force",
-                data.path().display()
-            ),
-            (_, Some(pid)) => {
-                format!("stop process {pid} if it is still there, or choose another directory with --data")
-            }
-            (_, None) => "see that this user may write to it, or choose another directory with --data".into(),
-        };
-        anyhow!(error).context(format!("cannot open {shown}; {advice}"))
-    })
-}
-
 /// Every tool source of the gateway: a new one is a line here.
 pub(crate) fn sources(tools: Toolkit, sandbox: Sandbox) -> Sources {
     tools.sources().with(Arc::new(Compute::new(sandbox)))
@@ -456,7 +427,7 @@ pub(crate) fn sources(tools: Toolkit, sandbox: Sandbox) -> Sources {
 
 /// The MCP servers of projects, kept by this program.
 fn mcp_servers(
-    records: Arc<SqliteStore>,
+    records: Arc<dyn Storage>,
     resolver: Arc<ProjectResolver>,
     egress: Egress,
     workspace: &Workspace,
@@ -480,14 +451,7 @@ fn mcp_servers(
 }
 
 /// What sign-ins to MCP servers need: a key, and the address that browsers come back to.
-fn sign_ins(settings: &Settings, data: &DataDir, address: SocketAddr) -> anyhow::Result<SignInParts> {
-    let key = match &settings.encryption_key {
-        Some(key) => {
-            let key = EncryptionKey::read(key.expose());
-            key.map_err(|words| anyhow!("the setting `encryption_key` is no key: {words}"))?
-        }
-        None => data.encryption_key()?,
-    };
+fn sign_ins(settings: &Settings, key: EncryptionKey, address: SocketAddr) -> anyhow::Result<SignInParts> {
     let reached = match address.ip().is_unspecified() {
         true => format!("http://localhost:{}", address.port()),
         false => format!("http://{address}"),

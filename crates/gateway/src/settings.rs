@@ -17,6 +17,7 @@ mod notifications;
 mod outbound;
 mod plans;
 mod plugins;
+mod postgres;
 mod prices;
 mod project;
 mod sessions;
@@ -46,6 +47,7 @@ pub use notifications::Notifications;
 pub use outbound::{Images, Outside, Search};
 pub use plans::Plans;
 pub use plugins::Plugins;
+pub use postgres::Postgres;
 pub use prices::Prices;
 pub use project::{DEFAULT_PROJECT, ProjectOverlay};
 pub use sessions::Sessions;
@@ -61,6 +63,9 @@ pub struct Settings {
     pub listen: String,
     /// Data directory.
     pub data: PathBuf,
+    /// URL of the PostgreSQL database; without one the data is in SQLite, in the data directory.
+    #[serde(deserialize_with = "text::secret")]
+    pub store: Option<Secret>,
     /// A folder with the default project's agents as files.
     #[serde(deserialize_with = "text::path")]
     pub agents: Option<PathBuf>,
@@ -82,6 +87,8 @@ pub struct Settings {
     /// How long a step under way may go on once the gateway is told to stop.
     #[serde(deserialize_with = "text::duration")]
     pub drain: Duration,
+    /// Connections to PostgreSQL.
+    pub postgres: Postgres,
     /// What tokens of users say.
     pub jwt: Jwt,
     /// The HTTP door.
@@ -140,6 +147,7 @@ impl Default for Settings {
         Self {
             listen: "127.0.0.1:8787".into(),
             data: "./toolgate-data".into(),
+            store: None,
             agents: None,
             operator_key: None,
             secret_key: None,
@@ -147,6 +155,7 @@ impl Default for Settings {
             jwt_secret: None,
             encryption_key: None,
             drain: Duration::from_secs(10),
+            postgres: Postgres::default(),
             jwt: Jwt::default(),
             http: Http::default(),
             content: Content::default(),

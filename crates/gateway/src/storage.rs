@@ -1,0 +1,163 @@
+//! Where the data is: opens the store that the settings name, and keeps what all nodes of a gateway share in it.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolgate_engine::clock::{Clock as _, SystemClock};
+use toolgate_engine::records::{Change, Expected, NewRecord, Owner, RecordSet};
+use toolgate_engine::store::StoreError;
+use toolgate_kernel::agent::Secret;
+use toolgate_kernel::id::{NodeId, ProjectId};
+use toolgate_sources::oauth::EncryptionKey;
+use toolgate_store::{PostgresAddress, PostgresStore, SqliteOptions, SqliteStore, Storage};
+
+use crate::data::DataDir;
+use crate::serve::Damage;
+use crate::settings::Settings;
+
+/// Longest time that a start after an unclean end looks for damage in the database.
+const START_CHECK: Duration = Duration::from_secs(5);
+
+/// Opens the store that the settings name.
+pub async fn open(settings: &Settings, data: &DataDir, damage: Damage) -> anyhow::Result<Arc<dyn Storage>> {
+    match &settings.store {
+        Some(url) => {
+            let address = address(url)?;
+            let opened = PostgresStore::open(&address, settings.postgres.options()).await;
+            let store = opened.map_err(|error| anyhow!(error).context(format!("cannot open {address}")))?;
+            Ok(Arc::new(store))
+        }
+        None => Ok(Arc::new(open_sqlite(data, damage)?)),
+    }
+}
+
+/// The address in the setting `store`, which is not repeated in an error: it may hold a password.
+pub fn address(url: &Secret) -> anyhow::Result<PostgresAddress> {
+    let address = url.expose().parse();
+    address.map_err(|error| anyhow!("the setting `store` (TOOLGATE_STORE) is {error}, or \"\" for SQLite"))
+}
+
+/// Opens the database. After an unclean end it is checked first, unless damage is accepted.
+fn open_sqlite(data: &DataDir, damage: Damage) -> anyhow::Result<SqliteStore> {
+    let database = data.database();
+    let shown = database.display();
+    if damage == Damage::Refused && data.has_lost_database() {
+        bail!(
+            "{shown} is missing or empty, but its directory was used by a gateway; put the database back, or start \
+             with --force to begin with an empty one"
+        );
+    }
+    let check = damage == Damage::Refused && data.ended_uncleanly();
+    let options = SqliteOptions {
+        check: check.then_some(START_CHECK),
+        ..SqliteOptions::default()
+    };
+    SqliteStore::open(&database, options).map_err(|error| {
+        let advice = match (&error, data.signed_by()) {
+            (StoreError::Corrupt(_), _) => format!(
+                "`toolgate store check --data {}` tells more; restore a backup, or start with --force",
+                data.path().display()
+            ),
+            (_, Some(pid)) => {
+                format!("stop process {pid} if it is still there, or choose another directory with --data")
+            }
+            (_, None) => "see that this user may write to it, or choose another directory with --data".into(),
+        };
+        anyhow!(error).context(format!("cannot open {shown}; {advice}"))
+    })
+}
+
+/// The node that this process is.
+pub struct Node {
+    /// Its id.
+    pub id: NodeId,
+    /// Keeps others from being the same node.
+    _lock: Option<File>,
+}
+
+/// The id of this process: the same one after a restart, so that it resumes its own runs at once.
+pub fn node(settings: &Settings, data: &DataDir) -> anyhow::Result<Node> {
+    match settings.store {
+        None => Ok(Node {
+            id: data.node()?,
+            _lock: None,
+        }),
+        Some(_) => {
+            let (id, lock) = data.node_of_many()?;
+            Ok(Node { id, _lock: lock })
+        }
+    }
+}
+
+/// The key that encrypts the tokens of MCP servers: the one of the settings, or one that was made at the first start. With
+/// SQLite that is in a file of the data directory; with PostgreSQL it is in the database, because all nodes need the same.
+pub async fn encryption_key(
+    settings: &Settings,
+    data: &DataDir,
+    store: &dyn Storage,
+) -> anyhow::Result<EncryptionKey> {
+    match (&settings.encryption_key, &settings.store) {
+        (Some(key), _) => {
+            let key = EncryptionKey::read(key.expose());
+            key.map_err(|words| anyhow!("the setting `encryption_key` is no key: {words}"))
+        }
+        (None, None) => data.encryption_key(),
+        (None, Some(_)) => shared_key(data, store).await,
+    }
+}
+
+/// What all nodes of a gateway share and no project owns.
+fn shared() -> RecordSet {
+    RecordSet {
+        project: ProjectId::from_bytes([0; 16]),
+        owner: Owner::Project,
+        kind: "gateway",
+    }
+}
+
+const KEY: &str = "encryption_key";
+
+#[derive(Serialize, Deserialize)]
+struct SharedKey {
+    key: String,
+}
+
+/// The key in the database; the first node puts it there. A data directory that has a key from the time of SQLite brings it
+/// along.
+async fn shared_key(data: &DataDir, store: &dyn Storage) -> anyhow::Result<EncryptionKey> {
+    if store.record(shared(), KEY).await?.is_none() {
+        let own = data
+            .known_encryption_key()?
+            .unwrap_or_else(EncryptionKey::generate);
+        let record = NewRecord {
+            id: KEY.into(),
+            body: json!(SharedKey { key: own.write() }).into(),
+            text: None,
+            data: None,
+            due: None,
+        };
+        let absent = Expected {
+            id: KEY.into(),
+            version: None,
+        };
+        let stored = store.change_records(
+            shared(),
+            vec![absent],
+            vec![Change::Put(record)],
+            SystemClock.now(),
+        );
+        match stored.await {
+            // Another node was first: its key counts.
+            Ok(()) | Err(StoreError::Conflict) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let stored = store.record(shared(), KEY).await?;
+    let stored = stored.ok_or_else(|| anyhow!("the encryption key in the database is gone"))?;
+    let SharedKey { key } = stored.body.read()?;
+    EncryptionKey::read(&key).map_err(|words| anyhow!("the encryption key in the database is none: {words}"))
+}
