@@ -38,15 +38,11 @@ impl LeaseKeeper {
     /// that one.
     pub fn start(http: &Arc<Http>, holder: &str) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let apart = own_runtime(tasks.clone(), stop.clone())
-            .map_err(|error| error.to_string())
-            .and_then(|runtime| {
-                let http = http.fork();
-                Ok((runtime, Arc::new(http)))
-            });
+        let apart = own_runtime(tasks.clone(), stop.clone());
+        let apart = apart.map(|runtime| (runtime, Arc::new(http.fork())));
         let (runtime, http) = apart.unwrap_or_else(|error| {
             tracing::warn!(
-                error,
+                %error,
                 "no thread for leases, a tool that blocks may lose its call"
             );
             (Handle::current(), http.clone())
