@@ -10,10 +10,16 @@ mod memory;
 mod postgres;
 mod sqlite;
 mod text;
+pub mod transfer;
 
 pub use memory::MemoryStore;
-pub use postgres::{BadAddress, Migrated, PostgresAddress, PostgresOptions, PostgresStore};
-pub use sqlite::{CheckReport, DAMAGE_LINES_MAX, SqliteOptions, SqliteStore, check as check_database};
+pub use postgres::{
+    BadAddress, Migrated, PostgresAddress, PostgresOptions, PostgresStore, StartLock, check as check_postgres,
+};
+pub use sqlite::{
+    CheckReport, DAMAGE_LINES_MAX, SqliteOptions, SqliteStore, backup, check as check_database,
+    migrate as migrate_sqlite, restore,
+};
 
 use std::time::Duration;
 

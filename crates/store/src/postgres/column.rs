@@ -132,7 +132,7 @@ pub(crate) fn optional_string(row: &Row, column: usize) -> Result<Option<String>
     Ok(get::<Option<String>>(row, column)?.map(unescape))
 }
 
-fn unescape(stored: String) -> String {
+pub(crate) fn unescape(stored: String) -> String {
     match stored.contains('\u{1}') {
         true => stored.replace("\u{1}\u{1}", "\0").replace("\u{1}\u{2}", "\u{1}"),
         false => stored,

@@ -8,17 +8,18 @@ mod address;
 mod agents;
 mod attempts;
 mod batch;
-mod column;
+mod check;
+pub(crate) mod column;
 mod definitions;
 mod directory;
 mod entities;
-mod fault;
+pub(crate) mod fault;
 mod holdings;
 mod idempotency;
 mod log;
 mod migrate;
 mod plan;
-mod pool;
+pub(crate) mod pool;
 mod probe;
 mod projects;
 mod receipts;
@@ -26,8 +27,9 @@ mod records;
 mod run_lists;
 mod runs;
 mod search;
-mod session;
+pub(crate) mod session;
 mod spaces;
+mod start_lock;
 mod tls;
 mod usage;
 mod writer;
@@ -39,12 +41,14 @@ use async_trait::async_trait;
 use toolgate_engine::store::{Store, StoreError};
 
 pub use address::{BadAddress, PostgresAddress};
+pub use check::check;
+pub use start_lock::StartLock;
 
 use crate::listeners::Listeners;
 use attempts::{read, write};
 use fault::Fault;
 use holdings::LogSizes;
-use pool::Pool;
+use pool::{Lease, Pool};
 use writer::Writer;
 
 /// Settings of the PostgreSQL store.
@@ -131,6 +135,18 @@ impl PostgresStore {
         };
         Ok((store, Migrated { versions }))
     }
+}
+
+/// A connection for something else than a gateway, to a database that is migrated.
+pub(crate) async fn connect_alone(
+    address: &PostgresAddress,
+    options: PostgresOptions,
+) -> Result<Lease, Fault> {
+    let tls = tls::connector(&address.protection)
+        .map_err(|why| Fault::Failed(format!("TLS to {address}: {why}")))?;
+    let pool = Pool::new(address.clone(), tls, options, 1);
+    prepare(&pool).await?;
+    pool.get().await
 }
 
 /// Migrates the database, warns of what makes its commits less than they should be, and deletes old idempotency records.

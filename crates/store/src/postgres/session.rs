@@ -199,3 +199,35 @@ impl Statements {
 pub(crate) fn closed() -> Fault {
     StoreError::Unavailable("the store is closed".into()).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use toolgate_testkit::postgres_server::PostgresServer;
+
+    use super::super::tls;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_commit_waits_for_the_disk_whatever_the_server_says() {
+        let server = PostgresServer::shared();
+        for (default, wanted) in [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")] {
+            let url = server.database();
+            let name = url.rsplit('/').next().unwrap();
+            server.execute(
+                "postgres",
+                &format!("ALTER DATABASE {name} SET synchronous_commit = {default}"),
+            );
+            let address: PostgresAddress = url.parse().unwrap();
+            let tls = tls::connector(&address.protection).unwrap();
+            let session = Session::open(&address, tls, &PostgresOptions::default(), 0)
+                .await
+                .unwrap();
+            let told = session
+                .client
+                .query_one("SHOW synchronous_commit", &[])
+                .await
+                .unwrap();
+            assert_eq!(told.get::<_, String>(0), wanted);
+        }
+    }
+}

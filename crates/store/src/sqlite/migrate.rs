@@ -55,6 +55,11 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Fault> {
     Ok(transaction.commit()?)
 }
 
+/// Versions of the migrations that a database has.
+pub(crate) fn applied(connection: &Connection) -> Result<Vec<u32>, Fault> {
+    rows(connection, APPLIED, [], |row| Ok(row.get(0)?))
+}
+
 fn verify(version: u32, checksum: &[u8; 32]) -> Result<(), StoreError> {
     match STEPS.iter().find(|(step, _)| *step == version) {
         Some((_, sql)) if checksum_of(sql) == *checksum => Ok(()),

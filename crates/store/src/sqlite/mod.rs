@@ -2,20 +2,21 @@
 
 mod activity;
 mod agents;
+mod backup;
 mod check;
 mod column;
 mod definitions;
 mod directory;
 mod entities;
-mod fault;
+pub(crate) mod fault;
 mod holdings;
 mod idempotency;
-mod lock;
+pub(crate) mod lock;
 mod log;
 mod migrate;
 mod probe;
 mod projects;
-mod readers;
+pub(crate) mod readers;
 mod receipts;
 mod records;
 mod runs;
@@ -38,6 +39,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use toolgate_engine::store::{Store, StoreError};
 
+pub use backup::{backup, restore};
 pub use check::{CheckReport, DAMAGE_LINES_MAX, check};
 
 use crate::listeners::Listeners;
@@ -125,6 +127,33 @@ impl SqliteStore {
             log_sizes: Arc::default(),
         })
     }
+}
+
+/// Opens or creates the database at `path` as a gateway would, for something else than a gateway.
+pub(crate) fn open_alone(path: &Path) -> Result<(Connection, DataLock), StoreError> {
+    let unavailable = |error| StoreError::Unavailable(format!("{}: {error}", path.display()));
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(unavailable)?;
+    }
+    let lock = DataLock::take(path)?;
+    lock::private().open(path).map_err(unavailable)?;
+    let session = open_session(path, None).map_err(Fault::into_store_error)?;
+    Ok((session.connection, lock))
+}
+
+/// Migrates the database at `path` to this version, and gives the versions of the migrations that it had not; a file that is
+/// not there is made. `Unavailable` if a gateway uses it.
+pub fn migrate(path: &Path) -> Result<Vec<u32>, StoreError> {
+    let before = match path.is_file() {
+        true => readers::open(path)
+            .and_then(|db| migrate::applied(&db))
+            .unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let (connection, _lock) = open_alone(path)?;
+    let mut versions = migrate::applied(&connection).map_err(Fault::into_store_error)?;
+    versions.retain(|version| !before.contains(version));
+    Ok(versions)
 }
 
 /// Most bytes of a log or record that are read on the caller's thread. Most are shorter, and a handover to another

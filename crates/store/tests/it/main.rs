@@ -4,6 +4,8 @@ mod conformance;
 mod durability;
 mod faulty;
 mod model;
+mod postgres_faults;
 mod records;
 mod scratch;
+mod transfer;
 mod versions;

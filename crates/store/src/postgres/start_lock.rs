@@ -1,0 +1,38 @@
+//! What only one node may do at a time when it starts: make the first project and its keys.
+
+use toolgate_engine::store::StoreError;
+
+use super::PostgresStore;
+use super::fault::Fault;
+use super::pool::Lease;
+
+/// A lock that this process has, until it is dropped or the process ends.
+pub struct StartLock {
+    /// None once it is dropped.
+    lease: Option<Lease>,
+}
+
+/// `starting` in ASCII.
+const LOCK: i64 = 0x7374_6172_7469_6e67;
+
+impl PostgresStore {
+    /// Waits until no other node starts; `Unavailable` if that takes longer than a statement may.
+    pub async fn lock_start(&self) -> Result<StartLock, StoreError> {
+        let locked = async {
+            let lease = self.pool.get().await?;
+            lease.client.batch_execute("SET lock_timeout = 0").await?;
+            lease.db().query("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
+            Ok::<_, Fault>(StartLock { lease: Some(lease) })
+        };
+        locked.await.map_err(Fault::into_store_error)
+    }
+}
+
+impl Drop for StartLock {
+    fn drop(&mut self) {
+        // The lock belongs to the connection.
+        if let Some(lease) = self.lease.take() {
+            lease.throw_away();
+        }
+    }
+}

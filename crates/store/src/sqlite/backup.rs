@@ -1,0 +1,121 @@
+//! Copies of a database: made while it is in use, and put back in its place.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+use toolgate_engine::store::StoreError;
+
+use super::check::{CheckReport, check};
+use super::fault::Fault;
+use super::lock::{self, DataLock};
+use super::readers;
+
+/// Copies the database at `from` to the file `to`, as it is at this moment, and checks the copy. A gateway may use the database
+/// meanwhile. `Exists` if the file is there.
+pub fn backup(from: &Path, to: &Path) -> Result<CheckReport, StoreError> {
+    if !from.is_file() {
+        return Err(failed(from, "it is not there, or is not a file"));
+    }
+    if to.exists() {
+        return Err(StoreError::Exists);
+    }
+    let draft = beside(to, "part");
+    let copied = copy(from, &draft).and_then(|()| checked(&draft));
+    let report = copied.inspect_err(|_| {
+        // The first error tells more than a second one.
+        let _ = std::fs::remove_file(&draft);
+    })?;
+    put(&draft, to)?;
+    Ok(report)
+}
+
+/// Puts the copy `from` in the place of the database at `to`. It is checked first. `Exists` if there is a database with
+/// anything in it, unless `replace`: then that is kept beside it, with `.before-restore` behind its name. `Unavailable` if a
+/// gateway uses it.
+pub fn restore(from: &Path, to: &Path, replace: bool) -> Result<CheckReport, StoreError> {
+    let report = checked(from)?;
+    if let Some(directory) = to.parent() {
+        std::fs::create_dir_all(directory).map_err(|error| failed(to, error))?;
+    }
+    let _lock = DataLock::take(to)?;
+    let in_use = std::fs::metadata(to).is_ok_and(|about| about.len() > 0);
+    if in_use && !replace {
+        return Err(StoreError::Exists);
+    }
+    let draft = beside(to, "part");
+    copy(from, &draft)?;
+    if in_use {
+        set_aside(to)?;
+    }
+    put(&draft, to)?;
+    Ok(report)
+}
+
+/// Moves a database away, with the write-ahead log that belongs to it.
+fn set_aside(database: &Path) -> Result<(), StoreError> {
+    for end in ["", "-wal", "-shm"] {
+        let file = with_end(database, end);
+        if file.exists() {
+            let aside = with_end(&with_end(database, ".before-restore"), end);
+            std::fs::rename(&file, aside).map_err(|error| failed(&file, error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies all pages in one step: between two steps a writer could begin it anew, again and again.
+fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
+    // A file that an interrupted copy has left.
+    if to.exists() {
+        std::fs::remove_file(to).map_err(|error| failed(to, error))?;
+    }
+    lock::private().open(to).map_err(|error| failed(to, error))?;
+    let copied = || {
+        let source = readers::open(from)?;
+        let mut target = Connection::open(to)?;
+        let done = Backup::new(&source, &mut target)?.step(-1)?;
+        match done {
+            StepResult::Done => Ok(()),
+            other => Err(Fault::Refused(failed(
+                from,
+                format!("the copy ended with {other:?}"),
+            ))),
+        }
+    };
+    copied().map_err(Fault::into_store_error)?;
+    let file = File::open(to).and_then(|file| file.sync_all());
+    file.map_err(|error| failed(to, error))
+}
+
+/// What a check of a copy says; `Corrupt` if it is damaged.
+fn checked(copy: &Path) -> Result<CheckReport, StoreError> {
+    let report = check(copy)?;
+    match report.damage.first() {
+        Some(damage) => Err(StoreError::Corrupt(format!("{}: {damage}", copy.display()))),
+        None => Ok(report),
+    }
+}
+
+/// Gives a finished file its name, so that it is there after a loss of power.
+fn put(draft: &Path, to: &Path) -> Result<(), StoreError> {
+    std::fs::rename(draft, to).map_err(|error| failed(to, error))?;
+    let directory = to.parent().filter(|path| !path.as_os_str().is_empty());
+    let synced = File::open(directory.unwrap_or(Path::new("."))).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| failed(to, error))
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    with_end(path, &format!(".{end}"))
+}
+
+fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+fn failed(path: &Path, why: impl std::fmt::Display) -> StoreError {
+    StoreError::Unavailable(format!("{}: {why}", path.display()))
+}

@@ -1,0 +1,270 @@
+//! What is exported from one database and imported into another is the same.
+
+use serde_json::json;
+use toolgate_engine::records::{Change, NewRecord, Owner, RecordSet, SearchText};
+use toolgate_engine::store::{Directory, Log, Store, StoreError};
+use toolgate_kernel::event::Seq;
+use toolgate_kernel::time::Time;
+use toolgate_store::transfer::{
+    Database as Rows, Manifest, PostgresDatabase, SqliteDatabase, export, import,
+};
+use toolgate_store::{Storage, check_postgres};
+use toolgate_testkit::store_conformance::samples::{
+    EVERYTHING, answer, create, entity, entity_record, key, key_record, project, project_record, run,
+    run_record, say, space, space_record, text,
+};
+
+use crate::scratch::{Database, Scratch};
+
+fn notes() -> RecordSet {
+    RecordSet {
+        project: project(1),
+        owner: Owner::Entity(entity(1)),
+        kind: "note",
+    }
+}
+
+/// Something in every table.
+async fn fill(store: &dyn Storage) {
+    for n in [1, 2] {
+        let record = project_record(project(n), &format!("p{n}"));
+        store.put_project(record).await.unwrap();
+    }
+    store.put_key(key_record(key(1), 1)).await.unwrap();
+    store
+        .put_entity(entity_record(entity(1), "odd \0 \u{1} ü"))
+        .await
+        .unwrap();
+    let mut own = space_record(space(1));
+    own.members = vec![entity(1), entity(2)];
+    own.title = Some("a\0b".into());
+    store.create_space(own).await.unwrap();
+    let agent = "cook".parse().unwrap();
+    store
+        .put_agent(project(1), &agent, json!({"n": 1}).into(), Time(1))
+        .await
+        .unwrap();
+    let mut begin = create(run_record(run(1), space(1)));
+    begin.idempotency = vec![answer("k")];
+    store.append(begin).await.unwrap();
+    for n in 0..450 {
+        let mut append = say(space(1), &format!("\0 {n}"));
+        append.events.push(text("more"));
+        store.append(append).await.unwrap();
+    }
+    let put = |n: u8| {
+        Change::Put(NewRecord {
+            id: format!("r{n}\u{1}"),
+            body: json!({ "n": n }).into(),
+            text: n.is_multiple_of(2).then(|| SearchText::new("", "sea")),
+            data: Some(vec![n; 3]),
+            due: Some(Time(i64::from(n))),
+        })
+    };
+    let changes = (0..40).map(put).collect();
+    store
+        .change_records(notes(), vec![], changes, Time(1))
+        .await
+        .unwrap();
+}
+
+async fn exported(from: &mut dyn Rows) -> (Vec<u8>, Manifest) {
+    let mut file = Vec::new();
+    let manifest = export(from, None, &mut file, |_| {}).await.unwrap();
+    (file, manifest)
+}
+
+/// What a store with the sample says.
+async fn look(store: &dyn Storage) -> String {
+    let log = store.space_log(space(1), EVERYTHING).await.unwrap();
+    let run = store.run(run(1)).await.unwrap();
+    let space_row = store.space(space(1)).await.unwrap();
+    let subject = store.entity_of(project(1), "odd \0 \u{1} ü").await.unwrap();
+    let sizes = store.records_size(notes()).await.unwrap();
+    let stale = store.stale_records("note", 100).await.unwrap().len();
+    format!(
+        "{} {run:?} {space_row:?} {subject:?} {sizes:?} {stale}",
+        log.entries.len()
+    )
+}
+
+#[tokio::test]
+async fn sqlite_goes_to_postgres_and_back_unchanged() {
+    let (scratch, database, back) = (Scratch::new(), Database::new(), Scratch::new());
+    let store = scratch.open();
+    fill(&store).await;
+    // While the gateway uses it.
+    let (file, manifest) = exported(&mut SqliteDatabase::open(&scratch.path()).unwrap()).await;
+    assert_eq!(manifest.tables["log"].rows, 451);
+    store.close().await;
+
+    let mut target = PostgresDatabase::open(&database.address()).await.unwrap();
+    let imported = import(&mut target, &file[..], false, |_| {}).await.unwrap();
+    assert_eq!((imported.manifest, imported.resumed_after), (manifest.clone(), 0));
+    let refused = import(&mut target, &file[..], false, |_| {}).await;
+    assert!(matches!(refused, Err(StoreError::Exists)), "{refused:?}");
+    drop(target);
+    assert_eq!(check_postgres(&database.address()).await.unwrap().damage, [""; 0]);
+
+    let store = database.open().await;
+    let seen = look(&store).await;
+    let next = store.append(say(space(1), "next")).await.unwrap();
+    assert_eq!(next.first, Seq::durable(902), "it goes on where the log ended");
+    store.close().await;
+
+    let (file, _) = exported(&mut PostgresDatabase::open(&database.address()).await.unwrap()).await;
+    import(
+        &mut SqliteDatabase::create(&back.path()).unwrap(),
+        &file[..],
+        false,
+        |_| {},
+    )
+    .await
+    .unwrap();
+    let store = back.open();
+    assert_eq!(
+        store.space_log(space(1), EVERYTHING).await.unwrap().entries.len(),
+        452
+    );
+    let again = look(&store).await;
+    assert_eq!(again.split_once(' ').unwrap().1, seen.split_once(' ').unwrap().1);
+}
+
+/// A database that fails after so many batches.
+struct Interrupted<'a>(&'a mut dyn Rows, usize);
+
+#[async_trait::async_trait]
+impl Rows for Interrupted<'_> {
+    async fn begin_snapshot(&mut self) -> Result<(), StoreError> {
+        self.0.begin_snapshot().await
+    }
+    async fn rows(
+        &mut self,
+        table: &'static toolgate_store::transfer::Table,
+        of: Option<toolgate_kernel::id::ProjectId>,
+        after: Option<&toolgate_store::transfer::Row>,
+    ) -> Result<Vec<toolgate_store::transfer::Row>, StoreError> {
+        self.0.rows(table, of, after).await
+    }
+    async fn progress(&mut self, import: &str) -> Result<Option<u64>, StoreError> {
+        self.0.progress(import).await
+    }
+    async fn store(
+        &mut self,
+        import: &str,
+        lines: u64,
+        table: &'static toolgate_store::transfer::Table,
+        rows: &[toolgate_store::transfer::Row],
+    ) -> Result<(), StoreError> {
+        self.1 = self.1.checked_sub(1).ok_or(StoreError::Timeout)?;
+        self.0.store(import, lines, table, rows).await
+    }
+    async fn finish(&mut self, import: &str) -> Result<(), StoreError> {
+        self.0.finish(import).await
+    }
+}
+
+#[tokio::test]
+async fn an_import_that_was_interrupted_goes_on() {
+    let (scratch, database) = (Scratch::new(), Database::new());
+    let store = scratch.open();
+    fill(&store).await;
+    store.close().await;
+    let (file, manifest) = exported(&mut SqliteDatabase::open(&scratch.path()).unwrap()).await;
+    let mut target = PostgresDatabase::open(&database.address()).await.unwrap();
+    let mut rounds = 0;
+    let imported = loop {
+        rounds += 1;
+        match import(&mut Interrupted(&mut target, 2), &file[..], false, |_| {}).await {
+            Ok(imported) => break imported,
+            Err(StoreError::Timeout) => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(imported.manifest, manifest);
+    assert!(rounds > 3 && imported.resumed_after > 0, "{rounds} rounds");
+}
+
+#[tokio::test]
+async fn a_file_that_is_cut_or_changed_is_refused() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    fill(&store).await;
+    store.close().await;
+    let (file, _) = exported(&mut SqliteDatabase::open(&scratch.path()).unwrap()).await;
+    for bad in [&file[..file.len() / 2], &[], b"words"] {
+        let target = Scratch::new();
+        let refused = import(
+            &mut SqliteDatabase::create(&target.path()).unwrap(),
+            bad,
+            false,
+            |_| {},
+        )
+        .await;
+        assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_project_goes_alone_and_beside_others() {
+    let (scratch, target) = (Scratch::new(), Scratch::new());
+    let store = scratch.open();
+    fill(&store).await;
+    store.close().await;
+    let mut from = SqliteDatabase::open(&scratch.path()).unwrap();
+    let mut files = Vec::new();
+    for n in [2, 1] {
+        let mut file = Vec::new();
+        export(&mut from, Some(project(n)), &mut file, |_| {})
+            .await
+            .unwrap();
+        // A snapshot lasts as long as its connection.
+        from = SqliteDatabase::open(&scratch.path()).unwrap();
+        files.push(file);
+    }
+    for file in &files {
+        import(
+            &mut SqliteDatabase::create(&target.path()).unwrap(),
+            &file[..],
+            false,
+            |_| {},
+        )
+        .await
+        .unwrap();
+    }
+    let store = target.open();
+    assert_eq!(store.projects().await.unwrap().len(), 2);
+    assert_eq!(store.keys(project(1)).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_live_backup_is_whole_and_is_put_back_only_where_nothing_is() {
+    let (scratch, other) = (Scratch::new(), Scratch::new());
+    let store = scratch.open();
+    fill(&store).await;
+    let copy = scratch.path().with_file_name("copy.db");
+    let report = toolgate_store::backup(&scratch.path(), &copy).unwrap();
+    assert_eq!((report.entries, report.damage.len()), (451, 0));
+    let seen = look(&store).await;
+    store.append(say(space(1), "after the copy")).await.unwrap();
+    let again = toolgate_store::backup(&scratch.path(), &copy);
+    assert!(matches!(again, Err(StoreError::Exists)), "{again:?}");
+
+    let in_use = toolgate_store::restore(&copy, &scratch.path(), true);
+    assert!(matches!(in_use, Err(StoreError::Unavailable(_))), "{in_use:?}");
+    store.close().await;
+    let refused = toolgate_store::restore(&copy, &scratch.path(), false);
+    assert!(matches!(refused, Err(StoreError::Exists)), "{refused:?}");
+    for (target, replace) in [(scratch.path(), true), (other.path(), false)] {
+        toolgate_store::restore(&copy, &target, replace).unwrap();
+    }
+    for place in [&scratch, &other] {
+        assert_eq!(look(&place.open()).await, seen);
+    }
+    assert!(
+        scratch
+            .path()
+            .with_file_name("toolgate.db.before-restore")
+            .exists()
+    );
+}
