@@ -10,7 +10,7 @@ mod mcp_servers;
 mod offline_source;
 pub mod plugin;
 mod project;
-mod store_check;
+mod store;
 mod tool_check;
 
 use std::ffi::OsString;
@@ -62,9 +62,9 @@ enum Command {
     Plugin(plugin::Plugin),
     /// Manage the projects of a running gateway.
     Project(project::Project),
-    /// Check what is stored.
+    /// Check, migrate, back up, restore, export and import what is stored.
     #[command(subcommand)]
-    Store(Store),
+    Store(store::Store),
     /// Check tools.
     #[command(subcommand)]
     Tool(Tool),
@@ -133,12 +133,6 @@ enum Agent {
 }
 
 #[derive(Debug, Subcommand)]
-enum Store {
-    /// Read the whole database and report damage.
-    Check(store_check::Check),
-}
-
-#[derive(Debug, Subcommand)]
 enum Tool {
     /// Check tool definitions and report every error.
     Check(tool_check::Check),
@@ -200,7 +194,7 @@ pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
         Command::Agent(Agent::Check(check)) => return check.run(),
         Command::Agent(Agent::Purge(purge)) => purge.run()?,
         Command::Tool(Tool::Check(check)) => return check.run(),
-        Command::Store(Store::Check(check)) => return check.run(),
+        Command::Store(store) => return store.run(),
         Command::Plugin(plugin) => return plugin.run(),
         Command::Project(project) => project.run()?,
         Command::ReadDocument => readable::work()?,

@@ -115,7 +115,11 @@ async fn serve(
     }
     let data = DataDir::open(&settings.data)?;
     data.check_writable()?;
-    let store = storage::open(settings, &data, damage).await?;
+    let storage::Opened {
+        store,
+        place,
+        starting,
+    } = storage::open(settings, &data, damage).await?;
     data.sign();
     let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
     let embeddings = settings.embeddings.model()?;
@@ -182,7 +186,8 @@ async fn serve(
     let (push_egress, push_outbound) = (egress.clone(), projects.clone());
     let node = storage::node(settings, &data)?;
     let engine = engine(store.clone(), sources, projects, node.id, settings);
-    let project = greet(&engine, &*store, settings, address).await?;
+    let project = greet(&engine, &*store, settings, address, &place).await?;
+    drop(starting);
     if let Some(model) = model
         && let Some(doubt) = settings::doubt(&model, address.port(), settings.vendors.direct).await
     {
@@ -304,11 +309,11 @@ async fn greet(
     directory: &dyn Directory,
     settings: &Settings,
     address: SocketAddr,
+    place: &str,
 ) -> anyhow::Result<ProjectId> {
     let url = url(address);
-    let data = settings.data.display();
     println!(
-        "Toolgate {} listens on {url}, data in {data}",
+        "Toolgate {} listens on {url}, data in {place}",
         env!("CARGO_PKG_VERSION")
     );
     println!("Model: {}", settings.model.sentence());

@@ -13,7 +13,7 @@ use toolgate_engine::store::StoreError;
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_sources::oauth::EncryptionKey;
-use toolgate_store::{PostgresAddress, PostgresStore, SqliteOptions, SqliteStore, Storage};
+use toolgate_store::{PostgresAddress, PostgresStore, SqliteOptions, SqliteStore, StartLock, Storage};
 
 use crate::data::DataDir;
 use crate::serve::Damage;
@@ -23,16 +23,35 @@ use crate::settings::Settings;
 const START_CHECK: Duration = Duration::from_secs(5);
 
 /// Opens the store that the settings name.
-pub async fn open(settings: &Settings, data: &DataDir, damage: Damage) -> anyhow::Result<Arc<dyn Storage>> {
+pub async fn open(settings: &Settings, data: &DataDir, damage: Damage) -> anyhow::Result<Opened> {
     match &settings.store {
         Some(url) => {
             let address = address(url)?;
             let opened = PostgresStore::open(&address, settings.postgres.options()).await;
             let store = opened.map_err(|error| anyhow!(error).context(format!("cannot open {address}")))?;
-            Ok(Arc::new(store))
+            let starting = store.lock_start().await?;
+            Ok(Opened {
+                store: Arc::new(store),
+                place: address.to_string(),
+                starting: Some(starting),
+            })
         }
-        None => Ok(Arc::new(open_sqlite(data, damage)?)),
+        None => Ok(Opened {
+            store: Arc::new(open_sqlite(data, damage)?),
+            place: settings.data.display().to_string(),
+            starting: None,
+        }),
     }
+}
+
+/// A store that was opened.
+pub struct Opened {
+    /// The store.
+    pub store: Arc<dyn Storage>,
+    /// Where it is, for people.
+    pub place: String,
+    /// Held while the first project and its keys are made: of several nodes that start at once, one makes them.
+    pub starting: Option<StartLock>,
 }
 
 /// The address in the setting `store`, which is not repeated in an error: it may hold a password.

@@ -1,0 +1,74 @@
+//! `toolgate store backup` and `restore`: copies of a SQLite database.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use toolgate_engine::store::StoreError;
+
+use super::{Database, Place};
+use crate::output;
+
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// File to write; it must not be there yet
+    to: PathBuf,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Backup {
+    /// Writes the copy, checked.
+    pub fn run(self) -> anyhow::Result<()> {
+        let database = sqlite(self.place, "backup", "pg_dump or pg_basebackup")?;
+        let (from, to) = (database.display(), self.to.display());
+        let report = match toolgate_store::backup(&database, &self.to) {
+            Err(StoreError::Exists) => bail!("{to} is there already, choose another name"),
+            other => other.with_context(|| format!("cannot copy {from} to {to}"))?,
+        };
+        let entries = report.entries;
+        output::print(&format!(
+            "copied {from} to {to}, which is whole: {entries} entries of the log were read\n"
+        ))?;
+        Ok(())
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// File that `toolgate store backup` has written
+    from: PathBuf,
+    #[command(flatten)]
+    place: Place,
+    /// Replace a database that has anything in it; it is kept with `.before-restore` behind its name
+    #[arg(long)]
+    force: bool,
+}
+
+impl Restore {
+    /// Puts the copy in place. The gateway must be stopped.
+    pub fn run(self) -> anyhow::Result<()> {
+        let database = sqlite(self.place, "restore", "pg_restore")?;
+        let (from, to) = (self.from.display(), database.display());
+        let report = match toolgate_store::restore(&self.from, &database, self.force) {
+            Err(StoreError::Exists) => {
+                bail!("{to} has data; --force replaces it and keeps it beside the new one")
+            }
+            other => other.with_context(|| format!("cannot put {from} in the place of {to}"))?,
+        };
+        let entries = report.entries;
+        output::print(&format!(
+            "{to} is {from} now, with {entries} entries of the log\n"
+        ))?;
+        Ok(())
+    }
+}
+
+fn sqlite(place: Place, command: &str, instead: &str) -> anyhow::Result<PathBuf> {
+    match place.database()? {
+        Database::Sqlite(path) => Ok(path),
+        Database::Postgres(address) => bail!(
+            "{address} is a PostgreSQL database, use {instead} for it; `toolgate store {command}` is for SQLite"
+        ),
+    }
+}
