@@ -6,6 +6,7 @@ use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
 
 use crate::Engine;
+use crate::budget::UnpricedRule;
 use crate::store::StoreError;
 
 impl Engine {
@@ -28,6 +29,17 @@ impl Engine {
             walk.look(below.as_ref().map(|compiled| &*compiled.agent));
         }
         let mut warnings = config_warnings(&config);
+        let settings = self.inner.project_settings(project).await?;
+        let model = &top.agent.model.name;
+        if settings.budgets.limit_cost() && settings.prices.of(model).is_none() {
+            let becomes = match settings.budgets.unpriced {
+                UnpricedRule::Reject => "so its runs are refused",
+                UnpricedRule::Allow => "so its runs count as if they cost nothing",
+            };
+            let words =
+                format!("{model} has no price in prices.models and a budget of cost holds, {becomes}");
+            warnings.push(Problem::new("/model", words));
+        }
         warnings.extend(walk.warnings());
         warnings.truncate(WARNINGS_MAX);
         Ok(warnings)

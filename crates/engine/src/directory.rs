@@ -29,6 +29,7 @@ impl Engine {
             run: RunWrite::None,
             events: vec![Told { turns }.into()],
             usage: Vec::new(),
+            consumption: Vec::new(),
             wakes: Vec::new(),
             time: self.inner.clock.now(),
             idempotency: Vec::new(),
@@ -76,6 +77,10 @@ impl Engine {
     /// Makes an entity, or changes the one with its subject; gives the stored row.
     pub async fn put_entity(&self, entity: EntityRecord) -> Result<EntityRecord, StoreError> {
         self.inner.store.put_entity(entity).await
+    }
+    /// An entity by its id.
+    pub async fn entity(&self, entity: EntityId) -> Result<Option<EntityRecord>, StoreError> {
+        self.inner.store.entity(entity).await
     }
     /// An entity by its subject.
     pub async fn entity_of(

@@ -6,11 +6,14 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use metrics::{Label, SharedString, counter, histogram};
-use toolgate_kernel::agent::{ModelName, Provider};
+use toolgate_kernel::agent::ModelName;
 use toolgate_kernel::event::{Entry, Event, RunFinish, Status, ToolRef};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::run::Run;
 use toolgate_kernel::tool::Placement;
+
+use crate::budget::BudgetExceeded;
+use crate::consumption::{Consumed, Consumption};
 
 /// Names of agents and tools that have figures of their own. Each costs memory here and in every scrape, and projects choose
 /// them, so the figures of what comes later are added up.
@@ -42,16 +45,10 @@ impl Figures {
                     counter!("toolgate_runs_finished_total", labels).increment(1);
                     log_failure(project, run, finish);
                 }
-                Event::StepFinish(finish) => {
+                Event::StepFinish(_) => {
                     let mut labels = self.of_agent(project, run);
-                    labels.push(Label::new("vendor", vendor(&run.agent().model.name)));
-                    counter!("toolgate_steps_total", labels.clone()).increment(1);
-                    let (input, output) = (finish.usage.input_tokens, finish.usage.output_tokens);
-                    for (kind, tokens) in [("input", input), ("output", output)] {
-                        let mut labels = labels.clone();
-                        labels.push(Label::new("kind", kind));
-                        counter!("toolgate_tokens_total", labels).increment(tokens);
-                    }
+                    labels.push(Label::new("vendor", run.agent().model.name.provider.as_str()));
+                    counter!("toolgate_steps_total", labels).increment(1);
                 }
                 Event::ToolOutputAvailable(output) => self.count_call(project, run, &output.tool(), "output"),
                 Event::ToolOutputError(error) => {
@@ -62,6 +59,38 @@ impl Figures {
                 _ => {}
             }
         }
+    }
+
+    /// Counts the tokens and the cost that an append has added.
+    pub fn count_consumption(&self, run: &Run, added: &Consumption, currency: &str) {
+        if added.consumed.requests == 0 {
+            return;
+        }
+        let mut labels = self.of_agent(added.project, run);
+        labels.push(Label::new("vendor", run.agent().model.name.provider.as_str()));
+        let Consumed {
+            input_tokens,
+            output_tokens,
+            cached_tokens,
+            cost_micros,
+            unpriced_requests,
+            ..
+        } = added.consumed;
+        let kinds = [
+            ("input", input_tokens),
+            ("output", output_tokens),
+            ("cached", cached_tokens),
+        ];
+        for (kind, tokens) in kinds {
+            let mut labels = labels.clone();
+            labels.push(Label::new("kind", kind));
+            counter!("toolgate_tokens_total", labels).increment(tokens);
+        }
+        if unpriced_requests > 0 {
+            counter!("toolgate_unpriced_requests_total", labels.clone()).increment(unpriced_requests);
+        }
+        labels.push(Label::new("currency", currency.to_owned()));
+        counter!("toolgate_cost_micros_total", labels).increment(cost_micros);
     }
 
     fn count_call(&self, project: ProjectId, run: &Run, tool: &ToolRef, outcome: &'static str) {
@@ -101,9 +130,18 @@ impl Figures {
     }
 }
 
+/// Counts a run or a request that a budget has refused.
+pub(crate) fn count_refusal(project: ProjectId, exceeded: &BudgetExceeded) {
+    let labels = vec![
+        Label::new("project", project.to_string()),
+        Label::new("budget", exceeded.setting()),
+    ];
+    counter!("toolgate_budget_refusals_total", labels).increment(1);
+}
+
 /// Counts one request to a model: how long it took in all, and until its first piece.
 pub(crate) fn count_reply(model: &ModelName, took: Duration, first: Option<Duration>, is_error: bool) {
-    let vendor = vendor(model);
+    let vendor = model.provider.as_str();
     let outcome = if is_error { "error" } else { "reply" };
     histogram!("toolgate_model_seconds", "vendor" => vendor, "outcome" => outcome).record(took);
     if let Some(first) = first {
@@ -119,18 +157,11 @@ fn log_failure(project: ProjectId, run: &Run, finish: &RunFinish) {
             %project,
             run = %run.id(),
             agent = %run.agent().name,
-            vendor = vendor(model),
+            vendor = model.provider.as_str(),
             model = model.name,
             reason = ?finish.reason,
             error = finish.error.as_deref().unwrap_or_default(),
             "a run failed"
         );
     }
-}
-
-fn vendor(model: &ModelName) -> &'static str {
-    let named = Provider::ALL
-        .iter()
-        .find(|(_, provider)| *provider == model.provider);
-    named.map_or("unknown", |(name, _)| name)
 }

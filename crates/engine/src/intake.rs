@@ -16,6 +16,7 @@ use toolgate_kernel::schema::Misfit;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::ClientTool;
 
+use crate::budget::{BudgetRefusal, Unpriced};
 use crate::deliver::Fate;
 use crate::quota::{QuotaError, QuotaExceeded};
 use crate::store::StoreError;
@@ -170,6 +171,12 @@ pub enum PostError {
     /// Whoever the message counts against has used up a quota.
     #[error(transparent)]
     Quota(QuotaExceeded),
+    /// A budget of the project, the user or the agent is used up.
+    #[error("{0}")]
+    Budget(Box<BudgetRefusal>),
+    /// A budget of cost holds, and the model of the agent has no price.
+    #[error(transparent)]
+    Unpriced(Unpriced),
     /// The agent has a run under way in the space, which the message waits for.
     #[error("the agent has a run under way in the space: {0}")]
     RunUnderWay(RunId),

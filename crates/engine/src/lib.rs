@@ -5,14 +5,17 @@
 //! seams `store`, `model`, `tools`, `clock`.
 
 pub mod activity;
+pub mod budget;
 pub mod bus;
 pub mod call_log;
 pub mod clock;
+pub mod consumption;
 pub mod feed;
 pub mod intake;
 pub mod knowledge;
 pub mod model;
 pub mod outbox;
+pub mod price;
 pub mod project;
 pub mod push_configs;
 pub mod quota;
@@ -168,6 +171,7 @@ struct Inner {
     readiness: readiness::Readiness,
     blocking: BlockingPool,
     quotas: Quotas,
+    budgets: budget::Budgets,
     user_tokens: user_tokens::UserTokens,
     pasts: driver::Pasts,
     tasks: TaskTracker,
@@ -229,6 +233,7 @@ impl Engine {
             revocations: Revocations::default(),
             readiness: readiness::Readiness::default(),
             blocking: BlockingPool::new(),
+            budgets: budget::Budgets::default(),
             user_tokens: user_tokens::UserTokens::default(),
             pasts: driver::Pasts::default(),
             tasks: TaskTracker::new(),

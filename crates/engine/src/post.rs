@@ -16,8 +16,11 @@ use toolgate_kernel::tool::{Toolbox, settle_conflicts};
 use uuid::Uuid;
 
 use crate::agents::{Compiled, Kit};
+use crate::budget::{Asked, BudgetError, BudgetRefusal};
 use crate::feed::Subscription;
+use crate::figures::count_refusal;
 use crate::intake::{Answer, Charged, IntakeError, Post, PostError, Posted, RequestedCall, UnderWay};
+use crate::run_tree::asked;
 use crate::shares::share_of;
 use crate::start::NewRun;
 use crate::store::{
@@ -255,6 +258,8 @@ impl Inner {
             History::Server => post.told.clone(),
         };
         let history = newest_within(history, self.settings.history_bytes_max);
+        let admitted = self.admit_run(asked_by(post, &agent)).await;
+        let _admitted = admitted.map_err(|error| self.over_budget(post, error))?;
         // Before it begins: its first call may be made at once.
         self.lend_token(post.project, id, &kit, post.user_token.as_ref())
             .await?;
@@ -284,6 +289,22 @@ impl Inner {
         })
     }
 
+    /// The refusal of a message by a budget.
+    fn over_budget(&self, post: &Post, error: BudgetError) -> PostError {
+        match error {
+            BudgetError::Exceeded(exceeded) => {
+                count_refusal(post.project, &exceeded);
+                PostError::Budget(Box::new(BudgetRefusal {
+                    retry_after: exceeded.resets.since(self.clock.now()),
+                    tells_amounts: post.starter == Starter::Backend,
+                    exceeded,
+                }))
+            }
+            BudgetError::Unpriced(unpriced) => PostError::Unpriced(unpriced),
+            BudgetError::Store(error) => error.into(),
+        }
+    }
+
     /// Gives the message to the run that is under way in the space, if it fits. One that has other tools than the
     /// message brings, or another past than it tells, is ended instead.
     async fn join_run(
@@ -296,6 +317,12 @@ impl Inner {
         post: &Post,
     ) -> Result<Option<Posted>, PostError> {
         let fits = self.fits(id, agent, kit, post).await?;
+        // Before the run is given the message, or is ended for it: what nobody may pay for must not end it.
+        match fits {
+            true => self.check_budgets(asked_by(post, agent)).await,
+            false => self.admit_run(asked_by(post, agent)).await.map(drop),
+        }
+        .map_err(|error| self.over_budget(post, error))?;
         if !fits && let UnderWay::Only(wanted) = post.under_way {
             return Err(PostError::OtherTools(wanted));
         }
@@ -363,6 +390,7 @@ impl Inner {
             run: RunWrite::None,
             events,
             usage: Vec::new(),
+            consumption: Vec::new(),
             above: None,
             wakes: Vec::new(),
             time: self.clock.now(),
@@ -465,6 +493,16 @@ impl Inner {
             }
         }
         Ok(range.after)
+    }
+}
+
+/// What the message asks for, as the budgets see it.
+fn asked_by<'a>(post: &Post, agent: &'a Compiled) -> Asked<'a> {
+    let asked = asked(post.project, agent, &post.message);
+    Asked {
+        // A call that is requested asks no model.
+        model: asked.model.filter(|_| post.call.is_none()),
+        ..asked
     }
 }
 

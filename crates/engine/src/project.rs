@@ -11,7 +11,9 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::tool::{ClientToolLimits, Conflict};
 
+use crate::budget::BudgetLimits;
 use crate::intake::IntakeError;
+use crate::price::Prices;
 use crate::revocation::Revoked;
 use crate::store::{ProjectRecord, RunFilter, RunRecord, StoreError};
 use crate::{Engine, Inner};
@@ -28,6 +30,10 @@ pub struct ProjectSettings {
     pub client_tools: ClientToolLimits,
     /// What becomes of a request's tool that has the name of a more trusted one.
     pub conflict: Conflict,
+    /// What the project, its users and its agents may consume.
+    pub budgets: BudgetLimits,
+    /// What models cost.
+    pub prices: Arc<Prices>,
 }
 
 /// The settings of projects. Asked on every use, so an implementation remembers what it has read.

@@ -8,6 +8,8 @@ use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
 
 use crate::Inner;
+use crate::agents::Compiled;
+use crate::budget::{Asked, BudgetError};
 use crate::start::{Kinship, NewRun};
 use crate::store::{RunFilter, RunRecord, RunTree, SpaceRecord, StoreError};
 
@@ -78,6 +80,14 @@ impl Inner {
         let Some(agent) = compiled.and_then(|agent| agent.behind(kinship.behind.as_ref())) else {
             return Ok(Birth::NoAgent(self.agent_names(project).await?));
         };
+        let _admitted = match self.admit_run(asked(project, &agent, &message)).await {
+            Ok(admitted) => admitted,
+            Err(BudgetError::Store(error)) => return Err(error),
+            Err(error) => {
+                tracing::warn!(%project, run = %id, %error, "a child run is refused by a budget");
+                return Ok(Birth::UsedUp(error.to_user().unwrap_or_default()));
+            }
+        };
         let space = SpaceId::from_bytes(id.to_bytes());
         let new_space = SpaceRecord {
             id: space,
@@ -104,6 +114,16 @@ impl Inner {
     async fn agent_names(&self, project: ProjectId) -> Result<Vec<AgentName>, StoreError> {
         let agents = self.store.agents(project).await?.into_iter();
         Ok(agents.map(|agent| agent.name).take(NAMES_TOLD_MAX).collect())
+    }
+}
+
+/// A run of an agent that asks its model, begun by a message.
+pub(crate) fn asked<'a>(project: ProjectId, agent: &'a Compiled, message: &Message) -> Asked<'a> {
+    Asked {
+        project,
+        user: message.person(),
+        agent: &agent.agent.name,
+        model: Some(&agent.agent.model.name),
     }
 }
 

@@ -9,11 +9,13 @@ use futures_util::FutureExt as _;
 use toolgate_fair::Share;
 use toolgate_kernel::agent::ModelSpec;
 use toolgate_kernel::event::{Budget, FinishReason, Usage};
-use toolgate_kernel::id::{CallId, RunId};
+use toolgate_kernel::id::{CallId, EntityId, ProjectId, RunId};
+use toolgate_kernel::name::AgentName;
 use toolgate_kernel::prompt::{ToolChoice, Turn};
 use toolgate_kernel::run::Arrival;
 
 use crate::Inner;
+use crate::budget::Asked;
 use crate::estimate;
 use crate::model::{Ask, Delta, ReplySink};
 use crate::run_tree::beyond;
@@ -56,6 +58,10 @@ pub(crate) struct Asker {
     /// Weak: a call that outlives the engine keeps nothing of it.
     pub inner: Weak<Inner>,
     pub root: RunId,
+    pub project: ProjectId,
+    /// The person that the run works for.
+    pub user: Option<EntityId>,
+    pub agent: AgentName,
     pub call: CallId,
     pub model: ModelSpec,
     pub budget: Budget,
@@ -84,6 +90,10 @@ impl Sampling {
         if let Some(words) = beyond(tree, asker.budget) {
             return Err(words);
         }
+        if let Err(error) = inner.check_budgets(asker.asked_for()).await {
+            let words = error.to_user();
+            return Err(words.unwrap_or_else(|| "what was consumed so far cannot be read now".to_owned()));
+        }
         let ask = asker.ask(request);
         let (words, reason, usage) = asker.reply(&inner, &ask).await?;
         let arrival = Arrival::Sampled {
@@ -103,6 +113,15 @@ impl Sampling {
 }
 
 impl Asker {
+    fn asked_for(&self) -> Asked<'_> {
+        Asked {
+            project: self.project,
+            user: self.user,
+            agent: &self.agent,
+            model: Some(&self.model.name),
+        }
+    }
+
     fn ask(&self, request: SamplingRequest) -> Ask {
         let own = self.model.max_output_tokens.unwrap_or(u32::MAX);
         Ask {

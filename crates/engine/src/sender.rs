@@ -14,7 +14,7 @@ impl Inner {
     /// What is known of the sender of a message: a name where several people may speak, and a time zone, the person's
     /// own or else that of the space.
     pub(crate) async fn sender(&self, message: &Message, space: Option<&SpaceRecord>) -> Option<Sender> {
-        let person = message.from.or(message.on_behalf_of.first().copied());
+        let person = message.person();
         let entity = match person {
             // A name and a time zone only help the model: without them the message is as good.
             Some(person) => self.store.entity(person).await.ok().flatten(),

@@ -13,6 +13,7 @@ use toolgate_kernel::tool::{ClientTool, ResultSchema};
 
 use crate::Inner;
 use crate::agents::{Compiled, Kit};
+use crate::consumption;
 use crate::driver::{Begun, Driver, Seat, patient};
 use crate::intake::RequestedCall;
 use crate::shares::share_of;
@@ -105,6 +106,7 @@ impl Inner {
             idempotency,
             call,
         } = new;
+        let settings = self.project_settings(project).await?;
         let result = kinship.as_ref().and_then(|kin| kin.result.clone());
         let agent = agent.with_result(result);
         let now = self.clock.now();
@@ -206,9 +208,11 @@ impl Inner {
             descendants_max,
             definitions,
         };
+        let consumption = consumption::of(&run, project, run.works_for(), &events, &settings.prices);
         let append = Append {
             space,
             run: write,
+            consumption: consumption.clone(),
             events,
             usage: Vec::new(),
             above: None,
@@ -224,6 +228,7 @@ impl Inner {
             seat.release();
         }
         let entry = created?;
+        consumption.iter().for_each(|added| self.budgets.add(added));
         kit.stored.store(true, Ordering::Relaxed);
         self.figures.count(project, &run, &entry);
         let Some((letters, seat)) = place else {

@@ -2,10 +2,14 @@
 //! that ends it, so the counters are as durable as the log and cost one row.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use std::sync::Arc;
-
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use toolgate_kernel::call::{CallState, ErrorCode, Outcome};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::id::ProjectId;
@@ -29,6 +33,54 @@ impl Day {
     /// Start of the day.
     pub fn start(self) -> Time {
         Time(self.0.saturating_mul(DAY_MILLIS))
+    }
+    /// The day after.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+    /// The first day of its month.
+    pub fn month(self) -> Self {
+        self.in_month(Date::first_of_month)
+    }
+    /// The first day of the month after its own.
+    pub fn next_month(self) -> Self {
+        self.in_month(Date::last_of_month).next()
+    }
+
+    fn in_month(self, day: impl Fn(Date) -> Date) -> Self {
+        Self::from(day(self.date()))
+    }
+
+    fn date(self) -> Date {
+        let moment = Timestamp::from_millisecond(self.start().0).unwrap_or(Timestamp::UNIX_EPOCH);
+        TimeZone::UTC.to_datetime(moment).date()
+    }
+}
+
+impl From<Date> for Day {
+    fn from(date: Date) -> Self {
+        let start = date
+            .to_zoned(TimeZone::UTC)
+            .map_or(0, |start| start.timestamp().as_millisecond());
+        Self::of(Time(start))
+    }
+}
+
+/// As `2026-11-18`.
+impl fmt::Display for Day {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.date().fmt(out)
+    }
+}
+
+/// A date such as `2026-11-18`, or the UTC day of a time such as `2026-11-18T09:00:00Z`.
+impl FromStr for Day {
+    type Err = jiff::Error;
+    fn from_str(text: &str) -> Result<Self, jiff::Error> {
+        match text.parse::<Time>() {
+            Ok(time) => Ok(Self::of(time)),
+            Err(_) => text.parse::<Date>().map(Self::from),
+        }
     }
 }
 
@@ -208,6 +260,19 @@ mod tests {
             };
             assert!(told <= most, "{told} for {millis}");
         }
+    }
+
+    #[test]
+    fn a_day_knows_its_month_and_is_written_as_a_date() {
+        let day = |text: &str| text.parse::<Day>().expect("a day");
+        assert_eq!(day("1970-01-02"), Day(1));
+        assert_eq!(day("2026-11-18T23:59:59+02:00"), day("2026-11-18"));
+        assert_eq!(day("2026-11-18T23:59:59-02:00"), day("2026-11-19"));
+        assert_eq!(day("2028-02-29").month(), day("2028-02-01"));
+        assert_eq!(day("2028-02-29").next_month(), day("2028-03-01"));
+        assert_eq!(day("2026-12-31").next_month(), day("2027-01-01"));
+        assert_eq!(day("2026-12-31").to_string(), "2026-12-31");
+        assert!("2026-02-30".parse::<Day>().is_err() && "today".parse::<Day>().is_err());
     }
 
     #[test]

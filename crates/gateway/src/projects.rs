@@ -115,6 +115,8 @@ fn resolve(name: &str, settings: &Settings) -> anyhow::Result<Resolved> {
             default_model: settings.model.spec(),
             client_tools: settings.client_tools.limits()?,
             conflict: settings.client_tools.conflict.into(),
+            budgets: settings.budgets.limits()?,
+            prices: Arc::new(settings.prices.table()?),
         }),
         outbound: Arc::new(outbound),
     })

@@ -193,6 +193,7 @@ async fn serve(
     {
         tracing::warn!("the setting model.base_url (TOOLGATE_MODEL_BASE_URL) may be wrong: {doubt}");
     }
+    settings.warn_of_unpriced_models();
     if settings.a2a.conformance_agent {
         let agent = conformance::AGENT.parse().expect("a name");
         engine

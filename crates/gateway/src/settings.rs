@@ -4,6 +4,7 @@
 //! of a setting in the environment follows from its place in that file.
 
 mod a2a;
+mod budgets;
 mod client_tools;
 mod connections;
 mod console;
@@ -34,6 +35,7 @@ use toolgate_fair::Shares;
 use toolgate_kernel::agent::Secret;
 
 pub use a2a::A2a;
+pub use budgets::Budgets;
 pub use client_tools::ClientTools;
 pub use connections::Connections;
 pub use console::Console;
@@ -122,6 +124,8 @@ pub struct Settings {
     pub sessions: Sessions,
     /// Prices of models.
     pub prices: Prices,
+    /// What projects, their users and their agents may consume.
+    pub budgets: Budgets,
     /// Where notifications go besides the space.
     pub notifications: Notifications,
     /// Limits on plans.
@@ -172,6 +176,7 @@ impl Default for Settings {
             console: Console::default(),
             sessions: Sessions::default(),
             prices: Prices::default(),
+            budgets: Budgets::default(),
             notifications: Notifications::default(),
             plans: Plans::default(),
             plugins: Plugins::default(),

@@ -22,7 +22,19 @@ pub fn describe() {
     );
     describe_counter!(
         "toolgate_tokens_total",
-        "Tokens, by project, agent, vendor and kind (input or output)."
+        "Tokens, by project, agent, vendor and kind: input, output, or cached, which are also in input."
+    );
+    describe_counter!(
+        "toolgate_cost_micros_total",
+        "Cost of tokens in millionths of a unit of the currency, by project, agent, vendor and currency."
+    );
+    describe_counter!(
+        "toolgate_unpriced_requests_total",
+        "Requests to models that have no price, by project, agent and vendor: their cost is counted nowhere."
+    );
+    describe_counter!(
+        "toolgate_budget_refusals_total",
+        "Runs and requests to models refused because a budget is used up, by project and budget."
     );
     describe_counter!(
         "toolgate_calls_total",

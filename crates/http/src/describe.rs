@@ -7,7 +7,7 @@ use utoipa::openapi::response::Response;
 use utoipa::openapi::{OpenApi, Ref, RefOr};
 use utoipa::{IntoResponses, ToSchema};
 
-use crate::problem::{FaultBody, ProblemBody};
+use crate::problem::{ExceededBudget, FaultBody, ProblemBody};
 use crate::schema::Any;
 
 /// What one door says of itself.
@@ -55,6 +55,7 @@ pub fn document(doors: impl IntoIterator<Item = Api>) -> String {
         schemas.insert("NewClientTool".into(), crate::client_tools::described());
         schemas.insert("Problem".into(), schema_of::<ProblemBody>());
         schemas.insert("Fault".into(), schema_of::<FaultBody>());
+        schemas.insert("ExceededBudget".into(), schema_of::<ExceededBudget>());
         // Named by `Problem`, whether or not a door names it too.
         schemas.insert("Any".into(), schema_of::<Any>());
     }

@@ -8,6 +8,7 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHE
 use serde::Serialize;
 use serde_json::Value;
 use toolgate_access::AccessError;
+use toolgate_engine::budget::{BudgetRefusal, Scope};
 use toolgate_engine::intake::{IntakeError, PostError};
 use toolgate_engine::knowledge::KnowledgeError;
 use toolgate_engine::quota::{QuotaError, QuotaExceeded};
@@ -19,6 +20,7 @@ use toolgate_engine::{AgentError, TooManyWait};
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::schema::Misfit;
+use toolgate_kernel::time::Time;
 use utoipa::ToSchema;
 
 use crate::schema;
@@ -66,6 +68,26 @@ pub struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Any>)]
     claim: Option<Value>,
+    /// On 429: the budget that is used up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<ExceededBudget>,
+}
+
+/// A budget that is used up.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExceededBudget {
+    /// The setting that holds it, such as `budgets.user.day.tokens`.
+    setting: String,
+    /// What was consumed, in tokens, runs or units of the currency. Users are told of their own budgets alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<f64>,
+    /// What may be consumed, in the same unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<f64>,
+    /// When the next day or month begins, in UTC.
+    #[schema(value_type = schema::Time)]
+    resets_at: Time,
 }
 
 /// One thing that is wrong with what was sent.
@@ -99,6 +121,7 @@ impl Refusal {
                 errors: Vec::new(),
                 winner: None,
                 claim: None,
+                budget: None,
             },
         }))
     }
@@ -233,11 +256,36 @@ impl From<PostError> for Refusal {
             PostError::NotUnderWay(_) => Self::new(StatusCode::GONE, "RUN_ENDED", words),
             PostError::OtherTools(_) => Self::conflict("OTHER_TOOLS", words),
             PostError::Quota(exceeded) => exceeded.into(),
+            PostError::Budget(refusal) => (*refusal).into(),
+            PostError::Unpriced(_) => Self::conflict("MODEL_UNPRICED", words),
             PostError::RunUnderWay(_) | PostError::TooManyWait(_) | PostError::Busy(_) => {
                 Self::unavailable(words)
             }
             PostError::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<BudgetRefusal> for Refusal {
+    fn from(refusal: BudgetRefusal) -> Self {
+        let words = refusal.to_string();
+        let BudgetRefusal {
+            exceeded,
+            tells_amounts,
+            retry_after,
+        } = refusal;
+        let tells_amounts = tells_amounts || exceeded.scope == Scope::User;
+        // Whole seconds, and never before the period ends.
+        let seconds = retry_after.as_secs() + 1;
+        let mut refused = Self::new(StatusCode::TOO_MANY_REQUESTS, "BUDGET_EXCEEDED", words)
+            .header(RETRY_AFTER, HeaderValue::from(seconds));
+        refused.0.body.budget = Some(ExceededBudget {
+            setting: exceeded.setting(),
+            used: tells_amounts.then(|| exceeded.amount_in_units(exceeded.used)),
+            max: tells_amounts.then(|| exceeded.amount_in_units(exceeded.max)),
+            resets_at: exceeded.resets,
+        });
+        refused
     }
 }
 

@@ -61,6 +61,11 @@ impl Message {
         }
     }
 
+    /// The person whom an answer to it works for: its sender, or the first of those it was written on behalf of.
+    pub fn person(&self) -> Option<EntityId> {
+        self.from.or(self.on_behalf_of.first().copied())
+    }
+
     /// The content as a model reads it: a message that a plan posted says so, since it stands where users speak, and
     /// one of a person says whose it is where several people speak.
     pub fn told(&self) -> Vec<Part> {

@@ -1,5 +1,7 @@
 //! The model that a run asks, as its events name it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 macro_rules! providers {
@@ -13,6 +15,12 @@ macro_rules! providers {
         impl Provider {
             /// All of them, as configurations name them.
             pub const ALL: &[(&'static str, Self)] = &[$(($name, Self::$variant),)*];
+            /// Its name in configurations and events.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
         }
     };
 }
@@ -34,4 +42,11 @@ pub struct ModelName {
     pub provider: Provider,
     /// The vendor's name for the model.
     pub name: String,
+}
+
+/// As `provider:name`.
+impl fmt::Display for ModelName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.provider.as_str(), self.name)
+    }
 }

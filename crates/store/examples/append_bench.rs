@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use toolgate_engine::consumption::{Consumed, Consumption};
 use toolgate_engine::store::{Append, LeaseWrite, LogRange, RunRecord, RunWrite, SpaceRecord, Store};
 use toolgate_engine::usage::{Latency, ToolUse};
 use toolgate_kernel::event::{
@@ -190,6 +191,7 @@ fn begin(id: [u8; 16]) -> Append {
             StepStart { step: 1 }.into(),
         ],
         usage: Vec::new(),
+        consumption: Vec::new(),
         above: None,
         wakes: Vec::new(),
         time: Time(1),
@@ -246,6 +248,18 @@ fn finish(id: [u8; 16], version: Seq, calls: u64) -> Append {
             .into(),
         ],
         usage: (0..calls).map(used).collect(),
+        consumption: vec![Consumption {
+            project: ProjectId::from_bytes([1; 16]),
+            agent: "default".parse().expect("a name"),
+            user: None,
+            model: "demo:demo".into(),
+            consumed: Consumed {
+                requests: 1,
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                ..Consumed::default()
+            },
+        }],
         above: None,
         wakes: Vec::new(),
         time: Time(2),

@@ -1,5 +1,6 @@
 //! The store in plain maps behind one lock: the reference semantics of the seam.
 
+mod consumption;
 mod directory;
 mod leases;
 mod log;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::activity::Activity;
+use toolgate_engine::consumption::{Consumed, Consumer, ConsumptionFilter, ConsumptionKey, Days};
 use toolgate_engine::records::Receipt;
 use toolgate_engine::store::{
     AgentRecord, Append, AskingFilter, CommitListener, Directory, EntityRecord, Holdings, IdempotencyRecord,
@@ -249,6 +250,8 @@ pass_on! {
     fn next_wake(&self) -> Option<Time>;
     fn activity(&self, project: ProjectId, since: Time) -> Activity;
     fn usage(&self, project: ProjectId, tool: &str, since: Day) -> Vec<UsageRecord>;
+    fn consumed(&self, project: ProjectId, consumer: Consumer, days: Days) -> Consumed;
+    fn consumption(&self, project: ProjectId, filter: ConsumptionFilter) -> Vec<(ConsumptionKey, Consumed)>;
 }
 
 pass_on! {

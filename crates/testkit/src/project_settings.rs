@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use toolgate_engine::budget::BudgetLimits;
 use toolgate_engine::project::{ProjectSettings, Projects};
 use toolgate_kernel::agent::{ModelName, ModelSpec, Provider};
 use toolgate_kernel::tool::{ClientToolLimits, Conflict};
@@ -29,6 +30,8 @@ pub fn project_settings_with(change: impl FnOnce(&mut ProjectSettings)) -> Arc<d
         },
         client_tools: ClientToolLimits::default(),
         conflict: Conflict::default(),
+        budgets: BudgetLimits::default(),
+        prices: Arc::default(),
     };
     change(&mut settings);
     Arc::new(settings)

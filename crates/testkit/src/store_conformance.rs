@@ -1,6 +1,7 @@
 //! Conformance suite of the store seam, which every store passes.
 
 mod concurrency;
+mod consumption;
 mod leases;
 mod log;
 mod records;
@@ -26,6 +27,7 @@ pub async fn all(make: impl AsyncFn() -> Arc<dyn Store>) {
         leases::CHECKS,
         records::CHECKS,
         usage::CHECKS,
+        consumption::CHECKS,
         concurrency::CHECKS,
     ]
     .concat()

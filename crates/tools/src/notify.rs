@@ -200,6 +200,7 @@ impl SendNotification {
             run: RunWrite::None,
             events: vec![event.into()],
             usage: Vec::new(),
+            consumption: Vec::new(),
             above: None,
             wakes: Vec::new(),
             time: context.now,

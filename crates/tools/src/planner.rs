@@ -194,10 +194,13 @@ impl Planner {
             }
             Err(error @ PostError::NoSpace) => Outcome::Over(error.to_string()),
             Err(error @ PostError::NoAgent(_)) => Outcome::Paused(error.to_string()),
-            // The agent may be stored again, in a readable form; the space's owner may make room.
-            Err(error @ (PostError::Quota(_) | PostError::Store(StoreError::Corrupt(_)))) => {
-                Outcome::Missed(error.to_string())
-            }
+            // The agent may be stored again, in a readable form; the space's owner may make room; a budget begins anew.
+            Err(
+                error @ (PostError::Quota(_)
+                | PostError::Budget(_)
+                | PostError::Unpriced(_)
+                | PostError::Store(StoreError::Corrupt(_))),
+            ) => Outcome::Missed(error.to_string()),
             Err(PostError::Store(error)) => return Err(error),
             Err(
                 error @ (PostError::Busy(_)

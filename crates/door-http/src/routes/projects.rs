@@ -35,7 +35,7 @@ const SETTINGS_BYTES_MAX: usize = 64 * 1024;
 const DEFAULT: &str = "default";
 /// Sections of the settings that only the operator may change: they raise limits, let tools reach addresses inside the
 /// operator's network, or let unsigned code run.
-const OPERATOR_SECTIONS: [&str; 5] = ["outside", "clientTools", "search", "images", "plugins"];
+const OPERATOR_SECTIONS: [&str; 6] = ["outside", "clientTools", "search", "images", "plugins", "budgets"];
 /// Stands for a secret that is set.
 const MASK: &str = "***";
 
@@ -316,7 +316,8 @@ pub(crate) async fn own_settings(
     Ok(ok(own(&door, project).await?.into()))
 }
 
-/// Replaces the project's own settings. The sections `outside`, `clientTools`, `search` and `images` are the operator's.
+/// Replaces the project's own settings. The sections `outside`, `clientTools`, `search`, `images`, `plugins` and `budgets`
+/// are the operator's.
 #[utoipa::path(
     put, path = "/v1/settings", operation_id = "put_settings", tag = "projects",
     request_body(content = Object, description = "The settings.", content_type = "application/json"),
@@ -368,7 +369,7 @@ async fn store_settings(
     Ok(ok(changed.into()))
 }
 
-async fn named(door: &Shared, name: &str) -> Result<ProjectRecord, Refusal> {
+pub(super) async fn named(door: &Shared, name: &str) -> Result<ProjectRecord, Refusal> {
     let project = door.engine.project_named(name).await?;
     project.ok_or_else(|| Refusal::not_found("project"))
 }

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use toolgate_kernel::call::{CallState, ErrorCode, Handle, Outcome};
 use toolgate_kernel::event::{Entry, Event};
-use toolgate_kernel::id::{CallId, RunId};
+use toolgate_kernel::id::{CallId, EntityId, RunId};
 use toolgate_kernel::run::{Arrival, Due, Rejected, Run};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{Execution, Retry};
 use uuid::Uuid;
 
 use super::{Adrift, Driver, Lease, Pending};
+use crate::consumption::{self, Consumption};
 use crate::deliver::Fate;
 use crate::shares::share_of;
 use crate::store::{Above, Append, LeaseWrite, RunWrite, StoreError, Wake};
@@ -104,6 +105,8 @@ impl Driver {
         let now = self.inner.clock.now();
         let children = self.children();
         let asked = self.run.status().asks();
+        // Whom a step worked for that ends here: what follows it may be for somebody else.
+        let user = self.run.works_for();
         let mut events = Vec::new();
         let mut verdicts = Vec::with_capacity(pending.len());
         let mut idempotency = Vec::new();
@@ -137,7 +140,11 @@ impl Driver {
         // In the same write, so that a crash before they are cancelled leaves them to be looked at.
         let given_up = self.given_up(&children).map(|(_, child)| Wake::up(child));
         let wakes = given_up.chain(self.wakes_of(&events, asked)).collect();
-        let entry = self.append(events, wakes, now, idempotency).await?;
+        let consumption = self.consumption(user, &events).await?;
+        let entry = self
+            .append(events, consumption.clone(), wakes, now, idempotency)
+            .await?;
+        self.count_consumption(&consumption).await;
         self.after_append(&entry, asked).await;
         if self.inner.settings.always_evict {
             self.reload().await?;
@@ -218,9 +225,42 @@ impl Driver {
         })
     }
 
+    /// What these events add to the counters of the project; `user` is whom the run worked for before them.
+    async fn consumption(
+        &mut self,
+        user: Option<EntityId>,
+        events: &[Event],
+    ) -> Result<Vec<Consumption>, StoreError> {
+        if !consumption::has_any(events) {
+            return Ok(Vec::new());
+        }
+        let settings = self.inner.project_settings(self.project).await?;
+        Ok(consumption::of(
+            &self.run,
+            self.project,
+            user,
+            events,
+            &settings.prices,
+        ))
+    }
+
+    /// Counts what was stored, for the budgets of this node and for the metrics.
+    async fn count_consumption(&mut self, added: &[Consumption]) {
+        for added in added {
+            self.inner.budgets.add(added);
+            // The settings were read for the append; without them only the metrics lack a label.
+            let settings = self.inner.project_settings(self.project).await;
+            let currency = settings.map(|settings| settings.prices.currency.clone());
+            self.inner
+                .figures
+                .count_consumption(&self.run, added, &currency.unwrap_or_default());
+        }
+    }
+
     async fn append(
         &mut self,
         events: Vec<Event>,
+        consumption: Vec<Consumption>,
         wakes: Vec<Wake>,
         now: Time,
         idempotency: Vec<crate::store::IdempotencyRecord>,
@@ -253,6 +293,7 @@ impl Driver {
             run,
             above: Some(above).filter(|above| !above.events.is_empty()),
             usage: usage::of(&self.run, self.project, &events),
+            consumption,
             events,
             wakes,
             time: now,

@@ -22,9 +22,10 @@ use tracing::Instrument;
 use super::load::patient;
 use super::{Adrift, Done, Driver, Past};
 use crate::Inner;
+use crate::budget::{Asked, BudgetError};
 use crate::call_log::CallLog;
 use crate::estimate;
-use crate::figures::count_reply;
+use crate::figures::{count_refusal, count_reply};
 use crate::model::{Ask, Ending, ModelError, ModelErrorKind};
 use crate::reply::Gathering;
 use crate::run_tree::beyond;
@@ -143,14 +144,42 @@ impl Driver {
         }
     }
 
-    /// Why the model is not asked any more: the run and its run tree have used up what they may.
+    /// Why the model is not asked any more: the run and its run tree have used up what they may, or a budget is used up.
     pub(crate) async fn exhausted(&mut self) -> Result<Option<String>, Adrift> {
+        if self.run.request().is_some() {
+            // It is one call, and asks no model.
+            return Ok(None);
+        }
+        if let Some(words) = self.over_budget().await? {
+            return Ok(Some(words));
+        }
         if !self.run.is_in_tree() {
             return Ok(None);
         }
         let tree = patient(|| self.inner.store.run_tree(self.root)).await;
         // What cannot be counted is not spent: the run is looked at again later.
         Ok(beyond(tree.map_err(|_| Adrift)?, self.run.budget()))
+    }
+
+    /// The budget that is used up, in words for those who follow the run.
+    async fn over_budget(&mut self) -> Result<Option<String>, Adrift> {
+        let agent = self.run.agent().clone();
+        let asked = Asked {
+            project: self.project,
+            user: self.run.works_for(),
+            agent: &agent.name,
+            model: Some(&agent.model.name),
+        };
+        let Err(error) = self.inner.check_budgets(asked).await else {
+            return Ok(None);
+        };
+        // If the store does not say, the model is not asked: the run is looked at again later.
+        let words = error.to_user().ok_or(Adrift)?;
+        if let BudgetError::Exceeded(exceeded) = &error {
+            count_refusal(self.project, exceeded);
+        }
+        tracing::warn!(project = %self.project, run = %self.id, %error, "a run is stopped by a budget");
+        Ok(Some(words))
     }
 
     /// Runs a call on the gateway's side, or goes on with it once its questions are answered.
@@ -220,6 +249,9 @@ impl Driver {
         Sampling::new(Asker {
             inner: Arc::downgrade(&self.inner),
             root: self.root,
+            project: self.project,
+            user: self.run.works_for(),
+            agent: self.run.agent().name.clone(),
             call: call.tool.call,
             model: self.run.agent().model.clone(),
             budget: self.run.budget(),

@@ -9,6 +9,7 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
 use super::{IdempotencyRecord, RunRecord, SpaceRecord, StoreError, Wake};
+use crate::consumption::Consumption;
 use crate::usage::ToolUse;
 
 /// Stores events and reads them back.
@@ -51,6 +52,8 @@ pub struct Append {
     pub events: Vec<Event>,
     /// Calls that ended with it, for the figures of their tools.
     pub usage: Vec<ToolUse>,
+    /// What it adds to the counters of its project, at most one for each run.
+    pub consumption: Vec<Consumption>,
     /// What a child run tells the run at the top with it.
     pub above: Option<Above>,
     /// Runs that are woken by it, or whose wake-ups it has acted on.

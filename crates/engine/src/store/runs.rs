@@ -11,6 +11,7 @@ use toolgate_kernel::time::Time;
 
 use super::StoreError;
 use crate::activity::Activity;
+use crate::consumption::{Consumed, Consumer, ConsumptionFilter, ConsumptionKey, Days};
 use crate::usage::{Day, UsageRecord};
 
 /// Finds runs without reading their logs, and leases them to nodes. Rows are written by
@@ -56,6 +57,19 @@ pub trait Runs: Send + Sync {
     /// The figures of a tool since a day, that day included; in no order.
     async fn usage(&self, project: ProjectId, tool: &str, since: Day)
     -> Result<Vec<UsageRecord>, StoreError>;
+    /// What a part of a project has consumed on some days: the sum of what appends have added.
+    async fn consumed(
+        &self,
+        project: ProjectId,
+        consumer: Consumer,
+        days: Days,
+    ) -> Result<Consumed, StoreError>;
+    /// What a project has consumed, in groups, in the order of their keys.
+    async fn consumption(
+        &self,
+        project: ProjectId,
+        filter: ConsumptionFilter,
+    ) -> Result<Vec<(ConsumptionKey, Consumed)>, StoreError>;
 }
 
 /// A run's row: what is needed to find it without reading its log.

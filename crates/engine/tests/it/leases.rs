@@ -143,6 +143,7 @@ async fn a_worker_that_lost_its_lease_cannot_write() {
             },
             events: vec![StepStart { step: 9 }.into()],
             usage: Vec::new(),
+            consumption: Vec::new(),
             above: None,
             wakes: Vec::new(),
             time: before.created,

@@ -1,9 +1,11 @@
 //! The engine through its front door, with a scripted model, fake tools and real stores.
 
 mod bombs;
+mod budgets;
 mod calls;
 mod child_questions;
 mod children;
+mod consumption;
 mod context;
 mod delegated;
 mod dice;

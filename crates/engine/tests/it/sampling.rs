@@ -50,7 +50,7 @@ impl ToolSource for Sampler {
     }
 }
 
-fn sampling_agent() -> Value {
+pub fn sampling_agent() -> Value {
     let mut agent = agent();
     let tool = json!({"name": "sample", "executionType": "sampler", "execution": {"tool": "sample"}});
     agent["tools"].as_array_mut().unwrap().push(tool);

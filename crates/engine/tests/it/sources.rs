@@ -243,6 +243,7 @@ async fn written_before(from: &World, to: &World, run: RunId) {
             run: write,
             events,
             usage: Vec::new(),
+            consumption: Vec::new(),
             above: None,
             wakes: Vec::new(),
             time: entry.time,

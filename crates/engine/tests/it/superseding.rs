@@ -137,6 +137,7 @@ async fn leave_behind(world: &World, run: RunId, status: Status, events: Vec<Eve
         run: write,
         events,
         usage: Vec::new(),
+        consumption: Vec::new(),
         above: None,
         wakes,
         time: record.updated,

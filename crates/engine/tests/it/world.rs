@@ -10,6 +10,7 @@ use toolgate_bus::InProcessBus;
 use toolgate_engine::bus::Bus;
 use toolgate_engine::feed::{BacklogLimits, End, Scope};
 use toolgate_engine::intake::{Answer, Charged, Post, Posted, UnderWay};
+use toolgate_engine::project::Projects;
 use toolgate_engine::quota::QuotaLimits;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Append, LeaseWrite, LogRange, ProjectRecord, RunWrite, Store};
@@ -63,6 +64,7 @@ pub struct Setup {
     pub runs_active: Shares,
     pub model_calls: Shares,
     pub quotas: QuotaLimits,
+    pub projects: Arc<dyn Projects>,
 }
 
 impl Default for Setup {
@@ -81,6 +83,7 @@ impl Default for Setup {
             runs_active: Shares::same(1_000),
             model_calls: Shares::same(1_000),
             quotas: QuotaLimits::UNLIMITED,
+            projects: project_settings(),
         }
     }
 }
@@ -176,6 +179,7 @@ impl World {
             runs_active,
             model_calls,
             quotas,
+            projects,
         } = setup;
         let records = Arc::new(MemoryStore::new());
         let workspace = Workspace::new(records.clone(), WorkspaceLimits::default());
@@ -204,7 +208,7 @@ impl World {
             quotas,
             drain: Duration::from_secs(1),
             node_lease: Duration::from_secs(15),
-            projects: project_settings(),
+            projects,
             always_evict,
         };
         let engine = Engine::new(parts, settings);
@@ -358,6 +362,7 @@ impl World {
             },
             events: vec![Event::read(&raw).unwrap()],
             usage: Vec::new(),
+            consumption: Vec::new(),
             above: None,
             wakes: Vec::new(),
             time: record.updated,

@@ -1,8 +1,10 @@
-//! What models cost: `[prices]`. Shown beside runs; nothing is limited by it.
+//! What models cost: `[prices]`. Shown beside runs, counted with them, and what budgets of cost go by.
 
 use std::collections::BTreeMap;
 
+use anyhow::Context;
 use serde::Deserialize;
+use toolgate_engine::price;
 
 /// Prices of models.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -36,6 +38,21 @@ impl Default for Prices {
 }
 
 impl Prices {
+    /// The prices as the engine counts with them. An error names the price that is none.
+    pub fn table(&self) -> anyhow::Result<price::Prices> {
+        let price = |(model, of): (&String, &ModelPrice)| {
+            let price = price::Price::per_million(of.input, of.output, of.cached_input);
+            let price = price.with_context(|| {
+                format!("the prices of `prices.models.{model}` are no numbers from 0 to 1000000")
+            })?;
+            Ok((model.clone(), price))
+        };
+        Ok(price::Prices {
+            currency: self.currency.clone(),
+            models: self.models.iter().map(price).collect::<anyhow::Result<_>>()?,
+        })
+    }
+
     /// The prices as the HTTP door tells them.
     pub fn told(&self) -> toolgate_door_http::Prices {
         let price = |price: &ModelPrice| toolgate_door_http::ModelPrice {

@@ -11,7 +11,7 @@ use toolgate_kernel::agent::Secret;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::{Problem, member};
 
-use super::{ClientTools, Images, Mcp, Model, Outside, Plugins, Search, Settings, text};
+use super::{Budgets, ClientTools, Images, Mcp, Model, Outside, Plugins, Search, Settings, text};
 
 /// Name of the project that the gateway begins with; the gateway's own secrets and outbound allow-list are its alone.
 pub const DEFAULT_PROJECT: &str = "default";
@@ -35,6 +35,8 @@ pub struct ProjectOverlay {
     pub images: Option<Images>,
     /// Plugins.
     pub plugins: Option<Plugins>,
+    /// What the project, its users and its agents may consume.
+    pub budgets: Option<Budgets>,
     /// MCP servers. In the settings file alone: they may run programs and lead inside.
     pub mcp: Option<Mcp>,
 }
@@ -54,10 +56,12 @@ impl ProjectOverlay {
                 "search" => section_of(section).map(|read| overlay.search = Some(read)),
                 "images" => section_of(section).map(|read| overlay.images = Some(read)),
                 "plugins" => section_of(section).map(|read| overlay.plugins = Some(read)),
+                "budgets" => section_of(section).map(|read| overlay.budgets = Some(read)),
                 // Names of secrets are the project's own.
                 "secrets" => text::secrets(section).map(|read| overlay.secrets = read),
                 _ => Err(serde::de::Error::custom(
-                    "unknown section, expected one of model, clientTools, outside, secrets, search, images, plugins",
+                    "unknown section, expected one of model, clientTools, outside, secrets, search, images, plugins, \
+                     budgets",
                 )),
             };
             // The value may be a secret: serde's messages quote numbers and words, so only what is expected is told.
@@ -126,6 +130,7 @@ impl Settings {
             own.search = overlay.search.unwrap_or(own.search);
             own.images = overlay.images.unwrap_or(own.images);
             own.plugins = overlay.plugins.unwrap_or(own.plugins);
+            own.budgets = overlay.budgets.unwrap_or(own.budgets);
             own.mcp = overlay.mcp.unwrap_or(own.mcp);
             own.secrets.extend(overlay.secrets);
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use toolgate_engine::activity::{Activity, Hour, HourRecord};
+use toolgate_engine::consumption::{Consumed, Consumer, ConsumptionFilter, ConsumptionKey, Days};
 use toolgate_engine::store::{
     AskingFilter, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord, RunTree, Runs, StoreError,
 };
@@ -166,6 +167,21 @@ impl Runs for MemoryStore {
         }
         let record = |((code, latency), calls)| UsageRecord { code, latency, calls };
         Ok(sum.into_iter().map(record).collect())
+    }
+    async fn consumed(
+        &self,
+        project: ProjectId,
+        consumer: Consumer,
+        days: Days,
+    ) -> Result<Consumed, StoreError> {
+        Ok(self.state().consumption.sum(project, &consumer, days))
+    }
+    async fn consumption(
+        &self,
+        project: ProjectId,
+        filter: ConsumptionFilter,
+    ) -> Result<Vec<(ConsumptionKey, Consumed)>, StoreError> {
+        Ok(self.state().consumption.groups(project, &filter))
     }
 }
 

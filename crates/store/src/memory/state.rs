@@ -35,6 +35,7 @@ pub(super) struct State {
     pub(super) records: super::records::RecordTable,
     pub(super) answers: HashMap<(ProjectId, String), IdempotencyRecord>,
     pub(super) usage: BTreeMap<(ProjectId, Arc<str>, Day), Uses>,
+    pub(super) consumption: super::consumption::ConsumptionTable,
 }
 
 impl State {
@@ -46,6 +47,7 @@ impl State {
             run,
             events,
             usage,
+            consumption,
             above,
             wakes,
             time,
@@ -125,6 +127,9 @@ impl State {
                 .entry((used.project, used.tool, Day::of(time)))
                 .or_default();
             *of_day.entry((used.code, used.latency)).or_default() += 1;
+        }
+        for added in consumption {
+            self.consumption.add(added, Day::of(time));
         }
         let mut entries = vec![Arc::new(entry)];
         entries.extend(above.map(|above| self.entry_above(above, time)));
@@ -294,6 +299,7 @@ impl State {
         self.agents.retain(|(project, _), _| *project != id);
         self.answers.retain(|(project, _), _| *project != id);
         self.usage.retain(|(project, ..), _| *project != id);
+        self.consumption.remove_project(id);
         self.records.remove_project(id);
         self.projects.remove(&id).is_some()
     }

@@ -21,7 +21,7 @@ use super::fault::{self, Fault};
 use super::plan::{OpenRun, RunState, State, Writes};
 use super::runs::{self, status};
 use super::session::Db;
-use super::{agents, definitions, idempotency, spaces, usage};
+use super::{agents, consumption, definitions, idempotency, spaces, usage};
 
 /// How a batch treats spaces that another node writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,6 +282,7 @@ pub(crate) async fn store(
             .map(|(project, key)| (*project, key.as_str())),
     );
     let usage = usage::Columns::of(&writes.usage, shard);
+    let consumption = consumption::Columns::of(&writes.consumption, shard);
 
     let mut trip = Trip::new(db);
     new_spaces.add_to(&mut trip).await?;
@@ -304,6 +305,7 @@ pub(crate) async fn store(
     trip.add(ADVANCE_HEADS, vec![&heads, &places]).await?;
     // Last, because other nodes may change the same rows and have to wait until the commit.
     usage.add_to(&mut trip).await?;
+    consumption.add_to(&mut trip).await?;
     Ok(trip.run_and_commit().await)
 }
 

@@ -22,11 +22,18 @@ struct Step {
     sql: &'static str,
 }
 
-const STEPS: &[Step] = &[Step {
-    version: 1,
-    oldest: 1,
-    sql: include_str!("../../migrations/postgres/0001_first.sql"),
-}];
+const STEPS: &[Step] = &[
+    Step {
+        version: 1,
+        oldest: 1,
+        sql: include_str!("../../migrations/postgres/0001_first.sql"),
+    },
+    Step {
+        version: 2,
+        oldest: 1,
+        sql: include_str!("../../migrations/postgres/0002_consumption.sql"),
+    },
+];
 
 /// The advisory lock that whoever migrates holds: `toolgate` in ASCII.
 const LOCK: i64 = 0x746f_6f6c_6761_7465;

@@ -10,6 +10,7 @@ mod attempts;
 mod batch;
 mod check;
 pub(crate) mod column;
+mod consumption;
 mod definitions;
 mod directory;
 mod entities;

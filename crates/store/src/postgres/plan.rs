@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use toolgate_engine::consumption::Consumed;
 use toolgate_engine::store::{
     Above, Append, IdempotencyRecord, LeaseWrite, RunRecord, RunWrite, SpaceRecord, StoreError,
     StoredDefinition,
@@ -14,6 +15,7 @@ use toolgate_kernel::id::{NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
+use super::consumption::ConsumptionRow;
 use crate::text;
 
 /// What the appends of a batch depend on, as it is stored, and then as they change it.
@@ -75,6 +77,7 @@ pub(crate) struct Writes {
     /// Keys whose record is older than a day, and is replaced.
     pub(crate) expired_answers: BTreeSet<(ProjectId, String)>,
     pub(crate) usage: BTreeMap<UsageKey, u64>,
+    pub(crate) consumption: BTreeMap<ConsumptionRow, Consumed>,
 }
 
 /// Calls that are counted together: project, tool, day, error code and latency class.
@@ -238,6 +241,17 @@ fn write(state: &mut State, writes: &mut Writes, append: &Append, events: &str) 
         let day = Day::of(append.time).0;
         let key = (used.project, used.tool.to_string(), day, code, used.latency.0);
         *writes.usage.entry(key).or_default() += 1;
+    }
+    for added in &append.consumption {
+        let row = ConsumptionRow {
+            project: added.project,
+            day: Day::of(append.time),
+            agent: added.agent.clone(),
+            user: added.user,
+            model: added.model.clone(),
+        };
+        let sums = writes.consumption.entry(row).or_default();
+        *sums = *sums + added.consumed;
     }
     writes.entries.push(EntryRow {
         space: append.space,

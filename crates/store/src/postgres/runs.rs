@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use toolgate_engine::activity::Activity;
+use toolgate_engine::consumption::{Consumed, Consumer, ConsumptionFilter, ConsumptionKey, Days};
 use toolgate_engine::store::{AskingFilter, RecentFilter, RunFilter, RunRecord, RunTree, Runs, StoreError};
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::Status;
@@ -20,7 +21,7 @@ use super::column::{
 use super::fault::Fault;
 use super::plan::RunState;
 use super::session::Db;
-use super::{PostgresStore, activity, run_lists, usage};
+use super::{PostgresStore, activity, consumption, run_lists, usage};
 
 #[async_trait]
 impl Runs for PostgresStore {
@@ -71,6 +72,21 @@ impl Runs for PostgresStore {
         since: Day,
     ) -> Result<Vec<UsageRecord>, StoreError> {
         read!(self, db => usage::since(db, project, tool, since))
+    }
+    async fn consumed(
+        &self,
+        project: ProjectId,
+        consumer: Consumer,
+        days: Days,
+    ) -> Result<Consumed, StoreError> {
+        read!(self, db => consumption::sum(db, project, &consumer, days))
+    }
+    async fn consumption(
+        &self,
+        project: ProjectId,
+        filter: ConsumptionFilter,
+    ) -> Result<Vec<(ConsumptionKey, Consumed)>, StoreError> {
+        read!(self, db => consumption::groups(db, project, &filter))
     }
 }
 

@@ -17,7 +17,7 @@ use toolgate_kernel::time::Time;
 use super::column::{bounded, change, first, seq};
 use super::fault::Fault;
 use super::session::Session;
-use super::{READ_AT_ONCE, SqliteStore, agents, definitions, idempotency, runs, spaces, usage};
+use super::{READ_AT_ONCE, SqliteStore, agents, consumption, definitions, idempotency, runs, spaces, usage};
 use crate::text;
 
 #[async_trait]
@@ -108,6 +108,9 @@ pub(crate) fn append(session: &mut Session, append: &Append, events: &str) -> Re
     }
     for used in &append.usage {
         usage::count(connection, used, Day::of(append.time))?;
+    }
+    for added in &append.consumption {
+        consumption::add(connection, added, Day::of(append.time))?;
     }
     for wake in &append.wakes {
         runs::wake(connection, *wake)?;

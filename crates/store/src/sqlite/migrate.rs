@@ -31,6 +31,7 @@ const STEPS: &[(u32, &str)] = &[
     (13, include_str!("../../migrations/sqlite/0013_search.sql")),
     (14, include_str!("../../migrations/sqlite/0014_run_tool.sql")),
     (15, include_str!("../../migrations/sqlite/0015_run_lists.sql")),
+    (16, include_str!("../../migrations/sqlite/0016_consumption.sql")),
 ];
 
 const TABLE: &str = "

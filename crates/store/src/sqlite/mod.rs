@@ -5,6 +5,7 @@ mod agents;
 mod backup;
 mod check;
 mod column;
+mod consumption;
 mod definitions;
 mod directory;
 mod entities;

@@ -83,6 +83,7 @@ const REMOVE: &[&str] = &[
     "DELETE FROM receipts WHERE project = ?1",
     "DELETE FROM idempotency WHERE project = ?1",
     "DELETE FROM tool_usage WHERE project = ?1",
+    "DELETE FROM consumption WHERE project = ?1",
     "DELETE FROM agents WHERE project = ?1",
     "DELETE FROM entities WHERE project = ?1",
 ];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, ToSql, params};
 use toolgate_engine::activity::Activity;
+use toolgate_engine::consumption::{Consumed, Consumer, ConsumptionFilter, ConsumptionKey, Days};
 use toolgate_engine::store::{
     Append, AskingFilter, LeaseWrite, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord, RunTree, Runs,
     StoreError, Wake,
@@ -17,7 +18,7 @@ use toolgate_kernel::time::Time;
 
 use super::column::{agent_name, bounded, change, first, insert, rows, seq, tool_name};
 use super::fault::Fault;
-use super::{SqliteStore, activity, usage};
+use super::{SqliteStore, activity, consumption, usage};
 
 #[async_trait]
 impl Runs for SqliteStore {
@@ -72,6 +73,25 @@ impl Runs for SqliteStore {
         let tool = tool.to_owned();
         self.readers
             .long(move |db| usage::since(db, project, &tool, since))
+            .await
+    }
+    async fn consumed(
+        &self,
+        project: ProjectId,
+        consumer: Consumer,
+        days: Days,
+    ) -> Result<Consumed, StoreError> {
+        self.readers
+            .long(move |db| consumption::sum(db, project, &consumer, days))
+            .await
+    }
+    async fn consumption(
+        &self,
+        project: ProjectId,
+        filter: ConsumptionFilter,
+    ) -> Result<Vec<(ConsumptionKey, Consumed)>, StoreError> {
+        self.readers
+            .long(move |db| consumption::groups(db, project, &filter))
             .await
     }
 }

@@ -175,6 +175,13 @@ fn source(table: &Table) -> &'static str {
             "(SELECT project, tool, day, code, latency, sum(calls)::bigint AS calls FROM tool_usage
               GROUP BY project, tool, day, code, latency) AS usage"
         }
+        "consumption" => {
+            "(SELECT project, day, agent, \"user\", model, sum(runs)::bigint AS runs, sum(requests)::bigint AS requests,
+                     sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens,
+                     sum(cached_tokens)::bigint AS cached_tokens, sum(cost_micros)::bigint AS cost_micros,
+                     sum(unpriced)::bigint AS unpriced
+              FROM consumption GROUP BY project, day, agent, \"user\", model) AS consumption"
+        }
         "records" => {
             "(SELECT *, EXISTS (SELECT 1 FROM searchable WHERE searchable.number = records.number) AS searchable
               FROM records) AS records"
@@ -194,7 +201,7 @@ fn insert_sql(table: &Table, columns: &[Column]) -> String {
     // What this database has beside the columns of the format.
     let (more, values) = match table.name {
         "runs" => (", queued", ", status = 'queued'"),
-        "tool_usage" => (", shard", ", 0"),
+        "tool_usage" | "consumption" => (", shard", ", 0"),
         _ => ("", ""),
     };
     format!(

@@ -147,6 +147,14 @@ pub(super) const TABLES: &[Table] = &[
         of: Of::Column("project"),
         page: 1000,
     },
+    Table {
+        name: "consumption",
+        columns: columns![project: Id, day: Number, agent: Text, user: Id, model: Text, runs: Number, requests: Number,
+            input_tokens: Number, output_tokens: Number, cached_tokens: Number, cost_micros: Number, unpriced: Number],
+        key: 5,
+        of: Of::Column("project"),
+        page: 1000,
+    },
     // A record that search finds is indexed again by the gateway: its terms are of no analysis.
     Table {
         name: "records",

@@ -1,8 +1,10 @@
 //! What is exported from one database and imported into another is the same.
 
 use serde_json::json;
+use toolgate_engine::consumption::{Consumed, Consumption, ConsumptionBy, ConsumptionFilter, Days};
 use toolgate_engine::records::{Change, NewRecord, Owner, RecordSet, SearchText};
 use toolgate_engine::store::{Directory, Log, Store, StoreError};
+use toolgate_engine::usage::Day;
 use toolgate_kernel::event::Seq;
 use toolgate_kernel::time::Time;
 use toolgate_store::transfer::{
@@ -50,6 +52,13 @@ async fn fill(store: &dyn Storage) {
     for n in 0..450 {
         let mut append = say(space(1), &format!("\0 {n}"));
         append.events.push(text("more"));
+        append.consumption = vec![Consumption {
+            project: project(1),
+            agent: agent.clone(),
+            user: (n % 2 == 0).then(|| entity(1)),
+            model: "odd:\0".into(),
+            consumed: Consumed::RUN,
+        }];
         store.append(append).await.unwrap();
     }
     let put = |n: u8| {
@@ -82,8 +91,19 @@ async fn look(store: &dyn Storage) -> String {
     let subject = store.entity_of(project(1), "odd \0 \u{1} ü").await.unwrap();
     let sizes = store.records_size(notes()).await.unwrap();
     let stale = store.stale_records("note", 100).await.unwrap().len();
+    let by_user = ConsumptionFilter {
+        days: Days {
+            first: Day(0),
+            last: Day(9),
+        },
+        by: ConsumptionBy::User,
+        after: None,
+        limit: 9,
+    };
+    let consumed = store.consumption(project(1), by_user).await.unwrap();
+    assert_eq!(consumed.len(), 2);
     format!(
-        "{} {run:?} {space_row:?} {subject:?} {sizes:?} {stale}",
+        "{} {run:?} {space_row:?} {subject:?} {sizes:?} {stale} {consumed:?}",
         log.entries.len()
     )
 }

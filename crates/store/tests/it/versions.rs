@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
+use toolgate_engine::consumption::{Consumed, Consumer, Consumption, Days};
 use toolgate_engine::records::{
     Amendment, Change, NewRecord, Owner, Receipt, Record, RecordSet, Records, Reindexed, SearchText,
 };
@@ -82,6 +83,13 @@ async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
         tool: "search".into(),
         code: Some(ErrorCode::Timeout),
         latency: Latency(40),
+    }];
+    pause.consumption = vec![Consumption {
+        project: project(1),
+        agent: agent.clone(),
+        user: Some(entity(1)),
+        model: "demo:demo".into(),
+        consumed: Consumed::RUN,
     }];
     store.append(pause).await?;
     let kept = Change::Put(NewRecord {
@@ -162,6 +170,15 @@ async fn verify(store: &SqliteStore, version: usize) -> Result<(), StoreError> {
     let used = store.usage(project(1), "search", Day(0)).await?;
     // Tools are counted since version 2.
     assert_eq!(used.len(), usize::from(version >= 2));
+    // Runs and tokens are counted since version 16.
+    let days = Days {
+        first: Day(0),
+        last: Day(0),
+    };
+    let consumed = store
+        .consumed(project(1), Consumer::User(entity(1)), days)
+        .await?;
+    assert_eq!(consumed.runs, u64::from(version >= 16));
     // Built-in tools store records since version 3.
     let kept = store.record(record_set(), "kept").await?;
     assert_eq!(
