@@ -67,7 +67,10 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
-            Self::Refused(problem) => matches!(problem.status, 408 | 429 | 502..=504),
+            // A budget begins anew at midnight or with the next month: nobody waits that long in a request.
+            Self::Refused(problem) => {
+                matches!(problem.status, 408 | 429 | 502..=504) && problem.code != "BUDGET_EXCEEDED"
+            }
             Self::Protocol(_) | Self::Setup(_) | Self::Plugin(_) => false,
         }
     }

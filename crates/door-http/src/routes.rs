@@ -37,6 +37,7 @@ mod tool_call;
 mod tool_check;
 mod tool_usage;
 pub(crate) mod tools;
+mod usage;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -130,6 +131,9 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(projects::keys, projects::add_key))
         .routes(routes!(projects::remove_key))
         .routes(routes!(projects::own_settings, projects::put_own_settings))
+        .routes(routes!(usage::usage))
+        .routes(routes!(usage::of_project))
+        .routes(routes!(usage::budgets))
         .routes(routes!(overview::overview))
         .routes(routes!(overview::prices))
         .routes(routes!(health::openapi))

@@ -36,6 +36,7 @@ import { readToolCall } from './tool-call.js';
 import { ToolServer } from './tool-server.js';
 import { Tools } from './tools.js';
 import type { ChatHost } from './turn.js';
+import { ProjectUsage } from './usage.js';
 import { satisfies } from './version-range.js';
 import { wireDefinition } from './wire-definition.js';
 
@@ -84,6 +85,8 @@ export class ToolgateClient {
   readonly memories: Records;
   readonly plans: Records;
   readonly gateway: GatewayInfo;
+  /** Runs, tokens and cost, and how far budgets are used up. */
+  readonly usage: ProjectUsage;
   readonly #connection: Connection;
   readonly #registry: PluginRegistry;
   readonly #log: (line: string) => void;
@@ -124,6 +127,7 @@ export class ToolgateClient {
     this.memories = new Records(connection, 'memories');
     this.plans = new Records(connection, 'plans');
     this.gateway = new GatewayInfo(connection);
+    this.usage = new ProjectUsage(connection);
     this.tools = new Tools(connection, this.clientId, (spaceId, serving) => {
       const server = new ToolServer(
         { ...this.#host(), runs: this.runs, spaces: this.spaces, clientId: this.clientId },

@@ -109,6 +109,17 @@ describe('sending again', () => {
     expect(requests).toHaveLength(4);
   });
 
+  test('a budget that is used up is not waited for', async () => {
+    const { client, requests } = await against((_, response) =>
+      json(response, 429, problem(429, 'BUDGET_EXCEEDED'), { 'retry-after': '57600' }),
+    );
+    await expect(client.runs.start('hi')).rejects.toMatchObject({
+      code: 'BUDGET_EXCEEDED',
+      retryAfterMs: 57_600_000,
+    });
+    expect(requests).toHaveLength(1);
+  });
+
   test('what is not safe to send twice is sent once', async () => {
     const { client, requests } = await against((_, response) => response.destroy());
     await expect(client.spaces.create()).rejects.toMatchObject({ code: 'CONNECTION' });

@@ -54,7 +54,7 @@ export class ConflictError extends ToolgateError {}
 export class GoneError extends ToolgateError {}
 /** 422: `errors` lists all problems. Also thrown before a request, by the client's own checks. */
 export class ValidationError extends ToolgateError {}
-/** 429: over the rate limit. */
+/** 429: over the rate limit, a quota, or a budget (`code` is `BUDGET_EXCEEDED`, `problem.budget` tells which and until when). */
 export class RateLimitedError extends ToolgateError {}
 /** 5xx: nothing was done. */
 export class UnavailableError extends ToolgateError {}
@@ -89,7 +89,11 @@ export const CODES = {
   toolArguments: 'TOOL_ARGUMENTS',
   validation: 'VALIDATION_FAILED',
   historyNotTaken: 'HISTORY_NOT_TAKEN',
+  budgetExceeded: 'BUDGET_EXCEEDED',
 } as const;
+
+/** Statuses of requests that were not done and may be sent again. */
+const RETRYABLE = new Set([408, 429, 502, 503, 504]);
 
 /**
  * The error for an error response. Never throws: a response without a problem document is still an error with
@@ -101,7 +105,8 @@ export async function errorOf(response: Response): Promise<ToolgateError> {
   const code = problem?.code ?? CODES.http;
   const message = problem?.detail ?? `the gateway answered ${status} ${response.statusText}`.trim();
   const retryAfterMs = retryAfterOf(response.headers.get('retry-after'));
-  const retryable = status === 429 || status === 503 || status === 408 || status === 502 || status === 504;
+  // A budget begins anew at midnight or with the next month: nobody waits that long in a request.
+  const retryable = RETRYABLE.has(status) && code !== CODES.budgetExceeded;
   const requestId = response.headers.get('x-request-id') ?? undefined;
   const details: ErrorDetails = { status, problem, retryable, retryAfterMs, requestId };
   return new (classFor(status))(code, message, details);

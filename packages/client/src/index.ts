@@ -75,4 +75,5 @@ export type {
   ToolQuery,
   Tools,
 } from './tools.js';
+export type { ProjectUsage, UsageQuery } from './usage.js';
 export type * as wire from './wire.js';

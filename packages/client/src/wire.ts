@@ -122,6 +122,38 @@ export interface AskedIn {
   requestedAt: Time;
 }
 
+/** One budget. */
+export interface Budget {
+  /** Whose it is: `project`, `user` or `agent`. */
+  scope: string;
+  /** How long it lasts, in UTC: `day` or `month`. */
+  period: string;
+  /** What was consumed in it so far. */
+  used: BudgetAmounts;
+  /** What may be consumed in it; null for what is not limited. */
+  max: BudgetAmounts;
+  /** When the next one begins. */
+  resetsAt: Time;
+}
+
+/** Amounts that budgets limit. */
+export interface BudgetAmounts {
+  /** Tokens read and written. */
+  tokens?: number | null;
+  /** Runs, child runs and requested calls among them. */
+  runs?: number | null;
+  /** Cost; users are told of it where their cost is limited. */
+  cost?: number | null;
+}
+
+/** How far budgets are used up. */
+export interface BudgetList {
+  /** Currency of the costs. */
+  currency: string;
+  /** For a backend those of the project, and of the user and the agent that it names; for a user its own. */
+  budgets: Budget[];
+}
+
 /** Why a call gave no output. */
 export interface CallError {
   /** For programs: `PERMISSION_DENIED`, `TIMEOUT`, `EXECUTION_FAILED`, … */
@@ -511,6 +543,18 @@ export interface EventPage {
   events: Event[];
   /** What to give as `after` for the next page; null when there is none yet. */
   nextCursor?: number | null;
+}
+
+/** A budget that is used up. */
+export interface ExceededBudget {
+  /** The setting that holds it, such as `budgets.user.day.tokens`. */
+  setting: string;
+  /** What was consumed, in tokens, runs or units of the currency. Users are told of their own budgets alone. */
+  used?: number | null;
+  /** What may be consumed, in the same unit. */
+  max?: number | null;
+  /** When the next day or month begins, in UTC. */
+  resetsAt: Time;
 }
 
 /** One thing that is wrong with what was sent. */
@@ -1298,6 +1342,7 @@ export interface Problem {
   errors?: Fault[];
   winner?: Any | null;
   claim?: Any | null;
+  budget?: ExceededBudget | null;
 }
 
 /** A project. Secrets are masked. */
@@ -1830,6 +1875,48 @@ export interface Usage {
   cachedTokens?: number | null;
   /** The vendor has reported none, at least for a part: it was estimated from bytes. */
   estimated?: boolean | null;
+}
+
+/** What a project has consumed: a page of groups, and the sum over all of them. */
+export interface UsageReport {
+  /** The first day, in UTC. */
+  from: string;
+  /** The last day, which is included. */
+  to: string;
+  /** Currency of the costs. */
+  currency: string;
+  /** All groups together. */
+  total: UsageSums;
+  /** The groups, in the order of their keys. */
+  rows: UsageRow[];
+  /** What to give as `after` for the next page; null on the last. */
+  nextCursor?: string | null;
+}
+
+/** One group. */
+export type UsageRow = UsageSums & ({
+  /** The day, the agent, the id of the user or the model as `provider:name`; null for runs that work for no user. */
+  key?: string | null;
+  /** Subject of the user, as its tokens name it; for groups by user alone. */
+  subject?: string | null;
+});
+
+/** What was consumed. */
+export interface UsageSums {
+  /** Runs that were created, child runs and requested calls among them. */
+  runs: number;
+  /** Replies of models: steps, summaries, and what tools had a model asked. */
+  requests: number;
+  /** Tokens read. */
+  inputTokens: number;
+  /** Tokens written, reasoning included. */
+  outputTokens: number;
+  /** Of those read, how many came from the vendor's cache. */
+  cachedTokens: number;
+  /** Cost by the prices at the time of each request. */
+  cost: number;
+  /** Requests to models that had no price: their cost is unknown, and not in `cost`. */
+  unpricedRequests: number;
 }
 
 /** Definitions to check. */

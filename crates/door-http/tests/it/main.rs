@@ -26,6 +26,7 @@ mod spaces;
 mod streams;
 mod tool_calls;
 mod tools;
+mod usage;
 mod views;
 mod waiting;
 mod world;

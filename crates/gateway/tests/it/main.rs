@@ -13,6 +13,7 @@ mod attack_fairness;
 mod attack_memory;
 mod attack_validation;
 mod bombs;
+mod budgets;
 mod chat;
 mod child_questions;
 mod compute;
