@@ -183,6 +183,10 @@ packages-test: $(PYTHON_PACKAGES)/installed ## the npm packages and the wheel: b
 
 ##@ More
 
+.PHONY: deploy-check
+deploy-check: ## what is in deploy/, read by the programs that it is for, as far as they are installed
+	deploy/check
+
 .PHONY: image-check
 image-check: ## the last stage of the Dockerfile on a root file system of Debian packages; needs root
 	cargo test --locked --workspace --no-run --quiet

@@ -21,6 +21,7 @@ mod console;
 mod context;
 mod damage;
 mod deadline;
+mod deploy;
 mod documents;
 mod drain;
 mod every_tool;
