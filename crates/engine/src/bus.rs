@@ -1,7 +1,8 @@
 //! The seam between nodes that share a store: live events, notices of commits, and pokes for runs.
 //!
-//! Nothing here is the truth: that is in the store. A notice that is lost costs time (a driver notices at its
-//! next append, a follower at the next notice), never an event of the log.
+//! Nothing here is the truth: that is in the store. A notice that is lost costs time, never an event of the log: a
+//! driver notices at its next append, and what is followed or driven here is looked up in the store while the bus is
+//! away and after it was (`missed.rs`).
 
 use std::sync::Arc;
 
@@ -58,6 +59,42 @@ pub enum Notice {
 pub trait BusListener: Send + Sync {
     /// Another node says this. Must not block; may publish.
     fn heard(&self, notice: &Notice);
+    /// Notices of others may have been lost: what they would have told is in the store. Must not block.
+    fn missed(&self, gap: Gap);
+}
+
+/// How much was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gap {
+    /// Some notices of another node.
+    Notices,
+    /// Everything since the connection to the bus broke: also live events, which are asked for again.
+    Connection,
+}
+
+/// How well notices travel between this node and the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BusHealth {
+    /// None is ever lost: the nodes are in one process, or there is one.
+    Direct,
+    /// They travel.
+    Joined,
+    /// Another node that was there gives no sign of life: what it does may not be heard of.
+    Doubtful,
+    /// The bus cannot be reached.
+    Away,
+}
+
+impl BusHealth {
+    /// The word for it in `/readyz`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Joined => "joined",
+            Self::Doubtful => "doubtful",
+            Self::Away => "away",
+        }
+    }
 }
 
 /// Carries notices between nodes. Each node hears the notices of another one in the order they were published,
@@ -65,6 +102,11 @@ pub trait BusListener: Send + Sync {
 pub trait Bus: Send + Sync {
     /// From now on `listener` hears the other nodes; it replaces an earlier one of the same node.
     fn join(&self, node: NodeId, listener: Arc<dyn BusListener>);
-    /// Tells every other node. Never blocks: what cannot be carried now is dropped.
+    /// Tells every other node. Never blocks: what cannot be carried now is dropped, and the others are told to look in the
+    /// store as soon as they can be.
     fn publish(&self, from: NodeId, notice: &Notice);
+    /// How well notices travel now.
+    fn health(&self) -> BusHealth;
+    /// The nodes that were heard lately, without `node`; in no order.
+    fn others(&self, node: NodeId) -> Vec<NodeId>;
 }

@@ -11,7 +11,7 @@ use toolgate_kernel::id::{NodeId, RunId};
 use toolgate_kernel::run::{Arrival, Rejected, Run};
 
 use crate::Inner;
-use crate::bus::{BusListener, Notice};
+use crate::bus::{BusListener, Gap, Notice};
 use crate::driver::Driver;
 use crate::intake::{IntakeError, Subject, answer_for};
 use crate::store::{IdempotencyRecord, StoreError};
@@ -65,6 +65,10 @@ impl Active {
     pub fn count(&self) -> usize {
         self.lock().len()
     }
+    /// The runs in memory, in no order.
+    pub fn runs(&self) -> Vec<RunId> {
+        self.lock().keys().copied().collect()
+    }
     /// Makes room for a run that begins in memory.
     pub fn admit(&self, run: RunId) -> mpsc::Receiver<Letter> {
         let (sender, receiver) = mpsc::channel(LETTERS_MAX);
@@ -83,7 +87,7 @@ impl Active {
         }
     }
     /// Sends a run in memory something that nobody waits for; whether it was taken. Nothing when it is not in memory.
-    fn send(&self, run: RunId, content: Content) -> Option<bool> {
+    pub fn send(&self, run: RunId, content: Content) -> Option<bool> {
         // Sent under the lock: a driver that leaves memory looks for letters under it.
         let senders = self.lock();
         let respond: Responder = Box::new(|_| {});
@@ -229,6 +233,12 @@ impl BusListener for Weak<Inner> {
             Notice::Poke { .. } => {}
             Notice::Wanted { space } => inner.feed.wanted_elsewhere(*space),
             Notice::Revoked(revoked) => inner.revocations.publish(*revoked),
+        }
+    }
+
+    fn missed(&self, gap: Gap) {
+        if let Some(inner) = self.upgrade() {
+            inner.missed.note(gap);
         }
     }
 }

@@ -203,6 +203,23 @@ impl Feed {
         }
     }
 
+    /// The spaces that somebody follows here, in no order.
+    pub(crate) fn followed(&self) -> Vec<SpaceId> {
+        let topics = self.topics.lock().expect("no panic holds the topics");
+        let followed = topics.iter().filter(|(_, topic)| topic.is_followed());
+        followed.map(|(space, _)| *space).collect()
+    }
+
+    /// The log of a space goes up to `tail`, as the store says.
+    pub(crate) fn log_reaches(&self, space: SpaceId, tail: Seq) {
+        self.if_known(space, |topic| topic.reaches(tail));
+    }
+
+    /// Asks the nodes that drive runs of a space for what they have streamed in their steps.
+    pub(crate) fn want_again(&self, space: SpaceId) {
+        self.tell(Notice::Wanted { space });
+    }
+
     /// Cuts every follower: the gateway goes down.
     pub(crate) fn cut(&self) {
         let mut topics = self.topics.lock().expect("no panic holds the topics");

@@ -45,6 +45,7 @@ mod directory;
 mod driver;
 mod estimate;
 mod figures;
+mod missed;
 mod overflow;
 mod post;
 mod progress;
@@ -79,7 +80,7 @@ use toolgate_kernel::tool::Decider;
 
 use agents::Agents;
 use blocking::BlockingPool;
-use bus::Bus;
+use bus::{Bus, BusHealth};
 use clock::Clock;
 use deliver::Active;
 use feed::{BacklogLimits, Feed, Scope, Subscription};
@@ -159,6 +160,7 @@ struct Inner {
     tools: Sources,
     clock: Arc<dyn Clock>,
     bus: Arc<dyn Bus>,
+    missed: missed::Missed,
     settings: Settings,
     agents: Agents,
     feed: Arc<Feed>,
@@ -221,6 +223,7 @@ impl Engine {
             tools,
             clock,
             bus: bus.clone(),
+            missed: missed::Missed::default(),
             quotas: Quotas::new(settings.quotas),
             settings,
             agents: Agents::default(),
@@ -259,6 +262,16 @@ impl Engine {
     /// Access that has ended, as this node and the others say.
     pub fn revocations(&self) -> &Revocations {
         &self.inner.revocations
+    }
+
+    /// How well notices travel between this node and the others.
+    pub fn bus_health(&self) -> BusHealth {
+        self.inner.bus.health()
+    }
+
+    /// How many nodes were heard lately, this one included.
+    pub fn nodes(&self) -> usize {
+        1 + self.inner.bus.others(self.inner.settings.node).len()
     }
 
     /// How many runs are in this process's memory: those with work under way, not those that only wait.

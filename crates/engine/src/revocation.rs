@@ -67,6 +67,15 @@ impl Revocations {
         });
     }
 
+    /// Something may have been revoked that nobody here was told of: everybody looks in the store.
+    pub(crate) fn doubt(&self) {
+        self.0.send_modify(|recent| {
+            // More than is remembered, so whoever watches cannot know what it missed.
+            recent.count += RECENT_MAX as u64 + 1;
+            recent.last.clear();
+        });
+    }
+
     /// How many there were: what was read before the last one may be out of date.
     pub fn count(&self) -> u64 {
         self.0.borrow().count

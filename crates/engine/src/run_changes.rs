@@ -31,7 +31,8 @@ struct Watcher {
 pub struct Changed {
     /// The runs, oldest first.
     pub runs: BTreeSet<RunId>,
-    /// Whether there were more than are remembered: what is not named may have changed too.
+    /// Whether there were more than are remembered, or notices of other nodes were lost: what is not named may have
+    /// changed too.
     pub missed: bool,
 }
 
@@ -48,6 +49,19 @@ impl RunChanges {
                 true
             }
             None => false,
+        });
+    }
+
+    /// Runs may have changed that nobody here was told of.
+    pub fn missed(&self) {
+        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.iter().filter_map(Weak::upgrade).for_each(|watcher| {
+            watcher
+                .waiting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .missed = true;
+            watcher.news.notify_one();
         });
     }
 

@@ -27,6 +27,7 @@ impl Engine {
         let inner = &self.inner;
         inner.take_up(&stop).await;
         let beating = inner.tasks.spawn(beat(inner.clone()));
+        let catching_up = inner.tasks.spawn(inner.clone().catch_up());
         loop {
             let pause = inner.pause();
             tokio::select! {
@@ -46,6 +47,7 @@ impl Engine {
         let _ = tokio::time::timeout(inner.settings.drain, drained).await;
         inner.halt.cancel();
         inner.feed.cut();
+        catching_up.abort();
         inner.tasks.close();
         inner.tasks.wait().await;
         beating.abort();

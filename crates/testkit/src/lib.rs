@@ -1,6 +1,7 @@
 //! Test fixtures: scripted models, fake tools, fault injection, a held clock, a PostgreSQL server, and the stores' conformance
 //! suite.
 
+pub mod broken_bus;
 pub mod bus_conformance;
 pub mod fake_tools;
 pub mod faulty_store;
@@ -11,6 +12,7 @@ pub mod model_server;
 #[cfg(unix)]
 pub mod postgres_server;
 pub mod project_settings;
+pub mod redis_server;
 pub mod scripted_model;
 pub mod store_conformance;
 pub mod task_source;

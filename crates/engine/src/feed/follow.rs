@@ -194,7 +194,7 @@ impl Subscription {
                 }
                 (None, range.1.index())
             }
-            Item::Elsewhere { range, .. } => (None, range.1.index()),
+            Item::Elsewhere { range, .. } | Item::Unheard { range } => (None, range.1.index()),
         };
         if needs > known {
             let until = Seq::durable(needs);

@@ -29,13 +29,15 @@ pub(super) enum Item {
     Batch(Batch),
     /// Another node stored an entry from the first to the last of these places: read it from the store.
     Elsewhere { run: Option<RunId>, range: (Seq, Seq) },
+    /// Entries of any run stand between the first and the last of these places, and nobody told of them: read them.
+    Unheard { range: (Seq, Seq) },
 }
 
 impl Item {
     pub fn first(&self) -> Seq {
         match self {
             Self::Batch(batch) => batch.first(),
-            Self::Elsewhere { range, .. } => range.0,
+            Self::Elsewhere { range, .. } | Self::Unheard { range } => range.0,
         }
     }
     /// Bytes of memory that it takes, roughly.
@@ -43,7 +45,7 @@ impl Item {
         let events: &[Event] = match self {
             Self::Batch(Batch::Stored(entry)) => &entry.events,
             Self::Batch(Batch::Live(live)) => &live.events,
-            Self::Elsewhere { .. } => &[],
+            Self::Elsewhere { .. } | Self::Unheard { .. } => &[],
         };
         size_of::<Self>() + events.iter().map(Event::memory).sum::<usize>()
     }
@@ -177,6 +179,18 @@ impl Topic {
         if let Some(run) = ended {
             self.forget(run);
         }
+    }
+    /// The log goes up to `tail`, whoever has written it: followers read what they were not told of.
+    pub fn reaches(&mut self, tail: Seq) {
+        if self.index < tail.index() {
+            let range = (Seq::durable(self.index + 1), tail);
+            self.at_least(tail);
+            self.send(&Item::Unheard { range });
+        }
+    }
+    /// Whether somebody follows the space here.
+    pub fn is_followed(&self) -> bool {
+        !self.followers.is_empty()
     }
     pub fn forget(&mut self, run: RunId) {
         self.ring.retain(|kept| kept.live.run != run);

@@ -2,6 +2,7 @@
 
 mod bombs;
 mod budgets;
+mod bus_outages;
 mod calls;
 mod child_questions;
 mod children;
