@@ -1,3 +1,6 @@
 //! The promises of a bus.
 
 mod in_process;
+mod postgres;
+mod postgres_process;
+mod redis;
