@@ -1,6 +1,7 @@
 //! The binary `toolgate`: settings, wiring, commands, shutdown.
 
 mod agents;
+mod bus;
 mod chat;
 mod commands;
 mod data;

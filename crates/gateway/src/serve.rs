@@ -15,13 +15,13 @@ use tokio_util::task::AbortOnDropHandle;
 use toolgate_a2a_push::{PushParts, Pusher};
 use toolgate_access::file_links::FileLinks;
 use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, Maker, keys};
-use toolgate_bus::InProcessBus;
 use toolgate_door_a2a::{A2aParts, conformance};
 use toolgate_door_http::Resources;
 use toolgate_door_mcp::through::{Limits, Through};
 use toolgate_door_mcp::{Entrance, McpParts};
 use toolgate_egress::Egress;
 use toolgate_engine::Engine;
+use toolgate_engine::bus::Bus;
 use toolgate_engine::clock::SystemClock;
 use toolgate_engine::feed::BacklogLimits;
 use toolgate_engine::outbox::Outbox;
@@ -50,6 +50,7 @@ use toolgate_tools::{Editor, Planner, Toolkit};
 use toolgate_worker::Workers;
 
 use crate::agents::Folder;
+use crate::bus::NodeBus;
 use crate::data::DataDir;
 use crate::exposed::ExposedServers;
 use crate::projects::ProjectResolver;
@@ -185,7 +186,8 @@ async fn serve(
         .with(of_remote_agents);
     let (push_egress, push_outbound) = (egress.clone(), projects.clone());
     let node = storage::node(settings, &data)?;
-    let engine = engine(store.clone(), sources, projects, node.id, settings);
+    let bus = NodeBus::join(settings.bus.as_ref(), None).await?;
+    let engine = engine(store.clone(), bus.get(), sources, projects, node.id, settings);
     let project = greet(&engine, &*store, settings, address, &place).await?;
     drop(starting);
     if let Some(model) = model
@@ -294,6 +296,7 @@ async fn serve(
         parts.spawn(agents.watch(stop.clone()).map(Ok));
     }
     until_signalled(parts, stop, signals, settings.drain).await?;
+    bus.leave().await;
 
     drop(upkeep);
     if tokio::time::timeout(STORE_CLOSE, store.close()).await.is_err() {
@@ -493,6 +496,7 @@ async fn sandbox_lacks(sandbox: &Sandbox) -> Vec<String> {
 
 fn engine(
     store: Arc<dyn Store>,
+    bus: Arc<dyn Bus>,
     tools: Sources,
     projects: Arc<ProjectResolver>,
     node: NodeId,
@@ -514,7 +518,7 @@ fn engine(
         model: Arc::new(models),
         tools,
         clock: Arc::new(SystemClock),
-        bus: Arc::new(InProcessBus::default()),
+        bus,
     };
     let settings = toolgate_engine::Settings {
         node,

@@ -68,6 +68,9 @@ pub struct Settings {
     /// URL of the PostgreSQL database; without one the data is in SQLite, in the data directory.
     #[serde(deserialize_with = "text::secret")]
     pub store: Option<Secret>,
+    /// What joins the nodes that share a store: the address of a Redis server, or `postgres`.
+    #[serde(deserialize_with = "text::secret")]
+    pub bus: Option<Secret>,
     /// A folder with the default project's agents as files.
     #[serde(deserialize_with = "text::path")]
     pub agents: Option<PathBuf>,
@@ -152,6 +155,7 @@ impl Default for Settings {
             listen: "127.0.0.1:8787".into(),
             data: "./toolgate-data".into(),
             store: None,
+            bus: None,
             agents: None,
             operator_key: None,
             secret_key: None,

@@ -68,6 +68,22 @@ pub fn describe() {
         "toolgate_store_commit_writes",
         "Writes that one transaction of the store took together."
     );
+    describe_gauge!(
+        "toolgate_bus_up",
+        "1 while this node reaches the bus that joins the nodes, 0 while it reads the store instead."
+    );
+    describe_counter!(
+        "toolgate_bus_dropped_total",
+        "Notices to other nodes that were dropped, by reason: full, age or size. The others read the store."
+    );
+    describe_counter!(
+        "toolgate_bus_gaps_total",
+        "Times that notices of other nodes may have been missed, and the store was read instead."
+    );
+    describe_counter!(
+        "toolgate_bus_catch_ups_total",
+        "Passes over everything followed or in memory here, to read what notices did not tell."
+    );
     describe_counter!(
         "toolgate_mcp_through_calls_total",
         "Calls passed to exposed MCP servers, by project, server and outcome."

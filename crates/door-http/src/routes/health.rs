@@ -37,6 +37,10 @@ pub(crate) struct Ready {
 /// What an operator may want to know.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ReadyDetails {
+    /// How well notices travel between nodes: `direct` for a single node, `joined`, `doubtful` while another node is silent,
+    /// `away` while the bus cannot be reached. Requests are served all the same, from the store.
+    #[schema(value_type = String)]
+    bus: &'static str,
     /// The sandbox that runs code of others.
     sandbox: SandboxDetails,
 }
@@ -87,6 +91,7 @@ pub(crate) async fn readyz(
     }
     let missing = resources.sandbox_lacks.clone();
     let details = ReadyDetails {
+        bus: door.engine.bus_health().as_str(),
         sandbox: SandboxDetails { missing },
     };
     Ok(ok(Ready {
