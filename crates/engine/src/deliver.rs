@@ -181,6 +181,18 @@ impl Inner {
         self.bus.publish(self.settings.node, &Notice::Poke { run, node });
     }
 
+    /// Has another node take up a run that this one leaves with work to do, so that it does not wait for the next look at the
+    /// store. Runs are spread over the nodes by their ids.
+    pub(crate) fn hand_over(&self, run: RunId) {
+        let own = self.settings.node;
+        let mut others = self.bus.others(own);
+        others.sort_unstable();
+        let spread = u128::from_be_bytes(run.to_bytes()) % others.len().max(1) as u128;
+        if let Some(node) = others.get(spread as usize) {
+            self.poke_driver(run, *node);
+        }
+    }
+
     /// Brings a run to memory if it is not there: it looks by itself what is due.
     pub(crate) fn summon(self: &Arc<Self>, run: RunId) {
         self.summon_seated(run, None);

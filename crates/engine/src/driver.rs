@@ -567,13 +567,17 @@ impl Driver {
         }
         self.driving.forget(self.id);
         if self.lease == Lease::Ours || seen > 0 {
-            let wakes = match self.run.due().is_empty() {
+            let is_done = self.run.due().is_empty();
+            let wakes = match is_done {
                 true => -seen,
                 // Work is left: whoever looks for some finds it.
                 false => 1,
             };
             // Lost or not, the lease ends with this process at the latest, and what was looked at is looked at again.
             let _ = self.inner.store.release(self.id, self.epoch, wakes).await;
+            if !is_done && self.inner.is_stopping() {
+                self.inner.hand_over(self.id);
+            }
         }
         self.seat.release();
     }

@@ -51,6 +51,11 @@ impl Engine {
         inner.tasks.close();
         inner.tasks.wait().await;
         beating.abort();
+        // What could not be left in order is anybody's at once, not when the lease has run out.
+        let gone = inner.store.heartbeat(inner.settings.node, Time(0)).await;
+        if let Err(error) = gone {
+            tracing::warn!(%error, "the store does not know that this node is gone; its runs wait for the end of its lease");
+        }
     }
 }
 

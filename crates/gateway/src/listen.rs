@@ -43,8 +43,17 @@ pub struct Limits {
     pub timeouts: Timeouts,
 }
 
-/// Serves `door` until `stop` fires, then lets requests under way end. Errors of `accept` are survived.
-pub async fn serve(listener: TcpListener, door: Router, limits: Limits, stop: CancellationToken) {
+/// What ends connections.
+#[derive(Clone)]
+pub struct Ends {
+    /// Requests are still served, each as the last one of its connection.
+    pub leaving: CancellationToken,
+    /// No new connections; requests under way end.
+    pub stop: CancellationToken,
+}
+
+/// Serves `door` until the end, then lets requests under way end. Errors of `accept` are survived.
+pub async fn serve(listener: TcpListener, door: Router, limits: Limits, ends: Ends) {
     let open = Arc::new(Open::new(limits));
     let tasks = TaskTracker::new();
     let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
@@ -52,14 +61,14 @@ pub async fn serve(listener: TcpListener, door: Router, limits: Limits, stop: Ca
     loop {
         let accepted = tokio::select! {
             biased;
-            () = stop.cancelled() => break,
+            () = ends.stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((socket, address)) => {
                 retry = RETRY_FIRST;
                 match open.admit(address) {
-                    Some(seat) => drop(tasks.spawn(work(socket, door.clone(), seat, stop.clone()))),
+                    Some(seat) => drop(tasks.spawn(work(socket, door.clone(), seat, ends.clone()))),
                     None => {
                         if let Ok(permit) = refusals.clone().try_acquire_owned() {
                             tasks.spawn(async move {
@@ -86,11 +95,11 @@ pub async fn serve(listener: TcpListener, door: Router, limits: Limits, stop: Ca
     tasks.wait().await;
 }
 
-async fn work(socket: TcpStream, door: Router, seat: Seat, stop: CancellationToken) {
+async fn work(socket: TcpStream, door: Router, seat: Seat, ends: Ends) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "a connection stays slow");
     }
-    connection::drive(socket, door, &seat.watch, &seat.open.limits.timeouts, stop).await;
+    connection::drive(socket, door, &seat.watch, &seat.open.limits.timeouts, ends).await;
 }
 
 fn is_of_the_client(error: &io::Error) -> bool {

@@ -53,6 +53,7 @@ use crate::agents::Folder;
 use crate::bus::NodeBus;
 use crate::data::DataDir;
 use crate::exposed::ExposedServers;
+use crate::listen::Ends;
 use crate::projects::ProjectResolver;
 use crate::settings::{self, Settings};
 use crate::storage;
@@ -221,7 +222,12 @@ async fn serve(
         let url = public_url.unwrap_or_else(|| url(address));
         print!("{}", console_link(&access, entry, project, &url).await?);
     }
-    let shared = shared(engine.clone(), access, cookie, settings, stop.clone());
+    let leaving = CancellationToken::new();
+    let ends = Ends {
+        leaving: leaving.clone(),
+        stop: stop.clone(),
+    };
+    let shared = shared(engine.clone(), access, cookie, settings, ends.clone());
     let mcp_door = McpParts {
         workspace: workspace.clone(),
         records: store.clone(),
@@ -280,7 +286,7 @@ async fn serve(
     let limits = settings.http.connections.limits();
     let mut parts = parts(engine, deliveries, &stop);
     parts.spawn(pusher.run(stop.clone()).map(Ok));
-    parts.spawn(listen::serve(listener, door, limits, stop.clone()).map(Ok));
+    parts.spawn(listen::serve(listener, door, limits, ends).map(Ok));
     parts.spawn(planner.watch(stop.clone()).map(Ok));
     let stopped = stop.clone();
     parts.spawn(async move {
@@ -295,7 +301,11 @@ async fn serve(
     if let Some(agents) = agents {
         parts.spawn(agents.watch(stop.clone()).map(Ok));
     }
-    until_signalled(parts, stop, signals, settings.drain).await?;
+    let notice = Notice {
+        leaving,
+        lasts: settings.drain_notice,
+    };
+    until_signalled(parts, notice, stop, signals, settings.drain).await?;
     bus.leave().await;
 
     drop(upkeep);
@@ -362,16 +372,27 @@ fn parts(engine: Engine, deliveries: Arc<Deliveries>, stop: &CancellationToken) 
     parts
 }
 
+/// Tells balancers that the gateway goes.
+struct Notice {
+    leaving: CancellationToken,
+    /// How long requests are still served.
+    lasts: Duration,
+}
+
 /// Runs the parts until a signal comes or one of them ends, then drains them. A second signal ends the wait.
 async fn until_signalled(
     mut parts: Parts,
+    notice: Notice,
     stop: CancellationToken,
     mut signals: Signals,
     limit: Duration,
 ) -> anyhow::Result<()> {
     let ended = tokio::select! {
         name = signals.next() => {
-            tracing::info!(signal = name, "draining");
+            tracing::info!(signal = name, notice = ?notice.lasts, "draining");
+            notice.leaving.cancel();
+            // A second signal ends the notice.
+            let _ = tokio::time::timeout(notice.lasts, signals.next()).await;
             Ok(())
         }
         part = parts.join_next() => Err(early_end(part)),
@@ -579,7 +600,7 @@ fn shared(
     access: Access,
     session_cookie: SessionCookie,
     settings: &Settings,
-    stop: CancellationToken,
+    ends: Ends,
 ) -> Shared {
     Arc::new(Http {
         engine,
@@ -600,7 +621,8 @@ fn shared(
             wait_max: settings.http.wait_max,
             origins: settings.http.origins.clone(),
             session_cookie,
-            stop,
+            leaving: ends.leaving,
+            stop: ends.stop,
         },
     })
 }

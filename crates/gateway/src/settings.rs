@@ -89,7 +89,10 @@ pub struct Settings {
     /// Encrypts the tokens of MCP servers at rest.
     #[serde(deserialize_with = "text::secret")]
     pub encryption_key: Option<Secret>,
-    /// How long a step under way may go on once the gateway is told to stop.
+    /// How long requests are still served after the gateway was told to stop, while it says that it is not ready.
+    #[serde(deserialize_with = "text::duration")]
+    pub drain_notice: Duration,
+    /// How long a step under way may go on once the gateway stops.
     #[serde(deserialize_with = "text::duration")]
     pub drain: Duration,
     /// Connections to PostgreSQL.
@@ -162,6 +165,7 @@ impl Default for Settings {
             public_key: None,
             jwt_secret: None,
             encryption_key: None,
+            drain_notice: Duration::ZERO,
             drain: Duration::from_secs(10),
             postgres: Postgres::default(),
             jwt: Jwt::default(),

@@ -57,6 +57,8 @@ pub struct HttpSettings {
     pub origins: Vec<String>,
     /// How the cookie of a session is set.
     pub session_cookie: SessionCookie,
+    /// Fires when the gateway has been told to go down: balancers are told to send nothing more.
+    pub leaving: CancellationToken,
     /// Fires when the gateway goes down: open streams end with a cursor to come back.
     pub stop: CancellationToken,
 }

@@ -204,6 +204,7 @@ impl World {
                 wait_max: WAIT_MAX,
                 origins: settings.origins,
                 session_cookie: SessionCookie::new(PORT, None),
+                leaving: stop.clone(),
                 stop: stop.clone(),
             },
         });

@@ -81,7 +81,7 @@ pub(crate) async fn readyz(
     State(door): State<Shared>,
     State(resources): State<Arc<Resources>>,
 ) -> Result<Answer<Ready>, Refusal> {
-    if door.settings.stop.is_cancelled() {
+    if door.settings.leaving.is_cancelled() || door.settings.stop.is_cancelled() {
         return Err(Refusal::unavailable("the gateway is going down"));
     }
     if !door.engine.is_ready().await {

@@ -399,3 +399,21 @@ async fn access_that_ends_on_one_node_ends_on_the_others() {
     b.engine.remove_member(space, member).await.unwrap();
     assert!(watch.concerns(|revoked| *revoked == Revoked::Member { space, member }));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stops_hands_its_runs_over() {
+    let (gate, script) = haltingly(&["a", "b"]);
+    let (a, b) = pair(script).await;
+    let run = a.say("go").await.run_id.unwrap();
+    a.until(run, delta("a")).await;
+    assert_eq!(driver(&b, run).await, Some(NodeId::new(Uuid::from_u128(1))));
+    a.stop().await;
+    let left = tokio::time::Instant::now();
+    // The other node asks the model again: it has claimed the run.
+    while b.model.asked().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    assert!(left.elapsed().as_millis() < 100, "{:?}", left.elapsed());
+    gate.add_permits(10);
+    assert_eq!(b.finish(run).await.status, Status::Completed);
+}

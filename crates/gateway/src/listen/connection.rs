@@ -15,6 +15,7 @@ use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -22,8 +23,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
+
+use super::Ends;
 
 /// Largest header of a request, in bytes.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
@@ -54,13 +56,7 @@ impl Timeouts {
 }
 
 /// Serves one connection until it ends, is told to close, takes too long, or the gateway stops.
-pub async fn drive(
-    socket: TcpStream,
-    door: Router,
-    watch: &Arc<Watch>,
-    timeouts: &Timeouts,
-    stop: CancellationToken,
-) {
+pub async fn drive(socket: TcpStream, door: Router, watch: &Arc<Watch>, timeouts: &Timeouts, ends: Ends) {
     let io = TokioIo::new(Socket {
         stream: socket,
         watch: watch.clone(),
@@ -68,8 +64,15 @@ pub async fn drive(
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
         let busy = watch.begin();
         let answer = door.clone().oneshot(request.map(Body::new));
+        let leaving = ends.leaving.clone();
         async move {
-            let answer = answer.await?;
+            let mut answer = answer.await?;
+            if leaving.is_cancelled() {
+                // A balancer that keeps connections open opens the next one to another node.
+                answer
+                    .headers_mut()
+                    .insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             Ok::<_, Infallible>(answer.map(|body| Answer { body, _busy: busy }))
         }
     });
@@ -92,7 +95,7 @@ pub async fn drive(
                 return;
             }
             () = watch.told_to_close.notified() => return,
-            () = stop.cancelled(), if !stopping => {
+            () = ends.stop.cancelled(), if !stopping => {
                 stopping = true;
                 timeouts.header = timeouts.header.min(HEADER_AT_STOP);
                 connection.as_mut().graceful_shutdown();
