@@ -310,4 +310,9 @@ impl Access {
             jwks: jwks::Jwks::new(&settings.egress),
         }
     }
+
+    /// Has so many nodes share the rate limits: each lets through its part of them.
+    pub fn share_rates_among(&self, nodes: u32) {
+        self.limiter.share_among(nodes);
+    }
 }

@@ -44,6 +44,10 @@ pub(crate) struct Limiter {
     secret: DefaultKeyedRateLimiter<Asker>,
     public: DefaultKeyedRateLimiter<Asker>,
     logins: DefaultKeyedRateLimiter<Asker>,
+    /// Bursts of the three, as many cells as one request may cost.
+    bursts: Rates,
+    /// Nodes that share the rates.
+    nodes: AtomicU32,
     checks: AtomicU32,
     clock: DefaultClock,
 }
@@ -55,9 +59,15 @@ impl Limiter {
             secret: RateLimiter::keyed(quota(rates.secret)),
             public: RateLimiter::keyed(quota(rates.public)),
             logins: RateLimiter::keyed(quota(LOGIN_CODE)),
+            bursts: rates,
+            nodes: AtomicU32::new(1),
             checks: AtomicU32::new(0),
             clock: DefaultClock::default(),
         }
+    }
+    /// Has so many nodes share the rates: each lets through its part of them.
+    pub fn share_among(&self, nodes: u32) {
+        self.nodes.store(nodes.max(1), Ordering::Relaxed);
     }
     /// Counts one request; when it is one too many, says after how many seconds to come back.
     pub fn check(&self, asker: Asker) -> Result<(), u64> {
@@ -71,16 +81,24 @@ impl Limiter {
                 requests.shrink_to_fit();
             }
         }
-        let requests = match asker {
+        let (requests, burst) = match asker {
             Asker::Operator
             | Asker::Backend(_)
             | Asker::Session(_)
             | Asker::Logins
-            | Asker::LinksOfProject(_) => &self.secret,
-            Asker::LoginCode(_) => &self.logins,
-            Asker::User(_) | Asker::Link(_) | Asker::LinksOfUser(_) => &self.public,
+            | Asker::LinksOfProject(_) => (&self.secret, self.bursts.secret.burst),
+            Asker::LoginCode(_) => (&self.logins, LOGIN_CODE.burst),
+            Asker::User(_) | Asker::Link(_) | Asker::LinksOfUser(_) => {
+                (&self.public, self.bursts.public.burst)
+            }
         };
-        requests.check_key(&asker).map_err(|refused| {
+        // With three nodes a request counts as three on each of them. One that would never fit counts as a whole burst.
+        let cost = self.nodes.load(Ordering::Relaxed).min(burst);
+        let cost = NonZeroU32::new(cost).unwrap_or(NonZeroU32::MIN);
+        let Ok(checked) = requests.check_key_n(&asker, cost) else {
+            return Ok(());
+        };
+        checked.map_err(|refused| {
             let wait = refused.wait_time_from(self.clock.now());
             wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
         })
@@ -90,4 +108,33 @@ impl Limiter {
 fn quota(rate: Rate) -> Quota {
     let at_least_one = |n: u32| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
     Quota::per_second(at_least_one(rate.per_second)).allow_burst(at_least_one(rate.burst))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn let_through(limiter: &Limiter, number: u8) -> usize {
+        let asker = Asker::User(EntityId::from_bytes([number; 16]));
+        (0..100).take_while(|_| limiter.check(asker).is_ok()).count()
+    }
+
+    #[test]
+    fn each_of_several_nodes_lets_its_part_through() {
+        let rate = Rate {
+            per_second: 1,
+            burst: 12,
+        };
+        let limiter = Limiter::new(Rates {
+            secret: rate,
+            public: rate,
+        });
+        for (number, (nodes, part)) in [(0, 12), (1, 12), (3, 4), (12, 1), (1_000, 1)]
+            .into_iter()
+            .enumerate()
+        {
+            limiter.share_among(nodes);
+            assert_eq!(let_through(&limiter, number as u8), part, "{nodes} nodes");
+        }
+    }
 }

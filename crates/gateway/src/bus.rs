@@ -1,14 +1,20 @@
 //! The bus that joins the nodes which share a store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+use tokio_util::sync::CancellationToken;
 use toolgate_bus::{Dial, InProcessBus, PostgresBus, RedisBus};
 use toolgate_engine::bus::{Bus, BusHealth};
+use toolgate_http::Shared;
 use toolgate_kernel::agent::Secret;
 
 /// The setting for notifications of the PostgreSQL store.
 const POSTGRES: &str = "postgres";
+
+/// How often the nodes that share the rate limits are counted.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
 
 /// A bus that was joined.
 pub enum NodeBus {
@@ -62,5 +68,17 @@ impl NodeBus {
             Self::Redis(bus) => bus.leave().await,
             Self::Postgres(bus) => bus.leave().await,
         }
+    }
+}
+
+/// Divides the rate limits by the nodes that are there, until `stop` fires.
+pub async fn share_rates(shared: Shared, stop: CancellationToken) {
+    while stop
+        .run_until_cancelled(tokio::time::sleep(COUNT_EVERY))
+        .await
+        .is_some()
+    {
+        let nodes = u32::try_from(shared.engine.nodes()).unwrap_or(u32::MAX);
+        shared.access.share_rates_among(nodes);
     }
 }

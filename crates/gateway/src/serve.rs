@@ -50,7 +50,7 @@ use toolgate_tools::{Editor, Planner, Toolkit};
 use toolgate_worker::Workers;
 
 use crate::agents::Folder;
-use crate::bus::NodeBus;
+use crate::bus::{NodeBus, share_rates};
 use crate::data::DataDir;
 use crate::exposed::ExposedServers;
 use crate::listen::Ends;
@@ -228,6 +228,7 @@ async fn serve(
         stop: stop.clone(),
     };
     let shared = shared(engine.clone(), access, cookie, settings, ends.clone());
+    let rates = share_rates(shared.clone(), stop.clone());
     let mcp_door = McpParts {
         workspace: workspace.clone(),
         records: store.clone(),
@@ -287,6 +288,7 @@ async fn serve(
     let mut parts = parts(engine, deliveries, &stop);
     parts.spawn(pusher.run(stop.clone()).map(Ok));
     parts.spawn(listen::serve(listener, door, limits, ends).map(Ok));
+    parts.spawn(rates.map(Ok));
     parts.spawn(planner.watch(stop.clone()).map(Ok));
     let stopped = stop.clone();
     parts.spawn(async move {
