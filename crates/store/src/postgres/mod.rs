@@ -171,11 +171,8 @@ async fn prepare(pool: &Arc<Pool>) -> Result<Vec<u32>, Fault> {
     }
     let versions = migrate::migrate(&mut lease).await?;
     idempotency::forget_old(&lease.db()).await?;
-    // Migrating changes settings of the connection and may hold a lock.
-    match versions.is_empty() {
-        true => drop(lease),
-        false => lease.throw_away(),
-    }
+    // Whoever migrates, or waits until another has, changes settings of the connection and holds a lock.
+    lease.throw_away();
     Ok(versions)
 }
 
