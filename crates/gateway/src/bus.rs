@@ -4,11 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
-use toolgate_bus::{Dial, InProcessBus, PostgresBus, RedisBus};
+use toolgate_bus::{Dial, Dialed, InProcessBus, PostgresBus, RedisBus};
 use toolgate_engine::bus::{Bus, BusHealth};
 use toolgate_http::Shared;
 use toolgate_kernel::agent::Secret;
+use toolgate_store::PostgresAddress;
+
+use crate::settings::Settings;
+use crate::storage;
 
 /// The setting for notifications of the PostgreSQL store.
 const POSTGRES: &str = "postgres";
@@ -29,10 +34,13 @@ pub enum NodeBus {
 impl NodeBus {
     /// Joins the bus that the setting `bus` names; without one, the notifications of a store that nodes can share. A bus that
     /// is away now is joined when it comes.
-    pub async fn join(setting: Option<&Secret>, shared_store: Option<Dial>) -> anyhow::Result<Self> {
-        let bus = match (setting.map(Secret::expose), shared_store) {
+    pub async fn join(settings: &Settings) -> anyhow::Result<Self> {
+        let shared_store = settings.store.as_ref().map(storage::address).transpose()?;
+        let bus = match (settings.bus.as_ref().map(Secret::expose), shared_store) {
             (None, None) => return Ok(Self::Alone(Arc::default())),
-            (None | Some(POSTGRES), Some(dial)) => Self::Postgres(Arc::new(PostgresBus::join_by(dial).await)),
+            (None | Some(POSTGRES), Some(store)) => {
+                Self::Postgres(Arc::new(PostgresBus::join_by(dial(store)).await))
+            }
             (Some(POSTGRES), None) => {
                 bail!(
                     "the setting `bus` (TOOLGATE_BUS) is \"postgres\", which needs a PostgreSQL store; set `store` too"
@@ -69,6 +77,18 @@ impl NodeBus {
             Self::Postgres(bus) => bus.leave().await,
         }
     }
+}
+
+/// Connects to the store for its notifications.
+fn dial(store: PostgresAddress) -> Dial {
+    Arc::new(move || {
+        let store = store.clone();
+        async move {
+            let (client, messages) = store.connect_to_listen().await?;
+            Ok(Dialed { client, messages })
+        }
+        .boxed()
+    })
 }
 
 /// Divides the rate limits by the nodes that are there, until `stop` fires.

@@ -187,7 +187,7 @@ async fn serve(
         .with(of_remote_agents);
     let (push_egress, push_outbound) = (egress.clone(), projects.clone());
     let node = storage::node(settings, &data)?;
-    let bus = NodeBus::join(settings.bus.as_ref(), None).await?;
+    let bus = NodeBus::join(settings).await?;
     let engine = engine(store.clone(), bus.get(), sources, projects, node.id, settings);
     let project = greet(&engine, &*store, settings, address, &place).await?;
     drop(starting);

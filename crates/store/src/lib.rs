@@ -14,7 +14,8 @@ pub mod transfer;
 
 pub use memory::MemoryStore;
 pub use postgres::{
-    BadAddress, Migrated, PostgresAddress, PostgresOptions, PostgresStore, StartLock, check as check_postgres,
+    BadAddress, Migrated, PostgresAddress, PostgresOptions, PostgresStore, ServerMessages, StartLock,
+    check as check_postgres,
 };
 pub use sqlite::{
     CheckReport, DAMAGE_LINES_MAX, SqliteOptions, SqliteStore, backup, check as check_database,

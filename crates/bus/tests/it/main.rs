@@ -2,5 +2,4 @@
 
 mod in_process;
 mod postgres;
-mod postgres_process;
 mod redis;

@@ -7,8 +7,7 @@ use tokio_postgres::NoTls;
 use toolgate_bus::{Dial, Dialed, PostgresBus};
 use toolgate_engine::bus::Bus;
 use toolgate_testkit::bus_conformance::{Carrier, all, outages};
-
-use crate::postgres_process::PostgresProcess;
+use toolgate_testkit::postgres_server::{Durability, PostgresServer, Stop};
 
 fn dial(address: String) -> Dial {
     Arc::new(move || {
@@ -37,25 +36,26 @@ async fn join(dial: &Dial) -> Arc<dyn Bus> {
     Arc::new(PostgresBus::join_by(dial.clone()).await)
 }
 
-impl Carrier for PostgresProcess {
+struct Server(PostgresServer);
+
+impl Carrier for Server {
     fn stop(&mut self) {
-        PostgresProcess::stop(self);
+        self.0.stop(Stop::AtOnce);
     }
     async fn start(&mut self) {
-        self.start_again().await;
+        self.0.start_again();
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_bus_over_postgresql_keeps_every_promise() {
-    let server = PostgresProcess::start().await;
-    let address = server.address();
+    let address = PostgresServer::shared().database();
     all(async || three(&address).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_postgresql_that_goes_away_and_comes_back_is_joined_again() {
-    let mut server = PostgresProcess::start().await;
-    let address = server.address();
+    let mut server = Server(PostgresServer::start(Durability::None));
+    let address = server.0.database();
     outages(&mut server, async || three(&address).await).await;
 }

@@ -17,6 +17,7 @@ mod entities;
 pub(crate) mod fault;
 mod holdings;
 mod idempotency;
+mod listening;
 mod log;
 mod migrate;
 mod plan;
@@ -43,6 +44,7 @@ use toolgate_engine::store::{Store, StoreError};
 
 pub use address::{BadAddress, PostgresAddress};
 pub use check::check;
+pub use listening::ServerMessages;
 pub use start_lock::StartLock;
 
 use crate::listeners::Listeners;
