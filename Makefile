@@ -132,6 +132,15 @@ TEST_TOOLS := $(PYTHON)/installed $(PYTHON_SQLITE)/installed $(PYTHON_A2A)/insta
 tests: $(TEST_TOOLS) services ## cargo test
 	INSTA_UPDATE=no $(MCP_SERVERS) $(A2A_CLIENTS) TOOLGATE_TEST_PYTHON=$(PYTHON)/bin/python cargo test --locked --workspace
 
+# Each round is a node killed, stopped or restarted, a cut network, or a server away, under load; see
+# crates/gateway/tests/it/nodes/storm.rs. A failure is had again with the same SEED, more or less.
+ROUNDS ?= 200
+SEED ?= 1
+.PHONY: torture
+torture: services ## long: three nodes under every trouble for ROUNDS=200 rounds from SEED=1; not part of make test
+	TOOLGATE_STORM_ROUNDS=$(ROUNDS) TOOLGATE_INTAKE_CALLS=$(ROUNDS) TOOLGATE_SEED=$(SEED) \
+	  cargo test --locked --workspace --test it nodes:: -- --nocapture --test-threads 1
+
 .PHONY: json-schema-suite
 json-schema-suite: $(SUITE)/tests ## the official JSON Schema test suite through our validator
 	JSON_SCHEMA_SUITE=$(SUITE) cargo test --locked --workspace --test it official_suite::the_required_part_passes -- \

@@ -37,6 +37,11 @@ impl RedisServer {
         server
     }
 
+    /// The port it listens on, at 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Its address, with the password.
     pub fn address(&self) -> String {
         format!("redis://:{PASSWORD}@127.0.0.1:{}/0", self.port)

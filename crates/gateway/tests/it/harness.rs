@@ -1,7 +1,9 @@
 //! What the suites share: the process, the HTTP client, the agent they talk to, seeded randomness.
 
 mod api;
+pub mod client;
 mod events;
+pub mod ledger;
 mod outside;
 mod process;
 

@@ -39,6 +39,7 @@ mod mail;
 mod mcp_door;
 mod mcp_questions;
 mod mcp_servers;
+mod nodes;
 mod openapi;
 mod outside;
 mod parallel;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use reqwest::{Client, Method, RequestBuilder};
+use reqwest::{Client, ClientBuilder, Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use super::{Event, EventStream, JWT_SECRET, LOOK, PUBLIC_KEY, SECRET_KEY, soon};
@@ -45,7 +45,16 @@ impl Answer {
 impl Api {
     /// With the secret key.
     pub fn secret(port: u16) -> Self {
-        let http = Client::builder().no_proxy().build().expect("a client");
+        Self::over(Client::builder(), port)
+    }
+
+    /// The same with a connection for every request, so that a balancer gives each to another node.
+    pub fn unpooled(port: u16) -> Self {
+        Self::over(Client::builder().pool_max_idle_per_host(0), port)
+    }
+
+    fn over(client: ClientBuilder, port: u16) -> Self {
+        let http = client.no_proxy().build().expect("a client");
         Self {
             http,
             base: format!("http://127.0.0.1:{port}"),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use toolgate_testkit::model_server::ModelServer;
 
-use crate::harness::{Api, Event};
+use super::{Api, Event};
 
 /// Something that the gateway acknowledged.
 #[derive(Debug)]

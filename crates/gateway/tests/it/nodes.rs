@@ -1,0 +1,11 @@
+//! Three nodes of the real binary on a real PostgreSQL and Redis: any request on any node, and nothing that was
+//! acknowledged is lost or done twice, whatever goes away meanwhile.
+
+mod across;
+mod balancer;
+mod cable;
+mod cluster;
+mod intake;
+mod outages;
+mod restarts;
+mod storm;
