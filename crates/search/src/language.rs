@@ -54,6 +54,33 @@ const FEW_WORDS: usize = 30;
 const STEMMED_CHARS_MAX: usize = 40;
 
 impl Language {
+    /// The language of a tag such as `it` or `it-IT`; none for one without stop words and a stemmer.
+    pub fn of_tag(tag: &str) -> Option<Self> {
+        let code = tag.split(['-', '_']).next().unwrap_or_default();
+        Some(match code.to_ascii_lowercase().as_str() {
+            "en" => Self::English,
+            "de" => Self::German,
+            "it" => Self::Italian,
+            "fr" => Self::French,
+            "es" => Self::Spanish,
+            "pt" => Self::Portuguese,
+            "nl" => Self::Dutch,
+            "sv" => Self::Swedish,
+            "da" => Self::Danish,
+            "no" | "nb" | "nn" => Self::Norwegian,
+            "fi" => Self::Finnish,
+            "ro" => Self::Romanian,
+            "hu" => Self::Hungarian,
+            "tr" => Self::Turkish,
+            "ru" => Self::Russian,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        ALL.into_iter()
+    }
+
     pub(crate) fn bit(self) -> Languages {
         1 << self as u32
     }

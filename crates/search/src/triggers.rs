@@ -1,0 +1,507 @@
+//! Finds what an utterance asks for by trigger words: case, accents, word order, inflection and small typos do not matter,
+//! and every match says why it is one.
+
+use std::collections::HashMap;
+
+use crate::fold::{lower, plain};
+use crate::language::Language;
+use crate::segment::{Script, segments};
+use crate::stopwords::languages_of;
+
+/// Words of an utterance and its context that are looked at.
+pub const UTTERANCE_WORDS_MAX: usize = 64;
+/// Words of all triggers together that are looked at; triggers beyond match nothing.
+pub const TRIGGER_WORDS_MAX: usize = 5_000;
+
+/// What each way to match a word is worth.
+const EXACT: f32 = 1.0;
+const INFLECTED: f32 = 0.9;
+const ONE_TYPO: f32 = 0.8;
+const TWO_TYPOS: f32 = 0.65;
+/// What a word of the context is worth, compared with one that was said.
+const OF_CONTEXT: f32 = 0.5;
+/// What a trigger is worth whose words were said in their order with others between, and in another order.
+const APART: f32 = 0.95;
+const REORDERED: f32 = 0.85;
+/// Part of a score that says how much of the utterance the trigger accounts for.
+const COVERAGE: f32 = 0.5;
+/// Words of an utterance beyond which more of them do not make a match worse.
+const COVERED_WORDS_MAX: usize = 6;
+/// Shortest word that may have one typo, and two.
+const ONE_TYPO_CHARS: usize = 5;
+const TWO_TYPOS_CHARS: usize = 8;
+/// Shortest word that may be another form of a trigger.
+const INFLECTED_CHARS: usize = 4;
+
+/// What somebody said.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Utterance<'a> {
+    /// The words that were said.
+    pub text: &'a str,
+    /// Texts that say what the conversation is about; their words count half.
+    pub context: &'a [String],
+    /// The language, if it is known: inflections of other languages do not count then.
+    pub language: Option<Language>,
+}
+
+/// A trigger that an utterance has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TriggerMatch {
+    /// Which list of triggers it stands in.
+    pub list: usize,
+    /// Its place in the list.
+    pub trigger: usize,
+    /// From 0 to 1; higher is better.
+    pub score: f32,
+    /// Whether its words were said one after the other, in their order.
+    pub order: Order,
+    /// Each word of the trigger, with what was said for it.
+    pub words: Vec<WordMatch>,
+}
+
+/// How the words of a trigger stand in an utterance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// One after the other.
+    InARow,
+    /// In their order, with others between.
+    Apart,
+    /// In another order.
+    Reordered,
+}
+
+/// A word of a trigger and what was said for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WordMatch {
+    /// The word of the trigger, without case and accents.
+    pub trigger: String,
+    /// The word that was said, without case and accents.
+    pub said: String,
+    /// Why they are the same.
+    pub how: How,
+    /// Whether it stands in the context, and was not said.
+    pub in_context: bool,
+}
+
+/// Why two words count as the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// The same letters.
+    Exact,
+    /// Forms of one word.
+    Inflected,
+    /// So many letters differ.
+    Typo(u32),
+}
+
+impl How {
+    fn worth(self) -> f32 {
+        match self {
+            Self::Exact => EXACT,
+            Self::Inflected => INFLECTED,
+            Self::Typo(1) => ONE_TYPO,
+            Self::Typo(_) => TWO_TYPOS,
+        }
+    }
+}
+
+/// The best trigger of each list that the utterance has, best first; lists without one are left out. All words of a trigger
+/// must be there, in any order.
+pub fn match_triggers(utterance: &Utterance<'_>, lists: &[&[String]]) -> Vec<TriggerMatch> {
+    let said = Said::new(utterance);
+    let mut ways = HashMap::new();
+    let mut room = TRIGGER_WORDS_MAX;
+    let mut matches = Vec::new();
+    for (list, triggers) in lists.iter().enumerate() {
+        let mut best: Option<TriggerMatch> = None;
+        for (trigger, text) in triggers.iter().enumerate() {
+            let words = words(text);
+            let Some(left) = room.checked_sub(words.len()) else {
+                break;
+            };
+            room = left;
+            let Some((score, order, words)) = said.score(&words, &mut ways) else {
+                continue;
+            };
+            if best.as_ref().is_none_or(|best| best.score < score) {
+                best = Some(TriggerMatch {
+                    list,
+                    trigger,
+                    score,
+                    order,
+                    words,
+                });
+            }
+        }
+        matches.extend(best);
+    }
+    matches.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.list.cmp(&b.list)));
+    matches
+}
+
+/// A word in lower case, and without accents.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Word {
+    lower: String,
+    plain: String,
+}
+
+/// For each word of a trigger that was looked at before, every word that was said for it: its place, and how.
+type Ways = HashMap<Word, Vec<(usize, How)>>;
+
+struct Said {
+    words: Vec<Word>,
+    /// Of each word, its stem in each of the languages.
+    stems: Vec<Vec<String>>,
+    /// How many of the words were said; the others are the context's.
+    spoken: usize,
+    /// Said words that are more than glue.
+    weight: usize,
+    /// The text without case and accents, for scripts without spaces.
+    text: String,
+    languages: Vec<Language>,
+}
+
+impl Said {
+    fn new(utterance: &Utterance<'_>) -> Self {
+        let mut words = words(utterance.text);
+        words.truncate(UTTERANCE_WORDS_MAX);
+        let spoken = words.len();
+        let weight = words
+            .iter()
+            .filter(|word| !is_glue(word, utterance.language))
+            .count();
+        for text in utterance.context {
+            words.extend(self::words(text));
+            words.truncate(UTTERANCE_WORDS_MAX);
+        }
+        let languages = match utterance.language {
+            Some(language) => vec![language],
+            None => Language::all().collect(),
+        };
+        Self {
+            stems: words.iter().map(|word| stems(word, &languages)).collect(),
+            words,
+            spoken,
+            weight: weight.clamp(1, COVERED_WORDS_MAX),
+            text: plain(&utterance.text.to_lowercase()),
+            languages,
+        }
+    }
+
+    /// How well the utterance has all these words; none if it has not.
+    fn score(&self, trigger: &[Word], ways: &mut Ways) -> Option<(f32, Order, Vec<WordMatch>)> {
+        if trigger.is_empty() {
+            return None;
+        }
+        let (mut places, mut words): (Vec<usize>, Vec<WordMatch>) = (Vec::new(), Vec::new());
+        let mut worth = 0.0;
+        for word in trigger {
+            let known = ways.entry(word.clone()).or_insert_with(|| self.ways(word));
+            let next = places.last().map_or(0, |last| last + 1);
+            let free = known.iter().filter(|(place, _)| !places.contains(place));
+            // The best one, and of equals the one that keeps the words in a row.
+            let value = |(place, how): &(usize, How)| self.worth(*place, *how);
+            let best = free.max_by(|a, b| {
+                let nearness = |place: usize| std::cmp::Reverse(place.abs_diff(next));
+                value(a)
+                    .total_cmp(&value(b))
+                    .then(nearness(a.0).cmp(&nearness(b.0)))
+            })?;
+            let (place, how) = *best;
+            worth += self.worth(place, how);
+            places.push(place);
+            let said = self.words.get(place);
+            words.push(WordMatch {
+                trigger: word.plain.clone(),
+                said: said.map_or_else(|| word.plain.clone(), |said| said.plain.clone()),
+                how,
+                in_context: (self.spoken..self.words.len()).contains(&place),
+            });
+        }
+        let order = order(&places);
+        let factor = match order {
+            Order::InARow => 1.0,
+            Order::Apart => APART,
+            Order::Reordered => REORDERED,
+        };
+        let spoken = words.iter().filter(|word| !word.in_context).count();
+        let coverage = (spoken as f32 / self.weight as f32).min(1.0);
+        let quality = worth / trigger.len() as f32 * factor;
+        Some((quality * (1.0 - COVERAGE + COVERAGE * coverage), order, words))
+    }
+
+    fn worth(&self, place: usize, how: How) -> f32 {
+        match (self.spoken..self.words.len()).contains(&place) {
+            true => how.worth() * OF_CONTEXT,
+            false => how.worth(),
+        }
+    }
+
+    /// Every word that was said for this one.
+    fn ways(&self, word: &Word) -> Vec<(usize, How)> {
+        let mut found: Vec<(usize, How)> = Vec::new();
+        let mut own = None;
+        for (place, said) in self.words.iter().enumerate() {
+            if said.plain == word.plain {
+                found.push((place, How::Exact));
+                continue;
+            }
+            let is_inflected = begin_alike(word, said) && {
+                let own = own.get_or_insert_with(|| stems(word, &self.languages));
+                own.iter().zip(&self.stems[place]).any(|(own, said)| own == said)
+            };
+            if is_inflected {
+                found.push((place, How::Inflected));
+                continue;
+            }
+            let allowed = typos_max(&word.plain).min(typos_max(&said.plain));
+            found.extend(distance(&word.plain, &said.plain, allowed).map(|typos| (place, How::Typo(typos))));
+        }
+        let is_unspaced = || segments(&word.plain).any(|part| part.script != Script::Spaced);
+        if found.is_empty() && is_unspaced() && self.text.contains(&word.plain) {
+            found.push((self.words.len(), How::Exact));
+        }
+        found
+    }
+}
+
+fn stems(word: &Word, languages: &[Language]) -> Vec<String> {
+    let stem = |language: &Language| plain(&language.stem(&word.lower));
+    languages.iter().map(stem).collect()
+}
+
+/// Forms of one word begin alike; others need not be stemmed.
+fn begin_alike(one: &Word, other: &Word) -> bool {
+    let beginning = |word: &Word| word.plain.chars().take(2).collect::<String>();
+    one.plain.chars().count() >= INFLECTED_CHARS && beginning(one) == beginning(other)
+}
+
+/// How many letters of a word may be wrong: none of a short one, which would be another word.
+fn typos_max(word: &str) -> u32 {
+    match word.chars().count() {
+        0..ONE_TYPO_CHARS => 0,
+        ONE_TYPO_CHARS..TWO_TYPOS_CHARS => 1,
+        _ => 2,
+    }
+}
+
+/// Letters that differ: added, left out, changed, or swapped with the next one; none if more than `max`.
+fn distance(a: &str, b: &str, max: u32) -> Option<u32> {
+    if max == 0 {
+        return None;
+    }
+    if a.len().abs_diff(b.len()) > max as usize * char::MAX_LEN_UTF8 {
+        return None;
+    }
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > max as usize {
+        return None;
+    }
+    let mut before: Vec<u32> = vec![0; b.len() + 1];
+    let mut last: Vec<u32> = (0..=b.len() as u32).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i as u32; b.len() + 1];
+        for j in 1..=b.len() {
+            let change = u32::from(a[i - 1] != b[j - 1]);
+            row[j] = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + change);
+            let is_swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if is_swapped {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        // It only grows from here on.
+        if row.iter().min().is_some_and(|least| *least > max) {
+            return None;
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    let distance = last[b.len()];
+    (distance <= max).then_some(distance)
+}
+
+fn order(places: &[usize]) -> Order {
+    let pairs = || places.windows(2);
+    match (
+        pairs().all(|pair| pair[1] == pair[0] + 1),
+        pairs().all(|pair| pair[0] < pair[1]),
+    ) {
+        (true, _) => Order::InARow,
+        (false, true) => Order::Apart,
+        (false, false) => Order::Reordered,
+    }
+}
+
+fn is_glue(word: &Word, language: Option<Language>) -> bool {
+    let of = languages_of(&word.lower, &word.plain);
+    match language {
+        Some(language) => of & language.bit() != 0,
+        None => of != 0,
+    }
+}
+
+/// The words of a text. `mio_tool` has two.
+fn words(text: &str) -> Vec<Word> {
+    let parts = text.split(|c: char| !c.is_alphanumeric() && !is_mark(c));
+    let words = parts.map(lower).filter(|word| !word.is_empty());
+    words
+        .map(|lower| Word {
+            plain: plain(&lower),
+            lower,
+        })
+        .collect()
+}
+
+/// Whether this belongs to the letter before it, as an accent does that is written apart.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{900}'..='\u{dff}' | '\u{e31}' | '\u{e34}'..='\u{e4e}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lists() -> Vec<Vec<String>> {
+        let list = |triggers: &[&str]| triggers.iter().map(|&trigger| trigger.to_owned()).collect();
+        vec![
+            list(&["mio_tool", "crea", "foglio"]),
+            list(&["demo", "mostra demo", "visualizza", "interattivo"]),
+            list(&["verifica la città"]),
+            list(&["地図"]),
+        ]
+    }
+
+    fn found(utterance: Utterance<'_>) -> Vec<TriggerMatch> {
+        let lists = lists();
+        let lists: Vec<&[String]> = lists.iter().map(Vec::as_slice).collect();
+        match_triggers(&utterance, &lists)
+    }
+
+    /// The trigger that is found first.
+    fn first(text: &str) -> Option<String> {
+        let language = Some(Language::Italian);
+        let first = found(Utterance {
+            text,
+            language,
+            ..Utterance::default()
+        })
+        .into_iter()
+        .next()?;
+        Some(lists()[first.list][first.trigger].clone())
+    }
+
+    #[test]
+    fn what_is_said_finds_the_trigger() {
+        for (text, trigger) in [
+            ("mostra demo", "mostra demo"),
+            ("MOSTRA la DEMO per favore", "mostra demo"),
+            ("una demo, mostra!", "mostra demo"),
+            ("mi mostri una demo?", "mostra demo"),
+            ("che demo hai?", "demo"),
+            ("crea", "crea"),
+            ("Créa qualcosa", "crea"),
+            ("vorrei un foglio nuovo", "foglio"),
+            ("vorrei dei fogli", "foglio"),
+            ("un fogilo", "foglio"),
+            ("usa mio tool", "mio_tool"),
+            ("visualiza il moto", "visualizza"),
+            ("qualcosa di interatttivo", "interattivo"),
+            ("verifica la citta", "verifica la città"),
+            ("la citta\u{300} verifica", "verifica la città"),
+            ("この地図を見せて", "地図"),
+        ] {
+            assert_eq!(first(text).as_deref(), Some(trigger), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_trigger_finds_nothing() {
+        for text in ["", "  ", "buongiorno", "mostra", "la città", "crew", "地"] {
+            assert_eq!(first(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_match_says_why() {
+        let matches = found(Utterance {
+            text: "una demo, mostrra!",
+            language: Some(Language::Italian),
+            ..Utterance::default()
+        });
+        let best = &matches[0];
+        assert_eq!(best.order, Order::Reordered);
+        let words: Vec<_> = best
+            .words
+            .iter()
+            .map(|word| (word.trigger.as_str(), word.said.as_str(), word.how))
+            .collect();
+        assert_eq!(
+            words,
+            [("mostra", "mostrra", How::Typo(1)), ("demo", "demo", How::Exact)]
+        );
+    }
+
+    #[test]
+    fn exact_words_rank_before_inflected_and_these_before_typos() {
+        let score = |text| {
+            found(Utterance {
+                text,
+                ..Utterance::default()
+            })[0]
+                .score
+        };
+        assert!(
+            score("foglio") > score("fogli"),
+            "{} {}",
+            score("foglio"),
+            score("fogli")
+        );
+        assert!(score("fogli") > score("fogilo"));
+        assert!(score("mostra demo") > score("mostra una bella demo"));
+        assert!(score("mostra demo") > score("demo mostra"));
+    }
+
+    #[test]
+    fn the_context_helps_and_counts_less() {
+        let context = ["foglio".to_owned()];
+        let matches = found(Utterance {
+            text: "crea",
+            context: &context,
+            ..Utterance::default()
+        });
+        assert_eq!((matches[0].trigger, matches[0].words[0].in_context), (1, false));
+        let alone = found(Utterance {
+            text: "sì",
+            context: &context,
+            ..Utterance::default()
+        });
+        assert!(alone[0].words[0].in_context && alone[0].score < 0.6);
+    }
+
+    #[test]
+    fn letters_that_differ_are_counted() {
+        for (a, b, expected) in [
+            ("foglio", "fogilo", Some(1)),
+            ("foglio", "foglia", Some(1)),
+            ("foglio", "figli", None),
+        ] {
+            assert_eq!(distance(a, b, 1), expected, "{a} {b}");
+        }
+        assert_eq!(distance("ab", "ba", 0), None);
+    }
+
+    #[test]
+    fn words_beyond_the_limit_match_nothing() {
+        let mut list: Vec<String> = (0..TRIGGER_WORDS_MAX)
+            .map(|number| format!("parola{number}"))
+            .collect();
+        list.push("foglio".into());
+        let said = |text| Utterance {
+            text,
+            ..Utterance::default()
+        };
+        assert_eq!(match_triggers(&said("un foglio"), &[&list]), []);
+        let long = "parola ".repeat(UTTERANCE_WORDS_MAX) + "foglio";
+        assert_eq!(match_triggers(&said(&long), &[&lists()[0]]), []);
+    }
+}
