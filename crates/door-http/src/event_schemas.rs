@@ -165,6 +165,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("deadline", A("Time"), MAYBE),
             ("signature", Text, MAYBE),
             ("reserved", A("Claim"), MAYBE),
+            ("consent", A("ConsentUse"), MAYBE),
         ],
     ),
     (
@@ -175,6 +176,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("input", Any, MAYBE),
             ("expiresAt", A("Time"), ALWAYS),
             ("terms", Any, MAYBE),
+            ("voice", A("SpokenText"), MAYBE),
         ],
     ),
     (
@@ -189,6 +191,8 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("expired", Flag, MAYBE),
             ("deadline", A("Time"), MAYBE),
             ("reserved", A("Claim"), MAYBE),
+            ("inputHash", Text, MAYBE),
+            ("remembered", Flag, MAYBE),
         ],
     ),
     (
@@ -239,6 +243,7 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("output", Any, MAYBE),
             ("warning", Text, MAYBE),
             ("log", Text, MAYBE),
+            ("voice", A("SpokenText"), MAYBE),
         ],
     ),
     (
@@ -307,6 +312,8 @@ pub(crate) fn schemas() -> Map<String, Value> {
         }),
     );
     schemas.insert("Message".into(), message());
+    schemas.insert("SpokenText".into(), spoken_text());
+    schemas.insert("ConsentUse".into(), consent_use());
     schemas
 }
 
@@ -340,6 +347,38 @@ fn schema(holds: Holds) -> Value {
         Words(words) => json!({ "type": "string", "enum": words }),
         Several(name) => json!({ "type": "array", "items": reference(name) }),
     }
+}
+
+fn spoken_text() -> Value {
+    json!({
+        "description": "What is said aloud of a call, as far as the reader may know it.",
+        "type": "object",
+        "properties": {
+            "text": { "type": "string" },
+            "plain": {
+                "description": "What is said to those who may not see what the variables hold; for backends.",
+                "type": "string",
+            },
+            "from": {
+                "description": "The variables that the text speaks; for backends.",
+                "type": "array", "items": { "type": "string" },
+            },
+        },
+        "required": ["text"],
+    })
+}
+
+fn consent_use() -> Value {
+    json!({
+        "description": "The remembered yes that a call runs by.",
+        "type": "object",
+        "properties": {
+            "consentId": { "type": "string" },
+            "by": schema(A("EntityId")),
+            "givenAt": schema(A("Time")),
+        },
+        "required": ["consentId", "givenAt"],
+    })
 }
 
 fn message() -> Value {

@@ -192,7 +192,8 @@ mod tests {
             given_name: None,
         };
         let event =
-            ToolOutputAvailable::of(&tool, Some(Json::parse(output.into()).unwrap()), None, None).into();
+            ToolOutputAvailable::of(&tool, Some(Json::parse(output.into()).unwrap()), None, None, None)
+                .into();
         let mut out = Vec::new();
         write_event(&mut out, Seq(5), &event, &tail());
         let text = String::from_utf8(out).unwrap();

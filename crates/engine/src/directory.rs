@@ -68,8 +68,10 @@ impl Engine {
         Ok(())
     }
     /// Removes a member from a space; nothing when it is none. What it follows there ends, calls that it asked for are
-    /// cancelled, and what it has claimed is offered again.
+    /// cancelled, what it has claimed is offered again, and its consents are revoked.
     pub async fn remove_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
+        // First: a consent without its member does not count, and must not when the member comes back.
+        self.revoke_consents_of(space, member).await?;
         self.inner.store.remove_member(space, member).await?;
         self.inner.revoke(Revoked::Member { space, member });
         self.end_work_of(space, member).await

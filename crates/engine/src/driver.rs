@@ -6,6 +6,7 @@
 
 mod child;
 mod commit;
+mod consents;
 mod delegated;
 mod earlier;
 mod effects;
@@ -28,7 +29,7 @@ use tokio::sync::mpsc;
 use toolgate_fair::{Permit, Share};
 use toolgate_kernel::event::{ContextCut, Seq};
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
-use toolgate_kernel::run::{Arrival, Due, EarlierOutput, Reply, ReplyPart, Run};
+use toolgate_kernel::run::{Arrival, Consent, Due, EarlierOutput, Reply, ReplyPart, Run};
 
 use self::commit::respond_all;
 use self::delegated::{Above, Look, Watch};
@@ -167,6 +168,7 @@ pub(crate) enum Done {
         parts: Vec<ReplyPart>,
         person_grants: Vec<String>,
         earlier: Vec<EarlierOutput>,
+        consents: Vec<Consent>,
         ending: Result<Ending, ModelError>,
     },
     /// Nothing: the run and its run tree have used up what they may.
@@ -356,6 +358,7 @@ impl Driver {
                 parts,
                 person_grants,
                 earlier,
+                consents,
                 ending,
             } => {
                 self.asking = None;
@@ -365,6 +368,7 @@ impl Driver {
                         parts,
                         person_grants,
                         earlier,
+                        consents,
                         reason,
                         usage,
                     }),

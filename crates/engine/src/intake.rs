@@ -253,6 +253,8 @@ pub struct Decided {
     pub run_id: RunId,
     /// Whether the call may run.
     pub approved: bool,
+    /// Whether the yes stands for later calls too, until it is revoked.
+    pub remembered: bool,
     /// The place of the decision.
     pub seq: Seq,
     /// When it was stored.

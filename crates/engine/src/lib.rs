@@ -9,6 +9,7 @@ pub mod budget;
 pub mod bus;
 pub mod call_log;
 pub mod clock;
+pub mod consents;
 pub mod consumption;
 pub mod feed;
 pub mod intake;
@@ -30,6 +31,7 @@ pub mod shares;
 pub mod sources;
 pub mod state_editor;
 pub mod store;
+pub mod tool_match;
 pub mod tool_names;
 pub mod tools;
 pub mod usage;
@@ -82,6 +84,7 @@ use agents::Agents;
 use blocking::BlockingPool;
 use bus::{Bus, BusHealth};
 use clock::Clock;
+use consents::Consents;
 use deliver::Active;
 use feed::{BacklogLimits, Feed, Scope, Subscription};
 use intake::{Claimed, Decided, Decision, IntakeError, Receipt, Responded, Submission};
@@ -175,6 +178,7 @@ struct Inner {
     quotas: Quotas,
     budgets: budget::Budgets,
     user_tokens: user_tokens::UserTokens,
+    consents: Consents,
     pasts: driver::Pasts,
     tasks: TaskTracker,
     /// As many tasks of sources are abandoned at once.
@@ -217,6 +221,7 @@ impl Engine {
             waiting_bytes: Shares::UNLIMITED,
             spare: Spare::NONE,
         });
+        let consents = Consents::new(tools.records().clone());
         let inner = Inner {
             store,
             model,
@@ -238,6 +243,7 @@ impl Engine {
             blocking: BlockingPool::new(),
             budgets: budget::Budgets::default(),
             user_tokens: user_tokens::UserTokens::default(),
+            consents,
             pasts: driver::Pasts::default(),
             tasks: TaskTracker::new(),
             abandons: Arc::new(Semaphore::new(ABANDONS_AT_ONCE)),
@@ -415,6 +421,17 @@ impl Engine {
         decision: Decision,
         by: Decider,
     ) -> Result<Decided, IntakeError> {
+        self.decide_with(approval, decision, None, by).await
+    }
+
+    /// Takes a person's decision, and whether a yes is to stand for later calls; as the tool says when not given.
+    pub async fn decide_with(
+        &self,
+        approval: ApprovalId,
+        decision: Decision,
+        remember: Option<bool>,
+        by: Decider,
+    ) -> Result<Decided, IntakeError> {
         let verdict = match decision {
             Decision::Approve(input) => Verdict::Approve(input),
             Decision::Deny(reason) => Verdict::Deny(reason),
@@ -422,6 +439,7 @@ impl Engine {
         let arrival = Arrival::Decide {
             approval,
             verdict,
+            remember,
             by: Box::new(by),
         };
         self.inner
@@ -529,6 +547,7 @@ fn decided(run: &Run, approval: ApprovalId) -> Option<Decided> {
         tool_call_id: approval.call(),
         run_id: run.id(),
         approved: matches!(record.verdict, Verdict::Approve(_)),
+        remembered: record.remembered,
         seq: record.seq,
         time: record.time,
     })

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
-use toolgate_kernel::agent::{TOOLS_MAX, read_shared};
+use toolgate_kernel::agent::{TOOLS_MAX, read_shared, with_name};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::ToolName;
@@ -218,6 +218,42 @@ impl SharedTools {
     }
 }
 
+impl SharedTools {
+    /// Removes all tools, and changes the stamp with them. Gives how many there were.
+    async fn clear(&self, project: ProjectId, now: Time) -> Result<usize, SharedToolError> {
+        let records = self.updater.records().clone();
+        let read = || async {
+            // Read first: a tool that is stored after this changes it.
+            let stamp = records.record(set(project), STAMP).await?;
+            Ok((stamp, self.stored(project).await?))
+        };
+        let decide = |(stamp, tools): (Option<Record>, Vec<SharedTool>)| {
+            let removed = tools.len();
+            let Some(stamp) = stamp.filter(|_| removed > 0) else {
+                return Ok((Amendment::default(), 0));
+            };
+            // The stamp stays: its version tells other nodes that the set has changed.
+            let empty = serde_json::to_value(Stamp::default()).expect("a stamp is JSON");
+            let mut changes: Vec<Change> = tools.into_iter().map(|tool| Change::Remove(tool.name)).collect();
+            changes.push(Change::Put(record(STAMP, empty.into())));
+            let amendment = Amendment {
+                expected: vec![Expected {
+                    id: STAMP.into(),
+                    version: Some(stamp.version),
+                }],
+                changes,
+                ..Amendment::default()
+            };
+            Ok::<_, SharedToolError>((amendment, removed))
+        };
+        let removed = self.updater.update(set(project), now, read, decide).await?;
+        if let Some(known) = self.lock().get_mut(&project) {
+            known.looked = None;
+        }
+        Ok(removed)
+    }
+}
+
 /// The amendment, and the version that the tool had.
 fn decide(
     name: &ToolName,
@@ -390,7 +426,8 @@ impl Engine {
         definition: Value,
         only: Only,
     ) -> Result<(SharedTool, bool), SharedToolError> {
-        let mut definition = definition;
+        let written = definition;
+        let mut definition = with_name(&written).into_owned();
         if let Some(members) = definition.as_object_mut() {
             members.entry("name").or_insert_with(|| name.as_str().into());
         }
@@ -401,7 +438,7 @@ impl Engine {
         }
         let named = name.clone();
         self.with_defaults(project, move |defaults| {
-            read_shared(&named, &definition, defaults).map_err(SharedToolError::Invalid)
+            read_shared(&named, &written, defaults).map_err(SharedToolError::Invalid)
         })
         .await??;
         let now = self.inner.clock.now();
@@ -430,6 +467,14 @@ impl Engine {
             .await?;
         self.inner.agents.forget_project(project);
         Ok(before.is_some())
+    }
+
+    /// Removes all shared tools of a project in one write, and says how many those were.
+    pub async fn clear_shared_tools(&self, project: ProjectId) -> Result<usize, SharedToolError> {
+        let now = self.inner.clock.now();
+        let removed = self.inner.tools.shared().clear(project, now).await?;
+        self.inner.agents.forget_project(project);
+        Ok(removed)
     }
 
     /// The tools that agents of the project get by these names, in the order of the names; those that nobody offers are

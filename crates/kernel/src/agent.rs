@@ -1,10 +1,11 @@
 //! An agent's configuration: read, checked with all problems at once, and compiled for use.
 //!
-//! `read` has the agent and its model, `access` who may start it, `tools` what it may call, `execution` what runs a tool,
+//! `read` has the agent and its model, `access` who may start it, `tools` what it may call, `by_id` tools with an `id`, `execution` what runs a tool,
 //! `catalog` what tool sources offer, `servers` whole MCP servers, `shared` a tool that agents of a project share,
 //! `warnings` what is valid and most likely not meant.
 
 mod access;
+mod by_id;
 mod catalog;
 mod execution;
 mod read;
@@ -30,6 +31,7 @@ use crate::tool::{Execution, ModelChoice, ResultSchema, Retry, Tool, Toolbox};
 
 pub(crate) use access::GROUPS_MAX;
 pub use access::{Access, DEFAULT_AGENT, GROUP_CHARS_MAX, Starter};
+pub use by_id::with_name;
 pub use catalog::{Catalog, NamedTool};
 pub use shared::{read_shared, tools_by_name};
 pub use toolgate_protocol::model::{ModelName, Provider};
@@ -360,10 +362,9 @@ pub(crate) fn read_tools(
 /// The tools of a checked configuration in the order they were written.
 pub(crate) fn in_order(mut tools: Toolbox, list: &Value) -> Vec<Arc<Tool>> {
     let written = list.as_array().map_or(&[][..], Vec::as_slice);
-    let name = |item: &Value| {
-        item.as_str()
-            .or_else(|| item.get("name")?.as_str())
-            .map(str::to_owned)
+    let name = |item: &Value| match with_name(item).as_ref() {
+        Value::String(name) => Some(name.clone()),
+        item => item.get("name")?.as_str().map(str::to_owned),
     };
     written
         .iter()

@@ -7,7 +7,7 @@ use crate::id::{ApprovalId, RunId};
 use crate::json::Json;
 use crate::question::Questions;
 use crate::time::Time;
-use crate::tool::{ApprovalTerms, Tool};
+use crate::tool::{ApprovalTerms, ConsentRef, Tool};
 
 pub use toolgate_protocol::call::ErrorCode;
 
@@ -47,6 +47,8 @@ pub struct Call {
     pub input: Option<Json>,
     /// What the vendor wants back with it.
     pub signature: Option<String>,
+    /// The remembered yes that it runs by, where nobody was asked.
+    pub consent: Option<ConsentRef>,
     /// The question to a person whether it may run, if there was one.
     pub asked: Option<Arc<ToolApprovalRequest>>,
     /// What its tool asked people in the middle of it.

@@ -4,6 +4,7 @@
 
 mod answer;
 mod approve;
+mod consent;
 mod effort;
 mod pause;
 mod pipeline;
@@ -15,6 +16,7 @@ mod take;
 mod tell_above;
 
 pub use answer::json_in;
+pub use consent::Consent;
 pub use pipeline::check_arguments;
 pub use replay::tool_ref;
 pub use state::{DecisionRecord, MessageRecord, RunState, Verdict};
@@ -36,7 +38,7 @@ use crate::time::Time;
 use crate::tool::{Decider, Placement, Toolbox};
 use state::Phase;
 
-/// How long a question to a person stays open.
+/// How long a question to a person stays open, where its tool does not say.
 pub const APPROVAL_EXPIRY: Duration = Duration::from_secs(24 * 3600);
 
 /// One activation of an agent.
@@ -172,6 +174,8 @@ pub enum Arrival {
         approval: ApprovalId,
         /// The decision.
         verdict: Verdict,
+        /// Whether a yes is to stand for later calls; as the tool says when not given.
+        remember: Option<bool>,
         /// Who decides.
         by: Box<Decider>,
     },
@@ -211,6 +215,8 @@ pub struct Reply {
     /// Outputs of earlier runs of the agent in the space, for the same person; looked up for tools whose prerequisites
     /// count in the space.
     pub earlier: Vec<EarlierOutput>,
+    /// Yeses that are remembered for the agent in the space; looked up for tools that remember them.
+    pub consents: Vec<Consent>,
     /// Why it stopped.
     pub reason: FinishReason,
     /// Tokens that were used.

@@ -30,7 +30,8 @@ pub use query::Query;
 pub use resolved::{ApprovalRule, Definition};
 pub use source::{BUILT_IN, Binding, Listed, SHARED, SourceTool, ToolList};
 pub use toolgate_protocol::tool::{
-    ApprovalTerms, Approvers, CLIENT_DEADLINE, ClientTool, Decider, Placement, TIMEOUT_MAX,
+    ApprovalTerms, Approvers, CLIENT_DEADLINE, ClientTool, ConsentRef, Decider, Filled, Placement, Remember,
+    Spoken, TIMEOUT_MAX, VARIABLE_CHARS_MAX, VOICE_CHARS_MAX, Values, Voice, VoiceText, in_output,
 };
 
 /// How long a tool on the gateway's side may take by default.

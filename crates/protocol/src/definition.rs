@@ -47,13 +47,18 @@ pub fn description(tool: &Members<'_>) -> Option<String> {
 
 /// The time-out, when there is one: seconds, or a text such as `"30s"`, `"10m"`, `"500ms"`.
 pub fn timeout(tool: &Members<'_>) -> Option<Duration> {
-    let value = tool.get("timeout")?;
+    timeout_in(tool, "timeout")
+}
+
+/// A time-out in another member, written in the same way.
+pub fn timeout_in(tool: &Members<'_>, member: &str) -> Option<Duration> {
+    let value = tool.get(member)?;
     let timeout = duration(value).filter(|time| (TIMEOUT_MIN..=TIMEOUT_MAX).contains(time));
     if timeout.is_none() {
         let days = TIMEOUT_MAX.as_secs() / (24 * 3600);
         let words = "expected a number of seconds or a text such as \"30s\", \"10m\" or \"500ms\"";
         tool.wrong(
-            "timeout",
+            member,
             format!("{words}, up to {days} days, got {}", shown(value)),
         );
     }

@@ -1,6 +1,7 @@
 //! What requests and events say of a tool.
 
 mod approvers;
+mod voice;
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::json::Json;
 use crate::name::ToolName;
 
-pub use approvers::{ApprovalTerms, Approvers, Decider};
+pub use approvers::{ApprovalTerms, Approvers, ConsentRef, Decider, Remember};
+pub use voice::{Filled, Spoken, VARIABLE_CHARS_MAX, VOICE_CHARS_MAX, Values, Voice, VoiceText, in_output};
 
 /// How long a client may take by default.
 pub const CLIENT_DEADLINE: Duration = Duration::from_secs(600);

@@ -7,10 +7,15 @@ export type ObjectSchema = { type: 'object'; [keyword: string]: unknown };
 /** What the sandbox gives the code: storage, or requests to a host or to every host below a domain. */
 export type Permission = 'storage' | `fetch:${string}`;
 
+/** A text that is said aloud, with `{variables}`. */
+export type VoicePrompt = string | { template: string; requiresContext?: string[]; fallback?: string };
+
 /** The definition of a tool, as the gateway and the model see it. */
 export interface ToolDefinition {
   /** `[A-Za-z_][A-Za-z0-9_-]{0,63}`, unique in a project. */
   name: string;
+  /** What people call it. */
+  title?: string;
   /** What it does and when to use it, for the model: 1 to 1024 characters. */
   description: string;
   /** JSON Schema of the input; any object by default. */
@@ -23,8 +28,10 @@ export interface ToolDefinition {
   retry?: 'never' | 'safe';
   /** Who may see input and output besides the project's backends; `private` by default. */
   visibility?: 'private' | 'public';
-  /** Whether a person has to approve a call first; `never` by default. */
-  approval?: 'never' | 'always' | Record<string, unknown>;
+  /** Whether a person has to approve a call first, and whether that is remembered; `never` by default. */
+  approval?: 'never' | 'always' | 'first-in-space' | 'until-revoked' | Record<string, unknown>;
+  /** How long a call waits for an approval: seconds, or a text such as `5m`; a day by default. */
+  approvalTimeout?: number | string;
   category?: string;
   triggers?: string[];
   /** What the agent must have been granted. */
@@ -33,7 +40,14 @@ export interface ToolDefinition {
   personPermissions?: string[];
   /** Tools of the same package that must have given an output before. */
   prerequisites?: Array<string | { tool: string; scope?: 'run' | 'space'; within?: number | string }>;
-  voice?: Record<string, unknown>;
+  /** What is said aloud of its calls. */
+  voice?: { prompt?: VoicePrompt; feedback?: VoicePrompt; enabled?: boolean };
+  /** Said when a call needs a yes; the same as `voice.prompt`. */
+  voicePrompt?: VoicePrompt;
+  /** Said when a call has given an output; the same as `voice.feedback`. */
+  voiceFeedback?: VoicePrompt;
+  /** Whether events carry the texts; the same as `voice.enabled`. */
+  voiceEnabled?: boolean;
   /** Set when it should not be used any more; the words travel with the result. */
   deprecated?: boolean | string;
   version?: string;

@@ -146,6 +146,7 @@ impl Driver {
             .await?;
         self.count_consumption(&consumption).await;
         self.after_append(&entry, asked).await;
+        self.remember_consents(&entry.events).await?;
         if self.inner.settings.always_evict {
             self.reload().await?;
         }

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::call::Call;
 use toolgate_kernel::event::{CallRequest, FinishReason, ToolProgress, Usage};
-use toolgate_kernel::id::{EntityId, RunId, SpaceId};
+use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::prompt::Turn;
@@ -137,6 +137,7 @@ impl Driver {
     fn person(&self) -> Person {
         Person {
             speaker: self.run.speaker(),
+            project: self.project,
             space: self.home,
             toolbox: self.kit.toolbox.clone(),
             run: self.id,
@@ -280,6 +281,7 @@ impl Driver {
 /// The person whom a run works for, and the tools that may need its grants.
 pub(super) struct Person {
     pub speaker: Option<EntityId>,
+    pub project: ProjectId,
     /// Space of the root run.
     pub space: SpaceId,
     pub toolbox: Arc<Toolbox>,
@@ -305,12 +307,17 @@ impl Person {
             Ok(earlier) => (earlier, ending),
             Err(error) => (Vec::new(), Err(unknown_grants(&error))),
         };
+        let (consents, ending) = match self.consents_for(inner, &parts).await {
+            Ok(consents) => (consents, ending),
+            Err(error) => (Vec::new(), Err(unknown_grants(&error))),
+        };
         Done::Replied {
             step,
             failures,
             parts,
             person_grants,
             earlier,
+            consents,
             ending,
         }
     }

@@ -135,6 +135,13 @@ impl Driver {
             inner,
         };
         driver.check_delegated();
+        if let Err(error) = driver.restore_consents().await {
+            return Err(Unloaded {
+                letters: driver.letters,
+                why: error.into(),
+                seat: driver.seat,
+            });
+        }
         if !driver.driving.knows_place() {
             match patient(|| driver.inner.store.space_tail(driver.space)).await {
                 Ok(last) => driver.driving.at_least(last),
@@ -170,7 +177,7 @@ impl Driver {
         self.epoch = record.epoch;
         self.stored_to = Seq(0);
         self.lease = Lease::of(record.node, self.inner.settings.node);
-        Ok(())
+        self.restore_consents().await
     }
 }
 

@@ -6,6 +6,7 @@ mod bus_outages;
 mod calls;
 mod child_questions;
 mod children;
+mod consents;
 mod consumption;
 mod context;
 mod delegated;

@@ -51,6 +51,8 @@ pub struct World {
 /// How to set it up.
 pub struct Setup {
     pub store: Arc<dyn Store>,
+    /// What tools and the engine keep beside the log.
+    pub records: Arc<MemoryStore>,
     pub clock: Arc<HeldClock>,
     pub bus: Arc<dyn Bus>,
     pub node: NodeId,
@@ -71,6 +73,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             store: Arc::new(MemoryStore::new()),
+            records: Arc::new(MemoryStore::new()),
             clock: Arc::new(HeldClock::new()),
             bus: Arc::new(InProcessBus::default()),
             node: NodeId::new(Uuid::from_u128(1)),
@@ -167,6 +170,7 @@ impl World {
     pub async fn idle(setup: Setup) -> Self {
         let Setup {
             store,
+            records,
             clock,
             bus,
             node,
@@ -181,7 +185,6 @@ impl World {
             quotas,
             projects,
         } = setup;
-        let records = Arc::new(MemoryStore::new());
         let workspace = Workspace::new(records.clone(), WorkspaceLimits::default());
         let parts = Parts {
             store: store.clone(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Defaults;
+use super::by_id::read_with_name;
 use super::tools::{Tools, full_tool, tool};
 use crate::json::{DEPTH_MAX, deeper_than};
 use crate::name::ToolName;
@@ -19,7 +20,9 @@ pub fn read_shared(
     defaults: &Defaults<'_>,
 ) -> Result<Tool, Vec<Problem>> {
     let problems = defaults.problems();
-    let tool = shared(name, definition, defaults, &problems);
+    let tool = read_with_name(definition, "", &problems, |definition, problems| {
+        shared(name, definition, defaults, problems)
+    });
     problems.or(tool)
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::by_id::{read_with_name, with_name};
 use super::execution::Read;
 use super::{Defaults, Missing, NamedTool, TOOLS_MAX, execution, servers};
 use crate::members::Members;
@@ -14,15 +15,19 @@ use crate::schema::Limits;
 use crate::tool::approval_terms::{APPROVAL_MEMBERS, read_terms};
 use crate::tool::source::members;
 use crate::tool::{
-    Approval, ApprovalRule, ApprovalTerms, BUILT_IN, Definition, EXECUTION_TIMEOUT, Prerequisite, Retry,
-    Tool, Toolbox, Visibility, definition,
+    Approval, ApprovalRule, ApprovalTerms, BUILT_IN, Definition, EXECUTION_TIMEOUT, Prerequisite, Remember,
+    Retry, Tool, Toolbox, Visibility, Voice, definition,
 };
 
 /// Most permissions, prerequisites or triggers of one tool.
 const LIST_MAX: usize = 64;
 
-const MEMBERS: [&str; 19] = [
+/// Longest name for people.
+const TITLE_CHARS_MAX: usize = 256;
+
+const MEMBERS: [&str; 24] = [
     "name",
+    "title",
     "description",
     "parameters",
     "inputSchema",
@@ -35,7 +40,11 @@ const MEMBERS: [&str; 19] = [
     "prerequisites",
     "triggers",
     "voice",
+    "voicePrompt",
+    "voiceFeedback",
+    "voiceEnabled",
     "approval",
+    "approvalTimeout",
     "timeout",
     "retry",
     "visibility",
@@ -63,8 +72,10 @@ pub(super) fn read(agent: Option<&AgentName>, top: &Members<'_>, defaults: &Defa
     items.extend(servers::tools(agent, top, defaults, &mut tools.left_out));
     tools.names = items
         .iter()
-        .filter_map(|(_, item)| item.as_str().or_else(|| item.get("name")?.as_str()))
-        .map(str::to_owned)
+        .filter_map(|(_, item)| match with_name(item).as_ref() {
+            Value::String(name) => Some(name.clone()),
+            item => item.get("name")?.as_str().map(str::to_owned),
+        })
         .collect();
     if items.len() > TOOLS_MAX {
         let words = format!(
@@ -76,7 +87,10 @@ pub(super) fn read(agent: Option<&AgentName>, top: &Members<'_>, defaults: &Defa
     }
     let (mut places, mut cases) = (HashMap::new(), HashMap::new());
     for (pointer, item) in items {
-        let Some(tool) = tool(item, &pointer, &mut tools, defaults, top.problems) else {
+        let read = read_with_name(item, &pointer, top.problems, |item, problems| {
+            tool(item, &pointer, &mut tools, defaults, problems)
+        });
+        let Some(tool) = read else {
             continue;
         };
         let taken = cases.insert(tool.name.folded(), tool.name.clone());
@@ -187,6 +201,8 @@ pub(super) fn full_tool(
     let parameters = definition::parameters(&tool, &Limits::TRUSTED);
     let output = definition::output(&tool, &Limits::TRUSTED);
     let approval = approval(&tool);
+    let approval_timeout = definition::timeout_in(&tool, "approvalTimeout");
+    let title = tool.text("title", TITLE_CHARS_MAX).map(str::to_owned);
     let word = |name| tool.text(name, definition::WORD_CHARS_MAX).map(str::to_owned);
     let words = |name| tool.texts(name, LIST_MAX, definition::WORD_CHARS_MAX);
     let (category, version) = (word("category"), definition::version(&tool));
@@ -201,9 +217,7 @@ pub(super) fn full_tool(
         &[("private", Visibility::Private), ("public", Visibility::Public)],
     );
     let deprecated = definition::deprecated(&tool);
-    if let Some(voice) = tool.get("voice").filter(|voice| !voice.is_object()) {
-        tool.wrong("voice", format!("expected an object, got {}", shown(voice)));
-    }
+    let voice = Voice::read(&tool);
     let ((parameters, input), (rule, approval, approval_terms)) = (parameters?, approval?);
     let (output_schema, output) = output.unzip();
     let definition = Definition {
@@ -211,8 +225,10 @@ pub(super) fn full_tool(
         description: description?,
         parameters,
         output_schema,
+        title,
         category,
         triggers,
+        voice,
         version,
         execution: execution?,
         visibility: visibility.unwrap_or_default(),
@@ -221,6 +237,7 @@ pub(super) fn full_tool(
         prerequisites,
         approval: rule,
         approval_terms,
+        approval_timeout,
         timeout,
         retry: retry.unwrap_or_default(),
         deprecated,
@@ -282,6 +299,10 @@ fn approval(tool: &Members<'_>) -> Option<(ApprovalRule, Approval, ApprovalTerms
         None => Some(never),
         Some(Value::String(word)) if word == "never" => Some(never),
         Some(Value::String(word)) if word == "always" => Some(always(ApprovalTerms::default())),
+        Some(Value::String(word)) if remembered(word).is_some() => Some(always(ApprovalTerms {
+            remember: remembered(word),
+            ..ApprovalTerms::default()
+        })),
         Some(Value::Object(members)) => {
             let rule = tool.section("approval", &APPROVAL_MEMBERS)?;
             if members.is_empty() {
@@ -298,9 +319,15 @@ fn approval(tool: &Members<'_>) -> Option<(ApprovalRule, Approval, ApprovalTerms
             compiled.map(|(schema, validator)| (ApprovalRule::When(schema), Approval::When(validator), terms))
         }
         Some(other) => {
-            let words = "expected \"never\", \"always\" or {\"when\": schema}";
+            let words =
+                "expected \"never\", \"always\", \"first-in-space\", \"until-revoked\" or {\"when\": schema}";
             tool.wrong("approval", format!("{words}, got {}", shown(other)));
             None
         }
     }
+}
+
+fn remembered(word: &str) -> Option<Remember> {
+    let known = Remember::WORDS.iter().find(|(known, _)| *known == word);
+    known.map(|(_, remember)| *remember)
 }

@@ -5,14 +5,20 @@ use super::{Rejected, Run, Verdict};
 use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
 use crate::event::{Event, ToolApprovalResponse, ToolOutputDenied};
 use crate::id::{ApprovalId, EntityId};
+use crate::json::Json;
 use crate::problem::Problem;
 use crate::schema::Misfit;
 use crate::time::Time;
-use crate::tool::{ApprovalTerms, Decider};
+use crate::tool::{ApprovalTerms, Decider, Spoken, definition};
 use crate::view::hidden;
 
 /// What is wrong with a changed input that the tool does not allow.
 const NOT_EDITABLE: &str = "the input of this tool may not be changed; decide on it as it is, or let its author set \"editable\" in its \"approval\"";
+/// What is wrong with a wish to remember a yes that the tool does not remember.
+const NOT_REMEMBERED: &str =
+    "this tool asks for every call; leave out \"remember\", or let its author set it in its \"approval\"";
+/// What is wrong with a wish to remember a yes to a changed input.
+const EDITED: &str = "a yes to a changed input is for this call alone; leave out \"remember\" or \"input\"";
 /// What the model reads when nobody answered.
 const EXPIRED: &str = "nobody answered the request for approval in time";
 
@@ -21,6 +27,7 @@ impl Run {
         &self,
         approval: ApprovalId,
         verdict: Verdict,
+        remember: Option<bool>,
         by: &Decider,
         now: Time,
     ) -> Result<Vec<Event>, Rejected> {
@@ -47,13 +54,18 @@ impl Run {
                         .map_err(|e| Rejected::Invalid(vec![Problem::new("", e.to_string())]))?;
                     definition.input.verify(&value).map_err(Rejected::from)?;
                 }
+                let remembered = is_remembered(&terms, edited.as_ref(), remember)?;
+                // What runs is what was asked about, or what the person made of it: the log proves which.
+                let runs = edited.clone().unwrap_or_else(|| call.input());
+                let input_hash = Some(definition::hash(&runs.to_value()));
                 let deadline = match release(definition, now) {
                     Fate::Offer { deadline } => Some(deadline),
                     Fate::Run | Fate::Ask { .. } | Fate::Refused { .. } => None,
                 };
                 let reserved = deadline.and_then(|_| self.reservation(&call.tool.name, now));
                 let response = ToolApprovalResponse::of(
-                    &call.tool, approval, true, None, edited, entity, false, deadline, reserved,
+                    &call.tool, approval, true, None, edited, entity, false, deadline, reserved, input_hash,
+                    remembered,
                 );
                 Ok(vec![response.into()])
             }
@@ -77,6 +89,13 @@ impl Run {
         Some(terms)
     }
 
+    /// What is said aloud to whoever decides on a call of this tool.
+    pub(super) fn proposal(&self, tool: &str, input: &Json) -> Option<Spoken> {
+        let tool = self.tools.get(tool)?;
+        let voice = tool.voice.as_ref().filter(|voice| voice.prompt.is_some())?;
+        voice.proposal(tool.display_name(), &input.to_value())
+    }
+
     /// The call that waits for this answer, or why it does not wait any more.
     fn asked(&self, approval: ApprovalId, verdict: &Verdict) -> Result<&Call, Rejected> {
         let call = self.call(approval.call()).ok_or(Rejected::Unknown)?;
@@ -88,6 +107,17 @@ impl Run {
             (CallState::Settled(settled), _) if call.asked.is_some() => Err(ended(call, settled)),
             _ => Err(Rejected::Unknown),
         }
+    }
+}
+
+/// Whether a yes stands for later calls too.
+fn is_remembered(terms: &ApprovalTerms, edited: Option<&Json>, wish: Option<bool>) -> Result<bool, Rejected> {
+    let wrong = |words: &str| Err(Rejected::Invalid(vec![Problem::new("/remember", words)]));
+    match (terms.remember, edited, wish) {
+        (None, _, Some(true)) => wrong(NOT_REMEMBERED),
+        (Some(_), Some(_), Some(true)) => wrong(EDITED),
+        (Some(_), None, None | Some(true)) => Ok(true),
+        (None, _, None | Some(false)) | (Some(_), _, Some(false)) | (Some(_), Some(_), None) => Ok(false),
     }
 }
 
@@ -121,6 +151,8 @@ pub(super) fn denial(
         expired,
         None,
         None,
+        None,
+        false,
     );
     vec![response.into(), ToolOutputDenied::of(&call.tool, reason).into()]
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{APPROVAL_EXPIRY, EarlierOutput, Phase, Run};
+use super::{APPROVAL_EXPIRY, Consent, EarlierOutput, Phase, Run};
 use crate::call::{CallState, ErrorCode, Outcome};
 use crate::id::{ApprovalId, CallId};
 use crate::json::Json;
 use crate::problem::Problem;
 use crate::schema::Misfit;
 use crate::time::Time;
-use crate::tool::{BUILT_IN, Execution, Placement, Prerequisite, Scope, Tool, Wait};
+use crate::tool::{BUILT_IN, ConsentRef, Execution, Placement, Prerequisite, Scope, Tool, Wait};
 
 /// What the pipeline says of a call.
 pub(super) struct Admission {
@@ -19,6 +19,8 @@ pub(super) struct Admission {
     pub input: Json,
     /// What happens to the call.
     pub fate: Fate,
+    /// The remembered yes by which it is not asked about.
+    pub consent: Option<ConsentRef>,
 }
 
 /// What happens to a call that the model asked for.
@@ -40,6 +42,8 @@ pub(super) struct Judged<'a> {
     pub person_grants: &'a [String],
     /// Outputs of earlier runs that prerequisites may count.
     pub earlier: &'a [EarlierOutput],
+    /// Yeses that are remembered for the agent in the space.
+    pub consents: &'a [Consent],
     pub now: Time,
 }
 
@@ -65,11 +69,11 @@ impl Run {
             input = Json::from(&*value);
         }
         let value = value.as_ref().map_err(String::as_str);
-        let fate = match self.judge(call, in_step, name, value, by) {
-            Ok(fate) => fate,
-            Err((code, message)) => Fate::Refused { code, message },
+        let (fate, consent) = match self.judge(call, in_step, name, value, by) {
+            Ok(admitted) => admitted,
+            Err((code, message)) => (Fate::Refused { code, message }, None),
         };
-        Admission { input, fate }
+        Admission { input, fate, consent }
     }
 
     fn judge(
@@ -81,9 +85,10 @@ impl Run {
         Judged {
             person_grants,
             earlier,
+            consents,
             now,
         }: Judged<'_>,
-    ) -> Result<Fate, (ErrorCode, String)> {
+    ) -> Result<(Fate, Option<ConsentRef>), (ErrorCode, String)> {
         let tool = self
             .tools
             .get(name)
@@ -166,13 +171,16 @@ impl Run {
                 format!("one step may start {} agents at once", limits.fanout),
             ));
         }
-        let asks = tool.approval.needed(value);
-        Ok(match asks {
-            true => Fate::Ask {
-                approval: call.approval(),
-                expires_at: now.after(APPROVAL_EXPIRY),
-            },
-            false => release(tool, now),
+        if !tool.approval.needed(value) {
+            return Ok((release(tool, now), None));
+        }
+        let ask = || Fate::Ask {
+            approval: call.approval(),
+            expires_at: now.after(tool.approval_timeout.unwrap_or(APPROVAL_EXPIRY)),
+        };
+        Ok(match self.consent_for(tool, consents) {
+            None => (ask(), None),
+            consent => (release(tool, now), consent),
         })
     }
 

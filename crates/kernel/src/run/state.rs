@@ -106,6 +106,12 @@ pub struct DecisionRecord {
     pub answered: bool,
     /// Who decided, where it was an entity.
     pub by: Option<EntityId>,
+    /// With a yes: SHA-256 of the input that runs, in hex.
+    pub input_hash: Option<String>,
+    /// Whether the yes stands for later calls too.
+    pub remembered: bool,
+    /// The person whom the run worked for then.
+    pub speaker: Option<EntityId>,
 }
 
 /// What a person says to a question.
@@ -238,6 +244,11 @@ impl RunState {
     /// Calls that have no outcome yet, in call order: what the run waits for, each by its [`CallState`].
     pub fn pending(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| !call.is_settled())
+    }
+    /// Every decision that was taken, in order; those on calls of runs below that asked here come last.
+    pub fn decisions(&self) -> impl Iterator<Item = &DecisionRecord> {
+        let below = self.below.iter().flat_map(|below| &below.state.decisions);
+        self.decisions.iter().chain(below)
     }
     /// A decision that was taken, also one on a call of a run below that asked here.
     pub fn decision(&self, approval: ApprovalId) -> Option<&DecisionRecord> {
@@ -465,6 +476,7 @@ impl RunState {
             definition: None,
             input: e.input.clone(),
             signature: e.signature.clone(),
+            consent: e.consent.clone(),
             asked: None,
             questions: Questions::default(),
             samplings: 0,
@@ -487,6 +499,9 @@ impl RunState {
             time,
             answered: !e.expired,
             by: e.by,
+            input_hash: e.input_hash.clone(),
+            remembered: e.remembered,
+            speaker: self.speaker,
         });
         // A no is followed by the event that settles the call.
         if e.approved {

@@ -15,9 +15,11 @@ use crate::event::{
     ToolOutputAvailable, ToolOutputError, ToolSampling, Usage,
 };
 use crate::id::CallId;
+use crate::json::Json;
 use crate::message::{Message, Origin};
 use crate::schema::Misfit;
 use crate::time::Time;
+use crate::tool::Spoken;
 
 /// Names the text part that says that the steps were used up.
 const STEP_LIMIT_PART: &str = "step-limit";
@@ -99,11 +101,12 @@ impl Log<'_> {
                 Arrival::Decide {
                     approval,
                     verdict,
+                    remember,
                     by,
                 },
                 _,
             ) => {
-                let events = self.run.decide(approval, verdict, &by, self.now)?;
+                let events = self.run.decide(approval, verdict, remember, &by, self.now)?;
                 self.emit_all(events);
                 self.go_on();
                 Ok(())
@@ -277,9 +280,11 @@ impl Log<'_> {
                     let by = Judged {
                         person_grants: &reply.person_grants,
                         earlier: &reply.earlier,
+                        consents: &reply.consents,
                         now: self.now,
                     };
-                    let Admission { input, fate } = self.run.admit(id, in_step, &name, &arguments, by);
+                    let Admission { input, fate, consent } =
+                        self.run.admit(id, in_step, &name, &arguments, by);
                     in_step += 1;
                     let tool = tool_ref(id, &name, &self.run.tools, self.run.offered_to);
                     let deadline = match fate {
@@ -293,6 +298,7 @@ impl Log<'_> {
                         deadline,
                         signature,
                         reserved,
+                        consent,
                     ));
                     match fate {
                         Fate::Refused { code, message } => {
@@ -300,8 +306,10 @@ impl Log<'_> {
                         }
                         Fate::Ask { approval, expires_at } => {
                             let terms = self.run.terms(&name);
+                            let voice = self.run.proposal(&name, &input);
+                            let input = Some(input);
                             let request =
-                                ToolApprovalRequest::of(&tool, approval, Some(input), expires_at, terms);
+                                ToolApprovalRequest::of(&tool, approval, input, expires_at, terms, voice);
                             self.emit(request);
                         }
                         Fate::Run | Fate::Offer { .. } => {}
@@ -459,7 +467,14 @@ impl Log<'_> {
         let deprecated = call.definition.as_ref().and_then(|tool| tool.deprecated.clone());
         match outcome {
             Outcome::Output(output) => {
-                self.emit(ToolOutputAvailable::of(&tool, Some(output), deprecated, log))
+                let voice = completion(call, &output);
+                self.emit(ToolOutputAvailable::of(
+                    &tool,
+                    Some(output),
+                    deprecated,
+                    log,
+                    voice,
+                ))
             }
             Outcome::Error { code, message } => {
                 self.emit(ToolOutputError::of(&tool, Some(code), Some(message), log))
@@ -477,6 +492,13 @@ pub(super) fn gone(settled: &Settled) -> Rejected {
             message: message.clone(),
         },
     }
+}
+
+/// What is said aloud of a call that gave this output.
+fn completion(call: &Call, output: &Json) -> Option<Spoken> {
+    let tool = call.definition.as_ref()?;
+    let voice = tool.voice.as_ref().filter(|voice| voice.feedback.is_some())?;
+    voice.completion(tool.display_name(), &call.input().to_value(), &output.to_value())
 }
 
 /// What is wrong with an output that must fit a schema.

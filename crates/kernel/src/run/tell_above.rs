@@ -55,7 +55,7 @@ impl Run {
             || call.tool.placement == Placement::Client
             || call.questions.asked().len() > new
             || events.iter().any(announces);
-        let announcement = || ToolInputAvailable::of(&call.tool, call.input.clone(), None, None, None);
+        let announcement = || ToolInputAvailable::of(&call.tool, call.input.clone(), None, None, None, None);
         (new > 0 && !is_known).then(|| announcement().into())
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ApprovalTerms, Approvers};
+use super::{ApprovalTerms, Approvers, Remember};
 use crate::agent::{GROUP_CHARS_MAX, GROUPS_MAX};
 use crate::members::Members;
 use crate::problem::shown;
@@ -12,7 +12,14 @@ const HIDDEN_MAX: usize = 64;
 const POINTER_CHARS_MAX: usize = 256;
 
 /// The members of `approval`, `when` included.
-pub(crate) const APPROVAL_MEMBERS: [&str; 5] = ["when", "approvers", "notRequester", "hide", "editable"];
+pub(crate) const APPROVAL_MEMBERS: [&str; 6] = [
+    "when",
+    "approvers",
+    "notRequester",
+    "hide",
+    "editable",
+    "remember",
+];
 
 /// Reads who may decide on the calls of a tool, and on what terms.
 pub(crate) fn read_terms(rule: &Members<'_>) -> ApprovalTerms {
@@ -29,13 +36,20 @@ pub(crate) fn read_terms(rule: &Members<'_>) -> ApprovalTerms {
         let words = "an input with hidden members cannot be edited, since what they hold would be lost; leave out \"editable\" or \"hide\"";
         rule.wrong("editable", words);
     }
+    let approvers = approvers(rule);
+    let remember = rule.choice("remember", &Remember::WORDS);
+    if remember.is_some() && matches!(approvers, Approvers::Groups(_)) {
+        let words = "groups are known from a token alone, so a remembered yes would outlive them; name \"roles\" of the space, or leave out \"remember\"";
+        rule.wrong("remember", words);
+    }
     ApprovalTerms {
-        approvers: approvers(rule),
+        approvers,
         not_requester: flag("notRequester").unwrap_or(false),
         requesters: Vec::new(),
         unknown_requester: false,
         hide,
         editable,
+        remember,
     }
 }
 

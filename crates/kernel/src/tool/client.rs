@@ -246,8 +246,10 @@ pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
         description: tool.description.clone(),
         parameters: tool.parameters.clone(),
         output_schema: tool.output_schema.clone(),
+        title: None,
         category: None,
         triggers: Vec::new(),
+        voice: None,
         version: tool.version.clone(),
         execution: Execution::Client,
         visibility: Visibility::default(),
@@ -256,6 +258,7 @@ pub fn compile_client(tool: &ClientTool) -> Result<Tool, Vec<Problem>> {
         prerequisites: Vec::new(),
         approval: ApprovalRule::Never,
         approval_terms: ApprovalTerms::default(),
+        approval_timeout: None,
         timeout: tool
             .timeout_ms
             .map_or(CLIENT_DEADLINE, std::time::Duration::from_millis),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Approval, ApprovalTerms, BUILT_IN, Execution, Placement, Prerequisite, Retry, SHARED, Tool, Visibility,
-    definition,
+    Voice, definition,
 };
 use crate::agent::Starter;
 use crate::json::Json;
@@ -30,12 +30,18 @@ pub struct Definition {
     /// JSON Schema of the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Json>,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// What it is for: creation, navigation, utility, or the project's own word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
     /// Words of a person that suggest it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<String>,
+    /// What is said aloud of its calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice: Option<Voice>,
     /// Its author's number for this state of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -57,6 +63,9 @@ pub struct Definition {
     /// Who may say it, and on what terms.
     #[serde(default, skip_serializing_if = "is_default")]
     pub approval_terms: ApprovalTerms,
+    /// How long a call waits for a decision; [`APPROVAL_EXPIRY`](crate::run::APPROVAL_EXPIRY) if the author does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_timeout: Option<Duration>,
     /// Deadline of an execution, or of a client's answer.
     pub timeout: Duration,
     /// What a crash in mid-execution means.
@@ -108,6 +117,10 @@ impl Definition {
             (None, Execution::Spawn) => Some(BUILT_IN),
             (None, _) => None,
         }
+    }
+    /// What people call the tool.
+    pub fn display_name(&self) -> &str {
+        self.title.as_deref().unwrap_or(self.name.as_str())
     }
     /// Where the tool runs.
     pub fn placement(&self) -> Placement {

@@ -176,7 +176,7 @@ fn a_tool_says_how_it_is_used() {
     let used = read_tool(
         json!({ "inputSchema": { "type": "object", "required": ["q"] }, "outputSchema": { "type": "string" },
         "category": "utility", "triggers": ["look up", "find"], "version": "1.2.0", "permissions": ["net"],
-        "voice": { "proposal": "Shall I?" }, "approval": { "when": { "required": ["danger"] } }, "timeout": 1.5,
+        "voice": { "prompt": "Shall I?" }, "approval": { "when": { "required": ["danger"] } }, "timeout": 1.5,
         "retry": "safe", "visibility": "public", "deprecated": true }),
     );
     assert_eq!(used.category.as_deref(), Some("utility"));
@@ -233,7 +233,7 @@ fn every_problem_of_a_tool_is_told_at_once() {
             "/tools/0 a tool needs a description, for the model to know when to use it",
             "/tools/0/outputSchema/type \"text\" is not a type; use one of string, number, integer, boolean, array, \
              object, null",
-            "/tools/0/approval/if unknown member \"if\"; known here: when, approvers, notRequester, hide, editable",
+            "/tools/0/approval/if unknown member \"if\"; known here: when, approvers, notRequester, hide, editable, remember",
             "/tools/0/category expected a text of 1 to 256 characters, got a blank one",
             "/tools/0/version expected a text, got a number",
             "/tools/0/triggers/0 expected a text of 1 to 256 characters, got a blank one",
@@ -252,7 +252,7 @@ fn every_problem_of_a_tool_is_told_at_once() {
         json!({ "approval": "sometimes", "parameters": { "type": "array" } }),
         &[
             "/tools/0/parameters the input of a tool is an object: its schema must say \"type\": \"object\"",
-            "/tools/0/approval expected \"never\", \"always\" or {\"when\": schema}, got \"sometimes\"",
+            "/tools/0/approval expected \"never\", \"always\", \"first-in-space\", \"until-revoked\" or {\"when\": schema}, got \"sometimes\"",
         ],
     );
 }

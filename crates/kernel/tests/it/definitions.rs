@@ -34,6 +34,8 @@ fn every_kind() -> Agent {
             {"prompt": "Say {{x}}", "model": model, "result_schema": {"type": "number"}}})),
         own("nap", json!({"executionType": "waiting", "execution": {"duration": "10m"}})),
         own("moment", json!({"executionType": "waiting", "execution": {"until": "2027-01-31T09:00:00Z"}})),
+        own("spoken", json!({"title": "Spoken", "approval": {"remember": "first-in-space"}, "approvalTimeout": "5m",
+            "voice": {"prompt": "About {topic}?", "feedback": {"template": "{n} made", "requiresContext": ["n"], "fallback": "Made"}, "enabled": false}})),
         own("bell", json!({"executionType": "waiting", "execution": {"signal": true}})),
         json!({"name": "goals", "executionType": "prebuilt", "execution": {"action": "setGoals"}}),
     ] }))

@@ -5,6 +5,7 @@ mod agent_tools;
 mod by_name;
 mod check;
 mod client_tools;
+mod consent;
 mod definitions;
 mod events;
 mod history;

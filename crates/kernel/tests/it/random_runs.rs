@@ -144,6 +144,7 @@ impl Move {
                 Arrival::Decide {
                     approval,
                     verdict,
+                    remember: None,
                     by: Box::new(Decider::Backend),
                 }
             }

@@ -95,6 +95,7 @@ fn people_and_clients_are_asked_as_in_any_run() {
     let decide = |verdict| Arrival::Decide {
         approval: call.approval(),
         verdict,
+        remember: None,
         by: Box::new(Decider::Backend),
     };
     story.take(decide(Verdict::Approve(None))).unwrap();

@@ -192,6 +192,7 @@ fn of_a_tool_on_the_gateways_side_a_client_learns_nothing() {
     let decide = Arrival::Decide {
         approval,
         verdict: Verdict::Deny(None),
+        remember: None,
         by: Box::new(Decider::Backend),
     };
     assert_eq!(story.take(decide), Err(Rejected::Unknown));
@@ -394,6 +395,7 @@ fn the_time_in_which_a_child_run_waits_for_people_is_not_its_calls_time() {
         Some(START.after(timeout * 9)),
         None,
         None,
+        None,
     ))]);
     story.take(stands(at(Status::WaitingTool, 1))).unwrap();
     assert_eq!(story.run.status(), Status::WaitingTool);
@@ -411,6 +413,7 @@ fn the_time_in_which_a_child_run_waits_for_people_is_not_its_calls_time() {
     story.hear(vec![below(ToolOutputAvailable::of(
         &asked,
         Some(Json::null()),
+        None,
         None,
         None,
     ))]);

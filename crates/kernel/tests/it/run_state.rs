@@ -91,10 +91,10 @@ fn what_a_run_waits_for_is_told_by_its_calls() {
     };
     let log = entry(vec![
         StepStart { step: 1 }.into(),
-        ToolInputAvailable::of(&ask, input(), Some(Time(50)), None, None).into(),
-        ToolInputAvailable::of(&nap, input(), None, None, None).into(),
-        ToolInputAvailable::of(&guarded, input(), None, None, None).into(),
-        ToolApprovalRequest::of(&guarded, approval(2), input(), Time(70), None).into(),
+        ToolInputAvailable::of(&ask, input(), Some(Time(50)), None, None, None).into(),
+        ToolInputAvailable::of(&nap, input(), None, None, None, None).into(),
+        ToolInputAvailable::of(&guarded, input(), None, None, None, None).into(),
+        ToolApprovalRequest::of(&guarded, approval(2), input(), Time(70), None, None).into(),
         step_finish(1, FinishReason::ToolCalls),
         ToolExecuting::of(&nap, None, None, Some(pause), None, None).into(),
         ToolExecuting::of(&ask, Some(claim.clone()), None, None, None, None).into(),
@@ -140,8 +140,8 @@ fn a_call_that_was_allowed_is_offered_with_the_input_that_was_allowed() {
     let tool = tool(0, "guarded_ask", Placement::Client);
     let edited: Json = json!({"n": 2}).into();
     let mut events = vec![
-        ToolInputAvailable::of(&tool, input(), None, None, None).into(),
-        ToolApprovalRequest::of(&tool, approval(0), input(), Time(70), None).into(),
+        ToolInputAvailable::of(&tool, input(), None, None, None, None).into(),
+        ToolApprovalRequest::of(&tool, approval(0), input(), Time(70), None, None).into(),
         ToolApprovalResponse::of(
             &tool,
             approval(0),
@@ -152,6 +152,8 @@ fn a_call_that_was_allowed_is_offered_with_the_input_that_was_allowed() {
             false,
             Some(Time(80)),
             None,
+            None,
+            false,
         )
         .into(),
         ToolReleased::of(&tool).into(),

@@ -266,6 +266,7 @@ pub fn words(text: &str) -> Reply {
         step: 0,
         person_grants: Vec::new(),
         earlier: Vec::new(),
+        consents: Vec::new(),
         parts,
         reason: FinishReason::Stop,
         usage: Usage {
@@ -286,6 +287,7 @@ pub fn asks_for(calls: &[(&str, &str)]) -> Reply {
         step: 0,
         person_grants: Vec::new(),
         earlier: Vec::new(),
+        consents: Vec::new(),
         parts: calls.iter().map(part).collect(),
         reason: FinishReason::ToolCalls,
         usage: Usage::default(),

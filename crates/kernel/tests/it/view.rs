@@ -46,9 +46,22 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
     vec![
         ToolInputStart::of(tool).into(),
         ToolInputDelta::of(tool, mark.into()).into(),
-        ToolInputAvailable::of(tool, value(), None, text(), None).into(),
-        ToolApprovalRequest::of(tool, approval, value(), Time(0), None).into(),
-        ToolApprovalResponse::of(tool, approval, true, text(), value(), None, false, None, None).into(),
+        ToolInputAvailable::of(tool, value(), None, text(), None, None).into(),
+        ToolApprovalRequest::of(tool, approval, value(), Time(0), None, None).into(),
+        ToolApprovalResponse::of(
+            tool,
+            approval,
+            true,
+            text(),
+            value(),
+            None,
+            false,
+            None,
+            None,
+            text(),
+            false,
+        )
+        .into(),
         ToolExecuting::of(
             tool,
             Some(Claim {
@@ -64,7 +77,7 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
         .into(),
         ToolReleased::of(tool).into(),
         ToolProgress::of(tool, value()).into(),
-        ToolOutputAvailable::of(tool, value(), text(), text()).into(),
+        ToolOutputAvailable::of(tool, value(), text(), text(), None).into(),
         ToolOutputError::of(tool, Some(ErrorCode::ExecutionFailed), text(), text()).into(),
         ToolOutputDenied::of(tool, text()).into(),
     ]
@@ -147,7 +160,7 @@ fn who_may_decide_is_shown_the_input_less_what_the_tool_hides() {
     let asked = |terms: serde_json::Value| -> Event {
         let input = json!({ "to": "shown", "iban": MARK }).into();
         let terms = serde_json::from_value(terms).unwrap();
-        ToolApprovalRequest::of(&tool, approval, Some(input), Time(0), terms).into()
+        ToolApprovalRequest::of(&tool, approval, Some(input), Time(0), terms, None).into()
     };
     let consent = seen(&asked(json!({ "hide": ["/iban"] })), &member());
     assert!(consent.contains("shown") && !consent.contains(MARK), "{consent}");

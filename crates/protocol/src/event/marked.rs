@@ -20,7 +20,7 @@ use crate::model::{ModelName, Provider};
 use crate::name::{AgentName, ToolName};
 use crate::question::Action;
 use crate::time::Time;
-use crate::tool::{ApprovalTerms, Approvers, ClientTool, Placement};
+use crate::tool::{ApprovalTerms, Approvers, ClientTool, ConsentRef, Placement, Remember, Spoken};
 
 /// Can be filled with values that are found again.
 pub(crate) trait Marked: Sized {
@@ -71,6 +71,7 @@ marked! {
     Status => Status::Failed,
     FinishReason => FinishReason::Other,
     EndReason => EndReason::Limit,
+    Remember => Remember::FirstInSpace,
     Provider => Provider::Demo,
 }
 
@@ -99,7 +100,9 @@ macro_rules! members {
 members! {
     ModelName { provider, name }
     Budget { tokens, descendants, depth }
-    ApprovalTerms { approvers, not_requester, requesters, unknown_requester, hide, editable }
+    ApprovalTerms { approvers, not_requester, requesters, unknown_requester, hide, editable, remember }
+    ConsentRef { consent_id, by, given_at }
+    Spoken { text, plain, from }
     ChildStatus { status, seq }
     Claim { holder, until, by }
     Pause { until, signal }

@@ -10,7 +10,7 @@ use crate::id::{ApprovalId, CallId, EntityId, QuestionId, RunId};
 use crate::json::Json;
 use crate::question::Action;
 use crate::time::Time;
-use crate::tool::{ApprovalTerms, Placement};
+use crate::tool::{ApprovalTerms, ConsentRef, Placement, Spoken};
 use crate::view::hidden;
 
 fn is_false(b: &bool) -> bool {
@@ -130,6 +130,9 @@ tool_body! {
         /// The client that sent the message: until then a client call is offered to it alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reserved: Option<Claim>,
+        /// The remembered yes that it runs by, where a call of the tool needs one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        consent: Option<ConsentRef>,
     }
 }
 tool_body! {
@@ -145,6 +148,9 @@ tool_body! {
         /// Who may decide, and on what terms; none for a question of before there were terms.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         terms: Option<ApprovalTerms>,
+        /// What is said aloud to whoever decides.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        voice: Option<Spoken>,
     }
 }
 tool_body! {
@@ -172,6 +178,12 @@ tool_body! {
         /// The client that sent the message: until then a client call, now free to run, is offered to it alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reserved: Option<Claim>,
+        /// With a yes: SHA-256 of the input that runs, in hex, over its JSON with sorted members.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input_hash: Option<String>,
+        /// The yes stands for later calls too, until it is revoked.
+        #[serde(default, skip_serializing_if = "is_false")]
+        remembered: bool,
     }
 }
 tool_body! {
@@ -311,6 +323,9 @@ tool_body! {
         /// What the tool's code wrote to its log, a line each; for secret principals only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         log: Option<String>,
+        /// What is said aloud of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        voice: Option<Spoken>,
     }
 }
 tool_body! {

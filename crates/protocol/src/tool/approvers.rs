@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::id::EntityId;
 use crate::json::Json;
+use crate::time::Time;
 
 /// Who may decide, and on what terms. Stored: members may be added with a default, never renamed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -30,6 +31,41 @@ pub struct ApprovalTerms {
     /// Whether whoever decides may change the input; see [`ApprovalTerms::may_edit`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub editable: Option<bool>,
+    /// Whether a yes is remembered, and for which calls it stands then; none if every call asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remember: Option<Remember>,
+}
+
+/// Which later calls a remembered yes stands for. All are of the same agent in the same space, of the tool as it was
+/// defined then, and until the yes is revoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Remember {
+    /// Every call in the space: the first one asks.
+    FirstInSpace,
+    /// Calls for the person whom the run worked for then.
+    UntilRevoked,
+}
+
+impl Remember {
+    /// Each with its word in JSON.
+    pub const WORDS: [(&'static str, Self); 2] = [
+        ("first-in-space", Self::FirstInSpace),
+        ("until-revoked", Self::UntilRevoked),
+    ];
+}
+
+/// The consent that a call runs by, in the call's events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConsentRef {
+    /// What it is listed and revoked by.
+    pub consent_id: String,
+    /// Who gave it; absent for a secret key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<EntityId>,
+    /// When it was given.
+    pub given_at: Time,
 }
 
 /// Who may decide besides secret keys.
@@ -135,7 +171,18 @@ impl ApprovalTerms {
             unknown_requester: false,
             hide: Vec::new(),
             editable: self.editable,
+            remember: self.remember,
         }
+    }
+
+    /// Whether users who may decide are not shown what stands at this path of the input, its steps parted by points.
+    pub(crate) fn hides(&self, path: &str) -> bool {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        let is_within = |hidden: &String| {
+            let rest = pointer.strip_prefix(hidden.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.hide.iter().any(is_within)
     }
 }
 

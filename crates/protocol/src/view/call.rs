@@ -8,7 +8,7 @@ use crate::event::{
     ToolQuestionResponse, ToolRef,
 };
 use crate::time::Time;
-use crate::tool::{ApprovalTerms, Decider};
+use crate::tool::{ApprovalTerms, ConsentRef, Decider};
 
 /// What every event of a call shows, whether it shows what the tool read and wrote, and whether it is an offer to the reader.
 pub(super) struct Shown {
@@ -73,20 +73,25 @@ pub(super) fn input_available(e: &ToolInputAvailable, reader: &Decider) -> ToolI
         shown.deadline(e.deadline),
         signature,
         shown.payload(&e.reserved).map(claim),
+        shown.payload(&e.consent).map(consent),
     )
 }
 
 pub(super) fn approval_request(e: &ToolApprovalRequest, reader: &Decider) -> ToolApprovalRequest {
     let shown = of(e.tool(), reader);
-    let input = match &e.terms {
-        // Nobody decides blindly: who may decide is shown what it is about, less what the tool's author hides.
-        Some(terms) if !shown.payload && terms.admit(reader) => {
-            e.input.as_ref().map(|input| terms.shown(input))
-        }
-        _ => shown.payload(&e.input),
+    // Nobody decides blindly: who may decide is shown what it is about, less what the tool's author hides.
+    let deciding = e
+        .terms
+        .as_ref()
+        .filter(|terms| !shown.payload && terms.admit(reader));
+    let input = match deciding {
+        Some(terms) => e.input.as_ref().map(|input| terms.shown(input)),
+        None => shown.payload(&e.input),
     };
+    let may_hear = |variable: &str| shown.payload || deciding.is_some_and(|terms| !terms.hides(variable));
+    let voice = e.voice.as_ref().and_then(|voice| voice.heard(may_hear));
     let terms = e.terms.as_ref().map(ApprovalTerms::public);
-    ToolApprovalRequest::of(&shown.tool, e.approval_id, input, e.expires_at, terms)
+    ToolApprovalRequest::of(&shown.tool, e.approval_id, input, e.expires_at, terms, voice)
 }
 
 pub(super) fn approval_response(e: &ToolApprovalResponse, reader: &Decider) -> ToolApprovalResponse {
@@ -101,6 +106,9 @@ pub(super) fn approval_response(e: &ToolApprovalResponse, reader: &Decider) -> T
         e.expired,
         shown.deadline(e.deadline),
         shown.payload(&e.reserved).map(claim),
+        // The hash of an input that may be guessed tells the input.
+        shown.payload(&e.input_hash),
+        e.remembered,
     )
 }
 
@@ -155,6 +163,20 @@ fn claim(claim: Claim) -> Claim {
     }
 }
 
+/// Members see by whose yes a call runs that they see.
+fn consent(consent: ConsentRef) -> ConsentRef {
+    let ConsentRef {
+        consent_id,
+        by,
+        given_at,
+    } = consent;
+    ConsentRef {
+        consent_id,
+        by,
+        given_at,
+    }
+}
+
 fn pause(pause: Pause) -> Pause {
     let Pause { until, signal } = pause;
     Pause { until, signal }
@@ -176,6 +198,7 @@ pub(super) fn output_available(e: &ToolOutputAvailable, reader: &Decider) -> Too
         shown.payload(&e.output),
         shown.payload(&e.warning),
         log,
+        e.voice.as_ref().and_then(|voice| voice.heard(|_| shown.payload)),
     )
 }
 

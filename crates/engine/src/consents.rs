@@ -1,0 +1,303 @@
+//! Consents: yeses to a call that were remembered, and stand for the answer to later questions of the same kind.
+//!
+//! The decision in the log says that it is remembered; the record here is what counts afterwards, and what is listed and
+//! revoked. It is written after the log and before the decision is acknowledged, and again whenever a run in memory has
+//! a remembered decision without one, so a crash between the two writes loses nothing that was acknowledged. A revoked
+//! consent stays as a mark, so that an older decision cannot bring it back.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use toolgate_kernel::id::{ApprovalId, EntityId, ProjectId, SpaceId};
+use toolgate_kernel::name::{AgentName, ToolName};
+use toolgate_kernel::run::Run;
+use toolgate_kernel::time::Time;
+
+use crate::Engine;
+use crate::record_index::put;
+use crate::record_updater::RecordUpdater;
+use crate::records::{Amendment, Change, Expected, Listing, Owner, Record, RecordSet, Records};
+use crate::store::StoreError;
+
+/// Most consents of one space, revoked ones included. One more makes room: revoked ones go first, then the oldest, and
+/// their tools ask again.
+pub const CONSENTS_MAX: usize = 1_000;
+const KIND: &str = "consent";
+/// Hex digits of each half of an id.
+const ID_DIGITS: usize = 20;
+
+/// A yes that was remembered. Stored: members may be added with a default, never renamed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConsentRecord {
+    /// Id, unique in its space. A later yes of the same person for the same tool, agent and person takes its place.
+    #[serde(skip)]
+    pub id: String,
+    /// Agent whose calls it is for.
+    pub agent: AgentName,
+    /// Tool that it is for.
+    pub tool: ToolName,
+    /// SHA-256 of the tool's definition, in hex: it is for no other.
+    pub hash: String,
+    /// Who gave it; none for a secret key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<EntityId>,
+    /// Person whom the run worked for when it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_for: Option<EntityId>,
+    /// The question that was answered.
+    pub approval: ApprovalId,
+    /// When it was given.
+    pub given_at: Time,
+    /// When it was revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Time>,
+}
+
+impl ConsentRecord {
+    /// None for one that cannot be read: it counts as never given, and its tool asks again.
+    fn read(record: Record) -> Option<Self> {
+        match record.body.read::<Self>() {
+            Ok(body) => Some(Self {
+                id: record.id,
+                ..body
+            }),
+            Err(error) => {
+                tracing::warn!(consent = record.id, %error, "a stored consent cannot be read");
+                None
+            }
+        }
+    }
+
+    fn change(&self) -> Change {
+        let body = serde_json::to_value(self).expect("a consent is JSON");
+        put(self.id.clone(), body.into())
+    }
+
+    /// Whether another decision must not take its place: it was made before, or before the revocation.
+    fn outlasts(&self, other: &Self) -> bool {
+        let order = |consent: &Self| (consent.given_at, consent.approval.run, consent.approval.number);
+        order(self) >= order(other) || self.revoked_at.is_some_and(|revoked| revoked > other.given_at)
+    }
+}
+
+/// The consents of all spaces.
+pub(crate) struct Consents {
+    updater: RecordUpdater,
+}
+
+impl Consents {
+    pub fn new(records: Arc<dyn Records>) -> Self {
+        Self {
+            updater: RecordUpdater::new(records),
+        }
+    }
+
+    fn records(&self) -> &Arc<dyn Records> {
+        self.updater.records()
+    }
+
+    /// The consents of a space that were not revoked; of one tool of an agent when given.
+    pub async fn list(
+        &self,
+        set: RecordSet,
+        of: Option<(&AgentName, &ToolName)>,
+    ) -> Result<Vec<ConsentRecord>, StoreError> {
+        let prefix = of.map(|(agent, tool)| prefix(agent, tool)).unwrap_or_default();
+        let listing = Listing {
+            prefix,
+            after: None,
+            limit: CONSENTS_MAX,
+        };
+        let records = self.records().list_records(set, listing).await?;
+        let consents = records.into_iter().filter_map(ConsentRecord::read);
+        Ok(consents.filter(|consent| consent.revoked_at.is_none()).collect())
+    }
+
+    /// Stores a consent unless a newer one stands in its place, or it was revoked since.
+    pub async fn remember(&self, set: RecordSet, consent: ConsentRecord) -> Result<(), StoreError> {
+        let read = || async {
+            let known = self.records().record(set, &consent.id).await?;
+            let crowded = match known.is_none() && self.is_full(set).await? {
+                true => Some(self.oldest(set).await?),
+                false => None,
+            };
+            Ok((known, crowded.flatten()))
+        };
+        let decide = |(known, crowded): (Option<Record>, Option<String>)| {
+            let version = known.as_ref().map(|record| record.version);
+            let stands = known.and_then(ConsentRecord::read);
+            if stands.is_some_and(|stands| stands.outlasts(&consent)) {
+                return Ok((Amendment::default(), ()));
+            }
+            let mut changes: Vec<Change> = crowded.into_iter().map(Change::Remove).collect();
+            changes.push(consent.change());
+            let expected = vec![Expected {
+                id: consent.id.clone(),
+                version,
+            }];
+            Ok::<_, StoreError>((
+                Amendment {
+                    expected,
+                    changes,
+                    ..Amendment::default()
+                },
+                (),
+            ))
+        };
+        self.updater.update(set, consent.given_at, read, decide).await
+    }
+
+    async fn is_full(&self, set: RecordSet) -> Result<bool, StoreError> {
+        let (count, _) = self.records().records_size(set).await?;
+        Ok(count >= CONSENTS_MAX as u64)
+    }
+
+    /// The consent that goes first when there is no room.
+    async fn oldest(&self, set: RecordSet) -> Result<Option<String>, StoreError> {
+        let listing = Listing {
+            limit: CONSENTS_MAX,
+            ..Listing::default()
+        };
+        let records = self.records().list_records(set, listing).await?;
+        let age = |record: &Record| match ConsentRecord::read(record.clone()) {
+            Some(consent) => (consent.revoked_at.is_none(), consent.given_at),
+            None => (false, record.updated),
+        };
+        let oldest = records.iter().min_by_key(|record| age(record));
+        Ok(oldest.map(|record| record.id.clone()))
+    }
+
+    /// Revokes a consent that `may` allows; false when there is none.
+    async fn revoke(
+        &self,
+        set: RecordSet,
+        id: &str,
+        may: impl Fn(&ConsentRecord) -> bool,
+        now: Time,
+    ) -> Result<bool, StoreError> {
+        let read = || self.records().record(set, id);
+        let decide = |record: Option<Record>| {
+            let nothing = (Amendment::default(), false);
+            let Some(record) = record else {
+                return Ok(nothing);
+            };
+            let version = record.version;
+            let consent = ConsentRecord::read(record).filter(|consent| consent.revoked_at.is_none());
+            let Some(consent) = consent.filter(|consent| may(consent)) else {
+                return Ok(nothing);
+            };
+            let revoked = ConsentRecord {
+                revoked_at: Some(now),
+                ..consent
+            };
+            let amendment = Amendment {
+                expected: vec![Expected {
+                    id: id.to_owned(),
+                    version: Some(version),
+                }],
+                changes: vec![revoked.change()],
+                ..Amendment::default()
+            };
+            Ok::<_, StoreError>((amendment, true))
+        };
+        self.updater.update(set, now, read, decide).await
+    }
+}
+
+/// The remembered decisions of a run, as the consents that they are.
+pub(crate) fn remembered(run: &Run) -> Vec<ConsentRecord> {
+    let own = run.state().decisions().filter(|record| record.remembered);
+    let consents = own.filter_map(|record| {
+        // Of a run below there is a copy of its calls here, and no definition: it has its own driver.
+        let call = run.call(record.approval.call())?;
+        let tool = call.definition.as_ref()?;
+        let (agent, by) = (&run.agent().name, record.by);
+        let given_for = record.speaker;
+        Some(ConsentRecord {
+            id: id(agent, &tool.name, by, given_for),
+            agent: agent.clone(),
+            tool: tool.name.clone(),
+            hash: tool.hash.clone(),
+            by,
+            given_for,
+            approval: record.approval,
+            given_at: record.time,
+            revoked_at: None,
+        })
+    });
+    consents.collect()
+}
+
+/// The record set of a space.
+pub(crate) fn set(project: ProjectId, space: SpaceId) -> RecordSet {
+    RecordSet {
+        project,
+        owner: Owner::Space(space),
+        kind: KIND,
+    }
+}
+
+fn id(agent: &AgentName, tool: &ToolName, by: Option<EntityId>, given_for: Option<EntityId>) -> String {
+    let person = |person: Option<EntityId>| person.map_or_else(String::new, |person| person.to_string());
+    let people = digest(&[&person(by), &person(given_for)]);
+    format!("{}{people}", prefix(agent, tool))
+}
+
+/// What the ids of the consents for one tool of an agent begin with.
+fn prefix(agent: &AgentName, tool: &ToolName) -> String {
+    format!("consent_{}_", digest(&[agent.as_str(), tool.as_str()]))
+}
+
+fn digest(parts: &[&str]) -> String {
+    let hash = Sha256::digest(parts.join("\n"));
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    hex[..ID_DIGITS].to_owned()
+}
+
+impl Engine {
+    /// The consents of a space that were not revoked, by id. Some may not count: see [`Engine::revoke_consent`].
+    pub async fn consents(
+        &self,
+        project: ProjectId,
+        space: SpaceId,
+    ) -> Result<Vec<ConsentRecord>, StoreError> {
+        self.inner.consents.list(set(project, space), None).await
+    }
+
+    /// Revokes a consent of a space, if it is one that `may` allows: from now on its tool asks again. False when there is
+    /// none.
+    pub async fn revoke_consent(
+        &self,
+        project: ProjectId,
+        space: SpaceId,
+        id: &str,
+        may: impl Fn(&ConsentRecord) -> bool,
+    ) -> Result<bool, StoreError> {
+        let now = self.inner.clock.now();
+        self.inner
+            .consents
+            .revoke(set(project, space), id, may, now)
+            .await
+    }
+
+    /// Revokes every consent that a person gave in a space or that was given for it there.
+    pub(crate) async fn revoke_consents_of(
+        &self,
+        space: SpaceId,
+        person: EntityId,
+    ) -> Result<(), StoreError> {
+        let Some(record) = self.inner.store.space(space).await? else {
+            return Ok(());
+        };
+        let is_of = |consent: &ConsentRecord| [consent.by, consent.given_for].contains(&Some(person));
+        for consent in self.consents(record.project, space).await? {
+            if is_of(&consent) {
+                self.revoke_consent(record.project, space, &consent.id, is_of)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+}
