@@ -3,6 +3,7 @@
 //! Start with [`router`]; then `routes` (one file per thing), `events` (what streams and lists hold) and `snapshot`
 //! (a run as it stands). What it shares with other doors is in `toolgate_http`.
 
+mod decisions;
 mod event_schemas;
 mod events;
 mod precondition;

@@ -5,6 +5,7 @@ mod agents;
 mod approvals;
 mod asking;
 mod calls;
+mod consents;
 mod curators;
 mod deliveries;
 mod entities;
@@ -35,7 +36,9 @@ mod shared_tools;
 mod spaces;
 mod tool_call;
 mod tool_check;
+mod tool_match;
 mod tool_usage;
+mod tool_voice;
 pub(crate) mod tools;
 mod usage;
 
@@ -88,10 +91,14 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(calls::signal))
         .routes(routes!(open_approvals::list))
         .routes(routes!(approvals::decide))
+        .routes(routes!(consents::list))
+        .routes(routes!(consents::revoke))
         .routes(routes!(questions::list))
         .routes(routes!(questions::respond))
         .routes(routes!(tools::list))
-        .routes(routes!(shared_tools::list))
+        .routes(routes!(tool_match::find))
+        .routes(routes!(tool_voice::say))
+        .routes(routes!(shared_tools::list, shared_tools::clear))
         .routes(routes!(
             shared_tools::put,
             shared_tools::get,

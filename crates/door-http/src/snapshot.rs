@@ -15,6 +15,8 @@ use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Decider;
 use utoipa::ToSchema;
 
+use crate::decisions::{self, DecisionBody};
+
 /// A run's row.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -94,6 +96,10 @@ pub(crate) struct RunBody {
     summary: RunSummary,
     /// Calls, approvals and questions that the run waits for.
     pending: Pending,
+    /// Decisions of people on its calls, and the remembered yeses that its calls run by, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    decisions: Vec<DecisionBody>,
     /// Tokens that the run itself has used so far.
     #[schema(value_type = UsageBody)]
     usage: Usage,
@@ -258,6 +264,9 @@ pub(crate) struct PendingApproval {
     #[schema(value_type = schema::Any)]
     #[serde(skip_serializing_if = "Option::is_none")]
     input: Option<Json>,
+    /// What is said aloud to whoever decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    voice: Option<String>,
     /// When silence becomes a no.
     #[schema(value_type = schema::Time)]
     expires_at: Time,
@@ -292,6 +301,7 @@ impl RunBody {
         Self {
             summary: RunSummary::of(record, *reader == Decider::Backend),
             pending: Pending::of(state),
+            decisions: decisions::of(state),
             usage: state.usage(),
             total_usage,
             text: state.text().map(str::to_owned),
@@ -339,6 +349,10 @@ impl Pending {
                         tool_call_id,
                         tool_name,
                         input: call.shown_input().cloned(),
+                        voice: call
+                            .asked
+                            .as_ref()
+                            .and_then(|asked| Some(asked.voice.as_ref()?.text.clone())),
                         expires_at: *expires_at,
                         agent,
                     });

@@ -274,6 +274,12 @@ export interface Claimed {
   deadline: Time;
 }
 
+/** How many shared tools were removed. */
+export interface ClearedTools {
+  /** Number of the tools. */
+  removed: number;
+}
+
 /** A tool that the caller of a run executes itself. */
 export interface ClientTool {
   /** What the model calls it. */
@@ -292,6 +298,30 @@ export interface ClientTool {
   deprecated?: string | null;
   /** What the caller calls it, when the run had to call it something else. */
   givenName?: string | null;
+}
+
+/** A yes that was remembered: calls of the tool run without being asked about. */
+export interface Consent {
+  /** Id, unique in its space. */
+  id: string;
+  /** Agent whose calls it is for. */
+  agent: AgentName;
+  /** Tool that it is for. */
+  toolName: string;
+  /** SHA-256 of the tool's definition, in hex: a changed tool asks again. */
+  toolHash: string;
+  by?: EntityId | null;
+  givenFor?: EntityId | null;
+  /** The question that was answered. */
+  approvalId: ApprovalId;
+  /** When it was given. */
+  givenAt: Time;
+}
+
+/** The consents of a space. */
+export interface ConsentList {
+  /** All that the caller may see, newest first. */
+  consents: Consent[];
 }
 
 /** A link to a file. */
@@ -395,6 +425,8 @@ export type Decide = {
   decision?: 'approve' | 'deny' | null;
   /** With a yes: the input to run with instead. It is validated again. */
   input?: unknown;
+  /** With a yes: whether it stands for later calls too, until it is revoked. As the tool says unless given; `true` needs a tool that remembers decisions. */
+  remember?: boolean | null;
   /** With a no: why. The model is told. */
   reason?: string | null;
 };
@@ -415,6 +447,8 @@ export interface Decided {
   runId: RunId;
   /** Whether the call may run. */
   approved: boolean;
+  /** Whether the yes stands for later calls too: see `GET /v1/spaces/{space}/consents`. */
+  remembered: boolean;
   /** The place of the decision. */
   seq: number;
   /** When it was stored. */
@@ -425,6 +459,32 @@ export interface Decided {
 export type DecidedAndRun = Decided & ({
   run?: Run | null;
 });
+
+/** A decision on a call. */
+export interface Decision {
+  approvalId?: ApprovalId | null;
+  /** The remembered yes that the call runs by, where nobody was asked. */
+  consentId?: string | null;
+  /** The call. */
+  toolCallId: CallId;
+  /** Name of the tool. */
+  toolName: string;
+  /** Whether the call may run. */
+  approved: boolean;
+  by?: EntityId | null;
+  /** Why not, where the reader may know. */
+  reason?: string | null;
+  /** Nobody decided in time. */
+  expired?: boolean;
+  /** Whoever decided changed the input. */
+  edited?: boolean;
+  /** The yes stands for later calls too. */
+  remembered?: boolean;
+  /** SHA-256 of the input that runs, in hex, over its JSON with sorted members; where the reader may see the input. */
+  inputHash?: string | null;
+  /** When it was decided; of a remembered yes, when that was given. */
+  time: Time;
+}
 
 export type Definition = unknown;
 
@@ -746,6 +806,39 @@ export interface ManyResults {
   results: OneResult[];
 }
 
+/** Why two words count as the same. */
+export type MatchReason = 'exact' | 'inflected' | 'typo';
+
+/** What somebody said. */
+export interface MatchTools {
+  /** The words. */
+  text: string;
+  /** What the conversation is about, as `{"topic": "…", "keywords": ["…"]}`: its texts count half, and its members are the variables of what is said aloud. */
+  context?: Record<string, unknown> | null;
+  /** The language, as `it` or `it-IT`. Without one, inflections of all languages that the gateway knows count. */
+  language?: string | null;
+  /** Tools of this agent only. */
+  agent?: AgentName | null;
+  /** Also, for a user, of the agent that a backend gave this space. */
+  spaceId?: SpaceId | null;
+  /** Most matches. */
+  limit?: number | null;
+}
+
+/** A word of a trigger and what was said for it. */
+export interface MatchedWord {
+  /** The word of the trigger, without case and accents. */
+  trigger: string;
+  /** The word that was said, without case and accents. */
+  said: string;
+  /** Why they are the same: `exact`, `inflected` (forms of one word), `typo`. */
+  how: MatchReason;
+  /** Letters that differ, of a typo. */
+  distance?: number | null;
+  /** It stands in the context, and was not said. */
+  inContext?: boolean;
+}
+
 /** The gateway as a client of authorization servers (client id metadata document). */
 export interface McpClientMetadata {
   /** The address of this document. */
@@ -971,7 +1064,7 @@ export type OneResult = {
 };
 
 /** A question that waits for the caller. */
-export type OpenApproval = AskedIn & {
+export type OpenApproval = AskedIn & ({
   /** Where to send the decision. */
   approvalId: ApprovalId;
   /** The call it is about. */
@@ -982,9 +1075,12 @@ export type OpenApproval = AskedIn & {
   input?: Any;
   /** Whether the caller may send another input with a yes. */
   editable: boolean;
+  remember?: Remember | null;
+  /** What is said aloud to the caller. */
+  voice?: string | null;
   /** When silence becomes a no. */
   expiresAt: Time;
-};
+});
 
 /** A question of a tool that waits for an answer. */
 export type OpenQuestion = AskedIn & ({
@@ -1074,6 +1170,8 @@ export interface PendingApproval {
   toolName: string;
   /** Exactly what will run, when the reader may see it. */
   input?: Any;
+  /** What is said aloud to whoever decides. */
+  voice?: string | null;
   /** When silence becomes a no. */
   expiresAt: Time;
   agent?: AgentName | null;
@@ -1473,6 +1571,9 @@ export interface ReleaseCall {
   holder: string;
 }
 
+/** Which later calls a remembered yes stands for. */
+export type Remember = 'first-in-space' | 'until-revoked';
+
 /** Error of a tool that failed on the client. */
 export interface ResultError {
   /** Error message. */
@@ -1527,6 +1628,8 @@ export interface RollBackPlugin {
 export type Run = RunSummary & ({
   /** Calls, approvals and questions that the run waits for. */
   pending: Pending;
+  /** Decisions of people on its calls, and the remembered yeses that its calls run by, oldest first. */
+  decisions?: Decision[];
   /** Tokens that the run itself has used so far. */
   usage: Usage;
   totalUsage?: TotalUsage | null;
@@ -1593,10 +1696,32 @@ export interface RunTreeBody {
   truncated: boolean;
 }
 
+/** What is said aloud. */
+export interface SaidTool {
+  /** The text; null if the tool has none, its voice is off, or a variable has no value and there is no fallback. */
+  text?: string | null;
+  /** Whether the fallback stands in for the template. */
+  fallback: boolean;
+  /** Variables that have no value. */
+  missing: string[];
+}
+
 /** How the sandbox is protected. */
 export interface SandboxDetails {
   /** Protections that this machine lacks, of `seccomp`, `landlock`, `no-new-privileges`, `descriptors`; `worker` when no process can be started. The log says why. */
   missing: string[];
+}
+
+/** What to say. */
+export interface SayTool {
+  /** Which text. */
+  kind: 'prompt' | 'feedback';
+  /** Values of the variables. Those of a feedback are also looked for in its `data`. */
+  context?: Record<string, unknown> | null;
+  /** The agent that has the tool, where several have different tools of the name. */
+  agent?: AgentName | null;
+  /** Also, for a user, tools of the agent that a backend gave this space. */
+  spaceId?: SpaceId | null;
 }
 
 /** Who is asking. */
@@ -1776,6 +1901,8 @@ export type Time = string;
 export interface Tool {
   /** What the model calls it. */
   name: string;
+  /** What people call it. */
+  title?: string | null;
   agent?: AgentName | null;
   /** Where its definition comes from: `agent`, `shared`, `built-in`, `plugin`, `mcp`; for backends only. */
   source?: string | null;
@@ -1789,6 +1916,7 @@ export interface Tool {
   category?: string | null;
   /** Words of a person that suggest it. */
   triggers?: string[];
+  voice?: Voice | null;
   /** What the agent must have been granted; for backends only. */
   permissions?: string[];
   /** Its author's number for this state of it. */
@@ -1838,6 +1966,31 @@ export interface ToolList {
   tools: Tool[];
 }
 
+/** A tool that the utterance may mean, and why. */
+export interface ToolMatch {
+  /** Name of the tool. */
+  name: string;
+  /** What people call it. */
+  title?: string | null;
+  agent?: AgentName | null;
+  /** From 0 to 1; comparable within one answer. */
+  score: number;
+  /** The trigger, as its author wrote it. */
+  trigger: string;
+  /** Its words stand in the utterance: `in-a-row`, `apart`, `reordered`. */
+  order: TriggerOrder;
+  /** Each word of the trigger, with what was said for it. */
+  words: MatchedWord[];
+  /** What is said aloud to propose it, with what the context holds. */
+  voice?: string | null;
+}
+
+/** Tools that the utterance may mean. */
+export interface ToolMatches {
+  /** Best first. */
+  matches: ToolMatch[];
+}
+
 export type ToolResults = OneResult | ManyResults;
 
 /** The figures of a tool. */
@@ -1862,6 +2015,9 @@ export interface TotalUsage {
   /** Child runs at any depth; for backends only. */
   childRuns?: number | null;
 }
+
+/** How the words of a trigger stand in an utterance. */
+export type TriggerOrder = 'in-a-row' | 'apart' | 'reordered';
 
 /** What a run has cost. */
 export interface Usage {
@@ -1941,6 +2097,24 @@ export interface Validated {
 
 /** What a signature was found to be. */
 export type VerificationState = 'verified' | 'tools-only' | 'unsigned' | 'rejected';
+
+/** What is said aloud of the calls of a tool. */
+export interface Voice {
+  prompt?: VoiceText | null;
+  feedback?: VoiceText | null;
+  /** `false` if events do not carry the texts. */
+  enabled?: boolean | null;
+}
+
+/** A text with `{variables}`. */
+export interface VoiceText {
+  /** The text, with `{name}` or `{path.to.value}` where a value is spoken. */
+  template: string;
+  /** Variables without which the fallback is said. */
+  requiresContext?: string[] | null;
+  /** Said when a variable has no value. */
+  fallback?: string | null;
+}
 
 /** Runs that wait for somebody. */
 export interface Waiting {
@@ -2146,6 +2320,7 @@ export interface ToolInputAvailableEvent {
   deadline?: Time;
   signature?: string;
   reserved?: Claim;
+  consent?: ConsentUse;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -2166,6 +2341,7 @@ export interface ToolApprovalRequestEvent {
   input?: unknown;
   expiresAt: Time;
   terms?: unknown;
+  voice?: SpokenText;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -2190,6 +2366,8 @@ export interface ToolApprovalResponseEvent {
   expired?: boolean;
   deadline?: Time;
   reserved?: Claim;
+  inputHash?: string;
+  remembered?: boolean;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -2324,6 +2502,7 @@ export interface ToolOutputAvailableEvent {
   output?: unknown;
   warning?: string;
   log?: string;
+  voice?: SpokenText;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
@@ -2428,4 +2607,20 @@ export interface Message {
   };
   /** Who asked for the plan that posted it, or wrote to the run above. */
   onBehalfOf?: EntityId[];
+}
+
+/** What is said aloud of a call, as far as the reader may know it. */
+export interface SpokenText {
+  text: string;
+  /** What is said to those who may not see what the variables hold; for backends. */
+  plain?: string;
+  /** The variables that the text speaks; for backends. */
+  from?: string[];
+}
+
+/** The remembered yes that a call runs by. */
+export interface ConsentUse {
+  consentId: string;
+  by?: EntityId;
+  givenAt: Time;
 }

@@ -40,6 +40,9 @@ wire! {
         decision "decision": Option<Word>,
         /// With a yes: the input to run with instead. It is validated again.
         input "input": Option<Json>,
+        /// With a yes: whether it stands for later calls too, until it is revoked. As the tool says unless given; `true` needs a
+        /// tool that remembers decisions.
+        remember "remember": Option<bool>,
         /// With a no: why. The model is told.
         reason "reason": Option<Text<0, REASON_CHARS_MAX>>,
     }
@@ -62,6 +65,8 @@ pub(crate) struct DecidedBody {
     run_id: RunId,
     /// Whether the call may run.
     approved: bool,
+    /// Whether the yes stands for later calls too: see `GET /v1/spaces/{space}/consents`.
+    remembered: bool,
     /// The place of the decision.
     seq: u64,
     /// When it was stored.
@@ -76,6 +81,7 @@ impl From<Decided> for DecidedBody {
             tool_call_id: decided.tool_call_id,
             run_id: decided.run_id,
             approved: decided.approved,
+            remembered: decided.remembered,
             seq: decided.seq.0,
             time: decided.time,
         }
@@ -124,7 +130,10 @@ pub(crate) async fn decide(
         true => Decision::Approve(body.input),
         false => Decision::Deny(body.reason.map(|reason| reason.0)),
     };
-    let decided = door.engine.decide(approval, decision, by).await?;
+    let decided = door
+        .engine
+        .decide_with(approval, decision, body.remember, by)
+        .await?;
     let given = Given {
         run: approval.run,
         seq: decided.seq,

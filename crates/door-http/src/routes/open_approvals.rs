@@ -12,6 +12,7 @@ use toolgate_kernel::event::{Event, ToolApprovalRequest};
 use toolgate_kernel::id::{ApprovalId, CallId, RunId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::Remember;
 use toolgate_kernel::view::view;
 use utoipa::ToSchema;
 
@@ -36,11 +37,27 @@ pub(crate) struct ApprovalBody {
     input: Option<Json>,
     /// Whether the caller may send another input with a yes.
     editable: bool,
+    /// Whether a yes stands for later calls too, and for which: `first-in-space`, `until-revoked`.
+    #[schema(value_type = Option<RememberWord>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remember: Option<Remember>,
+    /// What is said aloud to the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    voice: Option<String>,
     #[serde(flatten)]
     asked: AskedIn,
     /// When silence becomes a no.
     #[schema(value_type = schema::Time)]
     expires_at: Time,
+}
+
+/// Which later calls a remembered yes stands for.
+#[derive(ToSchema)]
+#[schema(as = Remember, rename_all = "kebab-case")]
+#[expect(dead_code, reason = "describes the kernel's words")]
+pub(crate) enum RememberWord {
+    FirstInSpace,
+    UntilRevoked,
 }
 
 /// A page of open questions, newest run first.
@@ -104,6 +121,8 @@ impl ApprovalBody {
             tool_name: seen.tool_name.to_string(),
             input: seen.input.clone(),
             editable,
+            remember: terms.remember,
+            voice: seen.voice.as_ref().map(|voice| voice.text.clone()),
             asked: asking.place(requested_at),
             expires_at: seen.expires_at,
         })

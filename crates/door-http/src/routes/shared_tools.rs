@@ -1,5 +1,7 @@
 //! Tools that the agents of a project share. For backends only.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::ETAG;
@@ -11,7 +13,7 @@ use toolgate_http::body::Body;
 use toolgate_http::caller::Backend;
 use toolgate_http::describe::{BackendOnly, BadBody, BadQuery, Changed, Contended, Missing, NoRoom, Refused};
 use toolgate_http::problem::Refusal;
-use toolgate_http::query::At;
+use toolgate_http::query::{At, Query};
 use toolgate_http::wire::AnyObject;
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::redact;
@@ -19,8 +21,10 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::name::ToolName;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::time::Time;
+use toolgate_kernel::tool::{self, Tool};
 use utoipa::ToSchema;
 
+use super::tools::{shared, wanted};
 use crate::precondition::{etag, only};
 
 /// A tool that agents use by its name. Keys in its definition are masked.
@@ -71,19 +75,63 @@ pub(crate) struct SharedToolList {
     shared_tools: Vec<SharedToolBody>,
 }
 
-/// The tools that the agents of the project share.
+/// The tools that the agents of the project share, that fit everything in the query.
 #[utoipa::path(
     get, path = "/v1/shared-tools", operation_id = "list_shared_tools", tag = "tools",
-    responses((status = 200, description = "All of them, by name.", body = SharedToolList), BackendOnly, Refused),
+    params(
+        ("trigger" = Option<String>, Query, description = "With these words in a row in one of their triggers; case and accents do not matter."),
+        ("category" = Option<String>, Query, description = "Of this category; case and accents do not matter."),
+        ("permission" = Option<String>, Query, description = "That need this permission."),
+    ),
+    responses((status = 200, description = "All of them, by name.", body = SharedToolList), BackendOnly, BadQuery, Refused),
 )]
 pub(crate) async fn list(
     State(door): State<Shared>,
     Backend(project): Backend,
+    query: Query,
 ) -> Result<Answer<SharedToolList>, Refusal> {
-    let tools = door.engine.shared_tools(project).await?.into_iter();
+    let wanted = wanted(&query);
+    let mut tools = door.engine.shared_tools(project).await?;
+    if wanted != tool::Query::default() {
+        let resolved = shared(&door, project).await?;
+        let fits = |tool: &Arc<Tool>| wanted.fits(tool);
+        let fitting: Vec<&str> = resolved
+            .iter()
+            .filter(|tool| fits(tool))
+            .map(|tool| tool.name.as_str())
+            .collect();
+        tools.retain(|tool| fitting.contains(&tool.name.as_str()));
+    }
     Ok(ok(SharedToolList {
-        shared_tools: tools.map(SharedToolBody::from).collect(),
+        shared_tools: tools.into_iter().map(SharedToolBody::from).collect(),
     }))
+}
+
+/// How many shared tools were removed.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ClearedTools {
+    /// Number of the tools.
+    removed: usize,
+}
+
+/// Removes all shared tools of the project, in one write. Agents that name them go without them; runs that began with them
+/// fail their calls.
+#[utoipa::path(
+    delete, path = "/v1/shared-tools", operation_id = "clear_shared_tools", tag = "tools",
+    params(("confirm" = String, Query, pattern = "^all$", description = "`all`: says that this is meant.")),
+    responses((status = 200, description = "Removed.", body = ClearedTools), BackendOnly, BadQuery, Contended, Refused),
+)]
+pub(crate) async fn clear(
+    State(door): State<Shared>,
+    Backend(project): Backend,
+    query: Query,
+) -> Result<Answer<ClearedTools>, Refusal> {
+    if query.text("confirm") != Some("all") {
+        let words = "query confirm: must be all, since this removes every shared tool of the project";
+        return Err(Refusal::malformed(words));
+    }
+    let removed = door.engine.clear_shared_tools(project).await?;
+    Ok(ok(ClearedTools { removed }))
 }
 
 /// Stores a tool that agents use by its name, checked like a tool of an agent. Agents that name it have it as it is now

@@ -13,10 +13,10 @@ use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::{Agent, Provider};
-use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::id::{ProjectId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
-use toolgate_kernel::tool::{self, Execution, Placement, Tool, Toolbox};
+use toolgate_kernel::tool::{self, Execution, Placement, Tool, Toolbox, Voice};
 use toolgate_plugins::{PinnedTool, Trust};
 use utoipa::ToSchema;
 
@@ -29,6 +29,9 @@ const OF_AGENT: &str = "agent";
 pub(crate) struct ToolBody {
     /// What the model calls it.
     name: String,
+    /// What people call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
     /// Agent that has the tool. Absent for a shared tool as such, which stands beside the agents that use it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::AgentName>)]
@@ -51,6 +54,10 @@ pub(crate) struct ToolBody {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     triggers: Vec<String>,
+    /// What is said aloud of its calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<VoiceBody>)]
+    voice: Option<Voice>,
     /// What the agent must have been granted; for backends only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -64,6 +71,32 @@ pub(crate) struct ToolBody {
     /// The package of a plugin that it comes from; for backends only.
     #[serde(skip_serializing_if = "Option::is_none")]
     plugin: Option<PluginOfTool>,
+}
+
+/// What is said aloud of the calls of a tool.
+#[derive(ToSchema)]
+#[schema(as = Voice)]
+#[expect(dead_code, reason = "describes the kernel's voice")]
+pub(crate) struct VoiceBody {
+    /// Said when a call needs a yes.
+    prompt: Option<VoiceTextBody>,
+    /// Said when a call has given an output.
+    feedback: Option<VoiceTextBody>,
+    /// `false` if events do not carry the texts.
+    enabled: Option<bool>,
+}
+
+/// A text with `{variables}`.
+#[derive(ToSchema)]
+#[schema(as = VoiceText, rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes the kernel's texts")]
+pub(crate) struct VoiceTextBody {
+    /// The text, with `{name}` or `{path.to.value}` where a value is spoken.
+    template: String,
+    /// Variables without which the fallback is said.
+    requires_context: Option<Vec<String>>,
+    /// Said when a variable has no value.
+    fallback: Option<String>,
 }
 
 /// The package of a plugin that a tool comes from.
@@ -176,21 +209,9 @@ pub(crate) async fn list(
     if who.user.is_some() && (wanted.permission.is_some() || format.is_some()) {
         return Err(Refusal::forbidden("permission and format need a secret key"));
     }
-    let space = match query.read("space")? {
-        Some(space) => Some(door.access.space(&who, space).await?),
-        None => None,
-    };
-    let (mut found, starter) = (Vec::new(), who.starter());
-    for agent in agents(&door, &who, query.read("agent")?, space.as_ref()).await? {
-        let tools = agent.tools.values();
-        let fitting = tools.filter(|tool| tool.is_callable_by(&starter) && wanted.fits(tool));
-        found.extend(fitting.map(|tool| (Some(agent.name.clone()), tool.clone())));
-    }
+    let mut found = visible(&door, &who, query.read("agent")?, query.read("space")?).await?;
     // A vendor's format is for a request to a model, which has the tools of an agent.
-    if who.user.is_none() && format.is_none() && query.text("agent").is_none() {
-        let shared = shared(&door, who.project).await?.into_iter();
-        found.extend(shared.filter(|tool| wanted.fits(tool)).map(|tool| (None, tool)));
-    }
+    found.retain(|(agent, tool)| wanted.fits(tool) && (agent.is_some() || format.is_none()));
     Ok(ok(match format {
         None => {
             let tools = found
@@ -206,7 +227,36 @@ pub(crate) async fn list(
     }))
 }
 
-fn wanted(query: &Query) -> tool::Query {
+/// A tool, and the agent that has it; none for a shared tool as such.
+pub(super) type Found = (Option<AgentName>, Arc<Tool>);
+
+/// The tools that a caller may know: a backend all, of agents and shared; a user those that it may call, of agents that it
+/// may start.
+pub(super) async fn visible(
+    door: &Shared,
+    who: &Principal,
+    agent: Option<AgentName>,
+    space: Option<SpaceId>,
+) -> Result<Vec<Found>, Refusal> {
+    let space = match space {
+        Some(space) => Some(door.access.space(who, space).await?),
+        None => None,
+    };
+    let (mut found, starter) = (Vec::new(), who.starter());
+    let is_of_all = agent.is_none();
+    for agent in agents(door, who, agent, space.as_ref()).await? {
+        let tools = agent.tools.values();
+        let callable = tools.filter(|tool| tool.is_callable_by(&starter));
+        found.extend(callable.map(|tool| (Some(agent.name.clone()), tool.clone())));
+    }
+    if who.user.is_none() && is_of_all {
+        let shared = shared(door, who.project).await?.into_iter();
+        found.extend(shared.map(|tool| (None, tool)));
+    }
+    Ok(found)
+}
+
+pub(super) fn wanted(query: &Query) -> tool::Query {
     let text = |name| query.text(name).map(str::to_owned);
     tool::Query {
         trigger: text("trigger"),
@@ -247,7 +297,7 @@ async fn agents(
 }
 
 /// The shared tools as an agent that names them has them.
-async fn shared(door: &Shared, project: ProjectId) -> Result<Vec<Arc<Tool>>, Refusal> {
+pub(super) async fn shared(door: &Shared, project: ProjectId) -> Result<Vec<Arc<Tool>>, Refusal> {
     let stored = door.engine.shared_tools(project).await?.into_iter();
     let names: Vec<String> = stored.map(|tool| tool.name).collect();
     match names.is_empty() {
@@ -283,6 +333,7 @@ impl ToolBody {
         let all = who.user.is_none();
         Self {
             name: tool.name.to_string(),
+            title: tool.title.clone(),
             agent,
             source: all.then(|| tool.source().unwrap_or(OF_AGENT).to_owned()),
             description: tool.description.clone(),
@@ -290,6 +341,7 @@ impl ToolBody {
             placement: tool.placement(),
             category: tool.category.clone(),
             triggers: tool.triggers.clone(),
+            voice: tool.voice.clone(),
             permissions: if all { tool.permissions.clone() } else { Vec::new() },
             version: tool.version.clone(),
             deprecated: tool.deprecated.clone(),

@@ -135,7 +135,7 @@ pub async fn set_approval(world: &World, approval: Value) {
 }
 
 /// A space of the default agent with these members.
-async fn space_of(world: &World, members: Value) -> String {
+pub async fn space_of(world: &World, members: Value) -> String {
     let body = json!({ "agent": "default", "members": members });
     let made = world.backend().post("/v1/spaces", body).await.expect(201);
     made["id"].as_str().unwrap().to_owned()

@@ -17,6 +17,7 @@ mod budgets;
 mod chat;
 mod child_questions;
 mod compute;
+mod consents;
 mod console;
 mod context;
 mod damage;

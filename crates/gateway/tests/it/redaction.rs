@@ -21,14 +21,16 @@ pub fn agent(models: &ModelServer, script: &str) -> Value {
         "model": {"provider": "openai", "name": "script", "baseUrl": models.base_url(), "apiKey": "none"},
         "tools": [
             tool("fixed", json!({"mode": "static", "output": {"secret": format!("{MARK}-output")}}), json!({})),
-            tool("echo", json!({"mode": "pass-through"}), json!({})),
+            tool("echo", json!({"mode": "pass-through"}), json!({"voiceFeedback": {"template": "Echo of {a}", "fallback": "Echoed"}})),
             tool("strict", json!({"mode": "pass-through"}), json!({"parameters": strict})),
             tool(
                 "wrong",
                 json!({"mode": "static", "output": {"secret": format!("{MARK}-output")}}),
                 json!({"outputSchema": only_numbers}),
             ),
-            tool("risky", json!({"mode": "pass-through"}), json!({"approval": {"approvers": "backend", "editable": true}})),
+            tool("risky", json!({"mode": "pass-through"}), json!({
+                "approval": {"approvers": "backend", "editable": true}, "voicePrompt": "Run with {a}?",
+            })),
             tool("ask", Value::Null, json!({})),
         ],
     })
