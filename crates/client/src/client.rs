@@ -17,7 +17,8 @@ use crate::lease::{Lease, LeaseKeeper};
 use crate::plugin::{BoxError, Plugin};
 use crate::registry::Registry;
 use crate::resources::{
-    Agents, Approvals, Calls, Files, Knowledge, Questions, RunRequest, Runs, Spaces, Tools,
+    Agents, Approvals, Calls, Consents, Files, Knowledge, Questions, RunRequest, Runs, Spaces, ToolRegistry,
+    Tools,
 };
 use crate::serve::Serve;
 use crate::tool::{Definition, Tool, ToolCall, ToolError};
@@ -267,6 +268,14 @@ impl Client {
             client: self,
             agent: None,
         }
+    }
+    /// The API for remembered decisions.
+    pub fn consents(&self) -> Consents<'_> {
+        Consents { client: self }
+    }
+    /// The registry of the tools that the agents of a project share; needs a secret key.
+    pub fn tool_registry(&self) -> ToolRegistry<'_> {
+        ToolRegistry { client: self }
     }
     /// The approvals API.
     pub fn approvals(&self) -> Approvals<'_> {

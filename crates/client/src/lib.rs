@@ -28,6 +28,7 @@ mod stream;
 mod streamed_text;
 mod tool;
 mod transport;
+mod vocabulary;
 mod work;
 
 pub use chat::{ChatRequest, ChatStream, Chunk, Pause, Reply};
@@ -36,14 +37,16 @@ pub use error::{Error, Fault, PluginError, Problem};
 pub use event::Event;
 pub use plugin::{BoxError, Hooks, Plugin};
 pub use resources::{
-    Agents, AnsweredQuestion, Approvals, Asked, Calls, Claimed, Decided, Decision, Document, DocumentPage,
-    EventPage, File, FileContent, FilePage, Files, Knowledge, NewDocument, NewSpace, Only, OpenCall,
-    OpenQuestion, Pending, Posted, QuestionAnswer, QuestionPage, Questions, Receipt, Run, RunFilter, RunPage,
-    RunRequest, RunSummary, Runs, Space, Spaces, Tools, Usage,
+    Agents, AnsweredQuestion, Approvals, Asked, Calls, Claimed, Consent, Consents, Decided, Decision,
+    Document, DocumentPage, EventPage, File, FileContent, FilePage, Files, Knowledge, MatchedWord,
+    NewDocument, NewSpace, Only, OpenCall, OpenQuestion, Pending, Posted, QuestionAnswer, QuestionPage,
+    Questions, Receipt, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Said, SharedTool, Space,
+    Spaces, ToolMatch, ToolRegistry, Tools, Usage, Utterance, VoiceKind,
 };
 pub use serve::{Serve, ToolServer};
 pub use stream::{Connection, EventStream};
 pub use tool::{Definition, Tool, ToolCall, ToolError, ToolResult};
+pub use vocabulary::{category, permission};
 
 pub use async_trait::async_trait;
 pub use schemars;

@@ -18,6 +18,8 @@ pub struct Decision {
     input: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remember: Option<bool>,
 }
 
 impl Decision {
@@ -27,6 +29,14 @@ impl Decision {
             approved: true,
             input: None,
             reason: None,
+            remember: None,
+        }
+    }
+    /// Approves this call alone, also where the tool would remember a yes for later calls.
+    pub fn yes_once() -> Self {
+        Self {
+            remember: Some(false),
+            ..Self::yes()
         }
     }
     /// Approves the call with this input instead, which is validated again.
@@ -64,6 +74,9 @@ pub struct Decided {
     pub run_id: RunId,
     /// Whether the call was approved.
     pub approved: bool,
+    /// Whether the yes stands for later calls too, until it is revoked.
+    #[serde(default)]
+    pub remembered: bool,
     /// Position of the decision's event.
     pub seq: Seq,
 }

@@ -4,6 +4,7 @@ mod chat;
 mod hooks;
 mod keeping;
 mod outage;
+mod registry;
 mod renamed;
 mod serve;
 
