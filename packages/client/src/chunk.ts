@@ -73,7 +73,14 @@ export interface ApprovalRequest {
 }
 
 /** A decision on an approval. */
-export type ApprovalDecision = { approved: true; input?: unknown } | { approved: false; reason?: string };
+export type ApprovalDecision =
+  | {
+      approved: true;
+      input?: unknown;
+      /** Whether the yes stands for later calls too; as the tool says unless given. */
+      remember?: boolean;
+    }
+  | { approved: false; reason?: string };
 
 /** A question that a tool asks in the middle of a call. */
 export interface QuestionRequest {

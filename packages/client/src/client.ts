@@ -2,6 +2,7 @@ import { Calls } from './calls.js';
 import { chat } from './chat.js';
 import type { ChatOptions, ChatResult, Chunk, ToolEnd } from './chunk.js';
 import { Connection, type ConnectionOptions } from './connection.js';
+import { Consents } from './consents.js';
 import { Conversations } from './conversations.js';
 import { Curators } from './curators.js';
 import { Entities } from './entities.js';
@@ -33,6 +34,7 @@ import type {
   ToolContext,
 } from './tool.js';
 import { readToolCall } from './tool-call.js';
+import { ToolRegistry } from './tool-registry.js';
 import { ToolServer } from './tool-server.js';
 import { Tools } from './tools.js';
 import type { ChatHost } from './turn.js';
@@ -68,8 +70,11 @@ export class ToolgateClient {
   readonly spaces: Spaces;
   readonly agents: Agents;
   readonly approvals: Approvals;
+  readonly consents: Consents;
   readonly questions: Questions;
   readonly tools: Tools;
+  /** Tools that the agents of the project share; needs a secret key. */
+  readonly registry: ToolRegistry;
   readonly calls: Calls;
   readonly files: Files;
   readonly knowledge: Knowledge;
@@ -112,6 +117,7 @@ export class ToolgateClient {
     this.spaces = new Spaces(connection);
     this.agents = new Agents(connection);
     this.approvals = new Approvals(connection);
+    this.consents = new Consents(connection);
     this.questions = new Questions(connection);
     this.calls = new Calls(connection);
     this.files = new Files(connection);
@@ -128,6 +134,7 @@ export class ToolgateClient {
     this.plans = new Records(connection, 'plans');
     this.gateway = new GatewayInfo(connection);
     this.usage = new ProjectUsage(connection);
+    this.registry = new ToolRegistry(connection);
     this.tools = new Tools(connection, this.clientId, (spaceId, serving) => {
       const server = new ToolServer(
         { ...this.#host(), runs: this.runs, spaces: this.spaces, clientId: this.clientId },

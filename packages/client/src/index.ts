@@ -3,6 +3,7 @@ export type { Calls } from './calls.js';
 export * from './chunk.js';
 export { type ClientEvents, ToolgateClient, type ToolgateClientOptions } from './client.js';
 export type { ConnectionOptions } from './connection.js';
+export type { Consents } from './consents.js';
 export type { Content } from './content.js';
 export type { Curators } from './curators.js';
 export { safeValidateToolDefinitions, type Validation, validateToolDefinitions } from './definition-rules.js';
@@ -64,7 +65,10 @@ export { type AnswerableMessage, sendWhenAnswered } from './send-when-answered.j
 export type { Sessions } from './sessions.js';
 export type * from './standard-schema.js';
 export type * from './tool.js';
+export { type ExecutionContext, type ToolMetadata, ToolOrchestrator } from './tool-orchestrator.js';
+export { type RegisteredTool, ToolRegistry, type VoicePrompt } from './tool-registry.js';
 export { type ServeConnection, type ServeOptions, ToolServer } from './tool-server.js';
+export { Permission, ToolCategory } from './tool-vocabulary.js';
 export type {
   ClaimOptions,
   ReleaseOptions,
@@ -76,4 +80,5 @@ export type {
   Tools,
 } from './tools.js';
 export type { ProjectUsage, UsageQuery } from './usage.js';
+export { createVoiceFeedbackInjector, VoiceFeedbackInjector } from './voice-feedback-injector.js';
 export type * as wire from './wire.js';

@@ -6,10 +6,15 @@ import type { ServeOptions, ToolServer } from './tool-server.js';
 import type {
   CallTool,
   Claimed,
+  MatchTools,
   Receipt,
+  SaidTool,
+  SayTool,
   Tool,
   ToolDefinitions,
   ToolList,
+  ToolMatch,
+  ToolMatches,
   ToolUsage,
   Validated,
   ToolCall as WireToolCall,
@@ -125,6 +130,23 @@ export class Tools {
       query: { ...query, format },
     });
     return (await found).tools;
+  }
+
+  /**
+   * Ranks the tools that the caller may use by trigger for what somebody said, best first, and explains each match. Works on
+   * text: no microphone is needed.
+   */
+  async match(
+    text: string,
+    match: Omit<MatchTools, 'text'> = {},
+    options: CallOptions = {},
+  ): Promise<ToolMatch[]> {
+    return (await this.#post<ToolMatches>('/v1/tools/match', { ...match, text }, options)).matches;
+  }
+
+  /** The text that a tool has said aloud, with the values of its variables. */
+  voice(name: string, say: SayTool, options: CallOptions = {}): Promise<SaidTool> {
+    return this.#post(`/v1/tools/${encodeURIComponent(name)}/voice`, say, options);
   }
 
   /** Validates definitions, and returns all problems at once. */

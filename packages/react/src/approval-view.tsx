@@ -40,6 +40,7 @@ export function ApprovalView({ approval, decide }: ApprovalViewProps): ReactNode
           May I run <strong>{approval.toolName}</strong>?
         </span>
       </p>
+      {approval.voice && <p className="tg-muted">{approval.voice}</p>}
       {mode !== 'edit' && <Input value={approval.input} />}
       {error && (
         <p className="tg-approval-error" role="alert">
@@ -54,8 +55,17 @@ export function ApprovalView({ approval, decide }: ApprovalViewProps): ReactNode
             disabled={isDeciding}
             onClick={() => answer({ approved: true })}
           >
-            Approve
+            {approval.remember ? 'Always approve' : 'Approve'}
           </button>
+          {approval.remember && (
+            <button
+              type="button"
+              disabled={isDeciding}
+              onClick={() => answer({ approved: true, remember: false })}
+            >
+              Approve once
+            </button>
+          )}
           {approval.input !== undefined && (
             <button type="button" disabled={isDeciding} onClick={() => setMode('edit')}>
               Edit

@@ -137,7 +137,7 @@ export class ChatStore {
    */
   readonly decide = async (
     approvalId: string,
-    decision: { approved: true; input?: unknown } | { approved: false; reason?: string },
+    decision: { approved: true; input?: unknown; remember?: boolean } | { approved: false; reason?: string },
   ): Promise<void> => {
     await this.client.approvals.decide(approvalId, decision);
   };

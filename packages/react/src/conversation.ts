@@ -73,6 +73,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
         ...('input' in event && { input: event.input }),
         ...(event.deadline && { deadline: event.deadline }),
         reserved: event.reserved,
+        consent: event.consent,
       }));
     case 'tool-question':
       return patchCall(conversation, event, (call) => ({
@@ -95,6 +96,8 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
           state: 'requested',
           expiresAt: event.expiresAt,
           ...('input' in event && { input: event.input }),
+          ...(event.voice && { voice: event.voice.text }),
+          ...rememberOf(event.terms),
         },
       }));
     case 'tool-approval-response':
@@ -108,6 +111,8 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
             ...call.approval,
             state: event.approved ? 'approved' : event.expired ? 'expired' : 'rejected',
             ...(event.reason && { reason: event.reason }),
+            ...(event.by && { by: event.by }),
+            ...(event.remembered && { remembered: true }),
           },
         }),
       }));
@@ -136,6 +141,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
         endedAt: event.time,
         log: event.log,
         warning: event.warning,
+        voice: event.voice?.text,
       }));
     case 'tool-output-error':
       return patchCall(conversation, event, () => ({
@@ -164,6 +170,12 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
     default:
       return conversation;
   }
+}
+
+/** Which later calls a yes stands for, as the terms of a question say. */
+function rememberOf(terms: unknown): Pick<Approval, 'remember'> {
+  const { remember } = (terms ?? {}) as { remember?: unknown };
+  return remember === 'first-in-space' || remember === 'until-revoked' ? { remember } : {};
 }
 
 /** An event with its run id; the empty string for events without a run. */

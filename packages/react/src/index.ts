@@ -33,4 +33,10 @@ export { type AutoToolHandlerOptions, useAutoToolHandler } from './use-auto-tool
 export { type RunView, useRun } from './use-run.js';
 export { useSpace } from './use-space.js';
 export { type ToolResult, type ToolResultSubmission, useToolResult } from './use-tool-result.js';
+export {
+  type SpeechPorts,
+  type ToolVoice,
+  type ToolVoiceOptions,
+  useToolVoice,
+} from './use-tool-voice.js';
 export { type ToolgateChatView, useToolgateChat } from './use-toolgate-chat.js';

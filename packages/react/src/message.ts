@@ -25,6 +25,14 @@ export interface Approval {
   readonly expiresAt: string;
   /** Why it was rejected. */
   readonly reason?: string;
+  /** What is said aloud to whoever decides. */
+  readonly voice?: string;
+  /** Whether a yes stands for later calls too, and for which. */
+  readonly remember?: 'first-in-space' | 'until-revoked';
+  /** Who decided, where this user may know. */
+  readonly by?: string;
+  /** Whether the yes stands for later calls too. */
+  readonly remembered?: boolean;
 }
 
 /** A question that a tool asks in the middle of a call. */
@@ -82,6 +90,10 @@ export interface ToolCall {
   readonly log?: string;
   /** A warning that came with the output, such as that the tool is deprecated. */
   readonly warning?: string;
+  /** What is said aloud of its output. */
+  readonly voice?: string;
+  /** The remembered yes that it runs by, where nobody was asked. */
+  readonly consent?: { readonly consentId: string; readonly by?: string; readonly givenAt: string };
 }
 
 /** One part of a message. */

@@ -8,8 +8,15 @@ import { useSpace } from './use-space.js';
 export interface Approvals {
   /** Oldest first. */
   readonly approvals: readonly Approval[];
-  /** Approves a call; with `input`, that input replaces the model's. The gateway validates it again. */
-  readonly approve: (approvalId: string, input?: unknown) => Promise<void>;
+  /**
+   * Approves a call; with `input`, that input replaces the model's. The gateway validates it again. `remember: false` makes a
+   * yes that would stand for later calls too one for this call alone.
+   */
+  readonly approve: (
+    approvalId: string,
+    input?: unknown,
+    options?: { readonly remember?: boolean },
+  ) => Promise<void>;
   /** Rejects a call. The model reads the reason. */
   readonly reject: (approvalId: string, reason?: string) => Promise<void>;
 }
@@ -22,8 +29,12 @@ export function useApprovals(spaceId: string | undefined): Approvals {
   return useMemo(
     () => ({
       approvals,
-      approve: async (approvalId, input) => {
-        await client.approvals.decide(approvalId, { approved: true, ...(input !== undefined && { input }) });
+      approve: async (approvalId, input, options = {}) => {
+        await client.approvals.decide(approvalId, {
+          approved: true,
+          ...(input !== undefined && { input }),
+          ...options,
+        });
       },
       reject: async (approvalId, reason) => {
         await client.approvals.decide(approvalId, { approved: false, ...(reason && { reason }) });

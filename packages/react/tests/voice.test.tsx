@@ -1,0 +1,116 @@
+// @vitest-environment happy-dom
+// @vitest-environment-options {"settings": {"fetch": {"disableSameOriginPolicy": true}}}
+
+import { cleanup, configure, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import {
+  type SpeechPorts,
+  ToolgateChatProvider,
+  type ToolVoiceOptions,
+  useApprovals,
+  useToolVoice,
+} from '@toolgate/react';
+import { StrictMode } from 'react';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { startWorld, type World } from './world.js';
+
+configure({ asyncUtilTimeout: 20_000 });
+
+const SHEET = {
+  name: 'my_tool',
+  description: 'Makes a sheet.',
+  parameters: { type: 'object', properties: { amount: { type: 'number' } } },
+  executionType: 'basic',
+  execution: { mode: 'pass-through' },
+  approval: 'always',
+  triggers: ['crea', 'foglio'],
+  voicePrompt: 'Creare {amount} fogli?',
+  voiceFeedback: '{amount} fogli creati',
+};
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+  const model = { provider: 'openai', name: 'scripted', baseUrl: world.model.baseUrl, apiKey: 'none' };
+  await world.client.agents.put('tutor', { tools: [SHEET], model });
+}, 60_000);
+afterAll(() => world?.stop());
+afterEach(cleanup);
+
+function Desk({ spaceId, options }: { spaceId: string; options: ToolVoiceOptions }) {
+  const voice = useToolVoice(spaceId, options);
+  const { approvals, approve } = useApprovals(spaceId);
+  return (
+    <>
+      <p>
+        {voice.isListening ? 'listening' : 'silent'} {voice.text}{' '}
+        {voice.matches.map(({ name, trigger }) => `${name} by ${trigger}`).join()} {voice.error?.message}
+      </p>
+      <button type="button" disabled={!voice.canListen} onClick={voice.listen}>
+        Listen
+      </button>
+      <button type="button" onClick={() => void voice.find('vorrei un foglio')}>
+        Find
+      </button>
+      {approvals.map(({ id }) => (
+        <button key={id} type="button" onClick={() => void approve(id)}>
+          Yes
+        </button>
+      ))}
+    </>
+  );
+}
+
+function show(spaceId: string, options: ToolVoiceOptions) {
+  return render(
+    <StrictMode>
+      <ToolgateChatProvider client={world.client} agent="tutor">
+        <Desk spaceId={spaceId} options={options} />
+      </ToolgateChatProvider>
+    </StrictMode>,
+  );
+}
+
+test('proposals and completions of a space are said aloud, each once', async () => {
+  const { id } = await world.client.spaces.create({ agent: 'tutor' });
+  const said: string[] = [];
+  const speech: SpeechPorts = { speak: (text, language) => said.push(`${language}: ${text}`) };
+  show(id, { speech, language: 'it-IT' });
+  await world.client.spaces.post(id, 'my_tool');
+  fireEvent.click(await screen.findByRole('button', { name: 'Yes' }));
+  await waitFor(() => expect(said).toEqual(['it-IT: Creare 5 fogli?', 'it-IT: 5 fogli creati']));
+  cleanup();
+  // Who opens the page later hears nothing of what is over.
+  const later: string[] = [];
+  show(id, { speech: { speak: (text) => later.push(text) } });
+  fireEvent.click(screen.getByRole('button', { name: 'Find' }));
+  await screen.findByText(/my_tool by foglio/);
+  expect(later).toEqual([]);
+});
+
+test('typed words find the tool where there is no microphone', async () => {
+  const { id } = await world.client.spaces.create({ agent: 'tutor' });
+  show(id, { speech: {}, agent: 'tutor' });
+  expect(screen.getByRole<HTMLButtonElement>('button', { name: 'Listen' }).disabled).toBe(true);
+  fireEvent.click(screen.getByRole('button', { name: 'Find' }));
+  await screen.findByText(/silent vorrei un foglio my_tool by foglio/);
+});
+
+test('what is heard finds the tool, and what goes wrong is told', async () => {
+  const { id } = await world.client.spaces.create({ agent: 'tutor' });
+  let listener: Parameters<NonNullable<SpeechPorts['listen']>>[0] | undefined;
+  const speech: SpeechPorts = {
+    listen: (given) => {
+      listener = given;
+      return () => given.onEnd();
+    },
+  };
+  show(id, { speech, language: 'it' });
+  fireEvent.click(screen.getByRole('button', { name: 'Listen' }));
+  await screen.findByText(/^listening/);
+  listener?.onText('crea qualcosa');
+  listener?.onEnd();
+  await screen.findByText(/silent crea qualcosa my_tool by crea/);
+  fireEvent.click(screen.getByRole('button', { name: 'Listen' }));
+  listener?.onEnd(new Error('not-allowed'));
+  await screen.findByText(/not-allowed/);
+});
