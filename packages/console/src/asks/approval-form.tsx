@@ -19,7 +19,7 @@ const SchemaForm = lazy(() =>
 /** What an approval is about. */
 export type ApprovalSubject = Pick<
   wire.OpenApproval,
-  'approvalId' | 'toolName' | 'input' | 'editable' | 'agent' | 'expiresAt'
+  'approvalId' | 'toolName' | 'input' | 'editable' | 'agent' | 'expiresAt' | 'remember' | 'voice'
 >;
 
 type Mode = 'look' | 'edit' | 'reject';
@@ -48,6 +48,7 @@ export function ApprovalForm({ approval }: { readonly approval: ApprovalSubject 
   };
   return (
     <div className={styles.ask}>
+      {approval.voice && <p>{approval.voice}</p>}
       {mode === 'edit' ? (
         <Suspense fallback={<Loading rows={3} />}>
           <SchemaForm schema={schema} value={input} onChange={setInput} label="Input to run with" />
@@ -91,8 +92,13 @@ export function ApprovalForm({ approval }: { readonly approval: ApprovalSubject 
             icon={<Check />}
             onClick={() => void decide({ approved: true, ...(mode === 'edit' && { input }) })}
           >
-            {mode === 'edit' ? 'Approve with changes' : 'Approve'}
+            {mode === 'edit' ? 'Approve with changes' : approval.remember ? 'Approve from now on' : 'Approve'}
           </Button>
+          {mode === 'look' && approval.remember && (
+            <Button icon={<Check />} onClick={() => void decide({ approved: true, remember: false })}>
+              Approve once
+            </Button>
+          )}
           {mode === 'look' && approval.editable && (
             <Button icon={<Pencil />} onClick={() => setMode('edit')}>
               Edit

@@ -70,6 +70,8 @@ export function CallDetail({ call }: { readonly call: ToolCall }) {
             editable: open?.editable ?? true,
             agent: open?.agent ?? '',
             expiresAt: call.approval.expiresAt,
+            ...(call.approval.remember && { remember: call.approval.remember }),
+            ...(call.approval.voice && { voice: call.approval.voice }),
           }}
         />
       )}

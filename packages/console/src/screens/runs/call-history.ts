@@ -25,6 +25,12 @@ export function callHistory(events: readonly wire.Event[], callId: string): Call
 function momentOf(event: wire.Event): Omit<CallMoment, 'seq' | 'time'> | undefined {
   switch (event.type) {
     case 'tool-input-available':
+      if (event.consent)
+        return {
+          words: 'Runs by a remembered approval',
+          ...who(event.consent.by),
+          note: event.consent.consentId,
+        };
       return {
         words: event.deadline ? 'Offered to clients' : 'Asked for by the model',
         ...who(event.offeredTo),
@@ -37,9 +43,11 @@ function momentOf(event: wire.Event): Omit<CallMoment, 'seq' | 'time'> | undefin
           ? 'Not decided in time'
           : !event.approved
             ? 'Rejected'
-            : event.input === undefined
-              ? 'Approved'
-              : 'Approved with a changed input',
+            : event.input !== undefined
+              ? 'Approved with a changed input'
+              : event.remembered
+                ? 'Approved from now on'
+                : 'Approved',
         ...who(event.by),
         ...(event.reason && { note: event.reason }),
       };

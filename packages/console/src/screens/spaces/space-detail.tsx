@@ -12,12 +12,13 @@ import { ErrorState, Loading } from '../../ui/states.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
 import { showControls } from '../../ui/visible-text.ts';
+import { Consents } from './consents.tsx';
 import { Files } from './files.tsx';
 import { Members } from './members.tsx';
 import { SpaceEvents } from './space-events.tsx';
 import { useSpaceTitles } from './use-space-titles.ts';
 
-/** One space: members, files, metadata and events. */
+/** One space: members, files, remembered approvals, metadata and events. */
 export function SpaceDetail({ spaceId }: { readonly spaceId: string }) {
   const client = useClient();
   const [search, setSearch] = useSearchParams();
@@ -55,6 +56,7 @@ export function SpaceDetail({ spaceId }: { readonly spaceId: string }) {
         tabs={[
           { id: 'members', label: 'Members', count: data.members.length },
           { id: 'files', label: 'Files' },
+          { id: 'consents', label: 'Approvals' },
           { id: 'events', label: 'Events' },
           { id: 'about', label: 'Metadata' },
         ]}
@@ -62,6 +64,8 @@ export function SpaceDetail({ spaceId }: { readonly spaceId: string }) {
       <DetailBody>
         {tab === 'files' ? (
           <Files spaceId={spaceId} />
+        ) : tab === 'consents' ? (
+          <Consents spaceId={spaceId} />
         ) : tab === 'events' ? (
           <SpaceEvents spaceId={spaceId} />
         ) : tab === 'about' ? (
