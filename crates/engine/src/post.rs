@@ -278,6 +278,7 @@ impl Inner {
             .map_err(|error| match error {
                 // Since it was looked up.
                 StoreError::AgentRemoved => PostError::NoAgent(name),
+                StoreError::SpaceDeleted => PostError::NoSpace,
                 other => other.into(),
             })?;
         Ok(Posted {

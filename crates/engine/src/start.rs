@@ -283,7 +283,11 @@ impl Inner {
 /// Whether the store has decided against the run.
 fn is_refusal(error: &StoreError) -> bool {
     match error {
-        StoreError::OpenRun(_) | StoreError::Exists | StoreError::Full | StoreError::AgentRemoved => true,
+        StoreError::OpenRun(_)
+        | StoreError::Exists
+        | StoreError::Full
+        | StoreError::AgentRemoved
+        | StoreError::SpaceDeleted => true,
         StoreError::Unavailable(_)
         | StoreError::Timeout
         | StoreError::Conflict

@@ -1,12 +1,14 @@
 //! The seam to what remembers. A domain interface, not a layer over SQL: each store has its own statements,
 //! and all of them pass the same conformance suite (`toolgate_testkit::store_conformance`).
 //!
-//! Four narrow traits: [`Log`] (events), [`Runs`] (rows, leases, wake-ups, usage), [`Directory`] (spaces,
-//! entities, agents, projects, keys, idempotency keys) and [`Records`](crate::records::Records) (what the
-//! gateway's own tools keep). [`Store`] is the first three together; whoever needs one takes that one.
+//! Five narrow traits: [`Log`] (events), [`Runs`] (rows, leases, wake-ups, usage), [`Directory`] (spaces,
+//! entities, agents, projects, keys, idempotency keys), [`Retention`] (deleting) and
+//! [`Records`](crate::records::Records) (what the gateway's own tools keep). [`Store`] is the first four together; whoever
+//! needs one takes that one.
 
 mod directory;
 mod log;
+mod retention;
 mod runs;
 
 pub use directory::{
@@ -17,6 +19,7 @@ pub use log::{
     Above, Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES,
     Pages, RunWrite, StoredDefinition,
 };
+pub use retention::{DELETED_KNOWN, Deleted, FoundEntries, LogPlace, Retention, Trim, TrimLimit, Trimmed};
 pub use runs::{
     AskingFilter, LANES, NODE_LEASE, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord, RunTree, Runs,
     TITLE_CHARS_MAX, Wake,
@@ -46,6 +49,9 @@ pub enum StoreError {
     /// The agent of a new run was removed.
     #[error("the agent was removed")]
     AgentRemoved,
+    /// The space was deleted: nothing begins in it.
+    #[error("the space was deleted")]
+    SpaceDeleted,
     /// The run tree has as many as it may.
     #[error("the run tree is full")]
     Full,
@@ -64,7 +70,7 @@ pub enum StoreError {
 
 /// Everything the engine needs of a store. Nothing is acknowledged before it is on disk.
 #[async_trait]
-pub trait Store: Log + Runs + Directory {
+pub trait Store: Log + Runs + Directory + Retention {
     /// Whether what runs need can be read, and a write would be taken now.
     async fn ready(&self) -> Result<(), StoreError>;
     /// Finishes what was accepted and closes. Nothing may be asked of it afterwards.

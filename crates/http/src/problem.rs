@@ -71,6 +71,10 @@ pub struct ProblemBody {
     /// On 429: the budget that is used up.
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<ExceededBudget>,
+    /// On 410 of an event stream: the state to start from. `seq` is the cursor to go on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Any>)]
+    snapshot: Option<Value>,
 }
 
 /// A budget that is used up.
@@ -122,6 +126,7 @@ impl Refusal {
                 winner: None,
                 claim: None,
                 budget: None,
+                snapshot: None,
             },
         }))
     }
@@ -189,6 +194,11 @@ impl Refusal {
     }
     pub(crate) fn errors(mut self, errors: Vec<Problem>) -> Self {
         self.0.body.errors = errors;
+        self
+    }
+    /// The same, with the state that a reader starts from.
+    pub fn snapshot(mut self, snapshot: Value) -> Self {
+        self.0.body.snapshot = Some(snapshot);
         self
     }
     fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
@@ -395,6 +405,7 @@ impl From<StoreError> for Refusal {
                 Self::unavailable("the store is not available; nothing was lost, try again")
             }
             StoreError::AgentRemoved => Self::not_found("agent"),
+            StoreError::SpaceDeleted => Self::not_found("space"),
             StoreError::Exists => Self::conflict("EXISTS", "it exists already"),
             StoreError::Full => Self::conflict("FULL", "the run tree is full"),
             StoreError::Newer { .. } => Self::unavailable(

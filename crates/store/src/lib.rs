@@ -19,13 +19,13 @@ pub use postgres::{
 };
 pub use sqlite::{
     CheckReport, DAMAGE_LINES_MAX, SqliteOptions, SqliteStore, backup, check as check_database,
-    migrate as migrate_sqlite, restore,
+    migrate as migrate_sqlite, restore, vacuum as vacuum_database,
 };
 
 use std::time::Duration;
 
 use toolgate_engine::records::{RECEIPTS_KEPT, Records};
-use toolgate_engine::store::{Append, LANES, RunWrite, Store};
+use toolgate_engine::store::{Append, DELETED_KNOWN, LANES, RunWrite, Store};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::time::Time;
 
@@ -75,6 +75,11 @@ fn free_lane(taken: &[u8]) -> u8 {
 /// Receipts older than this are deleted at `now`.
 fn receipts_kept_since(now: Time) -> Time {
     Time(now.0.saturating_sub(RECEIPTS_KEPT.as_millis() as i64))
+}
+
+/// That something was deleted before this is forgotten at `now`.
+fn deleted_known_since(now: Time) -> Time {
+    Time(now.0.saturating_sub(DELETED_KNOWN.as_millis() as i64))
 }
 
 /// Panics if an append contradicts itself, which is a bug of the caller.

@@ -5,6 +5,7 @@ mod directory;
 mod leases;
 mod log;
 mod records;
+mod retention;
 mod runs;
 mod state;
 

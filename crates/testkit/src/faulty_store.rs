@@ -7,14 +7,15 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use toolgate_engine::activity::Activity;
 use toolgate_engine::consumption::{Consumed, Consumer, ConsumptionFilter, ConsumptionKey, Days};
-use toolgate_engine::records::Receipt;
+use toolgate_engine::records::{Owner, Receipt};
 use toolgate_engine::store::{
-    AgentRecord, Append, AskingFilter, CommitListener, Directory, EntityRecord, Holdings, IdempotencyRecord,
-    KeyRecord, Log, LogPage, LogRange, MemberRecord, ProjectRecord, Purged, RecentFilter, RevisionRecord,
-    RunFilter, RunRecord, RunTree, Runs, SpaceRecord, Store, StoreError, StoredDefinition,
+    AgentRecord, Append, AskingFilter, CommitListener, Deleted, Directory, EntityRecord, FoundEntries,
+    Holdings, IdempotencyRecord, KeyRecord, Log, LogPage, LogPlace, LogRange, MemberRecord, ProjectRecord,
+    Purged, RecentFilter, Retention, RevisionRecord, RunFilter, RunRecord, RunTree, Runs, SpaceRecord, Store,
+    StoreError, StoredDefinition, Trim, TrimLimit, Trimmed,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
-use toolgate_kernel::event::{Entry, Seq};
+use toolgate_kernel::event::{Entry, Event, Seq};
 use toolgate_kernel::id::{EntityId, KeyId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::AgentName;
@@ -303,6 +304,23 @@ pass_on! {
     fn keys(&self, project: ProjectId) -> Vec<KeyRecord>;
     fn remove_key(&self, project: ProjectId, id: KeyId) -> bool;
     fn idempotency(&self, project: ProjectId, key: &str) -> Option<IdempotencyRecord>;
+}
+
+pass_on! {
+    Retention {}
+    fn log_floor(&self, space: SpaceId) -> Seq;
+    fn was_deleted(&self, project: ProjectId, deleted: Deleted) -> bool;
+    fn ended_trees(&self, project: ProjectId, before: Time, limit: usize) -> Vec<RunRecord>;
+    fn remove_runs(&self, project: ProjectId, runs: Vec<RunId>, now: Time) -> ();
+    fn remove_space(&self, project: ProjectId, space: SpaceId, now: Time) -> ();
+    fn trim_log(&self, trim: Trim, limit: TrimLimit) -> Trimmed;
+    fn remove_records(&self, project: ProjectId, owner: Owner, limit: usize) -> Purged;
+    fn remove_usage(&self, project: ProjectId, before: Day) -> u64;
+    fn unlink_runs(&self, project: ProjectId, user: EntityId, limit: usize) -> u64;
+    fn remove_entity(&self, project: ProjectId, entity: EntityId) -> bool;
+    fn find_entries(&self, project: ProjectId, text: &str, after: LogPlace, rows: usize) -> FoundEntries;
+    fn rewrite_entry(&self, before: Entry, events: Vec<Event>) -> ();
+    fn reclaim(&self, pages: u32) -> u32;
 }
 
 pass_on! {

@@ -5,6 +5,7 @@ mod consumption;
 mod leases;
 mod log;
 mod records;
+mod retention;
 mod run_lists;
 mod run_trees;
 mod runs;
@@ -28,6 +29,7 @@ pub async fn all(make: impl AsyncFn() -> Arc<dyn Store>) {
         records::CHECKS,
         usage::CHECKS,
         consumption::CHECKS,
+        retention::CHECKS,
         concurrency::CHECKS,
     ]
     .concat()

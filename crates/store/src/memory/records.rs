@@ -91,6 +91,18 @@ impl RecordTable {
         removed
     }
 
+    pub fn remove_some(&mut self, project: ProjectId, owner: Owner, limit: usize) -> Purged {
+        let owned = self.kept.keys();
+        let owned = owned.filter(|(set, _)| (set.project, set.owner) == (project, owner));
+        let chosen: Vec<_> = owned.take(limit).cloned().collect();
+        let mut removed = Purged::new();
+        for key in chosen {
+            self.kept.remove(&key);
+            *removed.entry(key.0.kind.to_owned()).or_default() += 1;
+        }
+        removed
+    }
+
     pub fn size(&self, set: RecordSet) -> (u64, u64) {
         self.in_set(set).fold((0, 0), |(count, bytes), (record, _)| {
             let data = record.data.as_ref().map_or(0, Vec::len);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use toolgate_engine::store::{
-    Above, AgentRecord, Append, EntityRecord, IdempotencyRecord, KeyRecord, MemberRecord, ProjectRecord,
-    RunRecord, RunTree, RunWrite, SpaceRecord, StoreError,
+    Above, AgentRecord, Append, Deleted, EntityRecord, IdempotencyRecord, KeyRecord, MemberRecord,
+    ProjectRecord, RunRecord, RunTree, RunWrite, SpaceRecord, StoreError,
 };
 use toolgate_engine::usage::{Day, Latency};
 use toolgate_kernel::call::ErrorCode;
@@ -21,6 +21,10 @@ type Uses = BTreeMap<(Option<ErrorCode>, Latency), u64>;
 #[derive(Default)]
 pub(super) struct State {
     pub(super) log: HashMap<SpaceId, Vec<Arc<Entry>>>,
+    /// The last place of each log that was deleted.
+    pub(super) floors: HashMap<SpaceId, Seq>,
+    /// Runs and spaces that were deleted, and when.
+    pub(super) deleted: HashMap<Deleted, (ProjectId, Time)>,
     pub(super) runs: BTreeMap<RunId, RunRecord>,
     /// Runs that may wait for an approval.
     pub(super) asking: HashSet<RunId>,
@@ -158,10 +162,14 @@ impl State {
     /// Sequence number of the last event of a space.
     pub(super) fn tail(&self, space: SpaceId) -> Seq {
         let last = self.log.get(&space).and_then(|log| log.last());
-        last.map_or(Seq::default(), |entry| entry.last())
+        let floor = self.floors.get(&space).copied().unwrap_or_default();
+        last.map_or(floor, |entry| entry.last().max(floor))
     }
 
     fn check_run(&self, space: SpaceId, run: &RunWrite) -> Result<(), StoreError> {
+        if !matches!(run, RunWrite::Extend { .. }) && self.deleted.contains_key(&Deleted::Space(space)) {
+            return Err(StoreError::SpaceDeleted);
+        }
         match run {
             RunWrite::None => Ok(()),
             RunWrite::Create {
@@ -290,6 +298,8 @@ impl State {
                 .is_none_or(|space: &SpaceRecord| space.project != id)
         };
         self.log.retain(|space, _| is_kept(space));
+        self.floors.retain(|space, _| is_kept(space));
+        self.deleted.retain(|_, (project, _)| *project != id);
         self.members.retain(|(space, _), _| is_kept(space));
         self.spaces.retain(|_, space| space.project != id);
         self.runs.retain(|_, run| run.project != id);

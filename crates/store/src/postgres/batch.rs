@@ -21,7 +21,7 @@ use super::fault::{self, Fault};
 use super::plan::{OpenRun, RunState, State, Writes};
 use super::runs::{self, status};
 use super::session::Db;
-use super::{agents, consumption, definitions, idempotency, spaces, usage};
+use super::{agents, consumption, definitions, idempotency, retention, spaces, usage};
 
 /// How a batch treats spaces that another node writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +148,9 @@ pub(crate) async fn load<'a>(
     let mut trip = Trip::new(db);
     trip.add_if(!begun.is_empty(), BEGIN_HEADS, vec![&begun]).await?;
     let heads_at = trip.add(lock_heads, vec![&spaces]).await?;
+    let deleted_at = trip
+        .add_if(!begun.is_empty(), retention::DELETED_SPACES, vec![&begun])
+        .await?;
     let runs_at = trip.add_if(!runs.is_empty(), LOCK_RUNS, vec![&runs]).await?;
     let open_at = trip.add_if(!starts.is_empty(), OPEN_RUNS, vec![&starts]).await?;
     let below_at = trip.add_if(!roots.is_empty(), DESCENDANTS, vec![&roots]).await?;
@@ -198,6 +201,9 @@ pub(crate) async fn load<'a>(
     }
     for row in of(removed_at) {
         state.removed_agents.insert((id(row, 0)?, agent_name(row, 1)?));
+    }
+    for row in of(deleted_at) {
+        state.deleted.insert(id(row, 0)?);
     }
     for row in of(spaces_at) {
         state.spaces.insert(id(row, 0)?);

@@ -37,6 +37,14 @@ const MORE: &str = "
     LEFT JOIN log ON log.space = known.space AND log.first > known.place
     GROUP BY known.space, known.place";
 
+impl LogSizes {
+    /// Forgets what was counted of a space: a part of its log was deleted.
+    pub(crate) fn forget(&self, space: SpaceId) {
+        let mut sizes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sizes.remove(&space);
+    }
+}
+
 pub(super) async fn of(
     db: &Db<'_>,
     sizes: &LogSizes,

@@ -113,7 +113,8 @@ async fn page(db: &Db<'_>, sql: &str, of: Uuid, range: LogRange) -> Result<LogPa
     Ok(page)
 }
 
-fn entry(row: &Row, events: &str) -> Result<Entry, Fault> {
+/// An entry from a row with space, first place, run, time and format.
+pub(super) fn entry(row: &Row, events: &str) -> Result<Entry, Fault> {
     Ok(Entry {
         space: id(row, 0)?,
         first: seq(row, 1)?,

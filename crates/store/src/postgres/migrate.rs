@@ -33,6 +33,11 @@ const STEPS: &[Step] = &[
         oldest: 1,
         sql: include_str!("../../migrations/postgres/0002_consumption.sql"),
     },
+    Step {
+        version: 3,
+        oldest: 1,
+        sql: include_str!("../../migrations/postgres/0003_retention.sql"),
+    },
 ];
 
 /// The advisory lock that whoever migrates holds: `toolgate` in ASCII.

@@ -26,6 +26,7 @@ mod probe;
 mod projects;
 mod receipts;
 mod records;
+mod retention;
 mod run_lists;
 mod runs;
 mod search;

@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) descendants: HashMap<RunId, u32>,
     pub(crate) removed_agents: HashSet<(ProjectId, AgentName)>,
     pub(crate) spaces: HashSet<SpaceId>,
+    /// Spaces that were deleted, of those in which something begins.
+    pub(crate) deleted: HashSet<SpaceId>,
     /// Times of the idempotency records that appends name.
     pub(crate) answers: HashMap<(ProjectId, String), Time>,
 }
@@ -130,6 +132,9 @@ pub(crate) fn decide(state: &mut State, writes: &mut Writes, append: &Append, ev
 
 fn check_run(state: &State, append: &Append) -> Result<(), StoreError> {
     match &append.run {
+        RunWrite::None | RunWrite::Create { .. } if state.deleted.contains(&append.space) => {
+            Err(StoreError::SpaceDeleted)
+        }
         RunWrite::None => Ok(()),
         RunWrite::Create {
             record,

@@ -108,6 +108,30 @@ pub(super) async fn of(db: &Db<'_>, run: RunId) -> Result<Option<RunRecord>, Fau
 }
 
 /// The run of a row that [`select`] has read.
+const ENDED_TREES: &str = select!(
+    "WHERE project = $1 AND NOT open AND parent_run IS NULL AND updated <= $2
+       AND NOT EXISTS (SELECT 1 FROM runs AS below
+                       WHERE below.root = runs.id AND below.parent_run IS NOT NULL
+                         AND (below.open OR below.updated > $2))
+     ORDER BY updated LIMIT $3"
+);
+
+/// Runs at the top of trees in which every run has ended by `before`.
+pub(super) async fn ended_trees(
+    db: &Db<'_>,
+    project: ProjectId,
+    before: Time,
+    limit: usize,
+) -> Result<Vec<RunRecord>, Fault> {
+    rows(
+        db,
+        ENDED_TREES,
+        &[&project.uuid(), &before.0, &bounded(limit)],
+        record,
+    )
+    .await
+}
+
 pub(super) fn record(row: &Row) -> Result<RunRecord, Fault> {
     let parent = optional_id::<RunId>(row, 5)?;
     let call = get::<Option<i64>>(row, 6)?;

@@ -23,6 +23,12 @@ const KNOWN_MAX: usize = 100_000;
 pub(crate) struct LogSizes(Mutex<HashMap<SpaceId, (Seq, u64)>>);
 
 impl LogSizes {
+    /// Forgets what was counted of a space: a part of its log was deleted.
+    pub(crate) fn forget(&self, space: SpaceId) {
+        let mut sizes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sizes.remove(&space);
+    }
+
     fn of(&self, connection: &Connection, space: SpaceId) -> Result<u64, Fault> {
         const SINCE: &str = "
             SELECT coalesce(sum(octet_length(events)), 0), coalesce(max(last), ?2) FROM log

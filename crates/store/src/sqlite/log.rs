@@ -17,7 +17,9 @@ use toolgate_kernel::time::Time;
 use super::column::{bounded, change, first, seq};
 use super::fault::Fault;
 use super::session::Session;
-use super::{READ_AT_ONCE, SqliteStore, agents, consumption, definitions, idempotency, runs, spaces, usage};
+use super::{
+    READ_AT_ONCE, SqliteStore, agents, consumption, definitions, idempotency, retention, runs, spaces, usage,
+};
 use crate::text;
 
 #[async_trait]
@@ -175,13 +177,17 @@ fn takes_lease(run: &RunWrite) -> Option<NodeId> {
 
 fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Option<RunId>, Fault> {
     match &append.run {
-        RunWrite::None => Ok(None),
+        RunWrite::None => {
+            retention::check_space(connection, append.space)?;
+            Ok(None)
+        }
         RunWrite::Create {
             record,
             space,
             descendants_max,
             definitions,
         } => {
+            retention::check_space(connection, append.space)?;
             if let Some(max) = descendants_max {
                 runs::check_descendants(connection, record.root, *max)?;
             }
@@ -242,7 +248,8 @@ const LAST: &str = "SELECT last FROM log WHERE space = ?1 ORDER BY first DESC LI
 
 fn tail(connection: &Connection, space: SpaceId) -> Result<Seq, Fault> {
     let last = first(connection, LAST, [space.to_bytes()], |row| seq(row, 0))?;
-    Ok(last.unwrap_or_default())
+    // The last entries may have been deleted, and their places are not given again.
+    Ok(last.unwrap_or_default().max(retention::floor(connection, space)?))
 }
 
 impl Places {
@@ -309,7 +316,8 @@ fn read(connection: &Connection, sql: &str, of: [u8; 16], range: LogRange) -> Re
     Ok(page)
 }
 
-fn entry(row: &Row<'_>, events: &str) -> Result<Entry, Fault> {
+/// An entry from a row with space, first place, run, time and format.
+pub(crate) fn entry(row: &Row<'_>, events: &str) -> Result<Entry, Fault> {
     Ok(Entry {
         space: SpaceId::from_bytes(row.get(0)?),
         first: seq(row, 1)?,

@@ -32,6 +32,7 @@ const STEPS: &[(u32, &str)] = &[
     (14, include_str!("../../migrations/sqlite/0014_run_tool.sql")),
     (15, include_str!("../../migrations/sqlite/0015_run_lists.sql")),
     (16, include_str!("../../migrations/sqlite/0016_consumption.sql")),
+    (17, include_str!("../../migrations/sqlite/0017_retention.sql")),
 ];
 
 const TABLE: &str = "

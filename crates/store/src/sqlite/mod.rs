@@ -20,6 +20,7 @@ mod projects;
 pub(crate) mod readers;
 mod receipts;
 mod records;
+mod retention;
 mod runs;
 mod search;
 mod session;
@@ -27,6 +28,7 @@ mod spaces;
 #[cfg(test)]
 mod tests;
 mod usage;
+mod vacuum;
 mod work;
 mod writer;
 
@@ -42,6 +44,7 @@ use toolgate_engine::store::{Store, StoreError};
 
 pub use backup::{backup, restore};
 pub use check::{CheckReport, DAMAGE_LINES_MAX, check};
+pub use vacuum::vacuum;
 
 use crate::listeners::Listeners;
 use fault::Fault;
@@ -173,6 +176,8 @@ fn open_session(path: &Path, check: Option<Duration>) -> Result<Session, Fault> 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     prepare(&connection)?;
+    // So that the room of what is deleted can be given back. No effect on a file that has tables already.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         let why = format!(

@@ -273,6 +273,25 @@ fn record(row: &Row<'_>) -> Result<RunRecord, Fault> {
     })
 }
 
+pub(crate) const ENDED_TREES: &str = select!(
+    "INDEXED BY runs_ended WHERE project = ?1 AND open = 0 AND parent_run IS NULL AND updated <= ?2
+       AND NOT EXISTS (SELECT 1 FROM runs AS below INDEXED BY runs_of_root
+                       WHERE below.root = runs.id AND below.parent_run IS NOT NULL
+                         AND (below.open = 1 OR below.updated > ?2))
+     ORDER BY updated LIMIT ?3"
+);
+
+/// Runs at the top of trees in which every run has ended by `before`.
+pub(crate) fn ended_trees(
+    connection: &Connection,
+    project: ProjectId,
+    before: Time,
+    limit: usize,
+) -> Result<Vec<RunRecord>, Fault> {
+    let values = params![project.to_bytes(), before.0, bounded(limit)];
+    rows(connection, ENDED_TREES, values, record)
+}
+
 pub(crate) const OPEN: &str = "
     SELECT id, lane, agent = ?2 AND parent_run IS NULL AND tool IS NULL FROM runs WHERE space = ?1 AND open = 1";
 

@@ -15,7 +15,7 @@ use toolgate_testkit::store_conformance::samples::{
     answer, create, project, run, run_record, say, space, text,
 };
 
-use super::{SqliteOptions, SqliteStore, agents, check, idempotency, log, projects, runs, spaces};
+use super::{SqliteOptions, SqliteStore, agents, check, idempotency, log, projects, retention, runs, spaces};
 
 fn open(directory: &TempDir) -> Arc<SqliteStore> {
     let path = directory.path().join("toolgate.db");
@@ -210,6 +210,14 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
         agents::REVISIONS,
         projects::KEYS,
         idempotency::FORGET,
+        runs::ENDED_TREES,
+        retention::FIND_ENTRIES,
+        retention::OF_RUN,
+        retention::OF_SPACE,
+        retention::FLOOR,
+        retention::IS_DELETED,
+        retention::UNLINK_RUNS,
+        retention::REMOVE_USAGE,
     ]
     .map(str::to_owned)
     .into();

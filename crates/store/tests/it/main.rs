@@ -6,6 +6,7 @@ mod faulty;
 mod model;
 mod postgres_faults;
 mod records;
+mod retention;
 mod scratch;
 mod transfer;
 mod versions;

@@ -21,7 +21,7 @@ checks![
 
 const DAY: i64 = 24 * 3600 * 1000;
 
-fn used(tool: &str, code: Option<ErrorCode>, millis: u64) -> ToolUse {
+pub(super) fn used(tool: &str, code: Option<ErrorCode>, millis: u64) -> ToolUse {
     ToolUse {
         project: project(1),
         tool: tool.into(),

@@ -1,0 +1,183 @@
+//! The file grows with what is kept, and reads stay flat with many events.
+
+use std::time::Instant;
+
+use rusqlite::Connection;
+use toolgate_engine::store::{
+    Append, Directory, Log, LogRange, Retention, RunWrite, StoreError, Trim, TrimLimit,
+};
+use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::time::Time;
+use toolgate_store::{SqliteStore, vacuum_database};
+use toolgate_testkit::store_conformance::samples::{
+    create, extend, project, run, run_record, say, space, space_record, text,
+};
+
+use crate::scratch::Scratch;
+
+fn pages(scratch: &Scratch) -> (i64, i64) {
+    let database = Connection::open(scratch.path()).expect("the database");
+    let pragma = |name: &str| {
+        let sql = format!("PRAGMA {name}");
+        database.query_row(&sql, [], |row| row.get(0)).expect("a number")
+    };
+    (pragma("page_count"), pragma("freelist_count"))
+}
+
+/// Runs that end with a large text.
+async fn fill(store: &SqliteStore, first: u64, runs: u64) -> Result<(), StoreError> {
+    let words = "much was said ".repeat(1_000);
+    for n in first..first + runs {
+        let record = run_record(run(n), space(1));
+        let begun = store.append(create(record.clone())).await?;
+        let mut end = extend(&record, begun.last());
+        end.events = vec![text(&words)];
+        let RunWrite::Extend { status, .. } = &mut end.run else {
+            unreachable!("an extension")
+        };
+        *status = Status::Completed;
+        store.append(end).await?;
+    }
+    Ok(())
+}
+
+async fn delete(store: &SqliteStore, first: u64, runs: u64) -> Result<(), StoreError> {
+    for n in first..first + runs {
+        store.remove_runs(project(1), vec![run(n)], Time(9)).await?;
+        while store
+            .trim_log(Trim::Run(run(n)), TrimLimit::default())
+            .await?
+            .more
+        {}
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_file_shrinks_with_what_is_deleted_and_does_not_grow_with_what_comes_and_goes() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    store.create_space(space_record(space(1))).await.expect("a space");
+    fill(&store, 1, 20).await.expect("stored");
+    let (small, _) = pages(&scratch);
+    fill(&store, 21, 200).await.expect("stored");
+    let (large, _) = pages(&scratch);
+    assert!(large > small * 5, "{small} pages, then {large}");
+    delete(&store, 21, 200).await.expect("deleted");
+    while store.reclaim(64).await.expect("reclaimed") > 0 {}
+    let (after, free) = pages(&scratch);
+    assert!(
+        after < small * 2 && free == 0,
+        "{small} pages, {large}, then {after} with {free} free"
+    );
+    for round in 0..5 {
+        fill(&store, 1_000 + round * 100, 50).await.expect("stored");
+        delete(&store, 1_000 + round * 100, 50).await.expect("deleted");
+        while store.reclaim(64).await.expect("reclaimed") > 0 {}
+    }
+    let (later, _) = pages(&scratch);
+    assert!(later < small * 2, "{small} pages, {later} after five rounds");
+}
+
+#[tokio::test]
+async fn a_database_of_an_earlier_version_is_rewritten_once_and_shrinks_from_then_on() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.path().parent().expect("a folder")).expect("a folder");
+    // As earlier versions made it: without room for moving pages.
+    let old = Connection::open(scratch.path()).expect("a database");
+    old.execute_batch("PRAGMA auto_vacuum = NONE; CREATE TABLE x (y); DROP TABLE x;")
+        .expect("made");
+    drop(old);
+    let store = scratch.open();
+    store.create_space(space_record(space(1))).await.expect("a space");
+    fill(&store, 1, 100).await.expect("stored");
+    delete(&store, 1, 100).await.expect("deleted");
+    assert_eq!(store.reclaim(64).await.expect("asked"), 0);
+    assert!(vacuum_database(&scratch.path()).is_err(), "it is in use");
+    drop(store);
+    let (before, after) = vacuum_database(&scratch.path()).expect("rewritten");
+    assert!(after * 2 < before, "{before} bytes, then {after}");
+    let store = scratch.open();
+    fill(&store, 200, 100).await.expect("stored");
+    delete(&store, 200, 100).await.expect("deleted");
+    assert!(store.reclaim(64).await.expect("reclaimed") > 0);
+}
+
+/// Prints plans and times at a million events: `cargo test -p toolgate-store --test it -- --ignored --nocapture million`.
+#[tokio::test]
+#[ignore = "takes a minute"]
+async fn reads_stay_flat_at_a_million_events() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let measure = async |label: &str| {
+        let started = Instant::now();
+        for n in 0..1_000u64 {
+            let of = space(1 + n % 100);
+            store
+                .space_log(of, LogRange::newest())
+                .await
+                .expect("read")
+                .entries
+                .truncate(0);
+        }
+        let newest = started.elapsed() / 1_000;
+        let started = Instant::now();
+        for n in 0..1_000u64 {
+            store
+                .space_log(space(1 + n % 100), LogRange::after(Seq::durable(20)))
+                .await
+                .expect("read");
+        }
+        let cursor = started.elapsed() / 1_000;
+        let started = Instant::now();
+        for _ in 0..100 {
+            store.ended_trees(project(1), Time(1), 50).await.expect("read");
+        }
+        let trees = started.elapsed() / 100;
+        eprintln!("{label}: newest page {newest:?}, page after a cursor {cursor:?}, ended trees {trees:?}");
+    };
+    for n in 1..=100 {
+        store.create_space(space_record(space(n))).await.expect("a space");
+    }
+    let mut written = 0u64;
+    for (label, events) in [
+        ("10 thousand", 10_000u64),
+        ("100 thousand", 100_000),
+        ("1 million", 1_000_000),
+    ] {
+        while written < events {
+            let appends = (0..500u64).map(|n| {
+                let append = Append {
+                    events: vec![text("a"), text("b")],
+                    ..say(space(1 + (written / 2 + n) % 100), "x")
+                };
+                store.append(append)
+            });
+            for appended in futures_util::future::join_all(appends).await {
+                appended.expect("stored");
+            }
+            written += 1_000;
+        }
+        measure(label).await;
+    }
+    let database = Connection::open(scratch.path()).expect("the database");
+    for sql in [
+        "SELECT events FROM log WHERE space = x'00' AND last > 5 AND first < 9
+         AND first >= coalesce((SELECT max(first) FROM log WHERE space = x'00' AND first <= 5), 0) ORDER BY first LIMIT 9",
+        "SELECT last FROM log WHERE space = x'00' ORDER BY first DESC LIMIT 1",
+        "SELECT floor FROM log_floors WHERE space = x'00'",
+        "SELECT 1 FROM deleted WHERE id = x'00'",
+        "SELECT first FROM log WHERE run = x'00' ORDER BY first LIMIT 9",
+        "SELECT id FROM runs INDEXED BY runs_ended WHERE project = x'00' AND open = 0 AND parent_run IS NULL
+         AND updated <= 5 ORDER BY updated LIMIT 9",
+    ] {
+        let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
+        let plan: Vec<String> = statement
+            .query_map([], |row| row.get(3))
+            .expect("a plan")
+            .collect::<Result<_, _>>()
+            .expect("a plan");
+        eprintln!("{plan:?}");
+        assert!(plan.iter().all(|step| !step.starts_with("SCAN")), "{sql}: {plan:?}");
+    }
+}
