@@ -41,6 +41,10 @@ impl<K: Hash + Eq, V: Clone> Cache<K, V> {
     pub fn forget(&self, key: &K) {
         self.lock().remove(key);
     }
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<K, (Instant, V)>> {
         // Every change is one call of the map: a panic elsewhere leaves it whole.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)

@@ -56,7 +56,10 @@ impl Access {
             return Ok(Standing::Ended);
         }
         if who.user.is_none() {
-            return Ok(Standing::Holds);
+            return Ok(match self.directory.space(*space).await? {
+                Some(_) => Standing::Holds,
+                None => Standing::Ended,
+            });
         }
         if !self.is_member(who, *space).await? {
             return Ok(Standing::Ended);
@@ -82,7 +85,7 @@ impl Access {
             let revoked = revocations.next(move |revoked: &Revoked| match revoked {
                 Revoked::Key(removed) => key == Some(*removed),
                 Revoked::Project(removed) => *removed == project,
-                Revoked::Member { .. } => false,
+                Revoked::Member { .. } | Revoked::Space(_) | Revoked::Words(_) | Revoked::Entity(_) => false,
                 Revoked::Session(ended) => session == Some(*ended),
             });
             // Either is a reason to look, and an end of the wait is no error.
@@ -107,8 +110,7 @@ impl Access {
 }
 
 /// What somebody is told whose access has ended.
-pub const ENDED: &str =
-    "no longer allowed: the key, the session or the membership was removed, or the token has expired";
+pub const ENDED: &str = "no longer allowed: the key, the session, the membership or the space was removed, or the token has expired";
 
 impl Pass {
     /// Who the reader was to the questions of the space when it was let in.
@@ -135,6 +137,9 @@ fn concerns(who: &Principal, space: SpaceId) -> impl Fn(&Revoked) -> bool {
         Revoked::Member { space: left, member } => *left == space && entity == Some(*member),
         Revoked::Project(removed) => *removed == project,
         Revoked::Session(ended) => session == Some(*ended),
+        Revoked::Space(deleted) => *deleted == space,
+        Revoked::Entity(deleted) => entity == Some(*deleted),
+        Revoked::Words(_) => false,
     }
 }
 

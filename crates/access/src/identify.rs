@@ -186,6 +186,7 @@ impl Access {
         subject: String,
     ) -> Result<EntityId, StoreError> {
         let known = (project, subject);
+        self.forget_deleted();
         if let Some(entity) = self.entities.get(&known) {
             return Ok(entity);
         }

@@ -21,13 +21,13 @@ pub mod signing_key;
 mod ticket;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use cache::Cache;
 use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::records::Records;
-use toolgate_engine::revocation::Revocations;
+use toolgate_engine::revocation::{RevocationWatch, Revocations};
 use toolgate_engine::store::{Directory, Runs, StoreError};
 use toolgate_engine::user_tokens::UserToken;
 use toolgate_kernel::agent::{Secret, Starter};
@@ -278,6 +278,8 @@ pub struct Access {
     places: Cache<RunId, (ProjectId, SpaceId)>,
     tops: Cache<RunId, Top>,
     spaces: Cache<SpaceId, ProjectId>,
+    /// What was deleted since the last look at the four above.
+    deletions: Mutex<RevocationWatch>,
     sessions: sessions::Sessions,
     limiter: rate::Limiter,
     jwks: jwks::Jwks,
@@ -296,6 +298,7 @@ impl Access {
             directory,
             runs,
             clock,
+            deletions: Mutex::new(revocations.watch()),
             revocations,
             auth: settings.auth,
             claims: settings.claims,

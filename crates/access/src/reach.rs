@@ -1,8 +1,10 @@
 //! What a principal may reach: its project, and for a user the spaces it is a member of. Everything else does
 //! not exist for it: [`AccessError::NotFound`], not `Forbidden`.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
+use toolgate_engine::revocation::Revoked;
 use toolgate_engine::store::{EntityRecord, MemberRecord, RunRecord, SpaceRecord, StoreError};
 use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::tool::Decider;
@@ -25,10 +27,28 @@ pub struct Top {
 }
 
 impl Access {
+    /// Forgets where runs, spaces and people are known to be once some of them were deleted, on whichever node.
+    pub(crate) fn forget_deleted(&self) {
+        let mut deletions = self.deletions.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_deletion = |revoked: &Revoked| {
+            matches!(
+                revoked,
+                Revoked::Space(_) | Revoked::Words(_) | Revoked::Entity(_) | Revoked::Project(_)
+            )
+        };
+        if deletions.concerns(is_deletion) {
+            self.places.clear();
+            self.tops.clear();
+            self.spaces.clear();
+            self.entities.clear();
+        }
+    }
+
     /// Where the calls and approvals of a run are answered, when `who` may answer there: of a child run a member of the
     /// top run's space may answer what it asks, and reach nothing else. `what` names the thing that was asked for.
     pub async fn reach_top(&self, who: &Principal, run: RunId, what: &str) -> Result<Top, AccessError> {
         let missing = || AccessError::not_found(what);
+        self.forget_deleted();
         let top = match self.tops.get(&run) {
             Some(top) => top,
             None => {
@@ -68,6 +88,7 @@ impl Access {
     /// approval of it.
     pub async fn reach_run(&self, who: &Principal, run: RunId, what: &str) -> Result<SpaceId, AccessError> {
         let missing = || AccessError::not_found(what);
+        self.forget_deleted();
         let place = match self.places.get(&run) {
             Some(place) => place,
             None => {
@@ -93,6 +114,7 @@ impl Access {
     /// Fails unless `who` may reach the space. A backend's spaces are remembered; a user may be taken out at any
     /// time, so its membership is read each time.
     pub async fn reach_space(&self, who: &Principal, space: SpaceId) -> Result<(), AccessError> {
+        self.forget_deleted();
         if who.user.is_none() && self.spaces.get(&space) == Some(who.project) {
             return Ok(());
         }

@@ -244,7 +244,7 @@ impl BusListener for Weak<Inner> {
             } if *node == inner.settings.node => inner.summon(*run),
             Notice::Poke { .. } => {}
             Notice::Wanted { space } => inner.feed.wanted_elsewhere(*space),
-            Notice::Revoked(revoked) => inner.revocations.publish(*revoked),
+            Notice::Revoked(revoked) => inner.revoked(*revoked),
         }
     }
 

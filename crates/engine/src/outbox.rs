@@ -17,7 +17,8 @@ use crate::records::{
 };
 use crate::store::StoreError;
 
-const KIND: &str = "delivery";
+/// Kind of the records that are deliveries.
+pub(crate) const KIND: &str = "delivery";
 /// Time for which a delivery attempt excludes other nodes; longer than an attempt may take.
 const HELD: Duration = Duration::from_secs(60);
 /// Records read per page.

@@ -110,8 +110,6 @@ impl Engine {
         let removed = store.remove_project(id).await?;
         self.inner.project_changed(id);
         self.inner.revoke(Revoked::Project(id));
-        // Nothing that was said in it stays in memory.
-        self.inner.pasts.clear();
         Ok(removed)
     }
 

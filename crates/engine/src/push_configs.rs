@@ -16,7 +16,8 @@ use crate::record_updater::RecordUpdater;
 use crate::records::{Amendment, Change, Expected, Listing, NewRecord, Owner, Record, RecordSet, Records};
 use crate::store::StoreError;
 
-const KIND: &str = "push-config";
+/// Kind of the records that are push configurations.
+pub(crate) const KIND: &str = "push-config";
 /// Most configurations of one run.
 pub const CONFIGS_PER_RUN_MAX: usize = 16;
 /// Most configurations of all runs of a space.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use toolgate_kernel::event::{Entry, Event, ToolApprovalRequest, ToolQuestion};
+use toolgate_kernel::event::{Entry, Event, Seq, ToolApprovalRequest, ToolQuestion};
 use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 use toolgate_kernel::run::RunState;
 use toolgate_kernel::time::Time;
@@ -65,6 +65,14 @@ impl Engine {
     /// A page of a space's log.
     pub async fn space_log(&self, space: SpaceId, range: LogRange) -> Result<LogPage, StoreError> {
         self.inner.store.space_log(space, range).await
+    }
+    /// The last place of a space's log that was deleted; 0 when nothing was.
+    pub async fn log_floor(&self, space: SpaceId) -> Result<Seq, StoreError> {
+        self.inner.store.log_floor(space).await
+    }
+    /// Place of the last event of a space.
+    pub async fn space_tail(&self, space: SpaceId) -> Result<Seq, StoreError> {
+        self.inner.store.space_tail(space).await
     }
     /// Whether the store gives what runs need and takes a write; as of a second ago at most.
     pub async fn is_ready(&self) -> bool {

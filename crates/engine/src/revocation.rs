@@ -35,6 +35,12 @@ pub enum Revoked {
     Project(ProjectId),
     /// A session was ended.
     Session(SessionId),
+    /// A space was deleted.
+    Space(SpaceId),
+    /// Runs of a space were deleted, or words in it.
+    Words(SpaceId),
+    /// An entity was deleted.
+    Entity(EntityId),
 }
 
 /// What was revoked, for all who serve. Cheap to clone.
@@ -124,8 +130,20 @@ impl RevocationWatch {
 impl Inner {
     /// Tells everybody on every node. Called when it is stored.
     pub(crate) fn revoke(&self, revoked: Revoked) {
-        self.revocations.publish(revoked);
+        self.revoked(revoked);
         self.bus.publish(self.settings.node, &Notice::Revoked(revoked));
+    }
+
+    /// Forgets what is in memory of it, and tells everybody on this node.
+    pub(crate) fn revoked(&self, revoked: Revoked) {
+        match revoked {
+            Revoked::Space(space) | Revoked::Words(space) => self.pasts.forget(space),
+            Revoked::Entity(entity) => self.user_tokens.forget_user(entity),
+            // Nothing that was said in it stays in memory.
+            Revoked::Project(_) => self.pasts.clear(),
+            Revoked::Key(_) | Revoked::Member { .. } | Revoked::Session(_) => {}
+        }
+        self.revocations.publish(revoked);
     }
 }
 

@@ -110,6 +110,16 @@ impl UserTokens {
         self.0.lock().expect("no panic holds the tokens")
     }
 
+    /// Forgets the tokens of a user.
+    pub fn forget_user(&self, user: EntityId) {
+        let mut shelf = self.lock();
+        let lent = shelf.by_run.iter().filter(|(_, lent)| lent.entity == user);
+        let runs: Vec<RunId> = lent.map(|(run, _)| *run).collect();
+        for run in runs {
+            shelf.remove(run);
+        }
+    }
+
     /// Keeps the token of a user for a root run, in place of the one that the run had. Makes room by dropping the oldest
     /// of the same user, or of whoever has most.
     pub fn keep(&self, run: RunId, lent: &UserToken, now: Time) {

@@ -16,6 +16,7 @@ use crate::records::{
 use crate::store::StoreError;
 
 pub use mime::Mime;
+pub(crate) use name::outputs_of;
 pub use name::{BadFileName, FileName, is_output};
 
 /// Kind of the records that are files.

@@ -13,6 +13,7 @@ mod entry;
 mod marked;
 mod memory;
 mod opaque;
+mod person;
 mod status;
 mod tool_body;
 
@@ -20,6 +21,7 @@ pub use body::*;
 pub use entry::{Entry, Seq};
 pub use opaque::Opaque;
 use opaque::Tag;
+pub use person::REMOVED;
 pub use status::{EndReason, FinishReason, Status, Usage};
 pub use tool_body::*;
 

@@ -155,6 +155,9 @@ fn one_of_each() -> Vec<Notice> {
         }),
         Notice::Revoked(Revoked::Project(ProjectId::from_bytes([11; 16]))),
         Notice::Revoked(Revoked::Session(SessionId::from_bytes([12; 16]))),
+        Notice::Revoked(Revoked::Space(SpaceId::from_bytes([13; 16]))),
+        Notice::Revoked(Revoked::Words(SpaceId::from_bytes([14; 16]))),
+        Notice::Revoked(Revoked::Entity(EntityId::from_bytes([15; 16]))),
     ]
 }
 

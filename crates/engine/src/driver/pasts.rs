@@ -75,6 +75,14 @@ impl Pasts {
         }
     }
 
+    /// Forgets what is known of a space: a part of it was deleted.
+    pub fn forget(&self, space: SpaceId) {
+        let mut shelf = self.lock();
+        let gone = shelf.known.extract_if(|(of, _), _| *of == space);
+        let bytes: usize = gone.map(|(_, (_, known))| known.bytes).sum();
+        shelf.bytes -= bytes;
+    }
+
     /// Forgets everything.
     pub fn clear(&self) {
         *self.lock() = Shelf::default();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use toolgate_kernel::id::CallId;
+use toolgate_kernel::id::{CallId, RunId};
 
 /// Longest name in bytes.
 const BYTES_MAX: usize = 512;
@@ -41,6 +41,13 @@ impl FileName {
         let (stem, extension) = file.rsplit_once('.')?;
         (!stem.is_empty()).then(|| extension.to_ascii_lowercase())
     }
+}
+
+/// How the names of the outputs of a run's calls begin.
+pub(crate) fn outputs_of(run: RunId) -> String {
+    let first = FileName::of_output(CallId { run, number: 0 }, "");
+    // Of `outputs/call_RUN_0.` all before the number.
+    first.0.trim_end_matches("0.").to_owned()
 }
 
 /// Whether it names a call's output. Only the gateway writes there, and only agents and backends read it.

@@ -1,0 +1,183 @@
+//! Deleting people.
+
+use toolgate_kernel::event::{Entry, Seq};
+use toolgate_kernel::id::{EntityId, SpaceId};
+
+use super::{DeletionError, Deletions, Held, PORTION, What};
+use crate::push_configs;
+use crate::records::{Change, Listing, Owner};
+use crate::revocation::Revoked;
+use crate::store::{LogPlace, RunFilter, StoreError};
+
+/// Entries that are looked through at once.
+pub(super) const LOOKED_AT_ONCE: usize = 2_000;
+/// Kinds of records that are kept for others but were made for a person, whom they name: plans of agents, and where the
+/// changes of their runs are posted to.
+const MADE_FOR_PEOPLE: [&str; 2] = ["plan", push_configs::KIND];
+
+impl Deletions {
+    /// Removes the entity first: a token of the same subject is another person from then on. Then goes what was theirs
+    /// alone, and then their words elsewhere.
+    pub(super) async fn erase_entity(
+        &self,
+        held: &mut Held,
+        entity: EntityId,
+        looked: Option<(SpaceId, Seq)>,
+    ) -> Result<(), DeletionError> {
+        let inner = &self.engine.inner;
+        self.leave_spaces(held, entity).await?;
+        let was_there = inner.store.remove_entity(held.project, entity).await?;
+        held.plan.count("entities", was_there.into());
+        inner.revoke(Revoked::Entity(entity));
+        // A request that was under way may have made the person a member again.
+        self.leave_spaces(held, entity).await?;
+        self.erase_calls(held, entity).await?;
+        self.remove_records(held, Owner::Entity(entity)).await?;
+        for kind in MADE_FOR_PEOPLE {
+            self.remove_naming(held, kind, entity).await?;
+        }
+        self.remove_words(held, entity, looked).await?;
+        loop {
+            let store = &inner.store;
+            let unlinked = store.unlink_runs(held.project, entity, PORTION).await?;
+            if unlinked < PORTION as u64 {
+                break;
+            }
+            self.touch(held).await?;
+        }
+        inner.revoke(Revoked::Entity(entity));
+        Ok(())
+    }
+
+    /// Deletes spaces that only this person is a member of, and takes the person out of the others.
+    async fn leave_spaces(&self, held: &mut Held, entity: EntityId) -> Result<(), DeletionError> {
+        loop {
+            let store = &self.engine.inner.store;
+            let spaces = store.spaces(held.project, Some(entity), None, PORTION).await?;
+            if spaces.is_empty() {
+                return Ok(());
+            }
+            for space in spaces {
+                match space.members == [entity] {
+                    true => self.erase_space(held, space.id).await?,
+                    false => {
+                        self.engine.remove_member(space.id, entity).await?;
+                        held.plan.count("memberships", 1);
+                    }
+                }
+                self.touch(held).await?;
+            }
+        }
+    }
+
+    /// Deletes the calls of tools that the person asked for: input and output were theirs.
+    async fn erase_calls(&self, held: &mut Held, entity: EntityId) -> Result<(), DeletionError> {
+        let mut before = None;
+        loop {
+            let filter = RunFilter {
+                user: Some(entity),
+                before,
+                limit: PORTION,
+                ..RunFilter::default()
+            };
+            let runs = self.engine.inner.store.runs(held.project, filter).await?;
+            before = runs.last().map(|run| run.id);
+            for call in runs.iter().filter(|run| run.tool.is_some()) {
+                self.end_and_erase(held, call).await?;
+            }
+            self.touch(held).await?;
+            if runs.len() < PORTION {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Removes records of a kind, of any owner in the project, that name the person.
+    async fn remove_naming(
+        &self,
+        held: &mut Held,
+        kind: &'static str,
+        entity: EntityId,
+    ) -> Result<(), DeletionError> {
+        let (name, project) = (entity.to_string(), held.project);
+        let sets = self.records.record_sets(kind).await?;
+        for set in sets.into_iter().filter(|set| set.project == project) {
+            let mut after = None;
+            loop {
+                let listing = Listing {
+                    prefix: String::new(),
+                    after,
+                    limit: PORTION,
+                };
+                let page = self.records.list_records(set, listing).await?;
+                let (is_last, last) = (page.len() < PORTION, page.last().map(|record| record.id.clone()));
+                let named = page
+                    .into_iter()
+                    .filter(|record| record.body.as_str().contains(&name));
+                let changes: Vec<Change> = named.map(|record| Change::Remove(record.id)).collect();
+                if !changes.is_empty() {
+                    held.plan.count(kind, changes.len() as u64);
+                    let now = self.engine.inner.clock.now();
+                    self.records.change_records(set, Vec::new(), changes, now).await?;
+                }
+                self.touch(held).await?;
+                if is_last {
+                    break;
+                }
+                after = last;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the person's words out of all logs of the project. Events keep their places.
+    async fn remove_words(
+        &self,
+        held: &mut Held,
+        entity: EntityId,
+        looked: Option<(SpaceId, Seq)>,
+    ) -> Result<(), DeletionError> {
+        let name = entity.to_string();
+        let mut after = looked.map_or_else(LogPlace::start, |(space, seq)| LogPlace { space, seq });
+        loop {
+            let store = &self.engine.inner.store;
+            let found = store
+                .find_entries(held.project, &name, after, LOOKED_AT_ONCE)
+                .await?;
+            let mut is_whole = true;
+            for entry in found.entries {
+                is_whole &= self.rewrite(held, entry, entity).await?;
+            }
+            match found.next {
+                // Somebody else has rewritten one of them: they are read again.
+                _ if !is_whole => {}
+                Some(next) => after = next,
+                None => return Ok(()),
+            }
+            held.plan.what = What::Entity {
+                entity,
+                looked: Some((after.space, after.seq)),
+            };
+            self.touch(held).await?;
+        }
+    }
+
+    /// False when the entry is no longer as it was read.
+    async fn rewrite(&self, held: &mut Held, entry: Entry, entity: EntityId) -> Result<bool, DeletionError> {
+        let Some(events) = entry.without_person(entity) else {
+            return Ok(true);
+        };
+        let space = entry.space;
+        let changed = entry.events.iter().zip(&events).filter(|(old, new)| old != new);
+        let count = changed.count() as u64;
+        match self.engine.inner.store.rewrite_entry(entry, events).await {
+            Ok(()) => {
+                held.plan.count("messages", count);
+                self.engine.inner.revoke(Revoked::Words(space));
+                Ok(true)
+            }
+            Err(StoreError::Conflict) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Deleting run trees.
+
+use toolgate_kernel::id::{RunId, SpaceId};
+
+use super::{DeletionError, Deletions, Held, PORTION, What};
+use crate::push_configs;
+use crate::records::{Change, Listing, Owner, RecordSet};
+use crate::revocation::Revoked;
+use crate::store::{RunFilter, RunRecord, StoreError, Trim};
+use crate::workspace::{FILE, FileName, Only, Place, WorkspaceError, outputs_of};
+
+impl Deletions {
+    /// What deleting a tree comes to, when every run of it has ended. None of them can go on then, and none be added.
+    pub(super) async fn plan_tree(&self, top: &RunRecord) -> Result<What, DeletionError> {
+        let below = self.runs_below(top).await?;
+        let mut runs = std::iter::once(top).chain(&below);
+        if let Some(open) = runs.find(|run| !run.status.is_final()) {
+            return Err(DeletionError::Open(open.id));
+        }
+        Ok(What::Tree {
+            root: top.id,
+            space: top.space,
+            below: below.iter().map(|run| (run.id, run.space)).collect(),
+        })
+    }
+
+    pub(super) async fn runs_below(&self, top: &RunRecord) -> Result<Vec<RunRecord>, StoreError> {
+        let (mut below, mut before) = (Vec::new(), None);
+        loop {
+            let filter = RunFilter {
+                root: Some(top.id),
+                before,
+                limit: PORTION,
+                ..RunFilter::default()
+            };
+            let page = self.engine.inner.store.runs(top.project, filter).await?;
+            before = page.last().map(|run| run.id);
+            let is_last = page.len() < PORTION;
+            below.extend(page);
+            if is_last {
+                return Ok(below);
+            }
+        }
+    }
+
+    /// Removes the rows first, so that the runs are gone for everybody, then what is stored of them.
+    pub(super) async fn erase_tree(
+        &self,
+        held: &mut Held,
+        root: RunId,
+        space: SpaceId,
+        below: &[(RunId, SpaceId)],
+    ) -> Result<(), DeletionError> {
+        let inner = &self.engine.inner;
+        let runs: Vec<RunId> = std::iter::once(root)
+            .chain(below.iter().map(|(run, _)| *run))
+            .collect();
+        let count = runs.len() as u64;
+        let was_there = inner.store.run(root).await?.is_some();
+        inner
+            .store
+            .remove_runs(held.project, runs, inner.clock.now())
+            .await?;
+        held.plan.count("runs", if was_there { count } else { 0 });
+        inner.revoke(Revoked::Words(space));
+        for (_, space) in below {
+            self.erase_stored(held, *space).await?;
+        }
+        self.trim(held, Trim::Run(root)).await?;
+        self.remove_push_configs(held, root, space).await?;
+        self.remove_outputs(held, root, space).await?;
+        // Whoever has read it while it was deleted forgets it again.
+        inner.revoke(Revoked::Words(space));
+        Ok(())
+    }
+
+    async fn remove_push_configs(
+        &self,
+        held: &mut Held,
+        run: RunId,
+        space: SpaceId,
+    ) -> Result<(), DeletionError> {
+        let set = RecordSet {
+            project: held.project,
+            owner: Owner::Space(space),
+            kind: push_configs::KIND,
+        };
+        let listing = Listing {
+            prefix: format!("{run}/"),
+            after: None,
+            limit: push_configs::CONFIGS_PER_RUN_MAX,
+        };
+        let found = self.records.list_records(set, listing).await?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let count = found.len() as u64;
+        let changes = found
+            .into_iter()
+            .map(|record| Change::Remove(record.id))
+            .collect();
+        let now = self.engine.inner.clock.now();
+        self.records.change_records(set, Vec::new(), changes, now).await?;
+        held.plan.count(push_configs::KIND, count);
+        Ok(())
+    }
+
+    /// Deletes outputs of the run's calls that were kept as files of its space.
+    async fn remove_outputs(&self, held: &mut Held, run: RunId, space: SpaceId) -> Result<(), DeletionError> {
+        let place = Place {
+            project: held.project,
+            space,
+        };
+        loop {
+            let listing = Listing {
+                prefix: outputs_of(run),
+                after: None,
+                limit: PORTION,
+            };
+            let found = self.workspace.list(place, listing).await.map_err(store_error)?;
+            for file in &found {
+                let name: FileName = file.path.parse().map_err(|_| unreadable(&file.path))?;
+                let now = self.engine.inner.clock.now();
+                let deleted = self.workspace.delete(place, &name, Only::Always, now, None).await;
+                match deleted {
+                    Ok(()) | Err(WorkspaceError::Missing(_)) => {}
+                    Err(error) => return Err(store_error(error).into()),
+                }
+            }
+            held.plan.count(FILE, found.len() as u64);
+            if found.len() < PORTION {
+                return Ok(());
+            }
+            self.touch(held).await?;
+        }
+    }
+}
+
+fn unreadable(path: &str) -> StoreError {
+    StoreError::Corrupt(format!("a file named {path:?}"))
+}
+
+/// What a workspace could not do to a file that is deleted whatever its state.
+pub(super) fn store_error(error: WorkspaceError) -> StoreError {
+    match error {
+        WorkspaceError::Store(error) => error,
+        other => StoreError::Unavailable(other.to_string()),
+    }
+}

@@ -1,0 +1,168 @@
+//! Retention: what has ended long ago is archived and deleted, by the rules of its project. One batch of a project is
+//! under way at a time, whichever node works on it: the batch is a deletion ([`crate::deletion`]) with a fixed id.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::time::Time;
+
+use crate::Engine;
+use crate::deletion::{DeletionError, Deletions};
+use crate::store::StoreError;
+use crate::usage::Day;
+
+/// How often the rules are applied.
+pub const APPLIED_EVERY: Duration = Duration::from_secs(60);
+/// Longest time that is spent on one project before the next one has its turn.
+const TURN: Duration = Duration::from_secs(10);
+
+/// How long a project keeps what has ended; none for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// Run trees, from the end of their last run: rows, events, outputs that were kept as files.
+    pub runs: Option<Duration>,
+    /// Files of spaces, from their last change.
+    pub files: Option<Duration>,
+    /// Deliveries that were given up, from when they were queued.
+    pub deliveries: Option<Duration>,
+    /// Figures of tools, by day.
+    pub usage: Option<Duration>,
+}
+
+impl Rules {
+    /// Whether anything is ever deleted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The rules of projects, and where each archives what it deletes.
+#[async_trait]
+pub trait RetentionRules: Send + Sync {
+    /// The rules of a project as they are now.
+    async fn rules(&self, project: ProjectId) -> Result<Rules, StoreError>;
+    /// The archive of a project; none when it archives nothing.
+    async fn archive(&self, project: ProjectId) -> Result<Option<Arc<dyn Archive>>, StoreError>;
+}
+
+/// No project deletes anything by itself.
+#[async_trait]
+impl RetentionRules for Rules {
+    async fn rules(&self, _: ProjectId) -> Result<Rules, StoreError> {
+        Ok(*self)
+    }
+    async fn archive(&self, _: ProjectId) -> Result<Option<Arc<dyn Archive>>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// Keeps what is deleted.
+#[async_trait]
+pub trait Archive: Send + Sync {
+    /// Begins an object. One of the same name is replaced as a whole when it is finished, and not before.
+    fn begin(&self, name: &str) -> Box<dyn ArchiveObject>;
+}
+
+/// An object that is being written: JSON lines, compressed.
+#[async_trait]
+pub trait ArchiveObject: Send {
+    /// Adds a line, which ends with a line break.
+    fn write(&mut self, line: &[u8]);
+    /// Stores the object; it is safe when this returns.
+    async fn finish(self: Box<Self>) -> Result<Archived, ArchiveError>;
+}
+
+/// An object of an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archived {
+    /// SHA-256 of the object, in hex.
+    pub hash: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Why an object was not stored. It names no secret.
+#[derive(Debug, thiserror::Error)]
+#[error("the archive did not take it: {0}")]
+pub struct ArchiveError(pub String);
+
+/// Applies the rules of all projects.
+pub struct Retention {
+    engine: Engine,
+    deletions: Arc<Deletions>,
+    rules: Arc<dyn RetentionRules>,
+    every: Duration,
+}
+
+impl Retention {
+    /// Applies these rules every so often.
+    pub fn new(
+        engine: Engine,
+        deletions: Arc<Deletions>,
+        rules: Arc<dyn RetentionRules>,
+        every: Duration,
+    ) -> Self {
+        Self {
+            engine,
+            deletions,
+            rules,
+            every,
+        }
+    }
+
+    /// Applies the rules until `stop` fires.
+    pub async fn work(&self, stop: CancellationToken) {
+        loop {
+            let pause = async {
+                if let Err(error) = self.apply().await {
+                    tracing::warn!(%error, "the rules of retention are applied later");
+                }
+                tokio::time::sleep(self.every).await;
+            };
+            if stop.run_until_cancelled(pause).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Applies the rules of every project once.
+    pub async fn apply(&self) -> Result<(), StoreError> {
+        for project in self.engine.projects().await? {
+            let rules = self.rules.rules(project.id).await?;
+            if !rules.is_empty()
+                && let Err(error) = self.apply_to(project.id, rules).await
+            {
+                tracing::warn!(project = project.name, %error, "what is too old is deleted later");
+            }
+        }
+        Ok(())
+    }
+
+    async fn apply_to(&self, project: ProjectId, rules: Rules) -> Result<(), DeletionError> {
+        let (started, now) = (Instant::now(), self.engine.inner.clock.now());
+        while started.elapsed() < TURN {
+            match self.deletions.expire(project, rules, now).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                // Another node has its turn with this project.
+                Err(DeletionError::UnderWay) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(kept) = rules.usage {
+            let before = Day::of(before(now, kept));
+            let removed = self.engine.inner.store.remove_usage(project, before).await?;
+            metrics::counter!("toolgate_retention_usage_rows_total").increment(removed);
+        }
+        Ok(())
+    }
+}
+
+/// The time so long before.
+pub(crate) fn before(now: Time, kept: Duration) -> Time {
+    let kept = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
+    Time(now.0.saturating_sub(kept))
+}

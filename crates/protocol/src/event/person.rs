@@ -1,0 +1,191 @@
+//! Taking a person out of what is stored: their words and their id go, the event and its place stay.
+
+use super::{Claim, Entry, Event};
+use crate::id::EntityId;
+use crate::message::{Message, Part};
+
+/// What stands where somebody's words stood who was deleted.
+pub const REMOVED: &str = "(removed)";
+
+/// Stands for a person who was deleted where nobody at all would mean everybody.
+fn nobody() -> EntityId {
+    EntityId::from_bytes([0; 16])
+}
+
+impl Event {
+    /// The event without a person: what they wrote is removed, and nothing names them. None when it has nothing of them.
+    ///
+    /// What agents wrote stays, also where it quotes the person.
+    pub fn without_person(&self, person: EntityId) -> Option<Self> {
+        let mut event = self.clone();
+        event.remove_person(person);
+        (event != *self).then_some(event)
+    }
+
+    fn is_said_by(&self, person: EntityId) -> bool {
+        matches!(self, Self::Said(e) if e.message.from == Some(person))
+    }
+
+    fn remove_person(&mut self, person: EntityId) {
+        match self {
+            Self::RunStart(e) => hide(&mut e.offered_to, person),
+            Self::Said(e) => remove_from(&mut e.message, person),
+            Self::CallRequest(e) if e.from == Some(person) => {
+                (e.from, e.sender, e.input) = (None, None, None);
+            }
+            Self::ToolInputStart(e) => hide(&mut e.offered_to, person),
+            Self::ToolInputDelta(e) => hide(&mut e.offered_to, person),
+            Self::ToolInputAvailable(e) => {
+                hide(&mut e.offered_to, person);
+                release(&mut e.reserved, person);
+            }
+            Self::ToolApprovalRequest(e) => {
+                hide(&mut e.offered_to, person);
+                let requesters = e.terms.iter_mut().flat_map(|terms| &mut terms.requesters);
+                requesters
+                    .filter(|requester| **requester == person)
+                    .for_each(|requester| *requester = nobody());
+            }
+            Self::ToolApprovalResponse(e) => {
+                hide(&mut e.offered_to, person);
+                release(&mut e.reserved, person);
+                if e.by == Some(person) {
+                    (e.by, e.reason) = (None, None);
+                }
+            }
+            Self::ToolQuestion(e) => hide(&mut e.offered_to, person),
+            Self::ToolQuestionResponse(e) => {
+                hide(&mut e.offered_to, person);
+                if e.by == Some(person) {
+                    (e.by, e.content) = (None, None);
+                }
+            }
+            Self::ToolSampling(e) => hide(&mut e.offered_to, person),
+            Self::ToolExecuting(e) => {
+                hide(&mut e.offered_to, person);
+                release(&mut e.claim, person);
+            }
+            Self::ToolReleased(e) => hide(&mut e.offered_to, person),
+            Self::ToolProgress(e) => hide(&mut e.offered_to, person),
+            // A call that was offered to this person alone was read and answered by nobody else.
+            Self::ToolOutputAvailable(e) => hide(&mut e.offered_to, person),
+            Self::ToolOutputError(e) => hide(&mut e.offered_to, person),
+            Self::ToolOutputDenied(e) => hide(&mut e.offered_to, person),
+            Self::ChildCall(e) => e.event.remove_person(person),
+            Self::CallRequest(_)
+            | Self::Told(_)
+            | Self::ContextCut(_)
+            | Self::StepStart(_)
+            | Self::StepRetry(_)
+            | Self::TextStart(_)
+            | Self::TextDelta(_)
+            | Self::TextEnd(_)
+            | Self::ReasoningStart(_)
+            | Self::ReasoningDelta(_)
+            | Self::ReasoningEnd(_)
+            | Self::StepFinish(_)
+            | Self::RunStatus(_)
+            | Self::RunFinish(_)
+            | Self::Notification(_)
+            | Self::Opaque(_) => {}
+        }
+    }
+}
+
+impl Entry {
+    /// The entry's events without a person, as many as before; see [`Event::without_person`]. What the person's client
+    /// told of the past goes with the message that brought it. None when the entry has nothing of them.
+    pub fn without_person(&self, person: EntityId) -> Option<Vec<Event>> {
+        let mut events = self.events.clone();
+        if events.iter().any(|event| event.is_said_by(person)) {
+            for event in &mut events {
+                if let Event::RunStart(start) = event {
+                    start.history.clear();
+                }
+            }
+        }
+        events.iter_mut().for_each(|event| event.remove_person(person));
+        (events != self.events).then_some(events)
+    }
+}
+
+fn remove_from(message: &mut Message, person: EntityId) {
+    message.on_behalf_of.retain(|other| *other != person);
+    if message.from == Some(person) {
+        let text = REMOVED.into();
+        message.from = None;
+        message.sender = None;
+        message.metadata = None;
+        message.parts = vec![Part::Text { text }];
+    }
+}
+
+/// What was offered to one person is offered to nobody then, and not to everybody.
+fn hide(offered_to: &mut Option<EntityId>, person: EntityId) {
+    if *offered_to == Some(person) {
+        *offered_to = Some(nobody());
+    }
+}
+
+fn release(claim: &mut Option<Claim>, person: EntityId) {
+    if let Some(claim) = claim.as_mut().filter(|claim| claim.by == Some(person)) {
+        claim.by = Some(nobody());
+        claim.holder = REMOVED.into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::every_marked;
+
+    /// The ids of all entities that an event names.
+    fn named(event: &Event) -> Vec<EntityId> {
+        let text = serde_json::to_string(event).unwrap();
+        let ids = text.match_indices("\"ent_").map(|(at, _)| {
+            let id = &text[at + 1..];
+            id[..id.find('"').unwrap()].parse().unwrap()
+        });
+        ids.collect()
+    }
+
+    #[test]
+    fn nothing_of_a_person_is_left_in_any_event_that_names_them() {
+        for event in every_marked() {
+            for person in named(&event) {
+                if matches!(&event, Event::RunStart(e) if e.entity == Some(person)) {
+                    // The agent's own.
+                    continue;
+                }
+                let after = event.without_person(person).expect("it names them");
+                assert!(!named(&after).contains(&person), "{}", event.kind());
+                assert_eq!(after.kind(), event.kind());
+                assert_eq!(after.without_person(person), None, "once is enough");
+            }
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_message_go_with_its_sender() {
+        let person = EntityId::from_bytes([7; 16]);
+        let said = |from| {
+            let text = "my address".to_owned();
+            let id = crate::id::MessageId::from_bytes([1; 16]);
+            let message = Message::new(id, Some(from), vec![Part::Text { text }]);
+            Event::from(crate::event::Said { message })
+        };
+        let after = said(person).without_person(person).unwrap();
+        let text = serde_json::to_string(&after).unwrap();
+        assert!(text.contains(REMOVED) && !text.contains("my address"), "{text}");
+        let other = EntityId::from_bytes([8; 16]);
+        assert_eq!(said(other).without_person(person), None);
+    }
+
+    #[test]
+    fn somebody_elses_words_stay() {
+        let other = EntityId::from_bytes([7; 16]);
+        for event in every_marked() {
+            assert_eq!(event.without_person(other), None, "{}", event.kind());
+        }
+    }
+}
