@@ -89,6 +89,9 @@ pub(crate) fn write(notice: &Notice) -> Written {
                 Revoked::Member { space, member } => Access::Member { space, member },
                 Revoked::Project(project) => Access::Project { project },
                 Revoked::Session(session) => Access::Session { session },
+                Revoked::Space(space) => Access::Space { space },
+                Revoked::Words(space) => Access::Words { space },
+                Revoked::Entity(entity) => Access::Entity { entity },
             },
         }),
     }
@@ -208,6 +211,9 @@ enum Access {
     Member { space: SpaceId, member: EntityId },
     Project { project: ProjectId },
     Session { session: SessionId },
+    Space { space: SpaceId },
+    Words { space: SpaceId },
+    Entity { entity: EntityId },
 }
 
 impl From<In> for Notice {
@@ -233,6 +239,9 @@ impl From<In> for Notice {
                 Access::Member { space, member } => Revoked::Member { space, member },
                 Access::Project { project } => Revoked::Project(project),
                 Access::Session { session } => Revoked::Session(session),
+                Access::Space { space } => Revoked::Space(space),
+                Access::Words { space } => Revoked::Words(space),
+                Access::Entity { entity } => Revoked::Entity(entity),
             }),
         }
     }

@@ -9,6 +9,7 @@ mod events;
 mod precondition;
 mod routes;
 mod snapshot;
+mod space_snapshot;
 mod until;
 mod waited;
 
@@ -18,6 +19,7 @@ use axum::Router;
 use axum::extract::FromRef;
 use serde_json::Value;
 use toolgate_access::file_links::FileLinks;
+use toolgate_engine::deletion::Deletions;
 use toolgate_engine::knowledge::Knowledge;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::records::Records;
@@ -51,6 +53,8 @@ pub struct Resources {
     pub plugins: Plugins,
     /// The MCP servers of projects.
     pub mcp: McpServers,
+    /// Deletes runs, spaces and people.
+    pub deletions: Arc<Deletions>,
     /// Deliveries to webhooks and mail.
     pub outbox: Arc<Outbox>,
     /// Renders the metrics.

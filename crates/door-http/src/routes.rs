@@ -7,6 +7,7 @@ mod asking;
 mod calls;
 mod consents;
 mod curators;
+mod deletions;
 mod deliveries;
 mod entities;
 mod feeds;
@@ -33,7 +34,7 @@ mod run_changes;
 mod runs;
 mod sessions;
 mod shared_tools;
-mod spaces;
+pub(crate) mod spaces;
 mod tool_call;
 mod tool_check;
 mod tool_match;
@@ -61,7 +62,7 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(agent_state::plans))
         .routes(routes!(agent_state::change_plan, agent_state::remove_plan))
         .routes(routes!(spaces::create, spaces::list))
-        .routes(routes!(spaces::get))
+        .routes(routes!(spaces::get, deletions::space))
         .routes(routes!(spaces::member, spaces::add_member, spaces::remove_member))
         .routes(routes!(files::list))
         .routes(routes!(files::read, files::write, files::remove))
@@ -73,14 +74,15 @@ pub(crate) fn all() -> OpenApiRouter<Rest> {
         .routes(routes!(knowledge::put, knowledge::get, knowledge::remove))
         .routes(routes!(deliveries::list))
         .routes(routes!(deliveries::retry))
-        .routes(routes!(entities::put, entities::get))
+        .routes(routes!(entities::put, entities::get, deletions::entity))
+        .routes(routes!(deletions::export))
         .routes(routes!(messages::post))
         .routes(routes!(feeds::space))
         .routes(routes!(runs::of_space))
         .routes(routes!(results::to_space))
         .routes(routes!(messages::start, runs::list))
         .routes(routes!(run_changes::watch))
-        .routes(routes!(runs::get))
+        .routes(routes!(runs::get, deletions::run))
         .routes(routes!(feeds::run))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::tree))

@@ -6,7 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use toolgate_archive::{FolderArchive, S3Archive};
+use toolgate_egress::Egress;
+use toolgate_engine::clock::SystemClock;
 use toolgate_engine::project::{ProjectSettings, Projects};
+use toolgate_engine::retention::{Archive, RetentionRules, Rules};
 use toolgate_engine::store::{Directory, StoreError};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
@@ -15,7 +19,7 @@ use toolgate_plugins::{PluginResolver, PluginSettings};
 use toolgate_sources::{McpResolver, McpSettings};
 use toolgate_tools::{OutboundResolver, OutboundSettings};
 
-use crate::settings::{DEFAULT_PROJECT, ProjectOverlay, Settings};
+use crate::settings::{ArchivePlace, DEFAULT_PROJECT, ProjectOverlay, Settings};
 
 /// How long a change of a project's settings by another node may stay unseen here.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
@@ -26,6 +30,8 @@ const KNOWN_MAX: usize = 10_000;
 pub struct ProjectResolver {
     gateway: Settings,
     directory: Arc<dyn Directory>,
+    /// What archives are reached with.
+    egress: Egress,
     known: Mutex<HashMap<ProjectId, Known>>,
 }
 
@@ -45,6 +51,8 @@ struct Resolved {
     engine: Arc<ProjectSettings>,
     outbound: Arc<OutboundSettings>,
     plugins: Arc<PluginSettings>,
+    rules: Rules,
+    archive: ArchivePlace,
 }
 
 impl ProjectResolver {
@@ -58,6 +66,7 @@ impl ProjectResolver {
         Ok(Self {
             gateway: gateway.clone(),
             directory,
+            egress: Egress::new(),
             known: Mutex::default(),
         })
     }
@@ -119,6 +128,8 @@ fn resolve(name: &str, settings: &Settings) -> anyhow::Result<Resolved> {
             prices: Arc::new(settings.prices.table()?),
         }),
         outbound: Arc::new(outbound),
+        rules: settings.retention.rules(),
+        archive: settings.retention.place()?,
     })
 }
 
@@ -161,5 +172,22 @@ impl McpResolver for ProjectResolver {
 impl PluginResolver for ProjectResolver {
     async fn plugin_settings(&self, project: ProjectId) -> Result<Arc<PluginSettings>, StoreError> {
         Ok(self.resolved(project).await?.plugins.clone())
+    }
+}
+
+#[async_trait]
+impl RetentionRules for ProjectResolver {
+    async fn rules(&self, project: ProjectId) -> Result<Rules, StoreError> {
+        Ok(self.resolved(project).await?.rules)
+    }
+    async fn archive(&self, project: ProjectId) -> Result<Option<Arc<dyn Archive>>, StoreError> {
+        Ok(match &self.resolved(project).await?.archive {
+            ArchivePlace::None => None,
+            ArchivePlace::Folder(folder) => Some(Arc::new(FolderArchive::new(folder.clone()))),
+            ArchivePlace::Bucket(settings) => {
+                let (settings, clock) = ((**settings).clone(), Arc::new(SystemClock));
+                Some(Arc::new(S3Archive::new(settings, &self.egress, clock)))
+            }
+        })
     }
 }

@@ -23,11 +23,13 @@ use toolgate_egress::Egress;
 use toolgate_engine::Engine;
 use toolgate_engine::bus::Bus;
 use toolgate_engine::clock::SystemClock;
+use toolgate_engine::deletion::Deletions;
 use toolgate_engine::feed::BacklogLimits;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::push_configs::PushConfigs;
 use toolgate_engine::record_updater::RecordUpdater;
 use toolgate_engine::records::Records;
+use toolgate_engine::retention::Retention;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Directory, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
@@ -186,6 +188,7 @@ async fn serve(
         .with(of_servers)
         .with(of_remote_agents);
     let (push_egress, push_outbound) = (egress.clone(), projects.clone());
+    let rules = projects.clone();
     let node = storage::node(settings, &data)?;
     let bus = NodeBus::join(settings).await?;
     let engine = engine(store.clone(), bus.get(), sources, projects, node.id, settings);
@@ -238,8 +241,16 @@ async fn serve(
             authorization_servers: settings.jwt.issuer.clone().into_iter().collect(),
         },
     };
+    let deletions = Arc::new(Deletions::new(engine.clone(), store.clone(), rules.clone()));
+    let retention = Retention::new(
+        engine.clone(),
+        deletions.clone(),
+        rules,
+        settings.retention.apply_every,
+    );
     let resources = Resources {
         records: store.clone(),
+        deletions: deletions.clone(),
         state: Arc::new(Editor {
             updater: RecordUpdater::new(store.clone()),
             plans: settings.plans.limits(),
@@ -290,6 +301,16 @@ async fn serve(
     parts.spawn(listen::serve(listener, door, limits, ends).map(Ok));
     parts.spawn(rates.map(Ok));
     parts.spawn(planner.watch(stop.clone()).map(Ok));
+    let stopped = stop.clone();
+    parts.spawn(async move {
+        deletions.work(stopped).await;
+        Ok(())
+    });
+    let stopped = stop.clone();
+    parts.spawn(async move {
+        retention.work(stopped).await;
+        Ok(())
+    });
     let stopped = stop.clone();
     parts.spawn(async move {
         knowledge.upkeep(&SystemClock, stopped).await;

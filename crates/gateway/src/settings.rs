@@ -21,6 +21,7 @@ mod plugins;
 mod postgres;
 mod prices;
 mod project;
+mod retention;
 mod sessions;
 mod text;
 
@@ -52,6 +53,7 @@ pub use plugins::Plugins;
 pub use postgres::Postgres;
 pub use prices::Prices;
 pub use project::{DEFAULT_PROJECT, ProjectOverlay};
+pub use retention::{ArchivePlace, Retention, RetentionAges};
 pub use sessions::Sessions;
 
 /// Every setting with its default, written for people.
@@ -136,6 +138,8 @@ pub struct Settings {
     pub notifications: Notifications,
     /// Limits on plans.
     pub plans: Plans,
+    /// How long what has ended is kept.
+    pub retention: Retention,
     /// Plugins.
     pub plugins: Plugins,
     /// MCP servers.
@@ -187,6 +191,7 @@ impl Default for Settings {
             budgets: Budgets::default(),
             notifications: Notifications::default(),
             plans: Plans::default(),
+            retention: Retention::default(),
             plugins: Plugins::default(),
             mcp: Mcp::default(),
             a2a: A2a::default(),

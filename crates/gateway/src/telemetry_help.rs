@@ -49,6 +49,26 @@ pub fn describe() {
         "Requests to models from asking to the first piece, by vendor."
     );
     describe_counter!(
+        "toolgate_deletions_total",
+        "Runs, spaces and people deleted for good, by what was deleted."
+    );
+    describe_counter!(
+        "toolgate_retention_runs_total",
+        "Ended runs deleted because their project keeps them no longer."
+    );
+    describe_counter!(
+        "toolgate_retention_bytes_total",
+        "Bytes of events deleted because their project keeps them no longer."
+    );
+    describe_counter!(
+        "toolgate_retention_usage_rows_total",
+        "Rows of tool figures deleted because their project keeps them no longer."
+    );
+    describe_counter!(
+        "toolgate_archive_bytes_total",
+        "Compressed bytes archived before deletion."
+    );
+    describe_counter!(
         "toolgate_http_requests_total",
         "HTTP requests answered, by method, route and status."
     );

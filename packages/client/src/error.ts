@@ -50,7 +50,10 @@ export class AccessError extends ToolgateError {}
 export class NotFoundError extends ToolgateError {}
 /** 409: conflict. `problem.winner` is the winning receipt, or `problem.claim` the lease. */
 export class ConflictError extends ToolgateError {}
-/** 410: too late. `code` is the reason: `TIMEOUT`, `CANCELLED`, `SUPERSEDED`, `DENIED`. */
+/**
+ * 410: too late. `code` is the reason: `TIMEOUT`, `CANCELLED`, `SUPERSEDED`, `DENIED`; `DELETED` for a run or space that was
+ * deleted; `PAST_RETENTION` for a cursor older than what is kept, with the state to start from in `problem.snapshot`.
+ */
 export class GoneError extends ToolgateError {}
 /** 422: `errors` lists all problems. Also thrown before a request, by the client's own checks. */
 export class ValidationError extends ToolgateError {}

@@ -11,10 +11,11 @@ import type {
   ApprovalList,
   CreateSpace,
   Decided,
+  DeletionReport,
   EventPage,
   Member,
-  Posted,
   PostMessage,
+  Posted,
   PutMember,
   QuestionList,
   Run,
@@ -77,6 +78,15 @@ export class Runs {
     return this.#connection.json(path, { ...options, method: 'POST', safe: true });
   }
 
+  /**
+   * Deletes a run and its child runs for good. All of them must have ended: otherwise a `ConflictError` (`RUN_OPEN`).
+   * Deleting it again changes nothing. Needs a secret key or a session.
+   */
+  delete(runId: string, options: CallOptions = {}): Promise<DeletionReport> {
+    const path = `/v1/runs/${encodeURIComponent(runId)}`;
+    return this.#connection.json(path, { ...options, method: 'DELETE', safe: true });
+  }
+
   /** The run's events until it ends. */
   subscribe(runId: string, options: SubscribeOptions = {}): EventStream {
     return new EventStream(this.#connection, {
@@ -135,6 +145,15 @@ export class Spaces {
 
   get(spaceId: string, options: CallOptions = {}): Promise<Space> {
     return this.#connection.json(`/v1/spaces/${encodeURIComponent(spaceId)}`, options);
+  }
+
+  /**
+   * Deletes a space for good: its runs are cancelled, its streams end, and log, files and records are removed. Deleting it
+   * again changes nothing. Needs a secret key or a session.
+   */
+  delete(spaceId: string, options: CallOptions = {}): Promise<DeletionReport> {
+    const path = `/v1/spaces/${encodeURIComponent(spaceId)}`;
+    return this.#connection.json(path, { ...options, method: 'DELETE', safe: true });
   }
 
   /** Spaces, newest first; `before` is the `nextCursor` of the previous page. */

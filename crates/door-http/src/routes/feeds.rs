@@ -1,13 +1,15 @@
 //! Events of a space or a run: as a stream, or as a list of what is stored.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderName, StatusCode};
-use toolgate_engine::store::{LogPage, LogRange};
+use toolgate_engine::store::{Deleted, LogPage, LogRange};
 use toolgate_http::answer::json;
 use toolgate_http::caller::Reader;
-use toolgate_http::describe::{BackendOnly, BadQuery, Missing, Refused};
+use toolgate_http::describe::{BackendOnly, BadQuery, Expired, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, Query, seq};
 use toolgate_http::stream::{Follow, Mark, OpenStream, Until};
@@ -18,8 +20,11 @@ use toolgate_kernel::tool::Decider;
 use toolgate_kernel::view::view;
 use utoipa::ToSchema;
 
+use super::deletions::gone_or;
 use super::runs::seen_by;
+use crate::Resources;
 use crate::events::{Tail, open, write_json};
+use crate::space_snapshot::check_cursor;
 use crate::until::{Reading, Streams};
 
 /// The cursor of a browser that comes back.
@@ -41,19 +46,26 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
             (EventPage = "application/json"),
             (String = "text/event-stream"),
         )),
-        BadQuery, Missing, Refused,
+        BadQuery, Missing, Expired, Refused,
     ),
 )]
 pub(crate) async fn space(
     State(door): State<Shared>,
     Reader(who): Reader,
+    State(resources): State<Arc<Resources>>,
     At(space): At<SpaceId>,
     Cursor(after): Cursor,
     Reading(streams): Reading,
     query: Query,
 ) -> Result<Response, Refusal> {
     let limit = query.limit()?;
-    door.access.reach_space(&who, space).await?;
+    if let Err(missing) = door.access.reach_space(&who, space).await {
+        return Err(match after {
+            Seq(0) => missing.into(),
+            _ => gone_or(&resources, who.project, Deleted::Space(space), missing).await,
+        });
+    }
+    check_cursor(&door, &who, space, after).await?;
     if streams != Streams::No {
         let stream = OpenStream::reserve(&door, &who)?;
         let follow = Follow {
@@ -95,19 +107,24 @@ pub(crate) async fn space(
             (String = "text/event-stream"),
         )),
         (status = 204, description = "The run has ended and everything was read: do not come back."),
-        BadQuery, Missing, BackendOnly, Refused,
+        BadQuery, Missing, Expired, BackendOnly, Refused,
     ),
 )]
 pub(crate) async fn run(
     State(door): State<Shared>,
     Reader(who): Reader,
+    State(resources): State<Arc<Resources>>,
     At(run): At<RunId>,
     Cursor(after): Cursor,
     Reading(streams): Reading,
     query: Query,
 ) -> Result<Response, Refusal> {
     let limit = query.limit()?;
-    let record = door.access.run(&who, run).await?;
+    let record = match door.access.run(&who, run).await {
+        Ok(record) => record,
+        Err(missing) if after == Seq(0) => return Err(missing.into()),
+        Err(missing) => return Err(gone_or(&resources, who.project, Deleted::Run(run), missing).await),
+    };
     let seen_by = seen_by(&door, &who, &record, &query).await?;
     if seen_by.is_some() && streams != Streams::No {
         return Err(Refusal::malformed(

@@ -8,8 +8,10 @@ use toolgate_access::file_links::{FileLinks, LinkLimits};
 use toolgate_door_http::{Prices, Resources, api, router};
 use toolgate_egress::Egress;
 use toolgate_engine::Settings;
+use toolgate_engine::deletion::Deletions;
 use toolgate_engine::outbox::Outbox;
 use toolgate_engine::record_updater::RecordUpdater;
+use toolgate_engine::retention::Rules;
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
 use toolgate_http::describe::document;
 use toolgate_plugins::{PluginSettings, Plugins, PluginsParts};
@@ -72,7 +74,13 @@ impl World {
             let servers_workspace = workspace.clone();
             kept = Some((workspace.clone(), outbox.clone()));
             let knowledge = Library::new(ground.store.clone(), Arc::new(Reader::here()));
+            let deletions = Deletions::new(
+                ground.shared.engine.clone(),
+                ground.store.clone(),
+                Arc::new(Rules::default()),
+            );
             let resources = Resources {
+                deletions: Arc::new(deletions),
                 records: ground.store.clone(),
                 state: Arc::new(Editor {
                     updater: RecordUpdater::new(ground.store.clone()),

@@ -4,6 +4,7 @@ mod check;
 mod copies;
 mod migrate;
 mod transfer;
+mod vacuum;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -30,6 +31,8 @@ pub enum Store {
     Export(transfer::Export),
     /// Read an exported file into an empty database.
     Import(transfer::Import),
+    /// Rewrite a SQLite database without the room of deleted data; the gateway must be stopped.
+    Vacuum(vacuum::Vacuum),
 }
 
 impl Store {
@@ -42,6 +45,7 @@ impl Store {
             Self::Restore(restore) => restore.run()?,
             Self::Export(export) => export.run()?,
             Self::Import(import) => import.run()?,
+            Self::Vacuum(vacuum) => vacuum.run()?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -11,7 +11,10 @@ use toolgate_kernel::agent::Secret;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::problem::{Problem, member};
 
-use super::{Budgets, ClientTools, Images, Mcp, Model, Outside, Plugins, Search, Settings, text};
+use super::{
+    Budgets, ClientTools, Images, Mcp, Model, Outside, Plugins, Retention, RetentionAges, Search, Settings,
+    text,
+};
 
 /// Name of the project that the gateway begins with; the gateway's own secrets and outbound allow-list are its alone.
 pub const DEFAULT_PROJECT: &str = "default";
@@ -37,6 +40,11 @@ pub struct ProjectOverlay {
     pub plugins: Option<Plugins>,
     /// What the project, its users and its agents may consume.
     pub budgets: Option<Budgets>,
+    /// How long what has ended is kept.
+    pub retention: Option<Retention>,
+    /// The same as it was stored over HTTP: without an archive.
+    #[serde(skip)]
+    pub retention_ages: Option<RetentionAges>,
     /// MCP servers. In the settings file alone: they may run programs and lead inside.
     pub mcp: Option<Mcp>,
 }
@@ -57,11 +65,12 @@ impl ProjectOverlay {
                 "images" => section_of(section).map(|read| overlay.images = Some(read)),
                 "plugins" => section_of(section).map(|read| overlay.plugins = Some(read)),
                 "budgets" => section_of(section).map(|read| overlay.budgets = Some(read)),
+                "retention" => section_of(section).map(|read| overlay.retention_ages = Some(read)),
                 // Names of secrets are the project's own.
                 "secrets" => text::secrets(section).map(|read| overlay.secrets = read),
                 _ => Err(serde::de::Error::custom(
                     "unknown section, expected one of model, clientTools, outside, secrets, search, images, plugins, \
-                     budgets",
+                     budgets, retention",
                 )),
             };
             // The value may be a secret: serde's messages quote numbers and words, so only what is expected is told.
@@ -132,6 +141,10 @@ impl Settings {
             own.plugins = overlay.plugins.unwrap_or(own.plugins);
             own.budgets = overlay.budgets.unwrap_or(own.budgets);
             own.mcp = overlay.mcp.unwrap_or(own.mcp);
+            own.retention = overlay.retention.unwrap_or(own.retention);
+            if let Some(ages) = overlay.retention_ages {
+                own.retention = own.retention.with_ages(ages);
+            }
             own.secrets.extend(overlay.secrets);
         }
         let signing = &mut own.plugins.signing;

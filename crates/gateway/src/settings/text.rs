@@ -41,6 +41,20 @@ pub fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error
     })
 }
 
+/// A span of time, or nothing when it is empty.
+pub fn optional_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let span = parse_duration(&text).ok_or_else(|| {
+        de::Error::custom(format!(
+            "{text:?} is no time; expected one like \"12h\" or \"30d\", or nothing to keep it for ever"
+        ))
+    })?;
+    Ok(Some(span))
+}
+
 fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
@@ -49,6 +63,7 @@ fn parse_duration(text: &str) -> Option<Duration> {
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
+        "d" => 86_400_000,
         _ => return None,
     };
     Some(Duration::from_millis(

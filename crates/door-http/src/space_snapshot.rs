@@ -1,0 +1,67 @@
+//! A space as it stands, for a reader whose cursor is older than what is kept of its log.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use toolgate_access::Principal;
+use toolgate_engine::store::RunFilter;
+use toolgate_http::Shared;
+use toolgate_http::problem::Refusal;
+use toolgate_http::run_state::CountedState;
+use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::id::SpaceId;
+
+use crate::routes::spaces::SpaceBody;
+use crate::snapshot::RunBody;
+
+/// Most open runs of each status that a snapshot shows.
+const RUNS_MAX: usize = 16;
+
+/// Refuses a cursor that has missed events which were deleted, with a snapshot to start from. A reader without a cursor
+/// is given what is kept.
+pub(crate) async fn check_cursor(
+    door: &Shared,
+    who: &Principal,
+    space: SpaceId,
+    after: Seq,
+) -> Result<(), Refusal> {
+    if after == Seq(0) {
+        return Ok(());
+    }
+    let floor = door.engine.log_floor(space).await?;
+    if after >= floor {
+        return Ok(());
+    }
+    let words = format!(
+        "events after {} were deleted, go on after `snapshot.seq`, or read what is kept without a cursor",
+        after.0
+    );
+    let snapshot = snapshot(door, who, space, floor).await?;
+    Err(Refusal::new(StatusCode::GONE, "PAST_RETENTION", words).snapshot(snapshot))
+}
+
+/// The place is read first: whatever happens after it comes with the stream, also when the runs show it already.
+async fn snapshot(door: &Shared, who: &Principal, space: SpaceId, floor: Seq) -> Result<Value, Refusal> {
+    let seq = door.engine.space_tail(space).await?;
+    let record = door.access.space(who, space).await?;
+    let reader = door.access.decider(who, space).await?;
+    let mut runs = Vec::new();
+    for status in Status::OPEN {
+        let filter = RunFilter {
+            space: Some(space),
+            status: Some(status),
+            limit: RUNS_MAX,
+            ..RunFilter::default()
+        };
+        for run in door.engine.runs(who.project, filter).await? {
+            let state = CountedState::read(door, who, run.id, &reader).await?;
+            let body = RunBody::read(door, run, &state, &reader).await?;
+            runs.push(serde_json::to_value(body).expect("a run has text keys"));
+        }
+    }
+    Ok(json!({
+        "seq": seq,
+        "deletedUpTo": floor,
+        "space": SpaceBody::from(record),
+        "runs": runs,
+    }))
+}
