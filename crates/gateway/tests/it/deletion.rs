@@ -81,8 +81,10 @@ async fn an_open_run_is_not_deleted_until_it_is_cancelled_and_a_space_takes_it_a
         started["runId"].as_str().unwrap(),
         started["spaceId"].as_str().unwrap(),
     );
-    let mut stream = api.follow(run, 0).await;
-    soon("the offer", stream.offer()).await;
+    soon("the offer", async { api.follow(run, 0).await.offer().await }).await;
+    let stream = api.request(Method::GET, &format!("/v1/spaces/{space}/events"));
+    let stream = stream.header("accept", "text/event-stream").send().await;
+    let stream = stream.expect("a stream");
     let (code, refused) = delete(&api, &format!("/v1/runs/{run}")).await;
     assert_eq!(
         (code, refused["code"].as_str()),
@@ -96,7 +98,8 @@ async fn an_open_run_is_not_deleted_until_it_is_cancelled_and_a_space_takes_it_a
         (&report["removed"]["spaces"], &report["removed"]["runs"]),
         (&json!(1), &json!(1))
     );
-    soon("the end of the stream", stream.rest()).await;
+    let told = soon("the end of the stream", stream.text()).await;
+    assert!(told.expect("its text").contains("ACCESS_ENDED"));
     for path in [
         format!("/v1/spaces/{space}"),
         format!("/v1/spaces/{space}/events"),
@@ -202,7 +205,7 @@ async fn ids_of_another_project_do_not_exist() {
         assert_eq!(delete(&other, path).await.0, 404, "{path}");
         assert_eq!(
             delete(&operator, path).await.0,
-            403,
+            401,
             "the operator sees no project's data: {path}"
         );
     }
