@@ -16,6 +16,8 @@ use crate::usage::Day;
 
 /// How often the rules are applied.
 pub const APPLIED_EVERY: Duration = Duration::from_secs(60);
+/// How soon the rules are applied again when a batch of a project was under way.
+const UNDER_WAY_FOR: Duration = Duration::from_secs(5);
 /// Longest time that is spent on one project before the next one has its turn.
 const TURN: Duration = Duration::from_secs(10);
 
@@ -117,10 +119,16 @@ impl Retention {
     pub async fn work(&self, stop: CancellationToken) {
         loop {
             let pause = async {
-                if let Err(error) = self.apply().await {
+                let is_done = self.apply().await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "the rules of retention are applied later");
-                }
-                tokio::time::sleep(self.every).await;
+                    true
+                });
+                let pause = if is_done {
+                    self.every
+                } else {
+                    self.every.min(UNDER_WAY_FOR)
+                };
+                tokio::time::sleep(pause).await;
             };
             if stop.run_until_cancelled(pause).await.is_none() {
                 return;
@@ -128,28 +136,31 @@ impl Retention {
         }
     }
 
-    /// Applies the rules of every project once.
-    pub async fn apply(&self) -> Result<(), StoreError> {
+    /// Applies the rules of every project once. False when a batch of a project was under way already.
+    pub async fn apply(&self) -> Result<bool, StoreError> {
+        let mut is_done = true;
         for project in self.engine.projects().await? {
             let rules = self.rules.rules(project.id).await?;
-            if !rules.is_empty()
-                && let Err(error) = self.apply_to(project.id, rules).await
-            {
-                tracing::warn!(project = project.name, %error, "what is too old is deleted later");
+            if rules.is_empty() {
+                continue;
+            }
+            match self.apply_to(project.id, rules).await {
+                Ok(()) => {}
+                // Another node has its turn with this project, or a batch of the last process is being finished.
+                Err(DeletionError::UnderWay) => is_done = false,
+                Err(error) => {
+                    tracing::warn!(project = project.name, %error, "what is too old is deleted later");
+                }
             }
         }
-        Ok(())
+        Ok(is_done)
     }
 
     async fn apply_to(&self, project: ProjectId, rules: Rules) -> Result<(), DeletionError> {
         let (started, now) = (Instant::now(), self.engine.inner.clock.now());
         while started.elapsed() < TURN {
-            match self.deletions.expire(project, rules, now).await {
-                Ok(true) => {}
-                Ok(false) => break,
-                // Another node has its turn with this project.
-                Err(DeletionError::UnderWay) => return Ok(()),
-                Err(error) => return Err(error),
+            if !self.deletions.expire(project, rules, now).await? {
+                break;
             }
         }
         if let Some(kept) = rules.usage {

@@ -113,8 +113,12 @@ async fn reads_stay_flat_at_a_million_events() {
         let started = Instant::now();
         for n in 0..1_000u64 {
             let of = space(1 + n % 100);
+            let range = LogRange {
+                limit: 50,
+                ..LogRange::newest()
+            };
             store
-                .space_log(of, LogRange::newest())
+                .space_log(of, range)
                 .await
                 .expect("read")
                 .entries
@@ -124,7 +128,13 @@ async fn reads_stay_flat_at_a_million_events() {
         let started = Instant::now();
         for n in 0..1_000u64 {
             store
-                .space_log(space(1 + n % 100), LogRange::after(Seq::durable(20)))
+                .space_log(
+                    space(1 + n % 100),
+                    LogRange {
+                        limit: 50,
+                        ..LogRange::after(Seq::durable(20))
+                    },
+                )
                 .await
                 .expect("read");
         }
