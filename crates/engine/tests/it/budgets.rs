@@ -147,7 +147,7 @@ async fn a_budget_of_nothing_lets_nothing_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_users_budget_is_not_anothers() {
+async fn the_budget_of_one_user_is_not_that_of_another() {
     let budgets = BudgetLimits {
         user: of_day(tokens(STEP)),
         ..BudgetLimits::default()
