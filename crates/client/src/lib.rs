@@ -68,6 +68,9 @@ pub use toolgate_protocol::{
     message::Executor,
 };
 
+/// Messages of the data channel `tools`: for programs that speak it themselves.
+pub use toolgate_tool_channel as tool_channel;
+
 /// Compiles the README's examples as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
