@@ -1,0 +1,73 @@
+//! What a client wants, handed to the engine: the same calls, and the same checks before them, as over HTTP.
+
+use serde::Serialize;
+use toolgate_access::Principal;
+use toolgate_http::Shared;
+use toolgate_http::problem::Refusal;
+use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::tool::Decider;
+use toolgate_tool_channel::Payload;
+
+use crate::incoming::Request;
+
+/// Somebody who may reach the space right now, and what it is to the space's questions.
+pub(crate) struct Sender<'a> {
+    pub who: &'a Principal,
+    pub space: SpaceId,
+    pub reader: &'a Decider,
+}
+
+/// Does what is wanted. Gives the receipt; when it is refused nothing was changed.
+pub(crate) async fn hand_in(
+    door: &Shared,
+    sender: &Sender<'_>,
+    request: Request,
+) -> Result<Option<Payload>, Refusal> {
+    let by = sender.who.entity();
+    match request {
+        Request::Decide { approval, decision } => {
+            sender.reach(door, approval.run, "approval").await?;
+            let decided = door
+                .engine
+                .decide(approval, decision, sender.reader.clone())
+                .await?;
+            Ok(receipt(&decided))
+        }
+        Request::Claim { call, holder, lease } => {
+            sender.reach(door, call.run, "call").await?;
+            let claimed = door.engine.claim_call(call, holder, by, lease).await?;
+            Ok(receipt(&claimed))
+        }
+        Request::Release { call, holder } => {
+            sender.reach(door, call.run, "call").await?;
+            door.engine.release_call(call, holder, by).await?;
+            Ok(None)
+        }
+        Request::Progress { call, progress } => {
+            sender.reach(door, call.run, "call").await?;
+            door.settings.content.check_progress(&progress)?;
+            door.engine.progress(call, progress, by).await?;
+            Ok(None)
+        }
+        Request::Submit { call, submission } => {
+            sender.reach(door, call.run, "call").await?;
+            let stored = door.engine.submit(call, submission, by).await?;
+            Ok(receipt(&stored))
+        }
+    }
+}
+
+impl Sender<'_> {
+    /// What is asked in other spaces does not exist on this channel, also where its peer may reach it otherwise.
+    async fn reach(&self, door: &Shared, run: RunId, what: &str) -> Result<(), Refusal> {
+        let top = door.access.reach_top(self.who, run, what).await?;
+        match top.space == self.space {
+            true => Ok(()),
+            false => Err(Refusal::not_found(what)),
+        }
+    }
+}
+
+fn receipt(stored: &impl Serialize) -> Option<Payload> {
+    Some(Payload::of(stored).expect("a receipt is an object"))
+}

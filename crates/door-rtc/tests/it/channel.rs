@@ -1,0 +1,201 @@
+//! What a peer sees and does.
+
+use serde_json::{Value, json};
+use toolgate_kernel::id::SpaceId;
+
+use crate::world::{RtcWorld, sent};
+
+/// The types and tools of messages, in order.
+fn brief(messages: &[Value]) -> Vec<String> {
+    let told = |message: &Value| {
+        format!(
+            "{} {}",
+            message["type"].as_str().unwrap(),
+            message["toolId"].as_str().unwrap_or("-")
+        )
+    };
+    messages.iter().map(told).collect()
+}
+
+fn payload<'m>(message: &'m Value, member: &str) -> &'m str {
+    message["payload"][member]
+        .as_str()
+        .unwrap_or_else(|| panic!("no {member} in {message}"))
+}
+
+#[tokio::test]
+async fn a_proposal_is_accepted_executed_and_completed() {
+    let gateway = RtcWorld::new().await;
+    let space = gateway.space(&["ann"]).await;
+    let ann = gateway.world.user("ann");
+    let mut peer = gateway.connect(&ann, space, 0).await;
+    gateway.say(space, r#"call:guarded={"to":"bob"}"#).await;
+    let proposal = peer.first("TOOL_PROPOSED").await;
+    assert_eq!(proposal["toolId"], "guarded");
+    assert_eq!(
+        proposal["payload"]["input"],
+        json!({"to": "bob"}),
+        "an approver sees the input"
+    );
+    let approval = payload(&proposal, "approvalId");
+    let edited = json!({"approvalId": approval, "input": {"to": "eve"}});
+    peer.send(&sent("TOOL_ACCEPTED", "e", edited)).await;
+    let refused = peer.answer("e").await;
+    assert_eq!(
+        refused["payload"]["errors"][0]["pointer"], "/payload/input",
+        "the tool is not editable"
+    );
+    assert!(payload(&proposal, "toolCallId").starts_with("call_"));
+    assert!(payload(&proposal, "runId").starts_with("run_"));
+    peer.send(&sent("TOOL_ACCEPTED", "a", json!({ "approvalId": approval })))
+        .await;
+    let mut seen = peer.until(|message| message["id"] == "a").await;
+    let receipt = seen.last().unwrap();
+    assert_eq!(receipt["payload"]["approved"], true, "{receipt}");
+    if !seen.iter().any(|message| message["type"] == "TOOL_COMPLETED") {
+        seen.extend(peer.until(|message| message["type"] == "TOOL_COMPLETED").await);
+    }
+    seen.retain(|message| message["type"] != "CHANNEL_RECEIPT");
+    // A fixed output is given at once, without an event that it runs.
+    assert_eq!(brief(&seen), ["TOOL_ACCEPTED guarded", "TOOL_COMPLETED guarded"]);
+    assert!(
+        seen.windows(2)
+            .all(|pair| pair[0]["seq"].as_u64() < pair[1]["seq"].as_u64())
+    );
+    assert_eq!(
+        seen[1]["payload"]["output"],
+        Value::Null,
+        "the output of a server tool is for backends"
+    );
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_backend_sees_everything_and_a_rejection_reaches_the_model() {
+    let gateway = RtcWorld::new().await;
+    let space = gateway.space(&[]).await;
+    let mut peer = gateway.connect(&gateway.world.backend(), space, 0).await;
+    gateway.say(space, "call:guarded").await;
+    let proposal = peer.first("TOOL_PROPOSED").await;
+    let rejection = json!({"approvalId": payload(&proposal, "approvalId"), "reason": "not today"});
+    peer.send(&sent("TOOL_REJECTED", "r", rejection)).await;
+    let rejected = peer.first("TOOL_REJECTED").await;
+    assert_eq!(payload(&rejected, "reason"), "not today");
+    gateway.say(space, r#"call:mirror={"a":1}"#).await;
+    let completed = peer.first("TOOL_COMPLETED").await;
+    assert_eq!(completed["payload"]["output"], json!({"a": 1}));
+    gateway.say(space, "call:fail").await;
+    peer.first("TOOL_EXECUTING").await;
+    let error = peer.first("TOOL_ERROR").await;
+    assert_eq!(payload(&error, "code"), "EXECUTION_FAILED");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_tool_is_claimed_told_of_and_answered_on_the_channel() {
+    let gateway = RtcWorld::new().await;
+    let space = gateway.space(&["ann", "bob"]).await;
+    let (ann, bob) = (gateway.world.user("ann"), gateway.world.user("bob"));
+    let mut peer = gateway.connect(&ann, space, 0).await;
+    let mut other = gateway.connect(&bob, space, 0).await;
+    gateway.say(space, r#"call:ask={"q":7}"#).await;
+    let offer = peer.first("TOOL_PROPOSED").await;
+    assert_eq!(offer["payload"]["input"], json!({"q": 7}));
+    let call = payload(&offer, "toolCallId").to_owned();
+    let claim = |holder: &str| json!({"toolCallId": call, "holder": holder, "leaseSeconds": 60});
+    peer.send(&sent("TOOL_EXECUTING", "c", claim("ann's tab"))).await;
+    let claimed = peer.answer("c").await;
+    assert_eq!(claimed["payload"]["input"], json!({"q": 7}), "{claimed}");
+    other.send(&sent("TOOL_EXECUTING", "c", claim("bob's tab"))).await;
+    let held = other.answer("c").await;
+    assert_eq!(
+        (&held["type"], &held["payload"]["code"]),
+        (&json!("CHANNEL_PROBLEM"), &json!("HELD"))
+    );
+    peer.send(&sent(
+        "TOOL_EXECUTING",
+        "p",
+        json!({"toolCallId": call, "progress": {"done": 0.5}}),
+    ))
+    .await;
+    let progress = other
+        .until(|message| message["payload"]["progress"].is_object())
+        .await;
+    assert_eq!(
+        progress.last().unwrap()["payload"]["progress"],
+        json!({"done": 0.5})
+    );
+    let result = json!({"toolCallId": call, "result": {"big": 9007199254740993_u64}});
+    peer.send(&sent("TOOL_COMPLETED", "r", result.clone())).await;
+    let receipt = peer.answer("r").await;
+    peer.send(&sent("TOOL_COMPLETED", "again", result)).await;
+    let again = peer.answer("again").await;
+    assert_eq!(
+        receipt["payload"], again["payload"],
+        "a replayed result gets the same receipt"
+    );
+    peer.send(&sent(
+        "TOOL_COMPLETED",
+        "other",
+        json!({"toolCallId": call, "result": {}}),
+    ))
+    .await;
+    let conflict = peer.answer("other").await;
+    assert_eq!(conflict["payload"]["winner"]["seq"], receipt["payload"]["seq"]);
+    let completed = other.first("TOOL_COMPLETED").await;
+    assert_eq!(
+        completed["payload"]["output"],
+        json!({"big": 9007199254740993_u64})
+    );
+    gateway.stop().await;
+}
+
+/// Runs with every kind of message: what a reader of the whole channel sees.
+async fn some_history(gateway: &RtcWorld, space: SpaceId) -> Vec<Value> {
+    let mut peer = gateway.connect(&gateway.world.backend(), space, 0).await;
+    gateway.say(space, "call:mirror call:open_mirror call:fail").await;
+    peer.until(|message| message["type"] == "TOOL_ERROR").await;
+    gateway.say(space, "call:guarded").await;
+    let proposal = peer.first("TOOL_PROPOSED").await;
+    peer.send(&sent(
+        "TOOL_ACCEPTED",
+        "a",
+        json!({"approvalId": payload(&proposal, "approvalId")}),
+    ))
+    .await;
+    peer.first("TOOL_COMPLETED").await;
+    let mut all = gateway.connect(&gateway.world.backend(), space, 0).await;
+    all.until(|message| message["type"] == "TOOL_COMPLETED" && message["toolId"] == "guarded")
+        .await
+}
+
+#[tokio::test]
+async fn a_peer_comes_back_from_every_place_without_gap_or_repeat() {
+    let gateway = RtcWorld::new().await;
+    let space = gateway.space(&[]).await;
+    let all = some_history(&gateway, space).await;
+    assert!(all.len() >= 7, "{:?}", brief(&all));
+    for (read, message) in all.iter().enumerate() {
+        let after = message["seq"].as_u64().unwrap();
+        let mut peer = gateway.connect(&gateway.world.backend(), space, after).await;
+        for expected in &all[read + 1..] {
+            assert_eq!(&peer.next().await, expected);
+        }
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_gateway_that_goes_down_tells_its_peers_where_they_are() {
+    let gateway = RtcWorld::new().await;
+    let space = gateway.space(&[]).await;
+    let mut peer = gateway.connect(&gateway.world.backend(), space, 0).await;
+    gateway.say(space, "call:mirror").await;
+    let last = peer.first("TOOL_COMPLETED").await["seq"].as_u64().unwrap();
+    let stopping = tokio::spawn(gateway.stop());
+    let closing = peer.first("CHANNEL_CLOSING").await;
+    assert_eq!(payload(&closing, "code"), "GOING_DOWN");
+    assert!(closing["seq"].as_u64().unwrap() >= last);
+    assert_eq!(peer.next_or_end().await, None);
+    stopping.await.unwrap();
+}
