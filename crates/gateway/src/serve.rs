@@ -19,6 +19,7 @@ use toolgate_door_a2a::{A2aParts, conformance};
 use toolgate_door_http::Resources;
 use toolgate_door_mcp::through::{Limits, Through};
 use toolgate_door_mcp::{Entrance, McpParts};
+use toolgate_door_rtc::RtcPort;
 use toolgate_egress::Egress;
 use toolgate_engine::Engine;
 use toolgate_engine::bus::Bus;
@@ -113,6 +114,7 @@ async fn serve(
             "--no-auth lets everybody in, so it works on loopback only; {address} is not, use --listen 127.0.0.1:8787"
         );
     }
+    let rtc = settings.rtc.bind(address).await?;
     let model = settings.model.address()?;
     if let Some(folder) = &settings.agents {
         Folder::check(folder)?;
@@ -285,11 +287,12 @@ async fn serve(
         settings: settings.a2a.door()?,
     };
     let door = doors::router(
-        shared,
+        shared.clone(),
         resources,
         mcp_door,
         through,
         a2a_door,
+        rtc.as_ref().map(RtcPort::door),
         settings.console.enabled,
     );
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
@@ -301,6 +304,10 @@ async fn serve(
     parts.spawn(listen::serve(listener, door, limits, ends).map(Ok));
     parts.spawn(rates.map(Ok));
     parts.spawn(planner.watch(stop.clone()).map(Ok));
+    if let Some(rtc) = rtc {
+        tracing::info!(addresses = ?rtc.candidates(), "data channels are answered");
+        parts.spawn(rtc.run(shared, stop.clone()).map(Ok));
+    }
     let stopped = stop.clone();
     parts.spawn(async move {
         deletions.work(stopped).await;

@@ -22,6 +22,7 @@ mod postgres;
 mod prices;
 mod project;
 mod retention;
+mod rtc;
 mod sessions;
 mod text;
 
@@ -54,6 +55,7 @@ pub use postgres::Postgres;
 pub use prices::Prices;
 pub use project::{DEFAULT_PROJECT, ProjectOverlay};
 pub use retention::{ArchivePlace, Retention, RetentionAges};
+pub use rtc::Rtc;
 pub use sessions::Sessions;
 
 /// Every setting with its default, written for people.
@@ -146,6 +148,8 @@ pub struct Settings {
     pub mcp: Mcp,
     /// The A2A door.
     pub a2a: A2a,
+    /// The data channel.
+    pub rtc: Rtc,
     /// The vendors of models.
     pub vendors: Vendors,
     /// Logs.
@@ -195,6 +199,7 @@ impl Default for Settings {
             plugins: Plugins::default(),
             mcp: Mcp::default(),
             a2a: A2a::default(),
+            rtc: Rtc::default(),
             vendors: Vendors::default(),
             log: Log::default(),
             telemetry: Telemetry::default(),

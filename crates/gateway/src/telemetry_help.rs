@@ -80,6 +80,22 @@ pub fn describe() {
         "toolgate_http_connections_cut_total",
         "Connections that the gateway closed, by reason."
     );
+    describe_gauge!(
+        "toolgate_rtc_peers",
+        "Data channels that are open or being opened."
+    );
+    describe_counter!(
+        "toolgate_rtc_messages_total",
+        "Messages on data channels, by direction: in or out."
+    );
+    describe_counter!(
+        "toolgate_rtc_closed_total",
+        "Data channels that ended, by reason: peer, dead, handshake, access, role, slow, too_fast, cut, stopping, channels, session, error or panic."
+    );
+    describe_counter!(
+        "toolgate_rtc_packets_dropped_total",
+        "Datagrams of data channels that were dropped: unknown for those that no channel knows, unsent for those that the system had no room for."
+    );
     describe_histogram!(
         "toolgate_store_commit_seconds",
         "Transactions of the store, sync included."
