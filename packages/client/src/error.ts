@@ -109,10 +109,20 @@ export async function errorOf(response: Response): Promise<ToolgateError> {
   const message = problem?.detail ?? `the gateway answered ${status} ${response.statusText}`.trim();
   const retryAfterMs = retryAfterOf(response.headers.get('retry-after'));
   // A budget begins anew at midnight or with the next month: nobody waits that long in a request.
-  const retryable = RETRYABLE.has(status) && code !== CODES.budgetExceeded;
+  const retryable = isRetryable(status) && code !== CODES.budgetExceeded;
   const requestId = response.headers.get('x-request-id') ?? undefined;
   const details: ErrorDetails = { status, problem, retryable, retryAfterMs, requestId };
   return new (classFor(status))(code, message, details);
+}
+
+/** The error for a problem document that came without a response. */
+export function errorOfProblem(problem: Problem): ToolgateError {
+  const { status, code, detail } = problem;
+  return new (classFor(status))(code, detail, { status, problem, retryable: isRetryable(status) });
+}
+
+function isRetryable(status: number): boolean {
+  return status === 429 || status === 503 || status === 408 || status === 502 || status === 504;
 }
 
 function classFor(status: number): typeof ToolgateError {

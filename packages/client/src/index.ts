@@ -59,12 +59,20 @@ export type {
   Runs,
   Spaces,
 } from './resources.js';
+export { type Reference, RtcChannel, type RtcOptions, type SendOptions } from './rtc-channel.js';
 export type { RunWatch, WatchOptions } from './run-watch.js';
 export { defineTool } from './runnable.js';
 export { type AnswerableMessage, sendWhenAnswered } from './send-when-answered.js';
 export type { Sessions } from './sessions.js';
 export type * from './standard-schema.js';
 export type * from './tool.js';
+export {
+  createToolMessage,
+  deserializeMessage,
+  serializeMessage,
+  type ToolDataChannelMessage,
+  ToolEventType,
+} from './tool-message.js';
 export { type ExecutionContext, type ToolMetadata, ToolOrchestrator } from './tool-orchestrator.js';
 export { type RegisteredTool, ToolRegistry, type VoicePrompt } from './tool-registry.js';
 export { type ServeConnection, type ServeOptions, ToolServer } from './tool-server.js';

@@ -3,6 +3,7 @@ import type { Connection, RequestOptions } from './connection.js';
 import { EventStream, type SubscribeOptions } from './event-stream.js';
 import { freshKey } from './fresh-key.js';
 import type { RevisionList, RunRows, RunTree } from './operator-wire.js';
+import { RtcChannel, type RtcOptions } from './rtc-channel.js';
 import { RunWatch, type WatchOptions } from './run-watch.js';
 import type {
   Agent,
@@ -220,6 +221,14 @@ export class Spaces {
   subscribe(spaceId: string, options: SubscribeOptions = {}): EventStream {
     const path = `/v1/spaces/${encodeURIComponent(spaceId)}/events`;
     return new EventStream(this.#connection, { ...options, path });
+  }
+
+  /**
+   * Opens a WebRTC data channel: the space's tool events, redacted for the caller, and decisions, claims and results the
+   * other way. For browsers; anything else needs an `RTCPeerConnection` of its own as a global.
+   */
+  connectRtc(spaceId: string, options: RtcOptions = {}): RtcChannel {
+    return new RtcChannel(this.#connection, spaceId, options);
   }
 }
 
