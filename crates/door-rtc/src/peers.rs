@@ -220,3 +220,6 @@ impl Peers {
             .unwrap_or(&self.candidates[0])
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,13 @@
 //! What a peer sees and does.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
+use toolgate_door_rtc::RtcLimits;
 use toolgate_kernel::id::SpaceId;
 
-use crate::world::{RtcWorld, sent};
+use crate::peer::Peer;
+use crate::world::{RtcWorld, WAIT_MAX, path, sent};
 
 /// The types and tools of messages, in order.
 fn brief(messages: &[Value]) -> Vec<String> {
@@ -198,4 +202,50 @@ async fn a_gateway_that_goes_down_tells_its_peers_where_they_are() {
     assert!(closing["seq"].as_u64().unwrap() >= last);
     assert_eq!(peer.next_or_end().await, None);
     stopping.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_read_is_cut_and_comes_back_with_its_cursor() {
+    const RESULTS: usize = 12;
+    let limits = RtcLimits {
+        buffered_bytes_max: 64 * 1024,
+        stall: Duration::from_millis(500),
+        peers_per_user: 1,
+        ..RtcLimits::default()
+    };
+    let gateway = RtcWorld::with(limits).await;
+    let space = gateway.space(&["ann"]).await;
+    let ann = gateway.world.user("ann");
+    let backend = gateway.world.backend();
+    let mut slow = gateway.connect(&ann, space, 0).await;
+    let mut quick = gateway.connect(&backend, space, 0).await;
+    let input = json!({"text": "x".repeat(50_000)});
+    for _ in 0..RESULTS {
+        gateway.say(space, &format!("call:open_mirror={input}")).await;
+        quick.first("TOOL_COMPLETED").await;
+    }
+    // The peer does nothing at all meanwhile: it is cut, and its share is free again.
+    let began = Instant::now();
+    let offer = json!({"sdp": Peer::new().await.offer()});
+    while ann.post(&path(space), offer.clone()).await.status != 200 {
+        assert!(began.elapsed() < WAIT_MAX, "the slow peer is still there");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut read = Vec::new();
+    while let Some(message) = slow.next_or_end().await {
+        read.push(message);
+    }
+    let tools = |message: &&Value| message["type"] != "CHANNEL_CLOSING";
+    let seen = read.iter().filter(tools).count();
+    assert!(seen < RESULTS, "{seen} of {RESULTS} fit into the buffers");
+    let cursor = read
+        .iter()
+        .filter(tools)
+        .filter_map(|message| message["seq"].as_u64())
+        .max();
+    let mut again = gateway.connect(&backend, space, cursor.unwrap_or(0)).await;
+    for _ in seen..RESULTS {
+        assert_eq!(again.next().await["type"], "TOOL_COMPLETED");
+    }
+    gateway.stop().await;
 }

@@ -29,7 +29,8 @@ async fn two_hundred_channels_are_open_at_once_and_all_see_every_message() {
     gateway.connect(&backend, space, 0).await;
     let before = resident();
     let began = std::time::Instant::now();
-    let mut peers = Vec::new();
+    let (opened, mut open) = tokio::sync::mpsc::channel(CHANNELS);
+    let mut readers = Vec::new();
     for _ in 0..CHANNELS {
         let mut peer = Peer::new().await;
         let told = backend
@@ -37,25 +38,23 @@ async fn two_hundred_channels_are_open_at_once_and_all_see_every_message() {
             .await
             .expect(200);
         peer.accept(told["sdp"].as_str().unwrap());
-        peers.push(tokio::spawn(async move {
+        let opened = opened.clone();
+        // Each reads on without a pause, as a browser would: a peer that falls silent is taken for dead.
+        readers.push(tokio::spawn(async move {
             let ready = peer.next().await;
             assert_eq!(ready["type"], "CHANNEL_READY");
-            peer
+            opened.send(()).await.unwrap();
+            peer.first("TOOL_COMPLETED").await["seq"].clone()
         }));
     }
-    let mut open = Vec::new();
-    for peer in peers {
-        open.push(peer.await.unwrap());
+    for _ in 0..CHANNELS {
+        open.recv().await.unwrap();
     }
     let each = (resident().saturating_sub(before)) / CHANNELS as u64;
     println!(
         "{CHANNELS} channels open after {:?}; {each} kB resident per channel, its client in the same process included",
         began.elapsed()
     );
-    let readers: Vec<_> = open
-        .into_iter()
-        .map(|mut peer| tokio::spawn(async move { peer.first("TOOL_COMPLETED").await["seq"].clone() }))
-        .collect();
     let said = std::time::Instant::now();
     gateway.say(space, "call:mirror").await;
     let mut places = Vec::new();

@@ -244,6 +244,7 @@ fn body(path: &str) -> Value {
         "keys" => json!({"kind": "public"}),
         "spaces" => json!({}),
         "file-links" => json!({"path": format!("{MARK}.txt")}),
+        "rtc" => json!({"sdp": "v=0\r\n"}),
         "settings" => json!({}),
         "projects" => json!({"name": "third"}),
         "plugins" | "sign" => plugin_document("stranger", "1.0.0", &[("strange", "return 1;")]),
