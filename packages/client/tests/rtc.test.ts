@@ -55,7 +55,7 @@ function callsWhatIsNamed({
   return { calls: names.map((name) => ({ name, args: { topic: 'Gravità' } })) };
 }
 
-describe('the data channel in a browser', () => {
+describe('the data channel in a browser', { timeout: 120_000 }, () => {
   let model: Model;
   let gateway: Gateway;
   let client: ToolgateClient;
