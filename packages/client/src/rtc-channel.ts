@@ -197,7 +197,7 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
         failures = 0;
         this.#connection = connection;
         if (this.closed || this.#overflowed) connection.close();
-        else this.#options.onOpen?.();
+        else callHandler(this.#options.onOpen);
         for (const { text } of this.#waiting.values()) connection.send(text);
         await connection.cut;
         connection.close();
@@ -210,14 +210,14 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
       this.#connection = undefined;
       if (this.closed) return;
       failures += 1;
-      this.#options.onCut?.();
+      callHandler(this.#options.onCut);
       await pause(retryDelay(failures), this.#stop.signal);
     }
   }
 
   #fail(error: unknown): void {
     this.#failure = error;
-    this.#options.onError?.(error);
+    callHandler(() => this.#options.onError?.(error));
     this.close();
   }
 
@@ -233,15 +233,9 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
       }
       this.#cursor = message.seq;
     }
-    if (this.#options.onMessage) {
-      try {
-        this.#options.onMessage(message);
-      } catch (error) {
-        // The handler's own: reported as that of any event handler, and no reason to cut the channel.
-        queueMicrotask(() => {
-          throw error;
-        });
-      }
+    const { onMessage } = this.#options;
+    if (onMessage) {
+      callHandler(() => onMessage(message));
       return;
     }
     this.#queue.push(message);
@@ -303,6 +297,17 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
     }
     const path = `/v1/spaces/${encodeURIComponent(this.#space)}/tool-results`;
     return this.#gateway.json(path, { method: 'POST', body: payload, safe: true });
+  }
+}
+
+/** Calls a handler of the caller's. Its errors are reported as those of any event handler, and do not cut the channel. */
+function callHandler(handler: (() => void) | undefined): void {
+  try {
+    handler?.();
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
   }
 }
 

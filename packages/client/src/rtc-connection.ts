@@ -51,6 +51,10 @@ export class RtcConnection {
 
   /** Offers a channel to the gateway. Resolves when it is open and the gateway has begun to send events. */
   static async open(gateway: Connection, options: RtcConnectionOptions): Promise<RtcConnection> {
+    if (typeof RTCPeerConnection === 'undefined') {
+      const words = 'there is no RTCPeerConnection here; use spaces.subscribe, which needs no WebRTC';
+      throw new ConnectionError(CODES.connection, words);
+    }
     const peer = new RTCPeerConnection(options.configuration);
     try {
       const channel = peer.createDataChannel(LABEL);
