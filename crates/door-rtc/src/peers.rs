@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use str0m::Input;
 use str0m::net::{DatagramRecv, Protocol, Receive};
@@ -14,6 +14,9 @@ use crate::peer::{Datagram, Ended, Peer};
 
 /// Addresses that one peer may come from at once: a browser tries each of its networks.
 const ADDRESSES_MAX: usize = 8;
+
+/// How soon a connection is asked again that has more to do at once.
+const AGAIN: Duration = Duration::from_millis(1);
 
 /// A connection of this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -130,8 +133,7 @@ impl Peers {
             self.change(now, id, |peer| peer.pass_time(now));
             // A connection that wants to be asked again at once is asked in the next turn, after the others.
             if self.all.get(&id).is_some_and(|known| known.wake <= now) {
-                let soon = now + std::time::Duration::from_millis(1);
-                self.set_wake(id, soon);
+                self.set_wake(id, now + AGAIN);
             }
         }
     }
