@@ -1,7 +1,8 @@
 //! What a durable write costs: producers start runs and end them, two appends of five events each, every one
 //! acknowledged after its fsync. Between appends
 //! a producer may think, as a run does while it waits for its model.
-//! `append_bench [producers] [seconds] [milliseconds of thinking] [calls counted per run] [directory]`
+//! Runs on SQLite, and with `postgres` as the last argument on both, one after the other, several times.
+//! `append_bench [producers] [seconds] [milliseconds of thinking] [calls counted per run] [directory] [postgres]`
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use toolgate_kernel::event::{
 use toolgate_kernel::id::{MessageId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::time::Time;
-use toolgate_store::{SqliteOptions, SqliteStore};
+use toolgate_store::{PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
+use toolgate_testkit::postgres_server::{Durability, PostgresServer};
 
 const EVENTS: usize = 5;
 
@@ -33,13 +35,49 @@ async fn main() {
     let calls = number(0);
     let scratch = tempfile::tempdir().expect("a directory");
     let directory = arguments.next().map_or(scratch.path().to_owned(), PathBuf::from);
-    let store = SqliteStore::open(&directory.join("bench.db"), SqliteOptions::default()).expect("a store");
-    let store: Arc<dyn Store> = Arc::new(store);
+    let load = Load {
+        producers,
+        seconds,
+        thinks,
+        calls,
+    };
+    let server =
+        (arguments.next().as_deref() == Some("postgres")).then(|| PostgresServer::start(Durability::Full));
+    let rounds = if server.is_some() { 3 } else { 1 };
+    for round in 0..rounds {
+        let path = directory.join(format!("bench{round}.db"));
+        let store = SqliteStore::open(&path, SqliteOptions::default()).expect("a store");
+        measure("SQLite, synchronous=FULL", Arc::new(store), &load, &cpu_time).await;
+        if let Some(server) = &server {
+            let address = server.database().parse().expect("an address");
+            let store = PostgresStore::open(&address, PostgresOptions::default())
+                .await
+                .expect("a store");
+            let cpu = || cpu_time() + server.cpu_time();
+            measure(
+                "PostgreSQL, fsync=on, CPU of the server included",
+                Arc::new(store),
+                &load,
+                &cpu,
+            )
+            .await;
+        }
+    }
+}
 
+/// What the producers do.
+struct Load {
+    producers: u64,
+    seconds: u64,
+    thinks: Duration,
+    calls: u64,
+}
+
+async fn measure(name: &str, store: Arc<dyn Store>, load: &Load, cpu_time: &dyn Fn() -> Duration) {
     let (started, cpu) = (Instant::now(), cpu_time());
-    let end = started + Duration::from_secs(seconds);
-    let tasks: Vec<_> = (0..producers)
-        .map(|n| tokio::spawn(produce(store.clone(), n, end, thinks, calls)))
+    let end = started + Duration::from_secs(load.seconds);
+    let tasks: Vec<_> = (0..load.producers)
+        .map(|n| tokio::spawn(produce(store.clone(), n, end, load.thinks, load.calls)))
         .collect();
     let mut waits = Vec::new();
     for task in tasks {
@@ -50,7 +88,7 @@ async fn main() {
     waits.sort_unstable();
     let appends = waits.len();
     let per_second = appends as f64 / took;
-    println!("{producers} producers, synchronous=FULL, {EVENTS} events per append");
+    println!("{name}: {} producers, {EVENTS} events per append", load.producers);
     println!(
         "  {:.0} events/s, {per_second:.0} appends/s",
         per_second * EVENTS as f64
@@ -64,13 +102,13 @@ async fn main() {
         waits[appends / 2],
         waits[appends * 99 / 100]
     );
-    measure_reads(&*store).await;
+    measure_reads(&*store, cpu_time).await;
     store.close().await;
 }
 
 /// What it costs to read back the first run, again and again.
-async fn measure_reads(store: &dyn Store) {
-    const READS: u32 = 20_000;
+async fn measure_reads(store: &dyn Store, cpu_time: &dyn Fn() -> Duration) {
+    const READS: u32 = 5_000;
     let run = RunId::from_bytes([0; 16]);
     let (started, cpu) = (Instant::now(), cpu_time());
     for _ in 0..READS {

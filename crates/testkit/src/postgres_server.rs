@@ -197,6 +197,16 @@ impl PostgresServer {
         self.keeper().command("continue");
     }
 
+    /// Processor time of all its processes so far.
+    pub fn cpu_time(&self) -> Duration {
+        let keeper = self.keeper().process.id();
+        let processes = processes();
+        let children = |of: u32| processes.iter().filter(move |process| process.parent == of);
+        let server = children(keeper).flat_map(|server| children(server.id).chain([server]));
+        // In clock ticks, of which Linux has a hundred per second.
+        Duration::from_millis(server.map(|process| process.ticks * 10).sum())
+    }
+
     fn keeper(&self) -> std::sync::MutexGuard<'_, Keeper> {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -252,6 +262,31 @@ impl Keeper {
             "the keeper of the PostgreSQL server ended, see its errors above"
         );
     }
+}
+
+/// A process of this machine.
+struct Process {
+    id: u32,
+    parent: u32,
+    /// Processor time, its own and the system's for it.
+    ticks: u64,
+}
+
+fn processes() -> Vec<Process> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let read = entries.filter_map(|entry| {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The name in parentheses may hold spaces: count from behind it.
+        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        let ticks = [11, 12].map(|n| fields.get(n).and_then(|ticks| ticks.parse::<u64>().ok()));
+        Some(Process {
+            id,
+            parent: fields.get(1)?.parse().ok()?,
+            ticks: ticks.into_iter().flatten().sum(),
+        })
+    });
+    read.collect()
 }
 
 /// Where the server's programs are: Debian's newest version, or those of the path.

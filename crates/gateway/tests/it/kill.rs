@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use toolgate_testkit::model_server::ModelServer;
+use toolgate_testkit::postgres_server::PostgresServer;
 
 use crate::harness::client::Client;
 use crate::harness::ledger::Ledger;
-use crate::harness::{Random, gateway, setting, soon};
+use crate::harness::{Gateway, Random, put_worker, setting, soon};
 
 /// Clients at work at once.
 const CLIENTS: u64 = 6;
@@ -21,10 +22,25 @@ const KILL_IN_START: u64 = 5;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_survives_every_kill() {
-    let kills = setting("TOOLGATE_KILLS", 100);
+    survive(setting("TOOLGATE_KILLS", 100), &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_survives_every_kill_on_postgres() {
+    let url = PostgresServer::shared().database();
+    survive(
+        setting("TOOLGATE_KILLS_POSTGRES", 15),
+        &[("TOOLGATE_STORE", &url)],
+    )
+    .await;
+}
+
+/// Kills a gateway with these settings so many times under load.
+async fn survive(kills: u64, settings: &[(&str, &str)]) {
     let mut random = Random::seeded("kill");
     let models = ModelServer::start().await;
-    let mut gateway = gateway(&models).await;
+    let mut gateway = Gateway::start(settings).await;
+    put_worker(&gateway.api(), &models).await;
     let stop = Arc::new(AtomicBool::new(false));
 
     let api = gateway.api();

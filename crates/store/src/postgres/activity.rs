@@ -13,7 +13,7 @@ use super::{runs, usage};
 // Walks the runs of all projects that are open: there are few beside those that ended.
 const OPEN: &str = "SELECT status, count(*) FROM runs WHERE open AND project = $1 GROUP BY status";
 
-const HOURS: &str = "
+pub(super) const HOURS: &str = "
     SELECT created / 3600000, status, count(*), sum(tokens)::bigint FROM runs
     WHERE project = $1 AND created >= $2 GROUP BY 1, 2";
 

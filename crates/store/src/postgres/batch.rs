@@ -100,17 +100,17 @@ const BEGIN_HEADS: &str = "
     WHERE NOT EXISTS (SELECT 1 FROM heads WHERE heads.space = new.space)
     ORDER BY new.space
     ON CONFLICT DO NOTHING";
-const LOCK_HEADS: &str = "
+pub(super) const LOCK_HEADS: &str = "
     SELECT space, last FROM heads WHERE space = ANY ($1::uuid[]) ORDER BY space FOR UPDATE";
-const LOCK_FREE_HEADS: &str = "
+pub(super) const LOCK_FREE_HEADS: &str = "
     SELECT space, last FROM heads WHERE space = ANY ($1::uuid[]) ORDER BY space FOR UPDATE SKIP LOCKED";
-const LOCK_RUNS: &str = "
+pub(super) const LOCK_RUNS: &str = "
     SELECT id, space, status, updated, version, wake_at, node, epoch, tokens, asks, wakes FROM runs
     WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE";
-const OPEN_RUNS: &str = "
+pub(super) const OPEN_RUNS: &str = "
     SELECT space, id, lane, agent, parent_run IS NULL AND tool IS NULL FROM runs
     WHERE space = ANY ($1::uuid[]) AND open";
-const DESCENDANTS: &str = "
+pub(super) const DESCENDANTS: &str = "
     SELECT root, count(*) FROM runs WHERE root = ANY ($1::uuid[]) AND parent_run IS NOT NULL GROUP BY root";
 const KNOWN_SPACES: &str = "SELECT id FROM spaces WHERE id = ANY ($1::uuid[])";
 
@@ -238,7 +238,7 @@ pub(super) fn pairs<'a, I: Id>(of: impl Iterator<Item = (I, &'a str)>) -> (Vec<U
 const INSERT_LOG: &str = "
     INSERT INTO log (space, first, last, run, time, format, events)
     SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[])";
-const ADVANCE_HEADS: &str = "
+pub(super) const ADVANCE_HEADS: &str = "
     UPDATE heads SET last = new.last FROM unnest($1::uuid[], $2::bigint[]) AS new (space, last)
     WHERE heads.space = new.space";
 const INTRODUCE: &str = "

@@ -27,6 +27,16 @@ pub(crate) async fn rows<T>(
     db.query(sql, params).await?.iter().map(read).collect()
 }
 
+/// The rows of a list of one project, planned for its values.
+pub(crate) async fn rows_planned<T>(
+    db: &Db<'_>,
+    sql: &str,
+    params: &[Param<'_>],
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    db.query_planned(sql, params).await?.iter().map(read).collect()
+}
+
 /// The first row of a query.
 pub(crate) async fn first<T>(
     db: &Db<'_>,

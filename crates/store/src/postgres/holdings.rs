@@ -22,7 +22,7 @@ const KNOWN_MAX: usize = 100_000;
 pub(crate) struct LogSizes(Mutex<HashMap<SpaceId, (Seq, u64)>>);
 
 // The last part is the size of the space's files.
-const OWN_SPACES: &str = "
+pub(super) const OWN_SPACES: &str = "
     SELECT members.space,
            (SELECT count(*) FROM runs WHERE runs.space = members.space AND runs.open),
            coalesce((SELECT bytes FROM record_sets WHERE record_sets.project = $2
@@ -31,7 +31,7 @@ const OWN_SPACES: &str = "
     WHERE members.entity = $1 AND spaces.project = $2 AND NOT spaces.by_backend AND members.position =
           (SELECT min(others.position) FROM members AS others WHERE others.space = members.space)";
 
-const MORE: &str = "
+pub(super) const MORE: &str = "
     SELECT known.space, coalesce(sum(octet_length(events)), 0)::bigint, coalesce(max(last), known.place)
     FROM unnest($1::uuid[], $2::bigint[]) AS known (space, place)
     LEFT JOIN log ON log.space = known.space AND log.first > known.place

@@ -55,7 +55,7 @@ impl Log for PostgresStore {
     }
 }
 
-const TAIL: &str = "SELECT last FROM heads WHERE space = $1";
+pub(super) const TAIL: &str = "SELECT last FROM heads WHERE space = $1";
 
 async fn tail(db: &Db<'_>, space: SpaceId) -> Result<Seq, Fault> {
     let last = first(db, TAIL, &[&space.uuid()], |row| seq(row, 0)).await?;
@@ -89,10 +89,10 @@ macro_rules! within {
     };
 }
 
-const OF_RUN: &str = within!("run", "ASC");
-const OF_RUN_BACKWARDS: &str = within!("run", "DESC");
-const OF_SPACE: &str = within!("space", "ASC");
-const OF_SPACE_BACKWARDS: &str = within!("space", "DESC");
+pub(super) const OF_RUN: &str = within!("run", "ASC");
+pub(super) const OF_RUN_BACKWARDS: &str = within!("run", "DESC");
+pub(super) const OF_SPACE: &str = within!("space", "ASC");
+pub(super) const OF_SPACE_BACKWARDS: &str = within!("space", "DESC");
 
 async fn page(db: &Db<'_>, sql: &str, of: Uuid, range: LogRange) -> Result<LogPage, Fault> {
     let after = bounded(range.after.0);

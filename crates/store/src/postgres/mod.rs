@@ -21,6 +21,8 @@ mod listening;
 mod log;
 mod migrate;
 mod plan;
+#[cfg(test)]
+mod plans;
 pub(crate) mod pool;
 mod probe;
 mod projects;

@@ -78,6 +78,12 @@ impl Pool {
         })
     }
 
+    /// A connection beside those of the pool, for something that holds it for long.
+    pub(crate) async fn get_extra(&self) -> Result<Lease, Fault> {
+        let (address, tls) = (self.address.clone(), self.tls.clone());
+        Self::new(address, tls, self.options.clone(), 1).get().await
+    }
+
     fn take(&self) -> Result<(Option<Session>, u64), Fault> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.closed {

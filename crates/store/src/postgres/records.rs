@@ -102,7 +102,7 @@ macro_rules! listed {
     };
 }
 const LIST: &str = listed!("id, body, due, created, updated, version", "");
-const LIST_BELOW: &str = listed!("id, body, due, created, updated, version", "AND id < $6");
+pub(super) const LIST_BELOW: &str = listed!("id, body, due, created, updated, version", "AND id < $6");
 
 async fn list(db: &Db<'_>, set: RecordSet, listing: &Listing) -> Result<Vec<Record>, Fault> {
     listed(db, [LIST, LIST_BELOW], set, listing, record).await
@@ -305,7 +305,7 @@ async fn record_sets(db: &Db<'_>, kind: &'static str) -> Result<Vec<RecordSet>, 
     rows(db, SETS, &[&kind], |row| record_set(row, 0, kind)).await
 }
 
-const DUE: &str = "
+pub(super) const DUE: &str = "
     SELECT id, body, due, created, updated, version, project, owner FROM records
     WHERE kind = $1 AND due IS NOT NULL AND due <= $2 ORDER BY due LIMIT $3";
 
@@ -321,7 +321,7 @@ async fn due(
     .await
 }
 
-const NEXT_DUE: &str = "SELECT min(due) FROM records WHERE kind = $1 AND due IS NOT NULL";
+pub(super) const NEXT_DUE: &str = "SELECT min(due) FROM records WHERE kind = $1 AND due IS NOT NULL";
 
 async fn next_due(db: &Db<'_>, kind: &'static str) -> Result<Option<Time>, Fault> {
     let due = first(db, NEXT_DUE, &[&kind], |row| get::<Option<i64>>(row, 0)).await?;

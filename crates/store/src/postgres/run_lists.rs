@@ -4,7 +4,7 @@ use toolgate_engine::store::{AskingFilter, RECENT_COUNT_MAX, RecentFilter, RunFi
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::name::{AgentName, ToolName};
 
-use super::column::{Id, Param, bounded, first, number, rows, text};
+use super::column::{Id, Param, bounded, first, number, rows, rows_planned, text};
 use super::fault::Fault;
 use super::runs::{record, select};
 use super::session::Db;
@@ -47,7 +47,7 @@ pub(super) async fn list(
     let mut values: Vec<Param<'_>> = vec![&project];
     values.extend(conditions.into_iter().flatten());
     values.push(&limit);
-    rows(db, &list_sql(filter), &values, record).await
+    rows_planned(db, &list_sql(filter), &values, record).await
 }
 
 /// One statement per combination of conditions, so that each uses its index.
@@ -101,7 +101,7 @@ fn pattern(words: &str) -> String {
 }
 
 // Walks what waits in the project, and no more. What a child run asks is asked in the space of the run at the top.
-const ASKING: &str = select!(
+pub(super) const ASKING: &str = select!(
     "WHERE project = $1 AND asks AND ($2::uuid IS NULL OR id < $2) AND ($4::text IS NULL OR agent = $4)
        AND ($3::uuid IS NULL OR $3 = (SELECT top.space FROM runs AS top WHERE top.id = runs.root))
        AND ($5::uuid IS NULL OR EXISTS (SELECT 1 FROM members WHERE entity = $5
@@ -161,7 +161,7 @@ pub(super) async fn recent(
     let (limit, count_max) = (bounded(filter.limit), RECENT_COUNT_MAX as i64);
     let common: [Param<'_>; 6] = [&project, &agent, &space, &member, &statuses, &since];
     let page = [&common[..], &[&time, &id, &limit]].concat();
-    let page = rows(db, RECENT, &page, record).await?;
+    let page = rows_planned(db, RECENT, &page, record).await?;
     let counted = [&common[..], &[&count_max]].concat();
     let total = first(db, RECENT_COUNT, &counted, |row| number(row, 0)).await?;
     Ok((page, total.unwrap_or_default()))

@@ -166,7 +166,7 @@ pub(super) fn status(text: &str) -> Result<Status, Fault> {
     Status::parse(text).ok_or_else(|| StoreError::Corrupt(format!("a run in status {text:?}")).into())
 }
 
-const OPEN_RUN: &str = select!(
+pub(super) const OPEN_RUN: &str = select!(
     "WHERE space = $1 AND open AND agent = $2 AND parent_run IS NULL AND tool IS NULL ORDER BY id DESC LIMIT 1"
 );
 
@@ -175,7 +175,7 @@ async fn open(db: &Db<'_>, space: SpaceId, agent: &AgentName) -> Result<Option<R
 }
 
 // Two queries, so that a run without child runs needs no entry in the index of run trees.
-const TREE: &str = "
+pub(super) const TREE: &str = "
     SELECT count(*), (coalesce(sum(tokens), 0) + coalesce((SELECT tokens FROM runs WHERE id = $1), 0))::bigint
     FROM runs WHERE root = $1 AND parent_run IS NOT NULL";
 
@@ -191,7 +191,7 @@ async fn run_tree(db: &Db<'_>, root: RunId) -> Result<RunTree, Fault> {
 }
 
 // In the order of urgency: were more queued than are asked for, nobody would see a deadline behind them.
-const CLAIMABLE: &str = "
+pub(super) const CLAIMABLE: &str = "
     (SELECT runs.id, 1 AS urgency FROM nodes JOIN runs ON runs.node = nodes.id AND runs.open
      WHERE nodes.until < $1 LIMIT $2)
     UNION ALL
@@ -207,7 +207,7 @@ async fn claimable(db: &Db<'_>, now: Time, limit: usize) -> Result<Vec<RunId>, F
     rows(db, CLAIMABLE, &[&now.0, &bounded(limit)], |row| id(row, 0)).await
 }
 
-const NEXT_WAKE: &str = "
+pub(super) const NEXT_WAKE: &str = "
     SELECT wake_at FROM runs WHERE open AND wake_at IS NOT NULL ORDER BY wake_at LIMIT 1";
 
 async fn next_wake(db: &Db<'_>) -> Result<Option<Time>, Fault> {
@@ -216,7 +216,7 @@ async fn next_wake(db: &Db<'_>) -> Result<Option<Time>, Fault> {
 
 // Waits for a write to the run that is under way, and then looks again: a run that is merely being written to has no holder
 // because of that. `nodes` gets its row in the same statement, so that whoever holds a lease has one.
-const CLAIM: &str = "
+pub(super) const CLAIM: &str = "
     WITH claimed AS (
         UPDATE runs SET node = $2, epoch = epoch + 1 WHERE id = $1 AND open
           AND (node IS NULL OR node = $2
@@ -338,7 +338,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-const CHANGE: &str = "
+pub(super) const CHANGE: &str = "
     UPDATE runs SET status = new.status, updated = new.updated, version = new.version, wake_at = new.wake_at,
         node = new.node, epoch = new.epoch, tokens = new.tokens, wakes = new.wakes, open = new.open,
         queued = new.queued, asks = new.asks

@@ -62,7 +62,7 @@ fn in_set(set_number: i64, term: &str) -> String {
     format!("{set_number}x{}", text(term))
 }
 
-const HAVING: &str = "
+pub(super) const HAVING: &str = "
     SELECT wanted.place, searchable.number
     FROM unnest($1::text[]) WITH ORDINALITY AS wanted (term, place)
     JOIN searchable ON searchable.terms @> ARRAY[wanted.term COLLATE \"C\"]";

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::batch::Trip;
 use super::column::{
     Id, bounded, change, first, get, grants, grants_text, id, optional_agent_name, optional_json,
-    optional_string, optional_text, rows, text,
+    optional_string, optional_text, rows_planned, text,
 };
 use super::fault::Fault;
 use super::receipts;
@@ -193,8 +193,9 @@ pub(super) async fn of(db: &Db<'_>, space: SpaceId) -> Result<Option<SpaceRecord
     first(db, GET, &[&space.uuid()], record).await
 }
 
-const OF_PROJECT: &str = select!("FROM spaces WHERE project = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
-const OF_MEMBER: &str = select!(
+pub(super) const OF_PROJECT: &str =
+    select!("FROM spaces WHERE project = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+pub(super) const OF_MEMBER: &str = select!(
     "FROM members JOIN spaces ON spaces.id = members.space
      WHERE members.entity = $1 AND members.space < $2 AND spaces.project = $4
      ORDER BY members.space DESC LIMIT $3"
@@ -212,10 +213,10 @@ pub(super) async fn list(
     let before = before.map_or(Uuid::max(), Id::uuid);
     let (project, limit) = (project.uuid(), bounded(limit));
     match member {
-        None => rows(db, OF_PROJECT, &[&project, &before, &limit], record).await,
+        None => rows_planned(db, OF_PROJECT, &[&project, &before, &limit], record).await,
         Some(member) => {
             let member = member.uuid();
-            rows(db, OF_MEMBER, &[&member, &before, &limit, &project], record).await
+            rows_planned(db, OF_MEMBER, &[&member, &before, &limit, &project], record).await
         }
     }
 }

@@ -19,7 +19,7 @@ impl PostgresStore {
     /// Waits until no other node starts; `Unavailable` if that takes longer than a statement may.
     pub async fn lock_start(&self) -> Result<StartLock, StoreError> {
         let locked = async {
-            let lease = self.pool.get().await?;
+            let lease = self.pool.get_extra().await?;
             lease.client.batch_execute("SET lock_timeout = 0").await?;
             lease.db().query("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
             Ok::<_, Fault>(StartLock { lease: Some(lease) })
