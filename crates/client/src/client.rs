@@ -63,6 +63,7 @@ pub struct ClientBuilder {
     key: Option<String>,
     user: Option<(String, String)>,
     holder: Option<String>,
+    roots: Option<Vec<u8>>,
 }
 
 impl ClientBuilder {
@@ -85,7 +86,15 @@ impl ClientBuilder {
         self
     }
 
-    /// Builds the client. Sends nothing yet; fails if the URL or the keys are malformed.
+    /// Certificates that are trusted beside those of the operating system, as PEM text: of a private certificate
+    /// authority that has signed the gateway's certificate.
+    #[cfg(feature = "tls")]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots = Some(pem.into());
+        self
+    }
+
+    /// Builds the client. Sends nothing yet; fails if the URL, the keys or the certificates are malformed.
     pub fn build(self) -> Result<Client, Error> {
         let mut headers = HeaderMap::new();
         match (&self.key, &self.user) {
@@ -101,7 +110,7 @@ impl ClientBuilder {
             (None, None) => {}
         }
         let shared = Shared {
-            http: Arc::new(Http::new(&self.url, headers)?),
+            http: Arc::new(Http::new(&self.url, headers, self.roots.as_deref())?),
             registry: RwLock::default(),
             holder: self
                 .holder

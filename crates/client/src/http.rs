@@ -19,6 +19,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 /// Longest back-off between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
+/// Most bytes of a whole answer: more than any of the gateway's.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// Most bytes of the description of an error.
+const PROBLEM_BYTES_MAX: usize = 1 << 20;
 /// What is escaped in a segment of a path and in a query: all but the unreserved characters of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -79,13 +83,13 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// `headers` are the credentials.
-    pub fn new(url: &str, mut headers: HeaderMap) -> Result<Self, Error> {
+    /// `headers` are the credentials, `roots` certificates in PEM that are trusted beside those of the operating system.
+    pub fn new(url: &str, mut headers: HeaderMap, roots: Option<&[u8]>) -> Result<Self, Error> {
         let uri = gateway_uri(url)?;
         let agent = concat!("toolgate-client/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
         Ok(Self {
-            transport: Transport::new(&uri, headers)?,
+            transport: Transport::new(&uri, headers, roots)?,
             url: uri.to_string().trim_end_matches('/').to_owned(),
         })
     }
@@ -164,30 +168,50 @@ impl Http {
         retries: RetryPolicy,
     ) -> Result<T, Error> {
         let request = request.header(ACCEPT, "application/json").timeout(ANSWER_TIMEOUT);
-        let response = self.send_request(request, retries).await?;
-        let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
+        let (_, body) = self.read_bytes(request, retries).await?;
         serde_json::from_slice(&body).map_err(|error| Error::Protocol(error.to_string()))
+    }
+
+    /// Sends a request and reads the whole response: its headers and its body. One that breaks off is retried like one
+    /// that does not come.
+    pub async fn read_bytes(
+        &self,
+        request: Request,
+        retries: RetryPolicy,
+    ) -> Result<(HeaderMap, Vec<u8>), Error> {
+        let mut attempts = Attempts::new(retries);
+        loop {
+            let error = match self.attempt(&request).await {
+                Ok(response) => {
+                    let headers = response.headers().clone();
+                    match response.bytes(ANSWER_BYTES_MAX).await {
+                        Ok(Some(body)) => return Ok((headers, body)),
+                        Ok(None) => return Err(Error::Protocol("it is longer than 256 MiB".into())),
+                        Err(error) => self.unreachable(error),
+                    }
+                }
+                Err(error) => error,
+            };
+            attempts.pause(error).await?;
+        }
     }
 
     /// Sends a request, and retries it as the policy allows. An error status is an [`Error`].
     pub async fn send_request(&self, request: Request, retries: RetryPolicy) -> Result<Response, Error> {
-        let began = Instant::now();
-        let mut backoff = Backoff::default();
+        let mut attempts = Attempts::new(retries);
         loop {
-            let error = match self.transport.send(&request).await {
-                Ok(response) if response.status().is_success() => return Ok(response),
-                Ok(response) => Error::Refused(Box::new(problem(response).await)),
-                Err(error) => self.unreachable(error),
-            };
-            let wait = match &error {
-                Error::Refused(problem) => problem.retry_after.unwrap_or_else(|| backoff.step()),
-                _ => backoff.step(),
-            };
-            if !error.is_retryable() || began.elapsed() + wait > retries.limit() {
-                return Err(error);
+            match self.attempt(&request).await {
+                Ok(response) => return Ok(response),
+                Err(error) => attempts.pause(error).await?,
             }
-            tracing::debug!(%error, ?wait, "retrying the request");
-            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn attempt(&self, request: &Request) -> Result<Response, Error> {
+        match self.transport.send(request).await {
+            Ok(response) if response.status().is_success() => Ok(response),
+            Ok(response) => Err(Error::Refused(Box::new(problem(response).await))),
+            Err(error) => Err(self.unreachable(error)),
         }
     }
 
@@ -196,6 +220,37 @@ impl Http {
             url: self.url().to_owned(),
             cause,
         }
+    }
+}
+
+/// The attempts of one request so far.
+struct Attempts {
+    retries: RetryPolicy,
+    began: Instant,
+    backoff: Backoff,
+}
+
+impl Attempts {
+    fn new(retries: RetryPolicy) -> Self {
+        Self {
+            retries,
+            began: Instant::now(),
+            backoff: Backoff::default(),
+        }
+    }
+
+    /// Waits before the next attempt; returns the error when there is none.
+    async fn pause(&mut self, error: Error) -> Result<(), Error> {
+        let wait = match &error {
+            Error::Refused(problem) => problem.retry_after.unwrap_or_else(|| self.backoff.step()),
+            _ => self.backoff.step(),
+        };
+        if !error.is_retryable() || self.began.elapsed() + wait > self.retries.limit() {
+            return Err(error);
+        }
+        tracing::debug!(%error, ?wait, "retrying the request");
+        tokio::time::sleep(wait).await;
+        Ok(())
     }
 }
 
@@ -265,7 +320,12 @@ async fn problem(response: Response) -> Problem {
             "the server answered {status} without a problem document, check that the URL is a gateway's"
         ),
     };
-    let body = response.bytes().await.unwrap_or_default();
+    let body = response
+        .bytes(PROBLEM_BYTES_MAX)
+        .await
+        .ok()
+        .flatten()
+        .unwrap_or_default();
     let mut problem: Problem = serde_json::from_slice(&body).unwrap_or_else(|_| Problem {
         status: status.as_u16(),
         code: "UNEXPECTED".into(),
@@ -300,9 +360,9 @@ mod tests {
             stream.write_all(answer.as_bytes()).unwrap();
             String::from_utf8(seen[..bytes].to_vec()).unwrap()
         });
-        let http = Http::new(&url, HeaderMap::new()).unwrap();
+        let http = Http::new(&url, HeaderMap::new(), None).unwrap();
         let outcome = match http.send_request(request(&http), RetryPolicy::Once).await {
-            Ok(response) => Ok(response.bytes().await.unwrap()),
+            Ok(response) => Ok(response.bytes(ANSWER_BYTES_MAX).await.unwrap().unwrap()),
             Err(error) => Err(error),
         };
         (server.join().unwrap(), outcome)
@@ -344,7 +404,7 @@ mod tests {
     async fn an_answer_that_does_not_come_in_time_is_an_error() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let http = Http::new(&url, HeaderMap::new()).unwrap();
+        let http = Http::new(&url, HeaderMap::new(), None).unwrap();
         let request = http
             .request(Method::GET, "readyz")
             .timeout(Duration::from_millis(50));

@@ -21,8 +21,6 @@ use crate::sse::Decoder;
 use crate::transport::Response;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Longest time without a byte: the gateway sends a heartbeat every 15 seconds.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// How long the gateway may be unavailable before the stream ends with an error.
 const AWAY_MAX: Duration = Duration::from_secs(300);
 
@@ -186,12 +184,7 @@ impl Reader {
                 return Ok(Some(event));
             }
         }
-        let cut = |cause: &str| Error::Unreachable {
-            url: self.http.url().to_owned(),
-            cause: cause.into(),
-        };
-        let piece = tokio::time::timeout(SILENCE_MAX, response.chunk()).await;
-        match piece.map_err(|_| cut("the stream sent no heartbeat"))? {
+        match response.chunk().await {
             Ok(Some(bytes)) => {
                 // Reset only after bytes arrived: a gateway that accepts and disconnects at once must not be
                 // asked again at once.
@@ -201,7 +194,7 @@ impl Reader {
                     .map_err(|_| Error::Protocol("an event is longer than 16 MiB".into()))?;
             }
             // Whether it ended in order or not: the run has not ended, so reconnect.
-            Ok(None) => return Err(cut("the stream ended")),
+            Ok(None) => return Err(self.http.unreachable("the stream ended".into())),
             Err(error) => return Err(self.http.unreachable(error)),
         }
         Ok(None)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{ACCEPT_ENCODING, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -22,6 +22,11 @@ use connect::Connector;
 
 /// Longest wait for the first byte of a response.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time without a byte in the body of a response: the gateway sends a heartbeat on its streams every 15 seconds.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How long a connection is kept for the next request. Shorter than the time after which servers and proxies close one,
+/// commonly 60 seconds: a request on a connection that is being closed fails, and not every request can be sent twice.
+const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// A request, which is small enough to be kept and sent again.
 #[derive(Debug, Clone)]
@@ -61,8 +66,8 @@ impl Request {
         self
     }
 
-    /// Limits the time until the response has been read to its end. Without it only the time to the first byte is
-    /// limited.
+    /// Limits the time until the response has been read to its end. Without it only the time to the first byte and
+    /// between two bytes is limited.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
@@ -92,7 +97,9 @@ impl Response {
         loop {
             let frame = match self.deadline {
                 Some((at, limit)) => timeout_at(at, self.body.frame()).await.map_err(|_| late(limit))?,
-                None => self.body.frame().await,
+                None => timeout(SILENCE_MAX, self.body.frame())
+                    .await
+                    .map_err(|_| silent())?,
             };
             match frame.transpose()?.map(|frame| frame.into_data()) {
                 Some(Ok(bytes)) => return Ok(Some(bytes)),
@@ -103,13 +110,16 @@ impl Response {
         }
     }
 
-    /// The whole body.
-    pub async fn bytes(mut self) -> Result<Vec<u8>, BoxError> {
+    /// The whole body; none if it is longer than `bytes_max`.
+    pub async fn bytes(mut self, bytes_max: usize) -> Result<Option<Vec<u8>>, BoxError> {
         let mut body = Vec::new();
         while let Some(bytes) = self.chunk().await? {
+            if body.len() + bytes.len() > bytes_max {
+                return Ok(None);
+            }
             body.extend_from_slice(&bytes);
         }
-        Ok(body)
+        Ok(Some(body))
     }
 }
 
@@ -121,10 +131,13 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// For the server at `uri`. A server on this machine is reached without the proxy of the environment.
-    pub fn new(uri: &Uri, mut headers: HeaderMap) -> Result<Self, Error> {
-        let connector = Connector::new(uri)?;
+    /// For the server at `uri`, whose certificate may also be signed by one of `roots`, in PEM. A server on this machine
+    /// is reached without the proxy of the environment.
+    pub fn new(uri: &Uri, mut headers: HeaderMap, roots: Option<&[u8]>) -> Result<Self, Error> {
+        let connector = Connector::new(uri, roots)?;
         headers.extend(connector.proxy_header(uri));
+        // Without it a server may choose a coding, and there is none that could be read here.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         Ok(Self::of(connector, headers))
     }
 
@@ -136,6 +149,7 @@ impl Transport {
     fn of(connector: Connector, headers: HeaderMap) -> Self {
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new());
+        builder.pool_idle_timeout(IDLE_MAX);
         Self {
             client: builder.build(connector.clone()),
             connector,
@@ -174,4 +188,8 @@ impl fmt::Debug for Transport {
 
 fn late(limit: Duration) -> BoxError {
     format!("no answer within {} seconds", limit.as_secs_f64()).into()
+}
+
+fn silent() -> BoxError {
+    format!("no byte for {} seconds", SILENCE_MAX.as_secs()).into()
 }

@@ -84,14 +84,14 @@ impl Files<'_> {
     pub async fn read(&self, path: &str) -> Result<FileContent, Error> {
         let request = self.request(Method::GET, path, Only::Always)?;
         let http = self.client.http();
-        let response = http.send_request(request, RetryPolicy::Brief).await?;
-        let mime_type = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
-        let version = header(response.headers(), FILE_VERSION).and_then(|text| text.parse().ok());
+        let (headers, data) = http.read_bytes(request, RetryPolicy::Brief).await?;
+        let mime_type = header(&headers, CONTENT_TYPE.as_str()).unwrap_or_default();
+        let version = header(&headers, FILE_VERSION).and_then(|text| text.parse().ok());
         Ok(FileContent {
             mime_type,
             version: version
                 .ok_or_else(|| Error::Protocol("the gateway sent a file without a version".into()))?,
-            data: response.bytes().await.map_err(|error| http.unreachable(error))?,
+            data,
         })
     }
 

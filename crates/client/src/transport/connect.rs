@@ -1,6 +1,7 @@
 //! Connections: direct or through the proxy that the environment names, with TLS for `https:`.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -36,13 +37,18 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    pub fn new(server: &Uri) -> Result<Self, Error> {
+    /// `roots` are certificates in PEM that are trusted beside those of the operating system.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(unused_variables, reason = "no certificate is checked")
+    )]
+    pub fn new(server: &Uri, roots: Option<&[u8]>) -> Result<Self, Error> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        // A proxy cannot reach a server on loopback.
-        let is_local = matches!(server.host(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        let proxy = (!is_local)
+        // Shared by all addresses of a name: one that is gone leaves time for the next.
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let proxy = (!is_local(server))
             .then(|| Matcher::from_env().intercept(server))
             .flatten();
         if let Some(proxy) = &proxy
@@ -57,7 +63,7 @@ impl Connector {
             tcp,
             proxy,
             #[cfg(feature = "tls")]
-            tls: is_secure(server).then(Tls::new).transpose()?,
+            tls: is_secure(server).then(|| Tls::new(roots)).transpose()?,
         })
     }
 
@@ -90,6 +96,22 @@ impl Connector {
 
 fn is_secure(uri: &Uri) -> bool {
     uri.scheme() == Some(&Scheme::HTTPS)
+}
+
+/// Whether the server is on this machine, where a proxy cannot reach it.
+fn is_local(server: &Uri) -> bool {
+    let host = bare_host(server);
+    let address: Option<IpAddr> = host.parse().ok();
+    address.map_or_else(
+        || host.eq_ignore_ascii_case("localhost"),
+        |address| address.is_loopback(),
+    )
+}
+
+/// The host, an IPv6 address without its brackets.
+fn bare_host(uri: &Uri) -> &str {
+    let host = uri.host().unwrap_or_default();
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 impl Service<Uri> for Connector {
@@ -162,23 +184,27 @@ mod tls {
     use std::sync::Arc;
 
     use hyper::Uri;
-    use rustls_platform_verifier::BuilderVerifierExt as _;
+    use rustls_platform_verifier::Verifier;
     use tokio::net::TcpStream;
     use tokio_rustls::TlsConnector;
     use tokio_rustls::client::TlsStream;
     use tokio_rustls::rustls::crypto::aws_lc_rs;
+    use tokio_rustls::rustls::pki_types::CertificateDer;
+    use tokio_rustls::rustls::pki_types::pem::PemObject as _;
     use tokio_rustls::rustls::{self, ClientConfig};
 
+    use super::bare_host;
     use crate::error::Error;
     use crate::plugin::BoxError;
 
-    /// TLS with the certificates that the operating system trusts.
+    /// TLS with the certificates that the operating system and the program trust.
     #[derive(Clone)]
     pub(super) struct Tls(TlsConnector);
 
     impl Tls {
-        pub fn new() -> Result<Self, Error> {
-            let config = config().map_err(|error| Error::Setup(format!("TLS cannot be set up: {error}")))?;
+        pub fn new(roots: Option<&[u8]>) -> Result<Self, Error> {
+            let config = config(certificates(roots)?)
+                .map_err(|error| Error::Setup(format!("TLS cannot be set up: {error}")))?;
             Ok(Self(Arc::new(config).into()))
         }
 
@@ -187,16 +213,35 @@ mod tls {
             server: &Uri,
             stream: TcpStream,
         ) -> Result<TlsStream<TcpStream>, BoxError> {
-            let host = server.host().unwrap_or_default();
-            let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+            let name = bare_host(server).to_owned();
             Ok(self.0.connect(name.try_into()?, stream).await?)
         }
     }
 
-    fn config() -> Result<ClientConfig, rustls::Error> {
+    fn certificates(pem: Option<&[u8]>) -> Result<Vec<CertificateDer<'static>>, Error> {
+        let Some(pem) = pem else {
+            return Ok(Vec::new());
+        };
+        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+        let reason = match read {
+            Ok(read) if !read.is_empty() => return Ok(read),
+            Ok(_) => "contain no certificate".to_owned(),
+            Err(error) => format!("cannot be read ({error})"),
+        };
+        Err(Error::Setup(format!(
+            "the root certificates {reason}, expected PEM text with -----BEGIN CERTIFICATE-----"
+        )))
+    }
+
+    fn config(roots: Vec<CertificateDer<'static>>) -> Result<ClientConfig, rustls::Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = Verifier::new_with_extra_roots(roots, provider.clone())?;
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-        let mut config = builder.with_platform_verifier()?.with_no_client_auth();
+        // The verifier checks as the operating system does; only its type is not one that rustls knows.
+        let mut config = builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }

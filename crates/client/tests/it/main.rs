@@ -1,6 +1,7 @@
 //! What the SDK promises without a gateway. With one: `crates/gateway/tests/it/sdk`.
 
 mod hooks;
+mod network;
 mod plugins;
 mod registry;
 mod schema;

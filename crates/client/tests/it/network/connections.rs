@@ -1,0 +1,111 @@
+//! Connections that are kept for the next request, answers that break off, streams that nobody reads.
+
+use futures_util::StreamExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+use toolgate_client::events::Seq;
+use toolgate_client::{Client, NewSpace, RunFilter};
+
+use super::server::{Answer, Asked, EVENTS, RUN, Server, answer, read_head};
+use super::{SOON, ask_and_follow};
+
+const NO_RUNS: &str = r#"{"runs":[],"nextCursor":null}"#;
+
+fn client(server: &Server) -> Client {
+    let url = format!("http://{}/base", server.address);
+    Client::builder(url).key("sk_none").build().expect("a client")
+}
+
+#[tokio::test]
+async fn one_connection_serves_many_requests_below_the_base_path() {
+    let server = Server::start(|_| Answer::Keep(answer("200 OK", NO_RUNS))).await;
+    let client = client(&server);
+    for _ in 0..3 {
+        client.runs().list(&RunFilter::default()).await.unwrap();
+    }
+    let asked = server.asked();
+    assert_eq!(asked.len(), 3);
+    for asked in asked {
+        assert_eq!(asked.line(), "get /base/v1/runs http/1.1");
+        assert_eq!(asked.connection, 0, "{asked:?}");
+        assert!(asked.head.contains("accept-encoding: identity"), "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_in_small_chunks_with_a_trailer_is_read() {
+    let server = Server::gateway().await;
+    assert_eq!(ask_and_follow(&client(&server)).await.unwrap(), EVENTS);
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_the_server_has_closed_is_replaced() {
+    // Says nothing of the end, as a server that is stopped does.
+    let server = Server::start(|_| Answer::Close(answer("200 OK", NO_RUNS))).await;
+    let client = client(&server);
+    for _ in 0..5 {
+        client.runs().list(&RunFilter::default()).await.unwrap();
+    }
+    let connections: Vec<usize> = server.asked().iter().map(|asked| asked.connection).collect();
+    assert_eq!(connections, [0, 1, 2, 3, 4], "each request was sent once");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_asked_for_again() {
+    let server = Server::start(|asked| match asked.len() {
+        1 => Answer::Close(format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{{\"ru",
+            NO_RUNS.len()
+        )),
+        _ => Answer::Keep(answer("200 OK", NO_RUNS)),
+    })
+    .await;
+    let page = client(&server).runs().list(&RunFilter::default()).await.unwrap();
+    assert_eq!(page.runs, []);
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_request_that_may_have_been_done_is_not_sent_twice() {
+    fn nothing(_: &[Asked]) -> Answer {
+        Answer::Close(String::new())
+    }
+    let server = Server::start(nothing).await;
+    let made = client(&server).spaces().create(&NewSpace::default()).await;
+    assert_eq!(made.unwrap_err().code(), "UNREACHABLE");
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_long_description_of_an_error_is_not_kept() {
+    let server = Server::start(|_| Answer::Close(answer("500 Broken", &"x".repeat(2 << 20)))).await;
+    let error = client(&server)
+        .runs()
+        .list(&RunFilter::default())
+        .await
+        .unwrap_err();
+    assert_eq!((error.code(), error.status()), ("UNEXPECTED", Some(500)));
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_closes_its_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let client = Client::builder(url).key("sk_none").build().unwrap();
+    let mut events = client.runs().subscribe(RUN.parse().unwrap(), Seq::default());
+    let server = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_head(&mut stream).await.unwrap();
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: beat\n\n";
+        stream.write_all(head).await.unwrap();
+        stream
+    };
+    let mut stream = tokio::select! {
+        stream = server => stream,
+        event = events.next() => panic!("{event:?}"),
+    };
+    drop(events);
+    let end = timeout(SOON, stream.read_u8()).await.expect("it is closed");
+    assert!(end.is_err(), "{end:?}");
+}
