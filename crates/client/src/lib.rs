@@ -61,11 +61,12 @@ pub use toolgate_client_macros::JsonSchema;
 
 // The derive names this crate as its users do.
 extern crate self as toolgate_client;
-/// The event types, one per kind of event, the ids, and a client as the executor of calls.
+/// The event types, one per kind of event, the ids, times, and a client as the executor of calls.
 pub use toolgate_protocol::{
     event as events,
     id::{ApprovalId, CallId, MessageId, QuestionId, RunId, SpaceId},
     message::Executor,
+    time::Time,
 };
 
 /// Messages of the data channel `tools`: for programs that speak it themselves.

@@ -163,6 +163,16 @@ pub struct RunFilter {
     pub space: Option<SpaceId>,
     /// Only runs in this status.
     pub status: Option<Status>,
+    /// Only runs of this agent. This filter and those below need a secret key.
+    pub agent: Option<String>,
+    /// Only runs that this user has started: an entity's id or subject.
+    pub user: Option<String>,
+    /// Only runs whose first message has this text near its beginning.
+    pub text: Option<String>,
+    /// Only runs created at this time or later.
+    pub since: Option<Time>,
+    /// Only runs created before this time.
+    pub until: Option<Time>,
     /// `next_cursor` of the previous page.
     pub before: Option<RunId>,
     /// Most runs per page; the gateway's default if not set.
@@ -204,6 +214,11 @@ impl Runs<'_> {
         let query: Vec<(&str, String)> = [
             ("space", filter.space.map(|space| space.to_string())),
             ("status", filter.status.map(|status| status.as_str().to_owned())),
+            ("agent", filter.agent.clone()),
+            ("user", filter.user.clone()),
+            ("text", filter.text.clone()),
+            ("since", filter.since.map(|time| time.to_string())),
+            ("until", filter.until.map(|time| time.to_string())),
             ("before", filter.before.map(|run| run.to_string())),
             ("limit", filter.limit.map(|limit| limit.to_string())),
         ]

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use toolgate_client::events::Seq;
-use toolgate_client::{Client, NewSpace, RunFilter};
+use toolgate_client::{Client, NewSpace, RunFilter, Time};
 
 use super::server::{Answer, Asked, EVENTS, RUN, Server, answer, read_head};
 use super::{SOON, ask_and_follow};
@@ -37,6 +37,25 @@ async fn one_connection_serves_many_requests_below_the_base_path() {
 async fn a_stream_in_small_chunks_with_a_trailer_is_read() {
     let server = Server::gateway().await;
     assert_eq!(ask_and_follow(&client(&server)).await.unwrap(), EVENTS);
+}
+
+#[tokio::test]
+async fn filters_of_runs_are_sent_escaped() {
+    let server = Server::start(|_| Answer::Keep(answer("200 OK", NO_RUNS))).await;
+    let filter = RunFilter {
+        agent: Some("desk".into()),
+        user: Some("ada@example.com".into()),
+        text: Some("a & b".into()),
+        since: Some(Time(0)),
+        until: Some(Time(1)),
+        ..RunFilter::default()
+    };
+    client(&server).runs().list(&filter).await.unwrap();
+    assert_eq!(
+        server.asked()[0].line(),
+        "get /base/v1/runs?agent=desk&user=ada%40example.com&text=a%20%26%20b\
+         &since=1970-01-01t00%3a00%3a00.000z&until=1970-01-01t00%3a00%3a00.001z http/1.1"
+    );
 }
 
 #[tokio::test]
