@@ -3,6 +3,7 @@
 mod asking;
 mod calls;
 mod catalog;
+mod dying;
 mod hiding;
 mod logs;
 mod origin;
