@@ -17,6 +17,9 @@ use toolgate_client::{ChatRequest, Client, Error, SpaceId};
 
 use crate::commands::plugin::read_curators;
 
+/// The gateway that `toolgate serve` starts.
+const DEFAULT_URL: &str = "http://127.0.0.1:8787";
+
 /// Talk to an agent, in the terminal or through a pipe.
 #[derive(Debug, Args)]
 pub struct Chat {
@@ -27,7 +30,7 @@ pub struct Chat {
         long,
         value_name = "URL",
         env = "TOOLGATE_URL",
-        default_value = "http://127.0.0.1:8787"
+        default_value = DEFAULT_URL
     )]
     url: String,
     /// Secret key, as the gateway printed it at its first start

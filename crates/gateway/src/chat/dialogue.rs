@@ -2,10 +2,10 @@
 
 use toolgate_client::{Client, SpaceId};
 
-use super::Chat;
 use super::screen::Screen;
 use super::terminal::{Terminal, Typed};
 use super::turn::{Confirmation, turn};
+use super::{Chat, DEFAULT_URL};
 
 const PROMPT: &str = "› ";
 const HELP: &str = "\
@@ -57,7 +57,7 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
             }
         }
     }
-    farewell(&mut screen, space);
+    farewell(&mut screen, flags, space);
     Ok(())
 }
 
@@ -88,8 +88,11 @@ fn list_tools(screen: &mut Screen, client: &Client) {
     }
 }
 
-fn farewell(screen: &mut Screen, space: Option<SpaceId>) {
-    if let Some(space) = space {
-        screen.note(format_args!("continue with: toolgate chat --space {space}"));
-    }
+fn farewell(screen: &mut Screen, flags: &Chat, space: Option<SpaceId>) {
+    let Some(space) = space else { return };
+    let url = match flags.url.as_str() {
+        DEFAULT_URL => String::new(),
+        url => format!(" --url {url}"),
+    };
+    screen.note(format_args!("continue with: toolgate chat --space {space}{url}"));
 }

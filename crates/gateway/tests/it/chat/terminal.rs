@@ -44,6 +44,7 @@ async fn ctrl_c_stops_the_agent_and_not_the_program() {
     pty.see(PROMPT);
     pty.press(CTRL_C);
     pty.see("continue with: toolgate chat --space space_");
+    pty.see(&format!(" --url {}", gateway.url()));
     assert!(pty.ended().success());
     let history = std::fs::read_to_string(home.path().join(".local/state/toolgate/chat-history")).unwrap();
     assert!(history.contains("call:clock text:2"), "{history}");
