@@ -159,7 +159,7 @@ fn log_failure(project: ProjectId, run: &Run, finish: &RunFinish) {
             agent = %run.agent().name,
             vendor = model.provider.as_str(),
             model = model.name,
-            reason = ?finish.reason,
+            reason = finish.reason.as_str(),
             error = finish.error.as_deref().unwrap_or_default(),
             "a run failed"
         );

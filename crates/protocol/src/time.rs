@@ -7,6 +7,9 @@ use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+/// Most characters of a wrong time that an error repeats.
+const BAD_TIME_CHARS_MAX: usize = 64;
+
 /// A time in milliseconds since 1970, written as RFC 3339 in UTC.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub i64);
@@ -61,11 +64,18 @@ impl Serialize for Time {
         out.collect_str(self)
     }
 }
+/// A text that is not a time in RFC 3339.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a time, expected one like \"2026-11-16T08:30:00Z\"")]
+pub struct BadTime(String);
+
 /// RFC 3339.
 impl std::str::FromStr for Time {
-    type Err = jiff::Error;
-    fn from_str(text: &str) -> Result<Self, jiff::Error> {
-        let moment: Timestamp = text.parse()?;
+    type Err = BadTime;
+    fn from_str(text: &str) -> Result<Self, BadTime> {
+        let moment: Timestamp = text
+            .parse()
+            .map_err(|_| BadTime(text.chars().take(BAD_TIME_CHARS_MAX).collect()))?;
         Ok(Self(moment.as_millisecond()))
     }
 }

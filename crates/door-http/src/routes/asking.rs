@@ -85,7 +85,7 @@ pub(crate) async fn page<B>(
 ) -> Result<(Vec<B>, Option<RunId>), Refusal> {
     if query.text("status").is_some_and(|status| status != "open") {
         return Err(Refusal::malformed(
-            "query status: must be open, answered questions stand in the events of their runs",
+            "query status: must be open, what was answered stands in the events of its run",
         ));
     }
     let space = query.read::<SpaceId>("space")?;

@@ -212,9 +212,7 @@ async fn page(
 ) -> Result<Answer<RunList>, Refusal> {
     let status = match query.text("status") {
         None => None,
-        Some(word) => Some(
-            Status::parse(word).ok_or_else(|| Refusal::malformed("query status: there is no such status"))?,
-        ),
+        Some(word) => Some(Status::parse(word).ok_or_else(|| bad_status(word))?),
     };
     let limit = query.limit()?;
     let filter = RunFilter {
@@ -230,6 +228,11 @@ async fn page(
         .map(|run| RunSummary::of(run, who.is_backend()))
         .collect();
     Ok(ok(RunList { runs, next_cursor }))
+}
+
+fn bad_status(word: &str) -> Refusal {
+    let known = Status::ALL.map(Status::as_str).join(", ");
+    Refusal::malformed(format!("query status: {word:?} is none, known here: {known}"))
 }
 
 /// A run as it stands.

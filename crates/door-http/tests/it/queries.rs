@@ -23,6 +23,27 @@ async fn a_query_parameter_that_is_not_known_is_refused_with_the_right_name() {
 }
 
 #[tokio::test]
+async fn a_value_that_a_filter_does_not_take_is_refused_with_what_would_be_right() {
+    let world = World::new().await;
+    for (path, words) in [
+        (
+            "/v1/runs?status=open",
+            r#""open" is none, known here: queued, running, "#,
+        ),
+        (
+            "/v1/runs?since=yesterday",
+            r#""yesterday" is not a time, expected one like "2026-11-16T08:30:00Z""#,
+        ),
+        ("/v1/approvals?status=done", "must be open"),
+    ] {
+        let told = world.backend().get(path).await.expect(400);
+        assert_eq!(told["code"], "MALFORMED");
+        let detail = told["detail"].as_str().unwrap();
+        assert!(detail.contains(words), "{path}: {detail}");
+    }
+}
+
+#[tokio::test]
 async fn credentials_in_the_address_are_no_unknown_parameters() {
     let world = World::new().await;
     let told = world

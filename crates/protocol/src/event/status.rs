@@ -25,6 +25,17 @@ pub enum Status {
 }
 
 impl Status {
+    /// Every status.
+    pub const ALL: [Self; 8] = [
+        Self::Queued,
+        Self::Running,
+        Self::WaitingTool,
+        Self::WaitingApproval,
+        Self::WaitingTime,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
     /// Every status that is not final.
     pub const OPEN: [Self; 5] = [
         Self::Queued,
@@ -49,19 +60,7 @@ impl Status {
     }
     /// The status that `text` names.
     pub fn parse(text: &str) -> Option<Self> {
-        use Status::*;
-        [
-            Queued,
-            Running,
-            WaitingTool,
-            WaitingApproval,
-            WaitingTime,
-            Completed,
-            Failed,
-            Cancelled,
-        ]
-        .into_iter()
-        .find(|status| status.as_str() == text)
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
     /// Whether the run goes on only when a person or a client says something.
     pub fn asks(self) -> bool {
@@ -151,4 +150,46 @@ pub enum EndReason {
     ToolError,
     /// Somebody asked for it.
     Cancelled,
+}
+
+impl EndReason {
+    /// As it is written in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ContentFilter => "content-filter",
+            Self::MaxSteps => "max-steps",
+            Self::Limit => "limit",
+            Self::ModelError => "model-error",
+            Self::InvalidOutput => "invalid-output",
+            Self::ToolError => "tool-error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_the_json() {
+        for status in Status::ALL {
+            assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
+        }
+        for reason in [
+            EndReason::Stop,
+            EndReason::Length,
+            EndReason::ContentFilter,
+            EndReason::MaxSteps,
+            EndReason::Limit,
+            EndReason::ModelError,
+            EndReason::InvalidOutput,
+            EndReason::ToolError,
+            EndReason::Cancelled,
+        ] {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
+        }
+    }
 }
