@@ -207,7 +207,7 @@ mod tests {
             offered_to: None,
             given_name: None,
         };
-        ToolOutputAvailable::of(&tool, Some(Json::parse(text).unwrap()), None, None).into()
+        ToolOutputAvailable::of(&tool, Some(Json::parse(text).unwrap()), None, None, None).into()
     }
 
     #[test]

@@ -257,7 +257,7 @@ fn digest(parts: &[&str]) -> String {
 }
 
 impl Engine {
-    /// The consents of a space that were not revoked, by id. Some may not count: see [`Engine::revoke_consent`].
+    /// The consents of a space that were not revoked, by id. One counts while whoever gave it is a member that may decide.
     pub async fn consents(
         &self,
         project: ProjectId,

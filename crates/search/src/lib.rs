@@ -14,6 +14,7 @@ mod segment;
 mod stopwords;
 mod terms;
 mod triggers;
+mod typos;
 
 pub use excerpt::{Weighed, best_passage, excerpt};
 pub use language::Language;

@@ -19,7 +19,7 @@ async fn a_tool_is_registered_found_said_and_removed() {
     assert_eq!((made.name.as_str(), made.version), ("my_tool", 1));
     let taken = registry.register(&sheet).await.unwrap_err();
     assert_eq!(taken.status(), Some(412));
-    assert_eq!(registry.get_by_trigger("FOGLIO").await.unwrap(), [made.clone()]);
+    assert_eq!(registry.get_by_trigger("FOGLIO").await.unwrap(), [made]);
     assert_eq!(registry.get_by_category(category::CREATION).await.unwrap(), []);
     assert_eq!(
         registry
