@@ -10,9 +10,8 @@ use toolgate_kernel::id::{ApprovalId, NodeId, QuestionId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::question::{Action, Response};
 use toolgate_kernel::tool::Decider;
-use toolgate_store::{MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
+use toolgate_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolgate_testkit::faulty_store::FaultyStore;
-use toolgate_testkit::postgres_server::PostgresServer;
 use uuid::Uuid;
 
 use crate::world::{Setup, World, calls_in, retry};
@@ -193,24 +192,6 @@ async fn every_promise_holds_on_sqlite_with_faults_and_without_memory() {
             ..Setup::default()
         },
         50,
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn every_promise_holds_on_postgres_with_faults_and_without_memory() {
-    let address = PostgresServer::shared().database().parse().unwrap();
-    let postgres = PostgresStore::open(&address, PostgresOptions::default())
-        .await
-        .unwrap();
-    let store = Arc::new(FaultyStore::new(Arc::new(postgres), 1, 10));
-    many(
-        Setup {
-            store,
-            always_evict: true,
-            ..Setup::default()
-        },
-        20,
     )
     .await;
 }
