@@ -1,7 +1,7 @@
 //! A real Redis server for tests: on a free loopback port, with its data in a temporary folder, gone with the test.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ pub const PASSWORD: &str = "redis-password-of-the-tests";
 /// A server that ends with this value.
 pub struct RedisServer {
     port: u16,
+    /// The port for TLS, and the folder with `ca.crt`, `redis.crt` and `redis.key`.
+    tls: Option<(u16, PathBuf)>,
     folder: PathBuf,
     process: Option<Child>,
 }
@@ -25,11 +27,21 @@ pub struct RedisServer {
 impl RedisServer {
     /// Starts one and waits until it answers.
     pub async fn start() -> Self {
+        Self::start_on(None).await
+    }
+
+    /// The same with TLS on a second port, by the certificate and the key in a folder.
+    pub async fn start_with_tls(certificates: &Path) -> Self {
+        Self::start_on(Some((free_port(), certificates.to_owned()))).await
+    }
+
+    async fn start_on(tls: Option<(u16, PathBuf)>) -> Self {
         let port = free_port();
         let folder = std::env::temp_dir().join(format!("toolgate-redis-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a temporary folder");
         let mut server = Self {
             port,
+            tls,
             folder,
             process: None,
         };
@@ -45,6 +57,12 @@ impl RedisServer {
     /// Its address, with the password.
     pub fn address(&self) -> String {
         format!("redis://:{PASSWORD}@127.0.0.1:{}/0", self.port)
+    }
+
+    /// Its address with TLS.
+    pub fn tls_address(&self) -> String {
+        let (port, _) = self.tls.as_ref().expect("it was started with TLS");
+        format!("rediss://:{PASSWORD}@127.0.0.1:{port}/0")
     }
 
     /// Kills it: what it held in memory is lost.
@@ -69,6 +87,16 @@ impl RedisServer {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
+        if let Some((port, certificates)) = &self.tls {
+            command.args(["--tls-port", &port.to_string(), "--tls-auth-clients", "no"]);
+            for (name, file) in [
+                ("--tls-ca-cert-file", "ca.crt"),
+                ("--tls-cert-file", "redis.crt"),
+                ("--tls-key-file", "redis.key"),
+            ] {
+                command.arg(name).arg(certificates.join(file));
+            }
+        }
         self.process = Some(command.spawn().expect("there is a shell"));
         let began = Instant::now();
         while !self.answers().await {

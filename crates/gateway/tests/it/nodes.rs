@@ -9,3 +9,4 @@ mod intake;
 mod outages;
 mod restarts;
 mod storm;
+mod tls;

@@ -8,12 +8,23 @@ use crate::harness::{Api, Event, LOOK, soon};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_node_serves_any_part_of_a_run() {
-    let cluster = Cluster::start().await;
+    serve_parts_on_all_nodes(&Cluster::start().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn any_node_serves_any_part_of_a_run_without_redis() {
+    // The last of two values counts: no bus is set.
+    let cluster = Cluster::start_with(&[("TOOLGATE_BUS", "")]).await;
+    cluster.until_bus("joined").await;
+    serve_parts_on_all_nodes(&cluster).await;
+}
+
+async fn serve_parts_on_all_nodes(cluster: &Cluster) {
     let [a, b, c] = cluster.apis();
     a_call_is_answered_elsewhere(&a, &b, &c).await;
-    a_viewer_moves_to_another_node(&cluster, &a, &b, &c).await;
+    a_viewer_moves_to_another_node(cluster, &a, &b, &c).await;
     a_person_decides_elsewhere(&a, &b, &c).await;
-    a_cancel_elsewhere_stops_the_driver(&cluster, &a, &b, &c).await;
+    a_cancel_elsewhere_stops_the_driver(cluster, &a, &b, &c).await;
     a_child_run_is_answered_elsewhere(&a, &b, &c).await;
     a_plan_is_started_once(&a, &b).await;
 }
