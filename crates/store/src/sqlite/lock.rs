@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use toolgate_engine::store::StoreError;
 
@@ -18,13 +19,30 @@ impl DataLock {
         beside.push(".lock");
         let unavailable = |error| StoreError::Unavailable(format!("{}: {error}", beside.display()));
         let file = private().open(&beside).map_err(unavailable)?;
-        match file.try_lock() {
+        match lock_soon(&file) {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Unavailable(format!(
                 "another toolgate process uses this data directory ({})",
                 path.display()
             ))),
             Err(TryLockError::Error(error)) => Err(unavailable(error)),
+        }
+    }
+}
+
+/// How long a lock may be held by nobody who means to.
+const LINGER: Duration = Duration::from_millis(500);
+/// Pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Locks the file. A process that is just being started has copies of all open files until its program begins, and with them
+/// a lock that was given up meanwhile.
+fn lock_soon(file: &File) -> Result<(), TryLockError> {
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if begun.elapsed() < LINGER => std::thread::sleep(PAUSE),
+            outcome => return outcome,
         }
     }
 }
