@@ -25,8 +25,9 @@ use toolgate_kernel::id::{MessageId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Retry;
-use toolgate_store::{MemoryStore, SqliteOptions, SqliteStore};
+use toolgate_store::{MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use toolgate_testkit::held_clock::HeldClock;
+use toolgate_testkit::postgres_server::PostgresServer;
 use toolgate_testkit::project_settings::project_settings;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, last_words, text};
 use toolgate_tools::knowledge::Library;
@@ -76,6 +77,13 @@ macro_rules! on_every_store {
                 $body
             } )*
         }
+        mod in_postgres {
+            use super::*;
+            $( #[tokio::test] async fn $name() {
+                let $world = &crate::world::World::in_postgres().await;
+                $body
+            } )*
+        }
     };
 }
 pub(crate) use on_every_store;
@@ -97,6 +105,13 @@ impl World {
         let opened = SqliteStore::open(&directory.join("test.db"), SqliteOptions::default());
         let store = Arc::new(opened.unwrap());
         Self::on(store.clone(), store, Some(directory), |_| ()).await
+    }
+
+    pub async fn in_postgres() -> Self {
+        let address = PostgresServer::shared().database().parse().unwrap();
+        let opened = PostgresStore::open(&address, PostgresOptions::default()).await;
+        let store = Arc::new(opened.unwrap());
+        Self::on(store.clone(), store, None, |_| ()).await
     }
 
     async fn on(
