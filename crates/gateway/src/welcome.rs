@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use toolgate_console::HAS_CONSOLE;
 use toolgate_kernel::agent::Secret;
 
 /// Keys that were generated at this start; they can be shown only now, because only hashes are stored.
@@ -70,6 +71,12 @@ pub struct ConsoleLink {
 impl fmt::Display for ConsoleLink {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = &self.url;
+        if !HAS_CONSOLE {
+            writeln!(
+                out,
+                "\nThis binary was built without the console: the page below says how to build it."
+            )?;
+        }
         match &self.code {
             // Behind `#`, which no browser sends: the code reaches no log and no proxy.
             Some(code) => writeln!(

@@ -18,6 +18,7 @@ use super::server::{EVENTS, Server, read_head};
 /// Address of the gateway for [`asks_a_gateway_when_told`].
 const GATEWAY: &str = "NETWORK_TEST_GATEWAY";
 /// Root certificates for it.
+#[cfg(feature = "tls")]
 const ROOTS: &str = "NETWORK_TEST_ROOTS";
 /// Longest time that such a process takes.
 const PROCESS_TIME_MAX: Duration = Duration::from_secs(60);
