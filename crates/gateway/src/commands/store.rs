@@ -65,14 +65,14 @@ struct Place {
 /// A database.
 enum Database {
     Sqlite(PathBuf),
-    Postgres(PostgresAddress),
+    Postgres(Box<PostgresAddress>),
 }
 
 impl Place {
     fn database(self) -> anyhow::Result<Database> {
         let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
         match &settings.store {
-            Some(url) => Ok(Database::Postgres(storage::address(url)?)),
+            Some(url) => Ok(Database::Postgres(Box::new(storage::address(url)?))),
             None => Ok(Database::Sqlite(
                 DataDir::at(&self.data.unwrap_or(settings.data)).database(),
             )),
