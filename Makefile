@@ -136,11 +136,6 @@ tests: $(TEST_TOOLS) services ## cargo test
 # crates/gateway/tests/it/nodes/storm.rs. A failure is had again with the same SEED, more or less.
 ROUNDS ?= 200
 SEED ?= 1
-.PHONY: torture
-torture: services ## long: three nodes under every trouble for ROUNDS=200 rounds from SEED=1; not part of make test
-	TOOLGATE_STORM_ROUNDS=$(ROUNDS) TOOLGATE_INTAKE_CALLS=$(ROUNDS) TOOLGATE_SEED=$(SEED) \
-	  cargo test --locked --workspace --test it nodes:: -- --nocapture --test-threads 1
-
 .PHONY: json-schema-suite
 json-schema-suite: $(SUITE)/tests ## the official JSON Schema test suite through our validator
 	JSON_SCHEMA_SUITE=$(SUITE) cargo test --locked --workspace --test it official_suite::the_required_part_passes -- \
@@ -213,15 +208,17 @@ sign-examples: node_modules/installed ## build the packages of examples/plugins 
 	  cp "$$keys/curator.pub.pem" examples/plugins/curator.pub.pem
 
 .PHONY: torture
-torture: ## a thousand kills instead of a hundred
-	TOOLGATE_KILLS=1000 cargo test --locked -p toolgate --test it kill -- --nocapture
+torture: services ## long: a thousand kills of one node, then three nodes under every trouble for ROUNDS=200 rounds from SEED=1
+	TOOLGATE_KILLS=1000 TOOLGATE_KILLS_POSTGRES=200 cargo test --locked --workspace --test it kill:: -- --nocapture --test-threads 1
+	TOOLGATE_STORM_ROUNDS=$(ROUNDS) TOOLGATE_INTAKE_CALLS=$(ROUNDS) TOOLGATE_SEED=$(SEED) \
+	  cargo test --locked --workspace --test it nodes:: -- --nocapture --test-threads 1
 
 .PHONY: fuzz
 fuzz: ## the package parser, the canonicaliser and the sandbox's protocol, each for ARGS seconds (60)
 	fuzz/run $(ARGS)
 
 .PHONY: bench
-bench: ## the gateway beside a bare relay and the AI SDK, as ratios; ARGS=mcp: calls of MCP tools
+bench: ## the gateway beside a bare relay and the AI SDK, as ratios; ARGS=mcp: calls of MCP tools, ARGS=nodes: several nodes beside Restate and DBOS
 	bench/run $(ARGS)
 
 # Unoptimised: it is built in half the time and used for seconds.
