@@ -1,9 +1,9 @@
 //! Consents: decisions that are remembered.
 
-use reqwest::Method;
+use hyper::Method;
 use serde::Deserialize;
-use toolgate_kernel::id::{ApprovalId, EntityId, SpaceId};
-use toolgate_kernel::time::Time;
+use toolgate_protocol::id::{ApprovalId, EntityId, SpaceId};
+use toolgate_protocol::time::Time;
 
 use crate::client::Client;
 use crate::error::Error;

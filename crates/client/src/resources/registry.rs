@@ -1,10 +1,10 @@
 //! The registry: tools that the agents of a project share. Needs a secret key.
 
-use reqwest::Method;
-use reqwest::header::{CONTENT_TYPE, IF_NONE_MATCH};
+use hyper::Method;
+use hyper::header::{CONTENT_TYPE, IF_NONE_MATCH};
 use serde::Deserialize;
 use serde_json::Value;
-use toolgate_kernel::time::Time;
+use toolgate_protocol::time::Time;
 
 use crate::client::Client;
 use crate::error::Error;

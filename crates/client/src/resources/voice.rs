@@ -1,6 +1,6 @@
 //! Which tool is meant by what somebody says, and what tools have said aloud. Text only.
 
-use reqwest::Method;
+use hyper::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
