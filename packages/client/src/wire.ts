@@ -500,6 +500,12 @@ export interface DeletedRecords {
   knowledgeParts: number;
 }
 
+/** What was deleted. */
+export interface DeletionReport {
+  /** How much was removed, by kind: `runs`, `entries` and `bytes` of logs, `spaces`, `memberships`, `messages`, and kinds of records such as `file`, `memory`, `plan`. Empty when it was deleted before. */
+  removed: Record<string, unknown>;
+}
+
 /** Something that has to be delivered outside. What was taken is gone. */
 export interface Delivery {
   /** Which; a webhook is given it as `webhook-id`. */
@@ -1441,6 +1447,7 @@ export interface Problem {
   winner?: Any | null;
   claim?: Any | null;
   budget?: ExceededBudget | null;
+  snapshot?: Any | null;
 }
 
 /** A project. Secrets are masked. */
@@ -1549,6 +1556,8 @@ export interface Ready {
 
 /** What an operator may want to know. */
 export interface ReadyDetails {
+  /** How well notices travel between nodes: `direct` for a single node, `joined`, `doubtful` while another node is silent, `away` while the bus cannot be reached. Requests are served all the same, from the store. */
+  bus: string;
   /** The sandbox that runs code of others. */
   sandbox: SandboxDetails;
 }
@@ -1622,6 +1631,26 @@ export interface RevokePlugin {
 export interface RollBackPlugin {
   /** Hash of a stored package of the plugin; the one before the current if it is left out. */
   packageHash?: string | null;
+}
+
+/** The answer to an offer. */
+export interface RtcAnswer {
+  /** Always `answer`. */
+  type: string;
+  /** The session description, with the addresses of the gateway: for `RTCPeerConnection.setRemoteDescription`. */
+  sdp: string;
+  /** Bytes of one message. */
+  messageBytesMax: number;
+}
+
+/** An offer of one data channel. */
+export interface RtcOffer {
+  /** The session description: that of `RTCPeerConnection.createOffer` with one data channel labelled `tools`. */
+  sdp: string;
+  /** Its kind, as browsers write it. */
+  type?: 'offer' | null;
+  /** The `seq` of the last message that was read; everything when it is left out. */
+  after?: number | null;
 }
 
 /** A run as it stands. */
