@@ -1,4 +1,4 @@
-//! Stores events and records behind the engine's [`Store`](toolgate_engine::store::Store) seam: in memory for
+//! Stores events and records behind the engine's [`Store`] seam: in memory for
 //! tests, in SQLite for one node, in PostgreSQL for many. Decides nothing: it writes what it is given, all or none, and rejects a
 //! write whose writer has not read the newest version.
 //!
