@@ -122,7 +122,7 @@ export function errorOfProblem(problem: Problem): ToolgateError {
 }
 
 function isRetryable(status: number): boolean {
-  return status === 429 || status === 503 || status === 408 || status === 502 || status === 504;
+  return RETRYABLE.has(status);
 }
 
 function classFor(status: number): typeof ToolgateError {
