@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ToolgateClient } from './client.js';
 import {
   AbortedError,
@@ -54,6 +54,37 @@ const problem = (status: number, code: string) => ({
 });
 const event = (seq: number, type = 'notification') =>
   `id: ${seq}\nevent: ${type}\ndata: ${JSON.stringify({ type, seq, spaceId: 's', time: '', title: 't' })}\n\n`;
+
+describe('the URL', () => {
+  const open = (url: unknown) => new ToolgateClient({ url } as { url: string });
+  const expected = 'expected one like "http://127.0.0.1:8787"';
+
+  test.each([
+    [undefined, 'url is missing'],
+    ['', 'url is missing'],
+    [new URL('http://127.0.0.1:8787'), 'url is of type object'],
+    ['localhost:8787', 'url "localhost:8787" has no scheme'],
+    ['127.0.0.1:8787', 'url "127.0.0.1:8787" has no scheme'],
+    ['//gateway.example', 'url "//gateway.example" has no scheme'],
+    ['/gateway', 'url "/gateway" has no scheme'],
+    ['ws://127.0.0.1:8787', 'url "ws://127.0.0.1:8787" has the scheme "ws"'],
+    ['http://', 'url "http://" is malformed'],
+  ])('%j is refused at once', (url, words) => {
+    expect(() => open(url)).toThrow(new ValidationError('VALIDATION_FAILED', `${words}; ${expected}`));
+  });
+
+  test('may be a path in a page', async () => {
+    vi.stubGlobal('location', { origin: 'http://page.example' });
+    const asked: unknown[] = [];
+    const fetch = async (url: unknown): Promise<Response> => {
+      asked.push(url);
+      return Response.json({});
+    };
+    await new ToolgateClient({ url: '/gateway/', fetch }).runs.get('run_x');
+    expect(asked).toEqual(['/gateway/v1/runs/run_x']);
+    vi.unstubAllGlobals();
+  });
+});
 
 describe('refusals', () => {
   test.each([

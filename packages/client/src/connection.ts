@@ -1,12 +1,20 @@
 import { pause, retryDelay } from './back-off.js';
-import { AbortedError, CODES, ConnectionError, errorOf, ProtocolError, ToolgateError } from './error.js';
+import {
+  AbortedError,
+  CODES,
+  ConnectionError,
+  errorOf,
+  ProtocolError,
+  ToolgateError,
+  ValidationError,
+} from './error.js';
 
 /** Attempts of a request that is safe to repeat. */
 const TRIES_MAX = 4;
 
 /** How a client reaches its gateway. */
 export interface ConnectionOptions {
-  /** The gateway's URL, such as `http://127.0.0.1:8787`. */
+  /** The gateway's URL, such as `http://127.0.0.1:8787`; in a page also a path of its own origin, such as `/gateway`. */
   url: string;
   /** The secret key of a backend, `sk_…`. Never use it in a browser. */
   key?: string;
@@ -48,7 +56,7 @@ export class Connection {
 
   constructor(options: ConnectionOptions, log: (line: string) => void) {
     this.#options = options;
-    this.#base = options.url.replace(/\/+$/, '');
+    this.#base = checkedUrl(options.url).replace(/\/+$/, '');
     this.#log = log;
   }
 
@@ -145,6 +153,25 @@ export class Connection {
       ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
     };
   }
+}
+
+/**
+ * The URL, if a request can be sent there. Without this check a missing scheme shows only when the first request fails, as a
+ * gateway that cannot be reached.
+ */
+function checkedUrl(url: unknown): string {
+  const expected = 'expected one like "http://127.0.0.1:8787"';
+  const refuse = (what: string): never => {
+    throw new ValidationError(CODES.validation, `${what}; ${expected}`);
+  };
+  if (url === undefined || url === null || url === '') return refuse('url is missing');
+  if (typeof url !== 'string') return refuse(`url is of type ${typeof url}`);
+  if (/^\/(?!\/)/.test(url) && globalThis.location) return url;
+  // `localhost:8787` is a URL too, with the scheme `localhost`.
+  const scheme = /^([a-z][a-z\d+.-]*):\/\//i.exec(url)?.[1];
+  if (scheme === undefined) return refuse(`url "${url}" has no scheme`);
+  if (!/^https?$/i.test(scheme)) return refuse(`url "${url}" has the scheme "${scheme}"`);
+  return URL.canParse(url) ? url : refuse(`url "${url}" is malformed`);
 }
 
 /** The error for an aborted signal. */
