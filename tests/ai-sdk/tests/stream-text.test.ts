@@ -16,12 +16,22 @@ interface Scenario {
   what: string;
   script: Array<string | ModelReply>;
   tools?: ReferenceTool[];
+  /** How the client executes `weather`. */
+  execute?: () => unknown;
   approve?: boolean;
+  /** What is read is not for the first release of v7. */
+  strict?: boolean;
   meant: string[];
+  /** Where v7 can say more than v6. */
+  meantInV7?: string[];
 }
 
 const scene = useScene();
 const PAID = 'paid';
+const FAILURE = 'no such city';
+function fails(): never {
+  throw new Error(FAILURE);
+}
 const asks = (...names: string[]): ModelReply => ({
   text: 'I look.',
   calls: names.map((name) => ({ name, args: { city: 'Paris' } })),
@@ -45,6 +55,21 @@ const ourInput =
   '+ tool-input-available {"toolCallId":"call1","toolName":"refund","input":{"city":"Paris"},"providerExecuted":true}';
 const theirOutput = '- tool-output-available {"toolCallId":"call1","output":"paid"}';
 const ourOutput = '+ tool-output-available {"toolCallId":"call1","output":"paid","providerExecuted":true}';
+// The same of a call that fails.
+const failed = `"toolCallId":"call1","errorText":"${FAILURE}"`;
+const toldFailure = `+ tool-output-error {${failed}}`;
+const theirFailure = `- tool-output-error {${failed}}`;
+const ourFailure = `+ tool-output-error {${failed},"providerExecuted":true}`;
+// The client reads nothing behind an error: before it the text is ended, which else would be shown as streaming for ever.
+const theirError = '- error {"errorText":"as the script says"}';
+const theirFinish = '- finish {"finishReason":"error"}';
+const errorMoved = [theirError, '- finish-step', theirFinish, theirError.replace('-', '+')];
+// The gateway asks again when a model breaks off. Only v7 can take back the words that the first attempt has sent.
+const askedAgain = [
+  ...['+ text-start {"id":"text2"}', '+ text-delta {"id":"text2","delta":"Hello you there."}'],
+  ...['+ text-end {"id":"text2"}', status(1, 'completed'), theirFinish, '+ finish {"finishReason":"stop"}'],
+];
+const reset = ['- text-end {"id":"text1"}', '+ reset-step', status(1, 'running')];
 // Input that nobody has allowed is not said to be available: a client executes its own tools by that. It is once it is allowed.
 const inputWithheld = theirInput;
 const inputAllowed = ourInput;
@@ -126,6 +151,61 @@ const scenarios: Scenario[] = [
     script: [{ status: 400 }],
     meant: [stepBegun, status(1, 'running')],
   },
+  {
+    what: 'an error of the model in mid-text',
+    script: [{ text: 'Hello you there.', failsWith: 'invalid_request_error' }],
+    meant: [status(1, 'running'), ...errorMoved],
+  },
+  {
+    what: 'an error of the model in mid-text that may pass',
+    script: [{ text: 'Hello you', failsWith: 'server_error' }, 'Hello you there.'],
+    strict: false,
+    meant: [status(1, 'running'), theirError, ...askedAgain],
+    meantInV7: [status(1, 'running'), theirError, ...reset, ...askedAgain],
+  },
+  {
+    what: 'a client call that fails, and its continuation',
+    script: [asks('weather'), 'All done.'],
+    tools: [{ name: 'weather' }],
+    execute: fails,
+    meant: [
+      ...[status(1, 'running'), status(1, 'waiting_tool')],
+      ...[named, unnamed, toldFailure],
+      ...[status(2, 'running'), status(2, 'completed')],
+    ],
+  },
+  {
+    what: 'one client call of two that fails, and their continuation',
+    script: [asks('weather', 'time'), 'All done.'],
+    tools: [{ name: 'weather' }, { name: 'time' }],
+    execute: fails,
+    meant: [
+      ...[status(1, 'running'), status(1, 'waiting_tool')],
+      ...[named, unnamed, toldFailure, told(2, 'noon')],
+      ...[status(2, 'running'), status(2, 'completed')],
+    ],
+  },
+  {
+    what: 'a call of the server that fails',
+    script: [asks('refund'), 'All done.'],
+    tools: [{ ...refund, execute: fails }],
+    meant: [
+      status(1, 'running'),
+      ...[theirInput, theirFailure, ourInput, ourFailure],
+      ...[status(2, 'running'), status(2, 'completed')],
+    ],
+  },
+  {
+    what: 'a call of the server that fails after its approval',
+    script: [asks('refund'), 'All done.'],
+    tools: [{ ...refundOnApproval, execute: fails }],
+    approve: true,
+    meant: [
+      ...[status(1, 'running'), inputWithheld, status(1, 'waiting_approval')],
+      ...[named, theirFailure, unnamed, inputAllowed, ourFailure],
+      ...[status(2, 'running'), status(2, 'completed')],
+    ],
+  },
 ];
 
 describe.each(sdksWithApprovals)('the stream beside streamText of $dialect', (sdk) => {
@@ -135,22 +215,26 @@ describe.each(sdksWithApprovals)('the stream beside streamText of $dialect', (sd
   });
   afterAll(() => reference.stop());
 
-  it.each(scenarios)('is the same for $what', async ({ meant, ...scenario }) => {
+  it.each(scenarios)('is the same for $what', async ({ meant, meantInV7 = meant, ...scenario }) => {
     const theirs = await play(sdk, scenario, reference);
     const ours = await play(sdk, scenario);
-    expect(difference(lines(theirs), lines(ours))).toEqual(meant);
+    expect(difference(lines(theirs), lines(ours))).toEqual(sdk.dialect === 'v7' ? meantInV7 : meant);
   });
 
   /** The conversation with the reference, or with the gateway. */
   async function play(
     sdk: Sdk,
-    { script, tools = [], approve }: Omit<Scenario, 'meant'>,
+    { script, tools = [], approve, strict, execute = () => 'sunny' }: Omit<Scenario, 'meant' | 'meantInV7'>,
     reference?: Reference,
   ): Promise<Client> {
     scene.world.script(...script);
     const place = reference ? { url: reference.url } : { agent: await agentWith(tools) };
     if (reference) reference.tools = tools;
-    const client = scene.open(sdk, { ...place, execute: { weather: () => 'sunny', time: () => 'noon' } });
+    const client = scene.open(sdk, {
+      ...place,
+      ...(strict === undefined ? {} : { strict }),
+      execute: { weather: execute, time: () => 'noon' },
+    });
     await client.say('go');
     if (approve !== undefined) {
       const id = client.call('refund').approval?.id ?? '';
@@ -162,15 +246,23 @@ describe.each(sdksWithApprovals)('the stream beside streamText of $dialect', (sd
 });
 
 function agentWith(tools: ReferenceTool[]): Promise<string> {
-  const definition = ({ name, execute, needsApproval }: ReferenceTool): object =>
-    execute ? serverTool(name, PAID, needsApproval ? { approval: 'always' } : {}) : clientTool(name);
+  const definition = ({ name, execute, needsApproval }: ReferenceTool): object => {
+    if (!execute) return clientTool(name);
+    const approval = needsApproval ? { approval: 'always' } : {};
+    if (execute !== fails) return serverTool(name, PAID, approval);
+    const code = `throw new Error(${JSON.stringify(FAILURE)})`;
+    return { ...serverTool(name, null, approval), executionType: 'compute', execution: { code } };
+  };
   return scene.world.agent({ tools: tools.map(definition) });
 }
 
-/** What a client read, without what is free: the words of an error, and what a `data-run` says beside the status. */
+/**
+ * What a client read, without what is free: the words around an error's own, and what a `data-run` says beside the status.
+ */
 function lines(client: Client): string[] {
   const plain = (chunk: Chunk): Chunk => {
     if (chunk.type === 'error') return { type: 'error', errorText: 'as the script says' };
+    if (String(chunk.errorText).includes(FAILURE)) return { ...chunk, errorText: FAILURE };
     if (chunk.type === 'data-run') return { ...chunk, data: (chunk.data as { status: string }).status };
     return chunk;
   };

@@ -16,6 +16,8 @@ export interface ModelReply {
   hold?: Promise<unknown>;
   /** Refuses with this status instead. */
   status?: number;
+  /** After its words it reports an error with this code, in the middle of the stream. */
+  failsWith?: string;
 }
 
 /** Replies in order (the last one again and again), or a function of what was asked. */
@@ -86,6 +88,11 @@ async function answer(
   if (first) send({ role: 'assistant', content: first });
   await reply.hold;
   for (const word of rest) send({ content: word });
+  if (reply.failsWith !== undefined) {
+    const error = { message: 'as the script says', code: reply.failsWith };
+    response.end(`data: ${JSON.stringify({ error })}\n\n`);
+    return;
+  }
   for (const [index, { name, args }] of (reply.calls ?? []).entries()) {
     const id = `call_${index}_${Math.random().toString(36).slice(2)}`;
     send({
