@@ -53,6 +53,7 @@ impl Belongings {
                 tool("ask", Value::Null, json!({})),
                 tool("risky", json!({"mode": "pass-through"}), json!({"approval": "always"})),
                 tool("wait", Value::Null, waits),
+                tool("remembered", json!({"mode": "pass-through"}), json!({"approval": "until-revoked"})),
             ],
         });
         for (agent, script) in [
@@ -93,6 +94,8 @@ impl Belongings {
             have("name", agent.into());
         }
         let space = parameters["space"][0].clone();
+        let consent = consent(api, &space).await;
+        views.push(format!("/v1/spaces/{space}/consents"));
         let file = format!("/v1/spaces/{space}/files/{MARK}.txt");
         let written = put_text(api, &file).await;
         assert!(written.is_success(), "{written:?}");
@@ -149,6 +152,7 @@ impl Belongings {
         have("path", &format!("{MARK}.txt"));
         // Not one of the first project's: a link is for whoever has it.
         have("link", "AgAAAAAA");
+        have("consent", &consent);
         have("document", MARK);
         for kept in ["goal", "memory", "plan"] {
             have(kept, MARK);
@@ -191,6 +195,21 @@ impl Belongings {
             .flat_map(|value| self.paths(&format!("{before}{value}{after}")));
         paths.collect()
     }
+}
+
+/// Has a decision remembered in the space, and gives the id of the consent.
+async fn consent(api: &Api, space: &str) -> String {
+    let call = json!({"arguments": {"mark": MARK}, "agent": "keeper", "spaceId": space});
+    let asked = api.post("/v1/tools/remembered/call", &call).await;
+    let approval = &asked.body["pending"]["approvals"][0]["approvalId"];
+    let path = format!("/v1/approvals/{}", approval.as_str().expect("it asks"));
+    let decided = api.post(&path, &json!({"approved": true})).await;
+    assert_eq!(decided.body["remembered"], true, "{decided:?}");
+    let known = api.get(&format!("/v1/spaces/{space}/consents")).await;
+    known.body["consents"][0]["id"]
+        .as_str()
+        .expect("one is listed")
+        .to_owned()
 }
 
 /// Installs a plugin with the mark in it, and gives its hash.
