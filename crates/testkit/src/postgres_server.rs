@@ -24,6 +24,8 @@ pub enum Stop {
     Orderly,
     /// It ends at once, as after a loss of power, and recovers at its next start.
     AtOnce,
+    /// All its processes are killed: clients hear no last word.
+    Killed,
 }
 
 /// A server. Dropped, it is stopped and its data is deleted; so it is when the process ends, however that happens.
@@ -46,32 +48,45 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Pause between two looks at a server that starts.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The arguments are the programs' directory, the port, and `off` or `on` for durability.
+/// The arguments are the programs' directory, the port, `off` or `on` for durability, and for a standby the port of its
+/// primary.
 const KEEPER: &str = r#"
 root=$(mktemp -d "${TMPDIR:-/tmp}/toolgate-postgres-XXXXXX") || exit 1
-programs=$1 port=$2 durable=$3
+programs=$1 port=$2 durable=$3 primary=$4
 as_user=
 if [ "$(id -u)" = 0 ]; then
     chown postgres "$root"
     as_user="setpriv --reuid=postgres --regid=postgres --init-groups"
 fi
 cd "$root" || exit 1
-$as_user "$programs/initdb" -D "$root/data" -U toolgate -A trust --no-sync --encoding=UTF8 --locale=C.UTF-8 \
-    > "$root/initdb.log" 2>&1 || { cat "$root/initdb.log" >&2; exit 1; }
+initialize() {
+    $as_user "$programs/initdb" -D "$root/data" -U toolgate -A trust --no-sync --encoding=UTF8 --locale=C.UTF-8 \
+        > "$root/initdb.log" 2>&1 || { cat "$root/initdb.log" >&2; exit 1; }
+}
+copy_of() {
+    rm -rf "$root/data"
+    $as_user "$programs/pg_basebackup" -h 127.0.0.1 -p "$1" -U toolgate -D "$root/data" --write-recovery-conf \
+        --wal-method=stream --checkpoint=fast --no-sync > "$root/backup.log" 2>&1 || { cat "$root/backup.log" >&2; exit 1; }
+}
 start() {
     $as_user "$programs/postgres" -D "$root/data" -p "$port" -k "$root" \
         -c listen_addresses=127.0.0.1 -c max_connections=200 -c shared_buffers=64MB \
         -c fsync="$durable" -c full_page_writes="$durable" -c max_prepared_transactions=0 \
+        -c wal_retrieve_retry_interval=100ms \
         < /dev/null >> "$root/server.log" 2>&1 &
     server=$!
 }
+if [ -n "$primary" ]; then copy_of "$primary"; else initialize; fi
 start
 echo "$root"
-while read -r command; do
+while read -r command argument; do
     case $command in
         start) start ;;
+        follow) copy_of "$argument"; start ;;
+        promote) $as_user "$programs/pg_ctl" promote -D "$root/data" > "$root/promote.log" 2>&1 || cat "$root/promote.log" >&2 ;;
         orderly) kill -INT "$server"; wait "$server" ;;
         at-once) kill -QUIT "$server"; wait "$server" ;;
+        killed) kill -KILL "$server" $(pgrep -P "$server"); wait "$server" ;;
         pause) kill -STOP "$server" $(pgrep -P "$server") ;;
         continue) kill -CONT $(pgrep -P "$server") "$server" ;;
     esac
@@ -92,17 +107,29 @@ impl PostgresServer {
 
     /// Starts a server of its own, for a test that stops it or measures it.
     pub fn start(durability: Durability) -> Self {
+        Self::launch(durability, None)
+    }
+
+    /// Starts a standby of another server, and makes commits there wait for it: what is acknowledged is on both.
+    pub fn standby_of(primary: &Self) -> Self {
+        let standby = Self::launch(Durability::None, Some(primary.port));
+        primary.commit_with_standby();
+        standby
+    }
+
+    fn launch(durability: Durability, primary: Option<u16>) -> Self {
         let programs = programs();
         let port = free_port();
         let durable = match durability {
             Durability::None => "off",
             Durability::Full => "on",
         };
+        let primary = primary.map_or(String::new(), |port| port.to_string());
         let mut keeper = Command::new("sh");
         keeper
             .args(["-c", KEEPER, "keeper"])
             .arg(&programs)
-            .args([&port.to_string(), durable])
+            .args([&port.to_string(), durable, &primary])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         // Of its own group, so that an interrupt at the terminal leaves it to clean up.
@@ -178,6 +205,7 @@ impl PostgresServer {
         self.keeper().command(match how {
             Stop::Orderly => "orderly",
             Stop::AtOnce => "at-once",
+            Stop::Killed => "killed",
         });
     }
 
@@ -185,6 +213,40 @@ impl PostgresServer {
     pub fn start_again(&self) {
         self.keeper().command("start");
         self.wait_until_ready();
+    }
+
+    /// Makes a primary of a standby, and waits until it takes writes.
+    pub fn promote(&self) {
+        self.keeper().command("promote");
+        self.wait_until("is promoted", || {
+            self.execute("postgres", "SELECT pg_is_in_recovery()") == "f"
+        });
+    }
+
+    /// Starts this server again after a stop, as a standby with a copy of the primary's data and nothing of its own. Commits
+    /// of the primary wait for it.
+    pub fn follow(&self, primary: &Self) {
+        self.keeper().command(&format!("follow {}", primary.port));
+        self.wait_until_ready();
+        primary.commit_with_standby();
+    }
+
+    /// Makes commits wait for the standby.
+    fn commit_with_standby(&self) {
+        // Set after the copy was made: once promoted, the standby waits for nobody.
+        self.execute("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'");
+        self.execute("postgres", "SELECT pg_reload_conf()");
+        let waits =
+            "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'";
+        self.wait_until("has a synchronous standby", || {
+            self.execute("postgres", waits) == "1"
+        });
+    }
+
+    /// Makes commits wait for no standby.
+    pub fn commit_alone(&self) {
+        self.execute("postgres", "ALTER SYSTEM RESET synchronous_standby_names");
+        self.execute("postgres", "SELECT pg_reload_conf()");
     }
 
     /// Stops all its processes in the middle of what they do.
@@ -212,19 +274,20 @@ impl PostgresServer {
     }
 
     fn wait_until_ready(&self) {
-        let begun = Instant::now();
-        let is_ready = || {
+        self.wait_until("has started", || {
             let asked = self
                 .client("psql")
                 .args(["-X", "-q", "-d", "postgres", "-c", "SELECT 1"])
                 .output();
             asked.is_ok_and(|output| output.status.success())
-        };
-        while !is_ready() {
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "PostgreSQL did not start in {PATIENCE:?}"
-            );
+        });
+    }
+
+    fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !holds() {
+            let patient = begun.elapsed() < PATIENCE;
+            assert!(patient, "not after {PATIENCE:?}: PostgreSQL {what}");
             std::thread::sleep(LOOK_EVERY);
         }
     }
