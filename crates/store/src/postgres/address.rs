@@ -3,18 +3,21 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
+use super::hosts::Hosts;
+
 /// Address of a PostgreSQL database, with the password that it may need. Prints without its user and password.
 ///
 /// A URL as `libpq` takes it: `postgres://user:password@host:5432,other:5432/database?sslmode=verify-full`. Of several
-/// hosts the one that takes writes is used, whichever that is at the time.
+/// hosts the one that takes writes is used, whichever that is at the time. Clones share what is known of the hosts.
 #[derive(Clone)]
 pub struct PostgresAddress {
-    pub(crate) config: Config,
+    pub(crate) hosts: Arc<Hosts>,
     pub(crate) protection: Protection,
     shown: String,
 }
@@ -59,31 +62,54 @@ impl FromStr for PostgresAddress {
             ));
         }
         let (text, asked) = take_parameters(text)?;
-        let mut config: Config = text.parse().map_err(|error| BadAddress(reason(&error)))?;
-        let protection = protect(&mut config, asked)?;
-        if config.get_hosts().is_empty() {
+        let parse = |text: &str| text.parse().map_err(|error| BadAddress(reason(&error)));
+        let whole: Config = parse(&text)?;
+        if whole.get_hosts().is_empty() {
             return Err(BadAddress("it names no host".into()));
         }
-        if config.get_target_session_attrs() == TargetSessionAttrs::Any {
-            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        let mut each = per_host(&text)
+            .map(|text| parse(&text))
+            .collect::<Result<Vec<Config>, _>>()?;
+        if each.len() != whole.get_hosts().len() {
+            // Some are in a parameter: the driver tries them in turn.
+            each = vec![whole.clone()];
         }
-        if config.get_application_name().is_none() {
-            config.application_name("toolgate");
+        let (ssl_mode, protection) = protection(&asked)?;
+        for config in &mut each {
+            set_up(config, ssl_mode);
         }
-        let (idle, interval, retries) = KEEP_ALIVE;
-        config
-            .connect_timeout(CONNECT)
-            .keepalives_idle(idle)
-            .keepalives_interval(interval)
-            .keepalives_retries(retries)
-            .tcp_user_timeout(UNACKNOWLEDGED);
-        let shown = show(&config);
         Ok(Self {
-            config,
+            hosts: Arc::new(Hosts::new(each)),
             protection,
-            shown,
+            shown: show(&whole),
         })
     }
+}
+
+/// The same address for each of its hosts alone.
+fn per_host(text: &str) -> impl Iterator<Item = String> {
+    let begin = text.find("://").map_or(0, |at| at + 3);
+    let begin = text[begin..].find('@').map_or(begin, |at| begin + at + 1);
+    let end = text[begin..].find(['/', '?']).map_or(text.len(), |at| begin + at);
+    let (before, hosts, after) = (&text[..begin], &text[begin..end], &text[end..]);
+    hosts.split(',').map(move |host| format!("{before}{host}{after}"))
+}
+
+fn set_up(config: &mut Config, ssl_mode: SslMode) {
+    if config.get_target_session_attrs() == TargetSessionAttrs::Any {
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("toolgate");
+    }
+    let (idle, interval, retries) = KEEP_ALIVE;
+    config
+        .ssl_mode(ssl_mode)
+        .connect_timeout(CONNECT)
+        .keepalives_idle(idle)
+        .keepalives_interval(interval)
+        .keepalives_retries(retries)
+        .tcp_user_timeout(UNACKNOWLEDGED);
 }
 
 /// Parameters that are ours to read, because the driver knows fewer values.
@@ -130,10 +156,10 @@ fn decode(value: &str) -> Result<String, BadAddress> {
     String::from_utf8(bytes).map_err(|_| bad())
 }
 
-fn protect(config: &mut Config, asked: Asked) -> Result<Protection, BadAddress> {
-    let file = asked.sslrootcert.map(PathBuf::from);
+fn protection(asked: &Asked) -> Result<(SslMode, Protection), BadAddress> {
+    let file = asked.sslrootcert.as_ref().map(PathBuf::from);
     let of = |names, file| Protection::Authorities { names, file };
-    let (mode, protection) = match (asked.sslmode.as_deref().unwrap_or("prefer"), file) {
+    let protection = match (asked.sslmode.as_deref().unwrap_or("prefer"), file) {
         ("prefer", None) => (SslMode::Prefer, Protection::Unchecked),
         ("disable", None) => (SslMode::Disable, Protection::Unchecked),
         ("require", None) => (SslMode::Require, Protection::Unchecked),
@@ -156,7 +182,6 @@ fn protect(config: &mut Config, asked: Asked) -> Result<Protection, BadAddress> 
             return Err(BadAddress(format!("sslmode is {other:?}, expected {known}")));
         }
     };
-    config.ssl_mode(mode);
     Ok(protection)
 }
 
@@ -208,11 +233,29 @@ mod tests {
     fn an_address_prints_without_its_password() {
         let address = read("postgres://anna:geheim@db1,db2:6432/tools?sslmode=disable").unwrap();
         assert!(format!("{address} {address:?}").starts_with("postgres://db1:5432,db2:6432/tools "));
-        assert_eq!(address.config.get_password(), Some("geheim".as_bytes()));
+        for (config, port) in address.hosts.each.iter().zip([5432, 6432]) {
+            assert_eq!(config.get_password(), Some("geheim".as_bytes()));
+            assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+            assert_eq!((config.get_hosts().len(), config.get_ports()), (1, &[port][..]));
+            assert_eq!(config.get_dbname(), Some("tools"));
+        }
+    }
+
+    #[test]
+    fn each_host_of_an_address_is_reached_by_itself() {
+        let ports = |text: &str| {
+            let address = read(text).unwrap();
+            let each = address.hosts.each.iter();
+            each.map(|config| config.get_ports().to_vec()).collect::<Vec<_>>()
+        };
+        assert_eq!(ports("postgres://db"), [[5432]]);
         assert_eq!(
-            address.config.get_target_session_attrs(),
-            TargetSessionAttrs::ReadWrite
+            ports("postgres://anna@[::1]:1,[::2]:2?application_name=a,b"),
+            [[1], [2]]
         );
+        assert_eq!(ports("postgres://a,b/x"), [[5432], [5432]]);
+        // In a parameter, the driver knows best.
+        assert_eq!(ports("postgres://a:1/x?host=b&port=2"), [[1, 2]]);
     }
 
     #[test]

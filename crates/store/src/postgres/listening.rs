@@ -22,10 +22,8 @@ impl PostgresAddress {
     pub async fn connect_to_listen(&self) -> Result<(Client, ServerMessages), StoreError> {
         let tls = tls::connector(&self.protection)
             .map_err(|why| StoreError::Unavailable(format!("TLS to {self}: {why}")))?;
-        let connecting = tokio::time::timeout(CONNECT_TIME, self.config.connect(tls)).await;
-        let connected = connecting
-            .map_err(|_| StoreError::Unavailable(format!("{self} did not answer in {CONNECT_TIME:?}")))?;
-        let (client, connection) = connected.map_err(|error| Fault::from(error).into_store_error())?;
+        let connected = self.hosts.connect(&tls, CONNECT_TIME).await;
+        let ((client, connection), _) = connected.map_err(Fault::into_store_error)?;
         let messages = unfold(connection, |mut connection| async {
             let message = poll_fn(|context| connection.poll_message(context)).await?;
             Some((message, connection))

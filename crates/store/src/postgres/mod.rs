@@ -16,6 +16,7 @@ mod directory;
 mod entities;
 pub(crate) mod fault;
 mod holdings;
+mod hosts;
 mod idempotency;
 mod listening;
 mod log;

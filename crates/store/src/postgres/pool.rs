@@ -125,8 +125,16 @@ impl Lease {
     pub(crate) fn throw_away(mut self) {
         self.session = None;
     }
+        self.give_up_others_if_stuck();
 }
 
+
+    /// Where one connection gets no answer, the others to the same server get none, and each would be waited for.
+    fn give_up_others_if_stuck(&self) {
+        if self.session.as_ref().is_some_and(Session::is_stuck) {
+            self.pool.drop_connections();
+        }
+    }
 impl Deref for Lease {
     type Target = Session;
     fn deref(&self) -> &Session {
@@ -148,6 +156,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let Some(mut session) = self.session.take().filter(Session::is_usable) else {
             return;
+        self.give_up_others_if_stuck();
         };
         session.idle_since = Instant::now();
         let mut idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
@@ -14,6 +14,7 @@ use toolgate_engine::store::StoreError;
 use super::PostgresOptions;
 use super::address::PostgresAddress;
 use super::column::Param;
+use super::hosts::Hosts;
 use super::fault::Fault;
 
 /// A connection to the server.
@@ -24,6 +25,9 @@ pub(crate) struct Session {
     _messages: AbortOnDropHandle<()>,
     /// Which of the pool's generations it is of.
     pub(crate) generation: u64,
+    hosts: Arc<Hosts>,
+    /// How often the process had gone on with another server when it connected.
+    switches: u64,
     pub(crate) idle_since: Instant,
 }
 
@@ -51,14 +55,7 @@ impl Session {
         options: &PostgresOptions,
         generation: u64,
     ) -> Result<Self, Fault> {
-        let connecting = address.config.connect(tls);
-        let connected = tokio::time::timeout(options.connect_timeout, connecting).await;
-        let (client, connection) = connected.map_err(|_| {
-            Fault::Again(format!(
-                "{address} did not answer in {:?}",
-                options.connect_timeout
-            ))
-        })??;
+        let ((client, connection), switches) = address.hosts.connect(&tls, options.connect_timeout).await?;
         let messages: JoinHandle<()> = tokio::spawn(async move {
             // Every statement under way gets the same error.
             let _ = connection.await;
@@ -72,6 +69,8 @@ impl Session {
             },
             _messages: AbortOnDropHandle::new(messages),
             generation,
+            hosts: address.hosts.clone(),
+            switches,
             idle_since: Instant::now(),
         };
         session.prepare_server(options).await?;
@@ -110,7 +109,12 @@ impl Session {
     }
 
     pub(crate) fn is_usable(&self) -> bool {
-        !self.client.is_closed() && !self.statements.stuck.load(Ordering::Relaxed)
+        !self.client.is_closed() && !self.is_stuck() && self.switches == self.hosts.switches()
+    }
+
+    /// Whether the server left something unanswered.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.statements.stuck.load(Ordering::Relaxed)
     }
 }
 
