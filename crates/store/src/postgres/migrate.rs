@@ -8,11 +8,12 @@
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use tokio_postgres::Row;
 use toolgate_engine::store::StoreError;
 
 use super::column::{get, small};
 use super::fault::Fault;
-use super::session::Session;
+use super::session::{Db, Session};
 
 /// A change of the schema. A released one is never edited.
 struct Step {
@@ -81,6 +82,13 @@ pub(crate) async fn migrate(session: &mut Session) -> Result<Vec<u32>, Fault> {
     Ok(missing.iter().map(|step| step.version).collect())
 }
 
+/// Rejects a database that a newer program has migrated since, and that this one must not use any more.
+pub(crate) async fn check(db: &Db<'_>) -> Result<(), Fault> {
+    let applied = read_applied(&db.query(APPLIED, &[]).await?)?;
+    missing(&applied)?;
+    Ok(())
+}
+
 async fn apply(session: &mut Session, step: &Step) -> Result<(), Fault> {
     let transaction = session.client.transaction().await?;
     transaction.batch_execute(TABLE).await?;
@@ -106,7 +114,10 @@ async fn applied(session: &Session) -> Result<Vec<Applied>, Fault> {
     if !exists {
         return Ok(Vec::new());
     }
-    let rows = session.client.query(APPLIED, &[]).await?;
+    read_applied(&session.client.query(APPLIED, &[]).await?)
+}
+
+fn read_applied(rows: &[Row]) -> Result<Vec<Applied>, Fault> {
     let read = rows.iter().map(|row| {
         Ok(Applied {
             version: small(row, 0)?,

@@ -97,6 +97,8 @@ impl Default for PostgresOptions {
 /// A store in a PostgreSQL database.
 pub struct PostgresStore {
     pool: Arc<Pool>,
+    /// The writer's.
+    appends: Arc<Pool>,
     writer: Writer,
     listeners: Listeners,
     log_sizes: LogSizes,
@@ -136,11 +138,33 @@ impl PostgresStore {
         let appends = Pool::new(address.clone(), tls, options.clone(), for_appends);
         let store = Self {
             pool,
-            writer: Writer::start(appends, listeners.clone(), &options),
+            writer: Writer::start(appends.clone(), listeners.clone(), &options),
+            appends,
             listeners,
             log_sizes: LogSizes::default(),
         };
         Ok((store, Migrated { versions }))
+    }
+}
+
+/// What callers of a store are told that was closed.
+const CLOSED: &str = "the store is closed";
+
+impl PostgresStore {
+    /// Makes sure that this program may still use the database. Once a newer one has migrated it beyond what this one
+    /// knows, nothing is read or written any more.
+    async fn check_version(&self) -> Result<(), StoreError> {
+        let checked = read!(self, db => migrate::check(db));
+        if let Err(StoreError::Corrupt(why)) = checked {
+            tracing::error!(
+                why,
+                "the database was migrated by a newer version; this gateway stops to use it"
+            );
+            self.pool.close(&why);
+            self.appends.close(&why);
+            return Err(StoreError::Unavailable(why));
+        }
+        checked
     }
 }
 
@@ -188,11 +212,12 @@ const SERVER: &str = "
 #[async_trait]
 impl Store for PostgresStore {
     async fn ready(&self) -> Result<(), StoreError> {
+        self.check_version().await?;
         read!(self, db => probe::read(db))?;
         write!(self, db => probe::write(db))
     }
     async fn close(&self) {
         self.writer.close().await;
-        self.pool.close();
+        self.pool.close(CLOSED);
     }
 }

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres_rustls::MakeRustlsConnect;
+use toolgate_engine::store::StoreError;
 
 use super::PostgresOptions;
 use super::address::PostgresAddress;
 use super::fault::Fault;
-use super::session::{Session, closed};
+use super::session::Session;
 
 /// At most so many connections, kept while they are used.
 pub(crate) struct Pool {
@@ -27,7 +28,8 @@ struct Idle {
     sessions: Vec<Session>,
     /// Counts how often all connections were dropped: one of an earlier generation is not kept.
     generation: u64,
-    closed: bool,
+    /// Why there are no connections any more.
+    closed: Option<String>,
 }
 
 /// A connection that nobody used for so long is closed, so that a burst leaves none behind.
@@ -49,7 +51,7 @@ impl Pool {
             idle: Mutex::new(Idle {
                 sessions: Vec::new(),
                 generation: 0,
-                closed: false,
+                closed: None,
             }),
         })
     }
@@ -65,7 +67,7 @@ impl Pool {
                     "all {max} connections to PostgreSQL were busy for {wait:?}"
                 ))
             })?
-            .map_err(|_| closed())?;
+            .expect("the semaphore is never closed");
         let (idle, generation) = self.take()?;
         let session = match idle {
             Some(session) => session,
@@ -86,8 +88,8 @@ impl Pool {
 
     fn take(&self) -> Result<(Option<Session>, u64), Fault> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.closed {
-            return Err(closed());
+        if let Some(why) = &idle.closed {
+            return Err(StoreError::Unavailable(why.clone()).into());
         }
         let now = Instant::now();
         idle.sessions
@@ -103,10 +105,10 @@ impl Pool {
         idle.sessions.clear();
     }
 
-    pub(crate) fn close(&self) {
-        self.permits.close();
+    /// Closes all connections, those in use when they are given back. From now on callers get `Unavailable` with this reason.
+    pub(crate) fn close(&self, why: &str) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.closed = true;
+        idle.closed.get_or_insert_with(|| why.to_owned());
         idle.sessions.clear();
     }
 }
@@ -123,11 +125,9 @@ pub(crate) struct Lease {
 impl Lease {
     /// Closes the connection, with whatever is under way on it.
     pub(crate) fn throw_away(mut self) {
+        self.give_up_others_if_stuck();
         self.session = None;
     }
-        self.give_up_others_if_stuck();
-}
-
 
     /// Where one connection gets no answer, the others to the same server get none, and each would be waited for.
     fn give_up_others_if_stuck(&self) {
@@ -135,6 +135,8 @@ impl Lease {
             self.pool.drop_connections();
         }
     }
+}
+
 impl Deref for Lease {
     type Target = Session;
     fn deref(&self) -> &Session {
@@ -154,13 +156,13 @@ impl DerefMut for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        self.give_up_others_if_stuck();
         let Some(mut session) = self.session.take().filter(Session::is_usable) else {
             return;
-        self.give_up_others_if_stuck();
         };
         session.idle_since = Instant::now();
         let mut idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if !idle.closed && idle.generation == session.generation {
+        if idle.closed.is_none() && idle.generation == session.generation {
             idle.sessions.push(session);
         }
     }

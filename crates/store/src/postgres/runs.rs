@@ -57,6 +57,8 @@ impl Runs for PostgresStore {
         read!(self, db => release(db, run, epoch, wakes))
     }
     async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError> {
+        // It comes by every few seconds, and a node that must not use the database any more has to seem dead to others.
+        self.check_version().await?;
         read!(self, db => heartbeat(db, node, until))
     }
     async fn next_wake(&self) -> Result<Option<Time>, StoreError> {

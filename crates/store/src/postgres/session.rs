@@ -9,13 +9,12 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::AbortOnDropHandle;
-use toolgate_engine::store::StoreError;
 
 use super::PostgresOptions;
 use super::address::PostgresAddress;
 use super::column::Param;
-use super::hosts::Hosts;
 use super::fault::Fault;
+use super::hosts::Hosts;
 
 /// A connection to the server.
 pub(crate) struct Session {
@@ -25,10 +24,10 @@ pub(crate) struct Session {
     _messages: AbortOnDropHandle<()>,
     /// Which of the pool's generations it is of.
     pub(crate) generation: u64,
+    pub(crate) idle_since: Instant,
     hosts: Arc<Hosts>,
     /// How often the process had gone on with another server when it connected.
     switches: u64,
-    pub(crate) idle_since: Instant,
 }
 
 /// Statements that a connection has prepared, and whether it still answers.
@@ -69,9 +68,9 @@ impl Session {
             },
             _messages: AbortOnDropHandle::new(messages),
             generation,
+            idle_since: Instant::now(),
             hosts: address.hosts.clone(),
             switches,
-            idle_since: Instant::now(),
         };
         session.prepare_server(options).await?;
         Ok(session)
@@ -205,11 +204,6 @@ impl Statements {
         }
         prepared.insert(sql.into(), statement);
     }
-}
-
-/// The error of a store that was closed.
-pub(crate) fn closed() -> Fault {
-    StoreError::Unavailable("the store is closed".into()).into()
 }
 
 #[cfg(test)]

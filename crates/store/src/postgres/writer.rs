@@ -156,7 +156,7 @@ impl Queue {
                 Some(ended) = self.batches.join_next_with_id() => self.end_batch(ended),
             }
         }
-        self.committer.pool.close();
+        self.committer.pool.close(super::CLOSED);
     }
 
     /// Starts as many batches as there are connections and appends for them.
