@@ -1,5 +1,7 @@
 //! What only one node may do at a time when it starts: make the first project and its keys.
 
+use std::time::Duration;
+
 use toolgate_engine::store::StoreError;
 
 use super::PostgresStore;
@@ -15,13 +17,20 @@ pub struct StartLock {
 /// `starting` in ASCII.
 const LOCK: i64 = 0x7374_6172_7469_6e67;
 
+/// How long to wait for other nodes that start.
+const WAIT: Duration = Duration::from_secs(60);
+
 impl PostgresStore {
-    /// Waits until no other node starts; `Unavailable` if that takes longer than a statement may.
+    /// Waits until no other node starts; `Unavailable` if that takes longer than a minute.
     pub async fn lock_start(&self) -> Result<StartLock, StoreError> {
         let locked = async {
             let lease = self.pool.get_extra().await?;
-            lease.client.batch_execute("SET lock_timeout = 0").await?;
-            lease.db().query("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
+            // As many nodes as there are may be before this one, whatever a statement may take.
+            let patient = "SET lock_timeout = 0; SET statement_timeout = 0";
+            lease.client.batch_execute(patient).await?;
+            let locking = lease.client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]);
+            let locked = tokio::time::timeout(WAIT, locking).await;
+            locked.map_err(|_| Fault::Failed(format!("other nodes start for more than {WAIT:?}")))??;
             Ok::<_, Fault>(StartLock { lease: Some(lease) })
         };
         locked.await.map_err(Fault::into_store_error)
