@@ -132,10 +132,6 @@ TEST_TOOLS := $(PYTHON)/installed $(PYTHON_SQLITE)/installed $(PYTHON_A2A)/insta
 tests: $(TEST_TOOLS) services ## cargo test
 	INSTA_UPDATE=no $(MCP_SERVERS) $(A2A_CLIENTS) TOOLGATE_TEST_PYTHON=$(PYTHON)/bin/python cargo test --locked --workspace
 
-# Each round is a node killed, stopped or restarted, a cut network, or a server away, under load; see
-# crates/gateway/tests/it/nodes/storm.rs. A failure is had again with the same SEED, more or less.
-ROUNDS ?= 200
-SEED ?= 1
 .PHONY: json-schema-suite
 json-schema-suite: $(SUITE)/tests ## the official JSON Schema test suite through our validator
 	JSON_SCHEMA_SUITE=$(SUITE) cargo test --locked --workspace --test it official_suite::the_required_part_passes -- \
@@ -207,10 +203,16 @@ sign-examples: node_modules/installed ## build the packages of examples/plugins 
 	  TOOLGATE_BIN=$(GATEWAY) node examples/plugins/build.js toolgate-examples "$$keys/curator.key.pem"; \
 	  cp "$$keys/curator.pub.pem" examples/plugins/curator.pub.pem
 
+# Each round is a node killed, stopped or restarted, a cut network, or a server away or replaced, under load; see
+# crates/gateway/tests/it/nodes/storm.rs. A failure is had again with the same SEED, more or less. OLD is an older binary,
+# which then runs beside the present one.
+ROUNDS ?= 200
+SEED ?= 1
+OLD ?=
 .PHONY: torture
-torture: services ## long: a thousand kills of one node, then three nodes under every trouble for ROUNDS=200 rounds from SEED=1
+torture: services ## long: a thousand kills of one node, then three nodes under every trouble for ROUNDS=200 rounds from SEED=1, some of an OLD= binary
 	TOOLGATE_KILLS=1000 TOOLGATE_KILLS_POSTGRES=200 cargo test --locked --workspace --test it kill:: -- --nocapture --test-threads 1
-	TOOLGATE_STORM_ROUNDS=$(ROUNDS) TOOLGATE_INTAKE_CALLS=$(ROUNDS) TOOLGATE_SEED=$(SEED) \
+	TOOLGATE_STORM_ROUNDS=$(ROUNDS) TOOLGATE_INTAKE_CALLS=$(ROUNDS) TOOLGATE_SEED=$(SEED) TOOLGATE_TEST_OLD_BIN=$(abspath $(OLD)) \
 	  cargo test --locked --workspace --test it nodes:: -- --nocapture --test-threads 1
 
 .PHONY: fuzz

@@ -10,7 +10,7 @@ mod process;
 pub use api::{Answer, Api, answer as api_answer};
 pub use events::{Event, EventStream};
 pub use outside::{Asked, MARK, Outside};
-pub use process::{Gateway, binary, free_port};
+pub use process::{Gateway, Version, binary, free_port};
 
 use std::time::Duration;
 

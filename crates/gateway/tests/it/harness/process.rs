@@ -1,5 +1,6 @@
 //! The binary as a process of this test.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -22,9 +23,36 @@ pub fn binary() -> Command {
     command
 }
 
+/// Which binary a gateway runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// The one under test.
+    Present,
+    /// The one that `TOOLGATE_TEST_OLD_BIN` names; the one under test if it names none.
+    Older,
+}
+
+impl Version {
+    pub fn other(self) -> Self {
+        match self {
+            Self::Present => Self::Older,
+            Self::Older => Self::Present,
+        }
+    }
+
+    fn program(self) -> OsString {
+        let older = std::env::var_os("TOOLGATE_TEST_OLD_BIN").filter(|path| !path.is_empty());
+        match (self, older) {
+            (Self::Older, Some(path)) => path,
+            (Self::Present | Self::Older, _) => binary().get_program().to_owned(),
+        }
+    }
+}
+
 /// A gateway on a data directory and a port that stay the same over restarts. Ends with this value.
 pub struct Gateway {
     child: Child,
+    version: Version,
     port: u16,
     settings: Vec<(String, String)>,
     directory: TempDir,
@@ -37,22 +65,36 @@ impl Gateway {
         Self::start_in(directory, settings).await
     }
 
+    /// The same, of a version.
+    pub async fn start_version(version: Version, settings: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut gateway = Self::launch(directory, version, settings);
+        gateway.ready().await;
+        gateway
+    }
+
     /// The same, with `data` in a directory that was prepared; see [`Gateway::data`].
     pub async fn start_in(directory: TempDir, settings: &[(&str, &str)]) -> Self {
+        let mut gateway = Self::launch(directory, Version::Present, settings);
+        gateway.ready().await;
+        gateway
+    }
+
+    /// Starts one, without waiting until it is ready.
+    fn launch(directory: TempDir, version: Version, settings: &[(&str, &str)]) -> Self {
         let settings: Vec<(String, String)> = settings
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_string()))
             .collect();
         let port = free_port();
-        let child = spawn(directory.path(), port, &settings, &[]);
-        let mut gateway = Self {
+        let child = spawn(version, directory.path(), port, &settings, &[]);
+        Self {
             child,
+            version,
             port,
             settings,
             directory,
-        };
-        gateway.ready().await;
-        gateway
+        }
     }
 
     /// Where `data` is below a directory.
@@ -86,9 +128,21 @@ impl Gateway {
         self.spawn_with(&[]);
     }
 
+    /// The same, with the other version: an upgrade or a downgrade.
+    pub fn spawn_other_version(&mut self) {
+        self.version = self.version.other();
+        self.spawn();
+    }
+
     /// The same, with more arguments.
     pub fn spawn_with(&mut self, more: &[&str]) {
-        self.child = spawn(self.directory.path(), self.port, &self.settings, more);
+        self.child = spawn(
+            self.version,
+            self.directory.path(),
+            self.port,
+            &self.settings,
+            more,
+        );
     }
 
     /// Kills it and starts it again.
@@ -201,7 +255,13 @@ fn log(directory: &Path) -> PathBuf {
     directory.join("log")
 }
 
-fn spawn(directory: &Path, port: u16, settings: &[(String, String)], more: &[&str]) -> Child {
+fn spawn(
+    version: Version,
+    directory: &Path,
+    port: u16,
+    settings: &[(String, String)],
+    more: &[&str],
+) -> Child {
     let log = File::options()
         .create(true)
         .append(true)
@@ -215,7 +275,7 @@ fn spawn(directory: &Path, port: u16, settings: &[(String, String)], more: &[&st
             "trap '' XFSZ; [ -z \"$TEST_OPEN_FILES\" ] || ulimit -n $TEST_OPEN_FILES; exec \"$@\"",
             "sh",
         ])
-        .arg(binary().get_program())
+        .arg(version.program())
         .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
         .arg(Gateway::data(directory))
         .args(more)

@@ -34,6 +34,11 @@ impl Cable {
         }
     }
 
+    /// Where its near end is.
+    pub fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
     /// An address of the server, by way of this cable.
     pub fn through(&self, address: &str, port: u16) -> String {
         address.replace(&format!(":{port}"), &format!(":{}", self.port))

@@ -6,7 +6,7 @@ use toolgate_testkit::postgres_server::{Durability, PostgresServer};
 use toolgate_testkit::redis_server::RedisServer;
 
 use super::cable::Cable;
-use crate::harness::{Api, Event, Gateway, put_agent, soon, tool, worker};
+use crate::harness::{Api, Event, Gateway, Version, put_agent, soon, tool, worker};
 
 /// How long a node may be silent before the others take over its runs: short, because tests wait for it.
 const NODE_LEASE: &str = "2s";
@@ -14,34 +14,86 @@ const NODE_LEASE: &str = "2s";
 /// Three nodes.
 pub struct Cluster {
     pub nodes: Vec<Gateway>,
-    /// From each node to PostgreSQL.
-    pub store_cables: Vec<Cable>,
+    /// From each node to every PostgreSQL server.
+    pub store_cables: Vec<Vec<Cable>>,
     /// From each node to Redis.
     pub bus_cables: Vec<Cable>,
     pub models: ModelServer,
     pub redis: RedisServer,
     pub postgres: PostgresServer,
+    /// Has everything that was committed; nodes know its address.
+    pub standby: Option<PostgresServer>,
+    /// URL of the database at the first server.
+    pub database: String,
+}
+
+/// How a cluster is made.
+pub struct Setup<'a> {
+    /// More settings of the nodes.
+    pub settings: &'a [(&'a str, &'a str)],
+    pub has_standby: bool,
+    /// Of each node.
+    pub versions: [Version; 3],
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self {
+            settings: &[],
+            has_standby: false,
+            versions: [Version::Present; 3],
+        }
+    }
 }
 
 impl Cluster {
     /// Starts everything; the agents `worker`, `clerk` and `chief` are there.
     pub async fn start() -> Self {
-        Self::start_with(&[]).await
+        Self::start_as(Setup::default()).await
     }
 
     /// The same with more settings.
-    pub async fn start_with(more: &[(&str, &str)]) -> Self {
-        let start_postgres = tokio::task::spawn_blocking(|| PostgresServer::start(Durability::None));
+    pub async fn start_with(settings: &[(&str, &str)]) -> Self {
+        Self::start_as(Setup {
+            settings,
+            ..Setup::default()
+        })
+        .await
+    }
+
+    /// The same with a second PostgreSQL server to fail over to.
+    pub async fn start_with_standby(settings: &[(&str, &str)]) -> Self {
+        Self::start_as(Setup {
+            settings,
+            has_standby: true,
+            ..Setup::default()
+        })
+        .await
+    }
+
+    /// The same, as the setup says.
+    pub async fn start_as(setup: Setup<'_>) -> Self {
+        let start_postgres = tokio::task::spawn_blocking(move || {
+            let primary = PostgresServer::start(Durability::None);
+            let standby = setup.has_standby.then(|| PostgresServer::standby_of(&primary));
+            (primary, standby)
+        });
         let redis = RedisServer::start().await;
-        let postgres = start_postgres.await.expect("a server");
+        let (postgres, standby) = start_postgres.await.expect("servers");
         let (mut store_cables, mut bus_cables) = (Vec::new(), Vec::new());
         for _ in 0..3 {
-            store_cables.push(Cable::to(postgres.port()).await);
+            let mut to_servers = Vec::new();
+            for server in std::iter::once(&postgres).chain(&standby) {
+                to_servers.push(Cable::to(server.port()).await);
+            }
+            store_cables.push(to_servers);
             bus_cables.push(Cable::to(redis.port()).await);
         }
-        let (store, bus) = (postgres.database(), redis.address());
+        let (database, bus) = (postgres.database(), redis.address());
         let start = async |node: usize| {
-            let store = store_cables[node].through(&store, postgres.port());
+            let hosts: Vec<String> = store_cables[node].iter().map(Cable::host).collect();
+            let host = format!("127.0.0.1:{}", postgres.port());
+            let store = database.replace(&host, &hosts.join(","));
             let bus = bus_cables[node].through(&bus, redis.port());
             let mut settings = vec![
                 ("TOOLGATE_STORE", store.as_str()),
@@ -51,8 +103,8 @@ impl Cluster {
                 ("TOOLGATE_HTTP_RATE_PER_SECOND", "100000"),
                 ("TOOLGATE_HTTP_RATE_BURST", "100000"),
             ];
-            settings.extend(more);
-            Gateway::start(&settings).await
+            settings.extend(setup.settings);
+            Gateway::start_version(setup.versions[node], &settings).await
         };
         // All at once: what a first start makes is made once.
         let (a, b, c) = tokio::join!(start(0), start(1), start(2));
@@ -63,6 +115,8 @@ impl Cluster {
             models: ModelServer::start().await,
             redis,
             postgres,
+            standby,
+            database,
         };
         put_agents(&cluster.nodes[0].api(), &cluster.models).await;
         cluster
@@ -71,6 +125,19 @@ impl Cluster {
     /// Clients of the three nodes.
     pub fn apis(&self) -> [Api; 3] {
         [0, 1, 2].map(|node| self.nodes[node].api())
+    }
+
+    /// Makes a primary of the standby. The server that was the primary has stopped, or should have.
+    pub fn fail_over(&mut self) {
+        let standby = self.standby.as_mut().expect("a standby");
+        standby.promote();
+        std::mem::swap(&mut self.postgres, standby);
+    }
+
+    /// Makes a standby of the server that was the primary and was stopped.
+    pub fn rebuild_standby(&self) {
+        let standby = self.standby.as_ref().expect("a standby");
+        standby.follow(&self.postgres);
     }
 
     /// What a node says of its bus.

@@ -1,5 +1,12 @@
-//! Clients at work on all nodes while nodes are killed and stopped, PostgreSQL restarts and Redis goes away: everything
-//! that was acknowledged is there, once. `make torture` makes more rounds of it (`TOOLGATE_STORM_ROUNDS`, `TOOLGATE_SEED`).
+//! Clients at work on all nodes while nodes are killed and stopped, PostgreSQL restarts and fails over, Redis goes away and
+//! the network is cut: everything that was acknowledged is there, once. `make torture` makes more rounds of it
+//! (`TOOLGATE_STORM_ROUNDS`, `TOOLGATE_SEED`).
+//!
+//! With an older binary (`TOOLGATE_TEST_OLD_BIN`) one node of it starts beside two of the present one, and whichever is
+//! started again is of the other version then: upgrades and downgrades under load.
+//!
+//! The network is cut by proxies that stop to pass bytes on (`cable.rs`). To both ends this is what packets that are dropped
+//! look like, and it needs neither root nor the network namespaces that would be the other way to do it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +17,16 @@ use tokio::task::JoinSet;
 use toolgate_testkit::postgres_server::Stop;
 
 use super::balancer::Balancer;
-use super::cluster::Cluster;
+use super::cable::Cable;
+use super::cluster::{Cluster, Setup};
 use crate::harness::client::Client;
 use crate::harness::ledger::Ledger;
-use crate::harness::{Api, Random, setting, soon};
+use crate::harness::{Api, Random, Version, setting, soon};
 
 /// Clients at work at once.
 const CLIENTS: u64 = 4;
 /// Rounds in `make test`: each kind of trouble at least once.
-const ROUNDS: u64 = 8;
+const ROUNDS: u64 = 9;
 /// Longest time between two troubles.
 const CALM_MS: u64 = 700;
 /// Longest time that something is stopped, or away: longer than the lease of a node.
@@ -28,7 +36,12 @@ const TROUBLE_MS: u64 = 3_000;
 async fn what_was_acknowledged_survives_every_trouble_of_several_nodes() {
     let rounds = setting("TOOLGATE_STORM_ROUNDS", ROUNDS);
     let mut random = Random::seeded("storm");
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_as(Setup {
+        has_standby: true,
+        versions: [Version::Older, Version::Present, Version::Present],
+        ..Setup::default()
+    })
+    .await;
     let balancer = Balancer::start(cluster.nodes.iter().map(|node| node.address())).await;
     let api = Api::unpooled(balancer.port());
     let stop = Arc::new(AtomicBool::new(false));
@@ -78,7 +91,7 @@ async fn trouble(cluster: &mut Cluster, random: &mut Random, round: u64) {
         0 | 1 => {
             cluster.nodes[node].kill();
             tokio::time::sleep(lasts).await;
-            cluster.nodes[node].spawn();
+            cluster.nodes[node].spawn_other_version();
         }
         2 => {
             cluster.nodes[node].signal(Signal::STOP);
@@ -101,14 +114,20 @@ async fn trouble(cluster: &mut Cluster, random: &mut Random, round: u64) {
             cluster.bus_cables[node].mend();
         }
         6 => {
-            cluster.store_cables[node].cut();
+            cluster.store_cables[node].iter().for_each(Cable::cut);
             tokio::time::sleep(lasts).await;
-            cluster.store_cables[node].mend();
+            cluster.store_cables[node].iter().for_each(Cable::mend);
+        }
+        7 => {
+            cluster.postgres.stop(Stop::Killed);
+            tokio::time::sleep(lasts / 4).await;
+            cluster.fail_over();
+            cluster.rebuild_standby();
         }
         _ => {
             cluster.nodes[node].signal(Signal::TERM);
             cluster.nodes[node].ended().await;
-            cluster.nodes[node].spawn();
+            cluster.nodes[node].spawn_other_version();
         }
     }
 }
