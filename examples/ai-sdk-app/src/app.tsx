@@ -5,11 +5,15 @@ import {
   lastAssistantMessageIsCompleteWithToolCalls,
   type UIMessage,
 } from 'ai';
-import { useChatId, usePast } from './chat-id.ts';
+import { useEffect, useState } from 'react';
+import { loadPast, useChatId, usePast } from './chat-id.ts';
 import { Composer } from './composer.tsx';
 import { Conversation } from './conversation.tsx';
 import { Problem } from './problem.tsx';
+import { isWorking, runOf } from './run.ts';
 import { clientTools, runTool } from './tools.ts';
+import { Turn } from './turn.ts';
+import { useStop } from './use-stop.ts';
 
 const transport = new DefaultChatTransport({
   api: '/api/chat', // the gateway answers here
@@ -33,13 +37,14 @@ export function App() {
           New conversation
         </button>
       </header>
-      {problem && <Problem error={problem} retry={again} />}
+      {problem && <Problem what="The conversation could not be loaded." error={problem} retry={again} />}
       {past && <Chat key={id} id={id} past={past} />}
     </>
   );
 }
 
 function Chat({ id, past }: { id: string; past: UIMessage[] }) {
+  const [turn] = useState(() => new Turn(id));
   const chat = useChat({
     id,
     messages: past,
@@ -49,7 +54,9 @@ function Chat({ id, past }: { id: string; past: UIMessage[] }) {
     sendAutomaticallyWhen: (chat) =>
       lastAssistantMessageIsCompleteWithToolCalls(chat) ||
       lastAssistantMessageIsCompleteWithApprovalResponses(chat),
-    onToolCall({ toolCall: { toolName: tool, toolCallId, input } }) {
+    async onToolCall({ toolCall: { toolName: tool, toolCallId, input } }) {
+      // Of several tabs with this chat, the one that sent the message runs its tools.
+      if (!(await turn.isMine(joinAgain))) return;
       // Not awaited: the chat reads on while the tool runs.
       runTool(tool, input).then(
         (output) => addToolOutput({ tool, toolCallId, output }),
@@ -57,11 +64,41 @@ function Chat({ id, past }: { id: string; past: UIMessage[] }) {
       );
     },
   });
-  const { messages, sendMessage, regenerate, addToolOutput, addToolApprovalResponse, status, error } = chat;
+  const { messages, setMessages, sendMessage, regenerate, resumeStream, status, error } = chat;
+  const { addToolOutput, addToolApprovalResponse } = chat;
   const isBusy = status === 'submitted' || status === 'streaming';
-  const send = (text: string) => sendMessage({ text });
-  // A message that got no answer is sent again as it is: by its id the gateway knows whether it has it already.
-  const retry = () => (messages.at(-1)?.role === 'user' ? sendMessage() : regenerate());
+  const run = runOf(messages.at(-1));
+  const { stop, isStopping, problem } = useStop(run?.runId, isBusy);
+
+  // The tab that was at work has finished or is gone: shows what it did, and goes on with what it left.
+  const joinAgain = async () => {
+    // An answer that has ended is part of the past; the one under way comes with its stream.
+    const catchUp = async () => {
+      const known = await loadPast(id);
+      setMessages((now) => (known.some((message) => message.id === now.at(-1)?.id) ? known : now));
+    };
+    try {
+      await catchUp();
+      await resumeStream();
+      await catchUp();
+    } catch {
+      turn.end();
+    }
+  };
+  const isAtRest = status === 'ready' && messages.at(-1)?.role === 'assistant' && !isWorking(run);
+  useEffect(() => {
+    if (isAtRest) turn.end();
+  });
+  useEffect(() => turn.leave, [turn]);
+
+  const ask = (request: () => Promise<void>) => {
+    turn.take();
+    void request();
+  };
+  const send = (text: string) => ask(() => sendMessage({ text }));
+  // A message or a result that got no answer is sent again as it is: by its id the gateway knows whether it has it already.
+  const isUnanswered = messages.at(-1)?.role === 'user' || run?.status === 'waiting_tool';
+  const retry = () => ask(() => (isUnanswered ? sendMessage() : regenerate()));
   return (
     <>
       {messages.length === 0 && !isBusy ? (
@@ -70,11 +107,14 @@ function Chat({ id, past }: { id: string; past: UIMessage[] }) {
         <Conversation
           messages={messages}
           isWaiting={status === 'submitted'}
-          decide={(approvalId, approved) => addToolApprovalResponse({ id: approvalId, approved })}
+          decide={(approvalId, approved) =>
+            ask(async () => addToolApprovalResponse({ id: approvalId, approved }))
+          }
         />
       )}
+      {problem && <Problem what="The agent could not be stopped." error={problem} retry={stop} />}
       {error && <Problem error={error} retry={retry} />}
-      <Composer isBusy={isBusy} send={send} stop={() => cancel(messages)} />
+      <Composer isBusy={isBusy} isStopping={isStopping} send={send} stop={stop} />
     </>
   );
 }
@@ -95,11 +135,4 @@ function Welcome({ send }: { send: (text: string) => void }) {
       </ul>
     </section>
   );
-}
-
-/** Stops the agent. `stop()` of `useChat` only stops listening to it. */
-async function cancel(messages: UIMessage[]): Promise<void> {
-  const run = messages.at(-1)?.parts.findLast((part) => part.type === 'data-run');
-  const { runId } = (run as { data: { runId: string } } | undefined)?.data ?? {};
-  if (runId) await fetch(`/api/runs/${runId}/cancel`, { method: 'POST' });
 }

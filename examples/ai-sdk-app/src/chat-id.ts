@@ -14,10 +14,10 @@ export function useChatId(): [id: string, begin: () => void] {
 }
 
 /** The chat so far, without the answer under way; none for one that has not begun. */
-async function loadPast(id: string): Promise<UIMessage[]> {
+export async function loadPast(id: string): Promise<UIMessage[]> {
   const response = await fetch(`/api/chat/${encodeURIComponent(id)}`);
   if (response.status === 404) return [];
-  if (!response.ok) throw new Error(`The conversation could not be loaded: ${await response.text()}`);
+  if (!response.ok) throw new Error(await response.text());
   return (await response.json()).messages;
 }
 

@@ -2,12 +2,13 @@ import { type KeyboardEvent, useState } from 'react';
 
 interface ComposerProps {
   isBusy: boolean;
+  isStopping: boolean;
   send: (text: string) => void;
   stop: () => void;
 }
 
 /** Enter sends, Shift and Enter begins a new line. */
-export function Composer({ isBusy, send, stop }: ComposerProps) {
+export function Composer({ isBusy, isStopping, send, stop }: ComposerProps) {
   const [text, setText] = useState('');
   const submit = () => {
     if (isBusy || text.trim() === '') return;
@@ -36,8 +37,8 @@ export function Composer({ isBusy, send, stop }: ComposerProps) {
         onKeyDown={onKeyDown}
       />
       {isBusy ? (
-        <button type="button" onClick={stop}>
-          Stop
+        <button type="button" disabled={isStopping} onClick={stop}>
+          {isStopping ? 'Stopping…' : 'Stop'}
         </button>
       ) : (
         <button type="submit" className="primary" disabled={text.trim() === ''}>

@@ -1,5 +1,7 @@
+import { Markdown } from '@toolgate/react/markdown';
 import { isToolUIPart, type UIMessage } from 'ai';
 import { useEffect, useRef } from 'react';
+import { runOf } from './run.ts';
 import { type Decide, ToolCard } from './tool-card.tsx';
 
 /** So near to the end, in pixels, the reader follows what is written. */
@@ -15,23 +17,41 @@ interface ConversationProps {
 export function Conversation({ messages, isWaiting, decide }: ConversationProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
+  const lastTop = useRef(0);
+  const isAsking = messages.at(-1)?.role === 'user';
   useEffect(() => {
+    // Whoever has sent something wants to see what comes of it, wherever they were reading.
+    if (isAsking) isAtEnd.current = true;
     if (isAtEnd.current) scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
-  }, [messages, isWaiting]);
+  }, [messages, isWaiting, isAsking]);
+  // A message above the input, or a longer input, takes room away from the end.
+  useEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => {
+      if (isAtEnd.current) element.scrollTo({ top: element.scrollHeight });
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
   return (
     <div
       className="conversation"
       ref={scroller}
       onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
-        isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR_END;
+        // Only a reader scrolls up: when the end is far although nobody did, the content has grown meanwhile.
+        const isNear = scrollHeight - scrollTop - clientHeight < NEAR_END;
+        if (isNear || scrollTop < lastTop.current) isAtEnd.current = isNear;
+        lastTop.current = scrollTop;
       }}
     >
       <div role="log" aria-label="Conversation">
         {messages.map((message) => (
           <article key={message.id} className={message.role}>
             {message.parts.map((part, index) => (
-              <Part key={index} part={part} decide={decide} />
+              <Part key={index} part={part} role={message.role} decide={decide} />
             ))}
+            {runOf(message)?.status === 'cancelled' && <p className="waiting">Stopped.</p>}
           </article>
         ))}
         {isWaiting && (
@@ -44,7 +64,19 @@ export function Conversation({ messages, isWaiting, decide }: ConversationProps)
   );
 }
 
-function Part({ part, decide }: { part: UIMessage['parts'][number]; decide: Decide }) {
-  if (part.type === 'text') return part.text ? <p className="text">{part.text}</p> : null;
-  return isToolUIPart(part) ? <ToolCard part={part} decide={decide} /> : null;
+interface PartProps {
+  part: UIMessage['parts'][number];
+  role: UIMessage['role'];
+  decide: Decide;
+}
+
+function Part({ part, role, decide }: PartProps) {
+  if (isToolUIPart(part)) return <ToolCard part={part} decide={decide} />;
+  if (part.type !== 'text' || !part.text) return null;
+  if (role === 'user') return <p className="text">{part.text}</p>;
+  return (
+    <div className="markdown">
+      <Markdown text={part.text} />
+    </div>
+  );
 }

@@ -1,8 +1,17 @@
+interface ProblemProps {
+  /** What could not be done, as a sentence. */
+  what?: string;
+  error: Error;
+  retry: () => void;
+}
+
 /** Says what went wrong, and lets the user try again. */
-export function Problem({ error, retry }: { error: Error; retry: () => void }) {
+export function Problem({ what, error, retry }: ProblemProps) {
   return (
     <div className="problem" role="alert">
-      <p>{wordsOf(error)}</p>
+      <p>
+        {what} {wordsOf(error)}
+      </p>
       <button type="button" onClick={retry}>
         Try again
       </button>
@@ -10,15 +19,20 @@ export function Problem({ error, retry }: { error: Error; retry: () => void }) {
   );
 }
 
-/** A rejected request has the gateway's problem document as its message. */
+/** A rejected request has the gateway's problem document as its message; a proxy without a gateway behind it has nothing. */
 function wordsOf(error: Error): string {
   const { message } = error;
   // Thrown by `fetch`, in the words of the browser.
-  if (error instanceof TypeError) return 'The server could not be reached.';
+  if (error instanceof TypeError || message === '') return 'The server could not be reached.';
   try {
     const { detail } = JSON.parse(message);
-    return typeof detail === 'string' ? detail : message;
+    return typeof detail === 'string' ? sentence(detail) : message;
   } catch {
-    return message || 'Something went wrong.';
+    return sentence(message);
   }
+}
+
+function sentence(words: string): string {
+  const begun = words.charAt(0).toUpperCase() + words.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }

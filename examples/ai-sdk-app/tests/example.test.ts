@@ -4,8 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Gateway, type Model, type ModelReply, startGateway, startModel } from '@toolgate/test-support';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 
 const FOLDER = fileURLToPath(new URL('..', import.meta.url));
 const CHROMIUM = {
@@ -30,12 +31,7 @@ describe('the example', () => {
 
   beforeAll(async () => {
     data = await mkdtemp(join(tmpdir(), 'toolgate-example-'));
-    const { TOOLGATE_URL: _, ...env } = process.env;
-    started = spawn(process.execPath, ['start.js'], {
-      cwd: FOLDER,
-      env: { ...env, PORT: '0', TOOLGATE_DATA: data },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    started = start({ TOOLGATE_DATA: data });
     address = await addressOf(started);
     browser = await chromium.launch(CHROMIUM);
     page = await browser.newPage();
@@ -44,21 +40,15 @@ describe('the example', () => {
 
   afterAll(async () => {
     await browser?.close();
-    if (started?.exitCode === null) {
-      started.kill('SIGTERM');
-      await once(started, 'exit');
-    }
+    await stop(started);
     // The gateway may still be on its way out.
     await rm(data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   });
 
-  async function say(text: string): Promise<void> {
-    await page.getByLabel('Message').fill(text);
-    await page.keyboard.press('Enter');
-  }
+  const say = (text: string) => sayIn(page, text);
   const suggested = (name: RegExp) => page.getByRole('button', { name });
   const lastCall = () => page.locator('.call').last();
-  const paint = () => page.evaluate(() => document.documentElement.style.getPropertyValue('--paint'));
+  const paint = () => paintOf(page);
 
   test('suggests what to say, and lets the agent paint the page', async () => {
     await suggested(/^Paint page/).click();
@@ -122,6 +112,44 @@ describe('the example', () => {
     expect(await page.locator('article.user', { hasText: 'Hello after the storm' }).count()).toBe(1);
   });
 
+  test('says in words why a conversation cannot be loaded, and loads it again', async () => {
+    const detail = 'too many requests: try again in 3 seconds';
+    const problem = {
+      type: 'about:blank',
+      title: 'Too Many Requests',
+      status: 429,
+      code: 'RATE_LIMITED',
+      detail,
+    };
+    const isPast = (url: URL) => /\/api\/chat\/[^/]+$/.test(url.pathname);
+    await page.route(isPast, (route) => route.fulfill({ status: 429, json: problem }));
+    onTestFinished(() => page.unroute(isPast));
+    await page.reload();
+    const alert = page.getByRole('alert').locator('p');
+    await expect
+      .poll(() => alert.textContent())
+      .toBe('The conversation could not be loaded. Too many requests: try again in 3 seconds.');
+    await page.unroute(isPast);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('[demo model] Hello!').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
+  test('shows what it asks, also to a reader who has scrolled up and opened a card', async () => {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.locator('.call').first().getByText('Input and output').click();
+    await page.locator('.conversation').evaluate((element) => element.scrollTo({ top: 0 }));
+    await lastCall().getByText('Input').scrollIntoViewIfNeeded();
+    await page.mouse.move(640, 400);
+    await page.mouse.wheel(0, -600);
+    await say('Send postcard "Eve" "Greetings"');
+    const approve = page.getByRole('button', { name: 'Approve' });
+    await approve.waitFor();
+    await expect.poll(() => approve.evaluate(isInView)).toBe(true);
+    await page.getByRole('button', { name: 'Reject' }).click();
+    await expect.poll(() => lastCall().getAttribute('data-state')).toBe('output-denied');
+  });
+
   test('begins anew, and finds the earlier conversation by its address', async () => {
     const earlier = page.url();
     await page.getByRole('button', { name: 'New conversation' }).click();
@@ -153,6 +181,234 @@ describe('the example', () => {
     expect(await read('mine', { cookie })).toContain('teapot');
   });
 });
+
+describe('the example with a model that follows a script', () => {
+  const jwtSecret = 'a secret of this test, which is long enough';
+  let script: Array<string | ModelReply> = [];
+  let model: Model;
+  let gateway: Gateway;
+  let started: ChildProcess;
+  let address: string;
+  let browser: Browser;
+  let context: BrowserContext;
+  let page: Page;
+
+  beforeAll(async () => {
+    model = await startModel(() => script.shift() ?? 'Nothing more.');
+    gateway = await startGateway({ model, env: { TOOLGATE_JWT_SECRET: jwtSecret } });
+    started = start({
+      TOOLGATE_URL: gateway.url,
+      TOOLGATE_SECRET_KEY: gateway.secretKey,
+      TOOLGATE_PUBLIC_KEY: gateway.publicKey,
+      TOOLGATE_JWT_SECRET: jwtSecret,
+    });
+    address = await addressOf(started);
+    browser = await chromium.launch(CHROMIUM);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stop(started);
+    await gateway?.stop();
+    await model?.stop();
+  });
+  beforeEach(async () => {
+    context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+    page = await openAt(address);
+  });
+  afterEach(() => context.close());
+
+  /** A tab that knows whether an answer is under way: what is said before would be read twice. */
+  const openAt = async (url: string): Promise<Page> => {
+    const tab = await context.newPage();
+    const resumed = tab.waitForResponse(/\/stream$/);
+    await tab.goto(url);
+    await resumed;
+    return tab;
+  };
+  const say = (text: string) => sayIn(page, text);
+  const button = (name: string) => page.getByRole('button', { name, exact: true });
+  const isAtRest = () => button('Send').waitFor();
+
+  test('says that there is no server, and loads the conversation when it is back', async () => {
+    script = ['Hello.'];
+    await say('Hello?');
+    await isAtRest();
+    await gateway.kill();
+    onTestFinished(() => gateway.restart());
+    await page.reload();
+    const words = 'The conversation could not be loaded. The server could not be reached.';
+    await expect.poll(() => page.getByRole('alert').locator('p').textContent()).toBe(words);
+    await gateway.restart();
+    await button('Try again').click();
+    await page.getByText('Hello.', { exact: true }).waitFor();
+  });
+
+  test('stops an answer that has not begun', async () => {
+    const held = gate();
+    const spoken = gate();
+    script = [{ text: 'One two three.', hold: spoken.promise }];
+    await page.route('**/api/chat', async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    const cancelled = page.waitForResponse(/\/cancel$/);
+    await say('Count.');
+    await button('Stop').click();
+    await button('Stopping…').waitFor();
+    held.resolve();
+    expect((await cancelled).status()).toBe(200);
+    await page.getByText('Stopped.').waitFor();
+    spoken.resolve();
+    await isAtRest();
+    expect(await page.getByText('three').count()).toBe(0);
+  });
+
+  test('says when an answer cannot be stopped, and tries again', async () => {
+    const spoken = gate();
+    script = ['A line.\n\n'.repeat(40), { text: 'One two three.', hold: spoken.promise }];
+    await page.route('**/cancel', (route) => route.abort(), { times: 1 });
+    await say('Much.');
+    await isAtRest();
+    await say('Count.');
+    const begun = page.getByText('One', { exact: true });
+    await begun.waitFor();
+    await button('Stop').click();
+    await page.getByText('The agent could not be stopped. The server could not be reached.').waitFor();
+    await expect.poll(() => begun.evaluate(isInView)).toBe(true);
+    await button('Try again').click();
+    await page.getByText('Stopped.').waitFor();
+    spoken.resolve();
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
+  test.each([390, 1280])('shows Markdown in a page of %i pixels, and no HTML', async (width) => {
+    await page.setViewportSize({ width, height: 800 });
+    const cells = Array.from({ length: 12 }, (_, index) => `column-${index}`);
+    const row = (values: string[]) => `| ${values.join(' | ')} |`;
+    const table = [row(cells), row(cells.map(() => '---')), row(cells)].join('\n');
+    script = [`## Plan\n\n- **bold** and \`code\`\n\n${table}\n\n<img src=x onerror="document.title='bad'">`];
+    await say('A **plan**, please.');
+    await isAtRest();
+    expect(await page.getByText('A **plan**, please.').count()).toBe(1);
+    const answer = page.locator('article.assistant');
+    expect(await answer.locator('li strong').textContent()).toBe('bold');
+    expect(await answer.locator('tbody td').allTextContents()).toEqual(cells);
+    expect(await answer.locator('img').count()).toBe(0);
+    expect(await page.title()).not.toBe('bad');
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(overflow).toBe(0);
+  });
+
+  const paints = (color: string): ModelReply => ({ calls: [{ name: 'paint_page', args: { color } }] });
+
+  test('runs a function in the tab that sent the message, and shows the other what came of it', async () => {
+    const joined = gate();
+    script = [{ ...paints('teal'), text: 'I paint.', hold: joined.promise }, 'Painted.'];
+    await say('Paint it.');
+    await page.getByText('I').first().waitFor();
+    const other = await openAt(page.url());
+    await other.locator('article.assistant').waitFor();
+    joined.resolve();
+    for (const tab of [page, other]) await tab.getByText('Painted.').waitFor();
+    expect(await paintOf(page)).toBe('teal');
+    expect(await paintOf(other)).toBe('');
+    // Then the tab that was only reading is used.
+    script = [paints('olive'), 'Painted again.'];
+    await sayIn(other, 'Another colour.');
+    await other.getByText('Painted again.').waitFor();
+    expect([await paintOf(page), await paintOf(other)]).toEqual(['teal', 'olive']);
+  });
+
+  /** Results of the page are lost until they are let through. */
+  const loseResults = async (): Promise<() => void> => {
+    let areLost = true;
+    await page.route('**/api/chat', (route) => {
+      const { messages } = route.request().postDataJSON();
+      return messages.at(-1).role === 'user' || !areLost ? route.continue() : route.abort();
+    });
+    return () => {
+      areLost = false;
+    };
+  };
+
+  test('runs a function in another tab when the one that sent the message is gone', async () => {
+    script = [paints('teal'), 'Painted.'];
+    await loseResults();
+    await say('Paint it.');
+    await expect.poll(() => paintOf(page)).toBe('teal');
+    const other = await openAt(page.url());
+    await other.locator('.call[data-state=input-available]').waitFor();
+    expect(await paintOf(other)).toBe('');
+    await page.close();
+    await other.getByText('Painted.').waitFor();
+    expect(await paintOf(other)).toBe('teal');
+  });
+
+  test('sends a lost result again, and does not run the function again', async () => {
+    script = [paints('teal'), 'Painted.'];
+    const letThrough = await loseResults();
+    await say('Paint it.');
+    await button('Try again').waitFor();
+    await page.evaluate(() => document.documentElement.style.removeProperty('--paint'));
+    letThrough();
+    await button('Try again').click();
+    await page.getByText('Painted.').waitFor();
+    expect(await paintOf(page)).toBe('');
+    expect(await page.locator('.call[data-state=output-available]').count()).toBe(1);
+  });
+
+  test('runs a function again after a reload that lost its result', async () => {
+    script = [paints('teal'), 'Painted.'];
+    const letThrough = await loseResults();
+    await say('Paint it.');
+    await button('Try again').waitFor();
+    letThrough();
+    await page.reload();
+    await page.getByText('Painted.').waitFor();
+    expect(await paintOf(page)).toBe('teal');
+  });
+});
+
+/** A promise that the test keeps when it likes. */
+function gate(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((keep) => {
+    resolve = keep;
+  });
+  return { promise, resolve };
+}
+
+/** Whether all of it is in the part of the conversation that is seen. */
+function isInView(element: Element): boolean {
+  const { top, bottom } = element.getBoundingClientRect();
+  const box = document.querySelector('.conversation')?.getBoundingClientRect();
+  return box !== undefined && top >= box.top && bottom <= box.bottom;
+}
+
+async function sayIn(page: Page, text: string): Promise<void> {
+  await page.getByLabel('Message').fill(text);
+  await page.keyboard.press('Enter');
+}
+
+function paintOf(page: Page): Promise<string> {
+  return page.evaluate(() => document.documentElement.style.getPropertyValue('--paint'));
+}
+
+/** The example's one command, on a free port. */
+function start(env: Record<string, string>): ChildProcess {
+  const { TOOLGATE_URL: _, ...inherited } = process.env;
+  return spawn(process.execPath, ['start.js'], {
+    cwd: FOLDER,
+    env: { ...inherited, PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+}
+
+async function stop(started: ChildProcess | undefined): Promise<void> {
+  if (started?.exitCode !== null) return;
+  started.kill('SIGTERM');
+  await once(started, 'exit');
+}
 
 /** Where the page is, from what `start.js` prints. */
 function addressOf(child: ChildProcess): Promise<string> {
