@@ -81,6 +81,8 @@ pub(crate) struct Driver {
     past: Option<Arc<Past>>,
     /// Most tokens of a request, once the vendor has refused a longer one.
     window: Option<u64>,
+    /// HTTP status that the vendor refused the last request with, for the log line of a run that fails by it.
+    vendor_status: Option<u16>,
     asking: Option<Asking>,
     /// Calls that run here now, and what stops them.
     running: HashMap<CallId, AbortHandle>,
@@ -226,6 +228,7 @@ impl Driver {
             driving: Arc::new(driving),
             past,
             window: None,
+            vendor_status: None,
             asking: None,
             running: HashMap::new(),
             task_looks: HashMap::new(),
@@ -362,6 +365,7 @@ impl Driver {
                 ending,
             } => {
                 self.asking = None;
+                self.vendor_status = ending.as_ref().err().and_then(|error| error.status);
                 match ending {
                     Ok(Ending { reason, usage }) => Arrival::Reply(Reply {
                         step,

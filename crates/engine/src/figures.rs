@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use metrics::{Label, SharedString, counter, histogram};
 use toolgate_kernel::agent::ModelName;
-use toolgate_kernel::event::{Entry, Event, RunFinish, Status, ToolRef};
+use toolgate_kernel::event::{EndReason, Entry, Event, RunFinish, Status, ToolRef};
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::run::Run;
 use toolgate_kernel::tool::Placement;
@@ -32,8 +32,8 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Counts what was stored of a run.
-    pub fn count(&self, project: ProjectId, run: &Run, entry: &Entry) {
+    /// Counts what was stored of a run. `vendor_status`: that of the vendor's last answer, if it was a refusal.
+    pub fn count(&self, project: ProjectId, run: &Run, entry: &Entry, vendor_status: Option<u16>) {
         for event in &entry.events {
             match event {
                 Event::RunStart(_) => {
@@ -43,7 +43,7 @@ impl Figures {
                     let mut labels = self.of_agent(project, run);
                     labels.push(Label::new("status", finish.status.as_str()));
                     counter!("toolgate_runs_finished_total", labels).increment(1);
-                    log_failure(project, run, finish);
+                    log_failure(project, run, finish, vendor_status);
                 }
                 Event::StepFinish(_) => {
                     let mut labels = self.of_agent(project, run);
@@ -150,7 +150,7 @@ pub(crate) fn count_reply(model: &ModelName, took: Duration, first: Option<Durat
 }
 
 /// A run that fails at night is found by its line: who, where, and what the vendor said.
-fn log_failure(project: ProjectId, run: &Run, finish: &RunFinish) {
+fn log_failure(project: ProjectId, run: &Run, finish: &RunFinish, vendor_status: Option<u16>) {
     if finish.status == Status::Failed {
         let model = &run.agent().model.name;
         tracing::warn!(
@@ -160,6 +160,7 @@ fn log_failure(project: ProjectId, run: &Run, finish: &RunFinish) {
             vendor = model.provider.as_str(),
             model = model.name,
             reason = finish.reason.as_str(),
+            status = vendor_status.filter(|_| finish.reason == EndReason::ModelError),
             error = finish.error.as_deref().unwrap_or_default(),
             "a run failed"
         );

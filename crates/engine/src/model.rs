@@ -100,6 +100,20 @@ pub struct ModelError {
     pub kind: ModelErrorKind,
     /// Wait before the retry, if the vendor asks for one.
     pub retry_after: Option<Duration>,
+    /// HTTP status that the vendor refused the request with, if it did.
+    pub status: Option<u16>,
+}
+
+impl ModelError {
+    /// A failure without a status or a wait.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            kind,
+            retry_after: None,
+            status: None,
+        }
+    }
 }
 
 /// Whether a failed request can be retried.

@@ -230,7 +230,7 @@ impl Inner {
         let entry = created?;
         consumption.iter().for_each(|added| self.budgets.add(added));
         kit.stored.store(true, Ordering::Relaxed);
-        self.figures.count(project, &run, &entry);
+        self.figures.count(project, &run, &entry, None);
         let Some((letters, seat)) = place else {
             self.wait_for_seat(id, share);
             return Ok(entry);

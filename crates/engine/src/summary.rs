@@ -55,11 +55,10 @@ pub(crate) async fn write(model: &dyn Model, ask: &Ask) -> Result<(String, Usage
     let mut words = Words(String::new());
     let replying = AssertUnwindSafe(model.reply(ask, &mut words)).catch_unwind();
     let ending = replying.await.unwrap_or_else(|_| {
-        Err(ModelError {
-            message: "the model's adapter broke down".into(),
-            kind: ModelErrorKind::Final,
-            retry_after: None,
-        })
+        Err(ModelError::new(
+            ModelErrorKind::Final,
+            "the model's adapter broke down",
+        ))
     })?;
     let mut summary = words.0;
     let usage = match ending.usage.total() {

@@ -9,7 +9,7 @@ use toolgate_kernel::prompt::OfferedTool;
 use crate::ModelSettings;
 use crate::failure::{permanent, redacted};
 use crate::http::{Client, Outgoing};
-use crate::stream::{self, Dialect, Reading};
+use crate::stream::{self, Dialect, Origin, Reading};
 
 /// The adapter of one vendor.
 #[async_trait]
@@ -76,8 +76,12 @@ impl<D: Dialect> Adapter for Vendor<D> {
             if let Some(key) = key {
                 request.key(self.key.0, self.key.1, key)?;
             }
-            let body = client.send(&request).await?;
-            stream::read(body, client.settings(), (self.dialect)(), sink).await
+            let (body, content_type) = client.send(&request).await?;
+            let origin = Origin {
+                host: request.host(),
+                content_type: &content_type,
+            };
+            stream::read(body, origin, client.settings(), (self.dialect)(), sink).await
         };
         exchange.await.map_err(|error| redacted(error, key))
     }
@@ -96,7 +100,7 @@ impl<D: Dialect> Adapter for Vendor<D> {
         reads: &mut dyn Iterator<Item = &[u8]>,
         sink: &mut dyn ReplySink,
     ) -> Result<Ending, ModelError> {
-        let mut reading = Reading::new((self.dialect)(), sink);
+        let mut reading = Reading::new((self.dialect)(), sink, None);
         for read in reads {
             reading.push(read);
             if let Some(ending) = reading.deliver()? {

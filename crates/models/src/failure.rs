@@ -14,25 +14,19 @@ use crate::json::{First, Text};
 const MESSAGE_CHARS_MAX: usize = 400;
 /// Most characters of a response that are quoted.
 const SEEN_CHARS_MAX: usize = 200;
+/// Most characters of a content type.
+const CONTENT_TYPE_CHARS_MAX: usize = 64;
 /// Longest `Retry-After` that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
 /// An error that a retry may fix.
 pub(crate) fn retryable(message: impl Into<String>) -> ModelError {
-    failed(ModelErrorKind::Retryable, message)
+    ModelError::new(ModelErrorKind::Retryable, message)
 }
 
 /// An error that a retry cannot fix.
 pub(crate) fn permanent(message: impl Into<String>) -> ModelError {
-    failed(ModelErrorKind::Final, message)
-}
-
-fn failed(kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-    ModelError {
-        message: message.into(),
-        kind,
-        retry_after: None,
-    }
+    ModelError::new(ModelErrorKind::Final, message)
 }
 
 /// Removes the API key from the message, and cuts a long message.
@@ -82,7 +76,7 @@ impl<'a> VendorError<'a> {
         } else {
             ModelErrorKind::Retryable
         };
-        failed(
+        ModelError::new(
             kind,
             format!("the model stopped with an error: {}", self.summary()),
         )
@@ -164,9 +158,22 @@ impl<'a> VendorError<'a> {
     }
 }
 
-/// The error for a response that is not an event stream.
+/// The error for a response with status 200 that is no event stream, such as the page of a proxy or of another server.
+pub(crate) fn no_stream(host: &str, content_type: &str, body: &[u8]) -> ModelError {
+    let kind = match content_type {
+        "" => "without a content type",
+        named => &format!("with {named}"),
+    };
+    permanent(format!(
+        "{host} answered {kind}, expected an event stream, check the path of baseUrl: {}",
+        seen(body)
+    ))
+}
+
+/// The error for a response that is not an event stream. `key_sent`: the request had an API key.
 pub(crate) fn response_error(
     host: &str,
+    key_sent: bool,
     status: http::StatusCode,
     headers: &http::HeaderMap,
     body: &[u8],
@@ -180,41 +187,50 @@ pub(crate) fn response_error(
     let error = serde_json::from_slice::<First<Body<'_>>>(body)
         .map_or_else(|_| serde_json::from_slice::<Body<'_>>(body).ok(), |list| list.0);
     let error = error.map(|body| VendorError::read(body.error));
-    let seen = seen(body);
     if status.is_success() {
         return error.map_or_else(
-            || {
-                permanent(format!(
-                    "{host} answered with JSON, expected an event stream: {seen}"
-                ))
-            },
+            || no_stream(host, &content_type(headers), body),
             |error| error.in_stream(),
         );
     }
+    let seen = seen(body);
     let is_vendors = error.is_some();
     let error = error.unwrap_or_default();
     // A used-up quota is also a 429, but waiting does not restore it.
     let may_retry = is_passing(status) && &*error.code != "insufficient_quota";
     let message = match status.as_u16() {
         // The vendor's message is dropped: vendors quote parts of the key in it.
-        401 => format!("{host} rejected the API key (401)"),
+        401 if key_sent => format!("{host} rejected the API key (401)"),
+        401 => format!(
+            "{host} wants an API key (401) and none is set, set apiKey in the agent's model or TOOLGATE_MODEL_API_KEY \
+             for the default model"
+        ),
         code if is_vendors => format!("{host} answered {code}: {}", error.summary()),
         404 => format!("{host} answered 404, which baseUrl leads to when its path is wrong: {seen}"),
         code => format!("{host} answered {code}: {seen}"),
     };
+    let kind = if may_retry {
+        ModelErrorKind::Retryable
+    } else if status == http::StatusCode::PAYLOAD_TOO_LARGE || error.is_too_long() {
+        ModelErrorKind::TooLong
+    } else {
+        ModelErrorKind::Final
+    };
     ModelError {
         retry_after: retry_after(headers).filter(|_| may_retry),
-        ..failed(
-            if may_retry {
-                ModelErrorKind::Retryable
-            } else if status == http::StatusCode::PAYLOAD_TOO_LARGE || error.is_too_long() {
-                ModelErrorKind::TooLong
-            } else {
-                ModelErrorKind::Final
-            },
-            message,
-        )
+        status: Some(status.as_u16()),
+        ..ModelError::new(kind, message)
     }
+}
+
+/// The media type of a response, without its parameters; empty when it has none.
+pub(crate) fn content_type(headers: &http::HeaderMap) -> String {
+    let value = headers
+        .get(http::header::CONTENT_TYPE)
+        .map_or(&b""[..], http::HeaderValue::as_bytes);
+    let media = value.split(|byte| *byte == b';').next().unwrap_or_default();
+    let media = String::from_utf8_lossy(media).trim().to_ascii_lowercase();
+    media.chars().take(CONTENT_TYPE_CHARS_MAX).collect()
 }
 
 /// The beginning of a response that no vendor writes, such as the page of a proxy or of another server, on one line.

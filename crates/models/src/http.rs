@@ -17,13 +17,19 @@ use toolgate_kernel::agent::Secret;
 use crate::ModelSettings;
 use crate::body::Body;
 use crate::direct::Pool;
-use crate::failure::{permanent, response_error, retryable};
+use crate::failure::{content_type, permanent, response_error, retryable};
 
 /// First back-off before a retry; doubles each time.
 const BACKOFF: Duration = Duration::from_millis(500);
 /// Longest back-off between two attempts. A longer `Retry-After` is returned to the engine, which retries the
 /// whole step later.
 const BACKOFF_MAX: Duration = Duration::from_secs(20);
+/// Content types that no event stream has. Others may be one: some servers stream as `text/plain`.
+const NO_STREAM: [&str; 4] = ["application/json", "text/html", "application/xml", "text/xml"];
+
+/// The media type that a response has, without its parameters.
+pub(crate) type ContentType = String;
+
 /// HTTP client for model servers.
 pub(crate) struct Client {
     settings: ModelSettings,
@@ -38,6 +44,8 @@ pub(crate) struct Outgoing {
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
+    /// An API key was added.
+    has_key: bool,
 }
 
 impl Outgoing {
@@ -63,6 +71,7 @@ impl Outgoing {
             uri,
             headers,
             body: body.into(),
+            has_key: false,
         })
     }
 
@@ -80,11 +89,12 @@ impl Outgoing {
         })?;
         value.set_sensitive(true);
         self.headers.insert(HeaderName::from_static(name), value);
+        self.has_key = true;
         Ok(())
     }
 
     /// Host and port, as error messages name the server: without a user and a password that stand in the address.
-    fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         let authority = self.uri.authority().map_or("", Authority::as_str);
         authority.rsplit('@').next().unwrap_or_default()
     }
@@ -120,12 +130,12 @@ impl Client {
     }
 
     /// Sends until a stream begins, an error is final, or the attempts are used up.
-    pub(crate) async fn send(&self, request: &Outgoing) -> Result<Body<'_>, ModelError> {
+    pub(crate) async fn send(&self, request: &Outgoing) -> Result<(Body<'_>, ContentType), ModelError> {
         let salt = self.sent.fetch_add(1, Ordering::Relaxed);
         let mut attempts_made = 0;
         loop {
             let failed = match self.send_once(request).await {
-                Ok(body) => return Ok(body),
+                Ok(begun) => return Ok(begun),
                 Err(failed) => failed,
             };
             attempts_made += 1;
@@ -147,7 +157,7 @@ impl Client {
         }
     }
 
-    async fn send_once(&self, request: &Outgoing) -> Result<Body<'_>, FailedAttempt> {
+    async fn send_once(&self, request: &Outgoing) -> Result<(Body<'_>, ContentType), FailedAttempt> {
         let wait = self.settings.idle_timeout;
         let Ok(sent) = timeout(wait, self.open(request)).await else {
             // One timeout is long enough for a caller; whether to wait again is the engine's decision.
@@ -161,16 +171,21 @@ impl Client {
             });
         };
         let (head, body) = sent?;
-        let content_type = head
-            .headers
-            .get(header::CONTENT_TYPE)
-            .map_or(&b""[..], HeaderValue::as_bytes);
-        // Some servers report an error as JSON with status 200.
-        if head.status.is_success() && !content_type.starts_with(b"application/json") {
-            return Ok(body);
+        let content_type = content_type(&head.headers);
+        // Some servers report an error as JSON with status 200, and another server than a model's answers with a page.
+        let no_stream = NO_STREAM.contains(&content_type.as_str());
+        if head.status.is_success() && !no_stream {
+            return Ok((body, content_type));
         }
         let words = body.read_error().await;
-        Err(response_error(request.host(), head.status, &head.headers, &words).into())
+        Err(response_error(
+            request.host(),
+            request.has_key,
+            head.status,
+            &head.headers,
+            &words,
+        )
+        .into())
     }
 
     async fn open(&self, request: &Outgoing) -> Result<(Parts, Body<'_>), FailedAttempt> {

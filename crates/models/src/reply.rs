@@ -1,7 +1,9 @@
 //! Passes the deltas of a reply to the sink: adjacent ones are merged, call slots have no gaps, and limits on
 //! calls and bytes are enforced.
 
-use toolgate_engine::model::{Delta, ModelError, ModelErrorKind, ReplySink};
+use toolgate_engine::model::{Delta, ModelError, ReplySink};
+
+use crate::failure::permanent;
 
 /// Most calls in one reply.
 pub const CALLS_MAX: usize = 128;
@@ -118,11 +120,7 @@ impl<'s> Reply<'s> {
         }
         match self.over {
             None => Ok(()),
-            Some(what) => Err(ModelError {
-                message: format!("the model's reply has too many {what}"),
-                kind: ModelErrorKind::Final,
-                retry_after: None,
-            }),
+            Some(what) => Err(permanent(format!("the model's reply has too many {what}"))),
         }
     }
 

@@ -11,12 +11,14 @@ use toolgate_engine::model::{Ending, ModelError, ReplySink};
 
 use crate::ModelSettings;
 use crate::body::{Body, Disconnected};
-use crate::failure::{permanent, retryable};
+use crate::failure::{no_stream, permanent, retryable};
 use crate::reply::Reply;
 use crate::sse::{Decoder, EVENT_BYTES_MAX};
 
 /// A model whose reads follow each other faster than this is paced.
 const FAST: Duration = Duration::from_millis(1);
+/// Most bytes of a body without events that are kept to be shown.
+const BEGINNING_BYTES_MAX: usize = 1 << 10;
 /// Most bytes of one stream, including events without content.
 const STREAM_BYTES_MAX: usize = 512 << 20;
 
@@ -28,27 +30,46 @@ pub(crate) trait Dialect: Send {
     fn ending(&mut self, reply: &mut Reply<'_>) -> Option<Ending>;
 }
 
+/// Where a stream comes from, for error messages.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin<'s> {
+    /// Host and port of the server.
+    pub host: &'s str,
+    /// The media type of its response; empty when it has none.
+    pub content_type: &'s str,
+}
+
 /// A reply that is being read.
 pub(crate) struct Reading<'s, D> {
     decoder: Decoder,
     dialect: D,
     reply: Reply<'s>,
+    /// None for a recorded stream.
+    origin: Option<Origin<'s>>,
     bytes: usize,
+    /// The beginning of the body, as long as no event was found in it.
+    beginning: Option<Vec<u8>>,
 }
 
 impl<'s, D: Dialect> Reading<'s, D> {
-    pub(crate) fn new(dialect: D, sink: &'s mut dyn ReplySink) -> Self {
+    pub(crate) fn new(dialect: D, sink: &'s mut dyn ReplySink, origin: Option<Origin<'s>>) -> Self {
         Self {
             decoder: Decoder::default(),
             dialect,
             reply: Reply::new(sink),
+            origin,
             bytes: 0,
+            beginning: Some(Vec::new()),
         }
     }
 
     /// Appends the bytes of one read.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len();
+        if let Some(beginning) = &mut self.beginning {
+            let room = BEGINNING_BYTES_MAX - beginning.len();
+            beginning.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
         self.decoder.push(bytes);
     }
 
@@ -73,6 +94,7 @@ impl<'s, D: Dialect> Reading<'s, D> {
                 EVENT_BYTES_MAX >> 20
             ))
         })? {
+            self.beginning = None;
             if self.dialect.event(data, &mut self.reply)? {
                 return Ok(true);
             }
@@ -82,20 +104,35 @@ impl<'s, D: Dialect> Reading<'s, D> {
 
     /// The ending when no more bytes come. Fails if the reply is incomplete.
     pub(crate) fn end(&mut self) -> Result<Ending, ModelError> {
-        let ending = self.dialect.ending(&mut self.reply).ok_or_else(truncated)?;
+        let Some(ending) = self.dialect.ending(&mut self.reply) else {
+            return Err(self.incomplete());
+        };
         self.reply.end()?;
         Ok(ending)
+    }
+
+    /// The error for a body that is over before the reply is: one that was cut, or one that never was a stream.
+    fn incomplete(&self) -> ModelError {
+        match (&self.beginning, self.origin) {
+            (Some(beginning), Some(origin))
+                if !beginning.is_empty() && origin.content_type != "text/event-stream" =>
+            {
+                no_stream(origin.host, origin.content_type, beginning)
+            }
+            (_, origin) => truncated(origin),
+        }
     }
 }
 
 /// Reads a whole reply.
 pub(crate) async fn read<D: Dialect>(
     mut body: Body<'_>,
+    origin: Origin<'_>,
     settings: &ModelSettings,
     dialect: D,
     sink: &mut dyn ReplySink,
 ) -> Result<Ending, ModelError> {
-    let mut reading = Reading::new(dialect, sink);
+    let mut reading = Reading::new(dialect, sink, Some(origin));
     let mut last = Instant::now();
     let mut silence = pin!(sleep_until(last + settings.idle_timeout));
     loop {
@@ -105,14 +142,14 @@ pub(crate) async fn read<D: Dialect>(
             // costly.
             poll_fn(|context| {
                 if let Poll::Ready(more) = read.as_mut().poll(context) {
-                    return Poll::Ready(more.map_err(|Disconnected| truncated()));
+                    return Poll::Ready(more.map_err(|Disconnected| truncated(Some(origin))));
                 }
                 while silence.as_mut().poll(context).is_ready() {
                     let until = last + settings.idle_timeout;
                     if until <= Instant::now() {
                         return Poll::Ready(Err(retryable(format!(
-                            "the model sent nothing for {:?} in the middle of its reply, vendors.idle_timeout sets the limit",
-                            settings.idle_timeout
+                            "{} sent nothing for {:?} in the middle of its reply, vendors.idle_timeout sets the limit",
+                            origin.host, settings.idle_timeout
                         ))));
                     }
                     silence.as_mut().reset(until);
@@ -132,12 +169,16 @@ pub(crate) async fn read<D: Dialect>(
         if last.elapsed() < FAST && reading.reply.begun() && !settings.pace.is_zero() {
             body.pause(settings.pace)
                 .await
-                .map_err(|Disconnected| truncated())?;
+                .map_err(|Disconnected| truncated(Some(origin)))?;
         }
         last = Instant::now();
     }
 }
 
-fn truncated() -> ModelError {
-    retryable("the model's stream was cut before its end")
+fn truncated(origin: Option<Origin<'_>>) -> ModelError {
+    let from = origin.map(|origin| format!(" from {}", origin.host));
+    retryable(format!(
+        "the model's stream{} was cut before its end",
+        from.unwrap_or_default()
+    ))
 }

@@ -95,12 +95,7 @@ impl Model for ScriptedModel {
                 }
                 Say::Break(kind) => {
                     sink.flush();
-                    let message = "the script broke off".to_owned();
-                    return Err(ModelError {
-                        message,
-                        kind,
-                        retry_after: None,
-                    });
+                    return Err(ModelError::new(kind, "the script broke off"));
                 }
             }
         }

@@ -310,7 +310,9 @@ impl Driver {
         if idle && let Some(wake_at) = wake_at {
             self.inner.wake(wake_at);
         }
-        self.inner.figures.count(self.project, &self.run, &entry);
+        self.inner
+            .figures
+            .count(self.project, &self.run, &entry, self.vendor_status);
         if self.run.status().is_final() {
             self.inner.user_tokens.forget(self.id);
         }

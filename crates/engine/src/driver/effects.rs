@@ -81,12 +81,10 @@ impl Driver {
             let asked = Instant::now();
             let replying = AssertUnwindSafe(inner.model.reply(&ask, &mut gathering)).catch_unwind();
             let mut ending = replying.await.unwrap_or_else(|_| {
-                let message = "the model's adapter broke down".to_owned();
-                Err(ModelError {
-                    message,
-                    kind: ModelErrorKind::Retryable,
-                    retry_after: None,
-                })
+                Err(ModelError::new(
+                    ModelErrorKind::Retryable,
+                    "the model's adapter broke down",
+                ))
             });
             let first = gathering.first().map(|first| first - asked);
             count_reply(&ask.model.name, asked.elapsed(), first, ending.is_err());
@@ -345,9 +343,6 @@ impl Person {
 
 /// The step is asked again: without knowing what the person was granted, its calls can be neither let through nor refused.
 fn unknown_grants(error: &StoreError) -> ModelError {
-    ModelError {
-        message: format!("the store did not say what the person was granted or did before: {error}"),
-        kind: ModelErrorKind::Retryable,
-        retry_after: None,
-    }
+    let message = format!("the store did not say what the person was granted or did before: {error}");
+    ModelError::new(ModelErrorKind::Retryable, message)
 }

@@ -126,6 +126,7 @@ impl Driver {
             driving: Arc::new(driving),
             past: None,
             window: None,
+            vendor_status: None,
             asking: None,
             running: HashMap::new(),
             task_looks: HashMap::new(),

@@ -174,6 +174,7 @@ async fn a_run_that_fails_leaves_a_line_that_says_where_and_why() {
     assert_eq!(line["run"], run.as_str());
     assert_eq!(line["agent"], "default");
     assert_eq!(line["vendor"], "openai");
+    assert_eq!(line["status"], 404, "the vendor's");
     assert_eq!(line["reason"], "model-error", "the word of the API");
     let error = line["error"].as_str().expect("words");
     assert!(error.contains(&address), "{error}");

@@ -130,7 +130,8 @@ async fn an_error_with_status_200_is_an_error() {
     let (seen, ..) = check(true, vec![refusal(200, "", r#"{"choices":[]}"#)]).await;
     assert_eq!(
         seen,
-        "Final: HOST:PORT answered with JSON, expected an event stream: {\"choices\":[]}"
+        "Final: HOST:PORT answered with application/json, expected an event stream, check the path of baseUrl: \
+         {\"choices\":[]}"
     );
     let (seen, ..) = check(
         true,
@@ -142,6 +143,67 @@ async fn an_error_with_status_200_is_an_error() {
     )
     .await;
     assert_eq!(seen, "Final: HOST:PORT answered 400: Bad. (INVALID_ARGUMENT)");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_in_place_of_a_stream_is_shown_with_its_server() {
+    let page = "<html>\n  <h1>It works!</h1>\n</html>";
+    let answer = |kind: &str| {
+        let length = page.len();
+        vec![write(format!(
+            "HTTP/1.1 200 OK\r\n{kind}content-length: {length}\r\n\r\n{page}"
+        ))]
+    };
+    for direct in [true, false] {
+        for (header, told) in [
+            ("content-type: text/html; charset=utf-8\r\n", "with text/html"),
+            // What may be a stream by its type is read to its end.
+            ("content-type: text/plain\r\n", "with text/plain"),
+            ("", "without a content type"),
+        ] {
+            let (seen, _, asked) = check(direct, vec![answer(header), hello()]).await;
+            assert_eq!(
+                seen,
+                format!(
+                    "Final: HOST:PORT answered {told}, expected an event stream, check the path of baseUrl: <html> \
+                     <h1>It works!</h1> </html>"
+                )
+            );
+            assert_eq!(asked, 1, "the same comes again");
+        }
+    }
+    // A stream of another type, and one that was cut before its first event.
+    let plain =
+        format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n{HELLO}{END}");
+    assert_eq!(check(true, vec![vec![write(plain), Act::Close]]).await.0, SAID);
+    let cut = vec![write(STREAM), chunk(b": still thinking\n\n"), Act::Close];
+    let (seen, ..) = check(true, vec![cut]).await;
+    assert_eq!(
+        seen,
+        "Retryable: the model's stream from HOST:PORT was cut before its end"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_wants_a_key_is_told_apart_from_one_that_rejects_it() {
+    let server = StandIn::start([refusal(401, "", "{}"), refusal(401, "", "{}")]).await;
+    let mut asked = ask(Provider::Openai, "m", &server.url, vec![user("hi")]);
+    asked.model.api_key = Some(Secret::new("sk-secret"));
+    let error = models(true)
+        .reply(&asked, &mut Trace::default())
+        .await
+        .unwrap_err();
+    assert!(error.message.ends_with("rejected the API key (401)"), "{error}");
+    assert_eq!(error.status, Some(401));
+    asked.model.api_key = None;
+    let error = models(true)
+        .reply(&asked, &mut Trace::default())
+        .await
+        .unwrap_err();
+    assert!(
+        error.message.contains("none is set") && error.message.contains("TOOLGATE_MODEL_API_KEY"),
+        "{error}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,7 +256,7 @@ async fn a_stream_that_breaks_midway_can_be_asked_for_again() {
         let (seen, _, asked) = check(direct, vec![broken(), hello()]).await;
         assert_eq!(
             seen,
-            "text: hello\nRetryable: the model's stream was cut before its end"
+            "text: hello\nRetryable: the model's stream from HOST:PORT was cut before its end"
         );
         assert_eq!(asked, 1, "what was shown is not asked for again here");
     }
@@ -234,7 +296,7 @@ async fn silence_ends_a_reply() {
         let (seen, took, _) = check(direct, vec![mute]).await;
         assert_eq!(
             seen,
-            "text: hello\nRetryable: the model sent nothing for 300s in the middle of its reply, vendors.idle_timeout sets the limit"
+            "text: hello\nRetryable: HOST:PORT sent nothing for 300s in the middle of its reply, vendors.idle_timeout sets the limit"
         );
         assert!(
             (Duration::from_secs(300)..Duration::from_secs(301)).contains(&took),
