@@ -90,8 +90,8 @@ impl ChatRequest {
         self
     }
 
-    /// Executes only calls of these tools and leaves the others to other clients. Without it,
-    /// [`ChatRequest::on_tool_call`] gets every call of a client tool: each is claimed first, and released if
+    /// Offers only these of the client's tools to the model, executes only their calls, and leaves those of other client
+    /// tools to other clients. Without it, [`ChatRequest::on_tool_call`] gets every call of a client tool: each is claimed first, and released if
     /// nothing on this client executes it.
     pub fn only<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.only = Some(Arc::new(tools.into_iter().map(Into::into).collect()));
@@ -240,6 +240,9 @@ async fn run(client: Client, chat: ChatRequest, out: &Out) -> Result<(), Error> 
     };
     let mut request = chat.request;
     request.client_tools = client.client_tool_definitions();
+    if let Some(only) = &handler.only {
+        request.client_tools.retain(|tool| only.contains(&tool.name));
+    }
     request.executor = handler.executor();
     let request = client.before_request(request).await?;
     let posted = client.runs().start(&request).await?;

@@ -38,14 +38,14 @@ pub use event::Event;
 pub use plugin::{BoxError, Hooks, Plugin};
 pub use resources::{
     Agents, AnsweredQuestion, Approvals, Asked, Calls, Claimed, Consent, Consents, Decided, Decision,
-    Document, DocumentPage, EventPage, File, FileContent, FilePage, Files, Knowledge, MatchedWord,
+    Document, DocumentPage, EventPage, File, FileContent, FilePage, Files, Knowledge, LatencyMs, MatchedWord,
     NewDocument, NewSpace, Only, OpenCall, OpenQuestion, Pending, Posted, QuestionAnswer, QuestionPage,
     Questions, Receipt, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Said, SharedTool, Space,
-    Spaces, ToolMatch, ToolRegistry, Tools, Usage, Utterance, VoiceKind,
+    Spaces, ToolMatch, ToolRegistry, ToolUsage, Tools, Usage, Utterance, VoiceKind,
 };
 pub use serve::{Serve, ToolServer};
 pub use stream::{Connection, EventStream};
-pub use tool::{Definition, Tool, ToolCall, ToolError, ToolResult};
+pub use tool::{Definition, Deprecated, Tool, ToolCall, ToolError, ToolResult};
 pub use vocabulary::{category, permission};
 
 pub use async_trait::async_trait;

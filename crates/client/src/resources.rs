@@ -25,6 +25,6 @@ pub use runs::{
     Asked, OpenCall, Pending, Posted, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Usage,
 };
 pub use spaces::{EventPage, NewSpace, Space, Spaces};
-pub use tools::{Claimed, Receipt, Tools};
+pub use tools::{Claimed, LatencyMs, Receipt, ToolUsage, Tools};
 pub(crate) use tools::{claim_call, release_call};
 pub use voice::{MatchedWord, Said, ToolMatch, Utterance, VoiceKind};

@@ -1,6 +1,7 @@
 //! A worker: serves a client's tools to every run of a space, whoever started it.
 
 use std::collections::HashSet;
+use std::io::Write as _;
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -81,8 +82,8 @@ impl Serve {
         self
     }
 
-    /// Called when the worker listens, when the gateway does not answer, and when it answers again. Without it
-    /// `tracing` has the same.
+    /// Called when the worker listens, when the gateway does not answer, and when it answers again. Without it a line on
+    /// the standard error says that the worker waits, and when that is over. `tracing` has the same.
     pub fn on_connection(mut self, observe: impl Fn(&Connection) + Send + Sync + 'static) -> Self {
         self.on_connection = Some(Arc::new(observe));
         self
@@ -171,8 +172,9 @@ impl Serve {
                 tracing::warn!(%space, reason, "waiting for the gateway, which does not answer");
             }
         }
-        if let Some(on_connection) = &self.on_connection {
-            on_connection(&now);
+        match &self.on_connection {
+            Some(on_connection) => on_connection(&now),
+            None => print_connection(&now, reported.is_some()),
         }
         *reported = Some(now);
     }
@@ -247,6 +249,17 @@ impl Serve {
             }
         }
     }
+}
+
+/// Says that a worker waits for its gateway, and when that is over. That a first connection stands goes without saying.
+fn print_connection(now: &Connection, was_lost: bool) {
+    let words = match now {
+        Connection::Lost { reason } => format!("toolgate: the worker waits: {reason}"),
+        Connection::Up if was_lost => "toolgate: the gateway answers again".to_owned(),
+        Connection::Up => return,
+    };
+    // A program without a standard error has nobody to tell.
+    let _ = writeln!(std::io::stderr(), "{words}");
 }
 
 fn start_if_wanted(executor: &mut CallExecutor, offer: Offer) {

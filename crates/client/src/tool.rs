@@ -35,9 +35,64 @@ pub struct Definition {
     /// JSON Schema of the output; the gateway validates results against it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// How long the gateway waits for a result, such as `"90s"`; ten minutes by default.
+    /// How long the gateway waits for a result, the time until a client claims the call included; ten minutes by
+    /// default. Written as `"90000ms"`.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "written_timeout")]
+    pub timeout: Option<Duration>,
+    /// Version of the tool, for people and logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<String>,
+    pub version: Option<String>,
+    /// Set when the tool should not be used any more. A warning travels with its results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<Deprecated>,
+}
+
+/// Whether a tool should not be used any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Deprecated {
+    /// `true` if so.
+    Flag(bool),
+    /// What to use instead, or why.
+    Reason(String),
+}
+
+impl From<bool> for Deprecated {
+    fn from(deprecated: bool) -> Self {
+        Self::Flag(deprecated)
+    }
+}
+
+impl From<&str> for Deprecated {
+    fn from(reason: &str) -> Self {
+        Self::Reason(reason.to_owned())
+    }
+}
+
+/// A time-out as definitions have it: a text with a unit; a number of seconds is read, too.
+mod written_timeout {
+    use std::time::Duration;
+
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+    use serde_json::Value;
+    use toolgate_protocol::definition::duration;
+
+    pub fn serialize<S: Serializer>(timeout: &Option<Duration>, out: S) -> Result<S::Ok, S::Error> {
+        let written = timeout.map(|timeout| format!("{}ms", timeout.as_millis()));
+        written.serialize(out)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Duration>, D::Error> {
+        let Some(value) = Option::<Value>::deserialize(input)? else {
+            return Ok(None);
+        };
+        let read = duration(&value).map(Some);
+        read.ok_or_else(|| {
+            let words = "expected a number of seconds or a text such as \"30s\", \"10m\" or \"500ms\"";
+            D::Error::custom(format_args!("{words}, got {value}"))
+        })
+    }
 }
 
 impl Definition {
@@ -49,12 +104,26 @@ impl Definition {
             parameters: json!({"type": "object", "properties": {}}),
             output_schema: None,
             timeout: None,
+            version: None,
+            deprecated: None,
         }
     }
 
     /// Sets the schema of the input.
     pub fn parameters(mut self, schema: Value) -> Self {
         self.parameters = schema;
+        self
+    }
+
+    /// Sets the version.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
+    }
+
+    /// Says that the tool should not be used any more: `true`, or what to use instead.
+    pub fn deprecated(mut self, deprecated: impl Into<Deprecated>) -> Self {
+        self.deprecated = Some(deprecated.into());
         self
     }
 }
@@ -211,7 +280,7 @@ impl Tool {
     /// that a client has to claim the call.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
-        self.definition.timeout = Some(format!("{}ms", (timeout + CLIENT_DEADLINE).as_millis()));
+        self.definition.timeout = Some(timeout + CLIENT_DEADLINE);
         self
     }
 

@@ -170,7 +170,8 @@ impl Transport {
         let limit = request.timeout.unwrap_or(HEAD_TIMEOUT);
         let deadline = request.timeout.map(|limit| (Instant::now() + limit, limit));
         let answered = timeout(limit, self.client.request(sent)).await;
-        let (head, body) = answered.map_err(|_| late(limit))??.into_parts();
+        let answered = answered.map_err(|_| late(limit))?;
+        let (head, body) = answered.map_err(|error| root(&error))?.into_parts();
         Ok(Response {
             status: head.status,
             headers: head.headers,
@@ -184,6 +185,13 @@ impl fmt::Debug for Transport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Transport")
     }
+}
+
+/// The cause at the bottom of an error, such as "Connection refused": what stands above it are the words of the layers of
+/// the HTTP client.
+fn root(error: &(dyn std::error::Error + 'static)) -> BoxError {
+    let causes = std::iter::successors(Some(error), |cause| cause.source());
+    causes.last().map_or_else(String::new, ToString::to_string).into()
 }
 
 fn late(limit: Duration) -> BoxError {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolgate_package::{Package, PackageTool, Verification, verify};
+use toolgate_protocol::definition::duration;
 use toolgate_protocol::problem::Problem;
 use toolgate_protocol::time::Time;
 use toolgate_script::{Limits, Realm, Script};
@@ -129,10 +130,9 @@ fn definition(tool: &PackageTool) -> Definition {
             .unwrap_or_default(),
         parameters: parameters.unwrap_or_else(|| json!({ "type": "object" })),
         output_schema: member("outputSchema"),
-        timeout: member("timeout").map(|timeout| match timeout {
-            Value::String(text) => text,
-            seconds => format!("{seconds}s"),
-        }),
+        timeout: member("timeout").as_ref().and_then(duration),
+        version: member("version").and_then(|text| text.as_str().map(str::to_owned)),
+        deprecated: member("deprecated").and_then(|deprecated| serde_json::from_value(deprecated).ok()),
     }
 }
 

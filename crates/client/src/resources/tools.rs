@@ -1,5 +1,6 @@
 //! Calls of client tools, and definitions.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hyper::Method;
@@ -46,7 +47,36 @@ pub struct Claimed {
     pub deadline: Time,
 }
 
-/// Submits results, claims calls, reports progress; validates definitions.
+/// How often a tool was called, how often that failed, and how long it took.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolUsage {
+    /// The tool's name.
+    pub name: String,
+    /// From when; days are counted whole, in UTC.
+    pub since: Time,
+    /// Calls that ended, with or without an output.
+    pub calls: u64,
+    /// Calls that gave no output.
+    pub failed: u64,
+    /// Those, by their code.
+    pub failures: BTreeMap<String, u64>,
+    /// How long the executed calls took; none if there are none.
+    pub latency_ms: Option<LatencyMs>,
+}
+
+/// How long calls took at most, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct LatencyMs {
+    /// Half of them.
+    pub p50: u64,
+    /// Nine of ten.
+    pub p90: u64,
+    /// Ninety-nine of a hundred.
+    pub p99: u64,
+}
+
+/// Submits results, claims calls, reports progress; validates definitions, reads figures.
 #[derive(Debug, Clone, Copy)]
 pub struct Tools<'a> {
     pub(crate) client: &'a Client,
@@ -82,6 +112,18 @@ impl Tools<'_> {
         let path = format!("v1/calls/{call}/progress");
         let body = json!({"progress": serde_json::to_value(progress).unwrap_or_default()});
         self.client.http().post(&path, &body, RetryPolicy::Once).await
+    }
+
+    /// How often a tool was called since a time, how often that failed, and how long it took; over the last thirty days
+    /// if no time is given. Needs a secret key.
+    pub async fn usage(&self, name: &str, since: Option<Time>) -> Result<ToolUsage, Error> {
+        let query: Vec<_> = since
+            .map(|since| ("since", since.to_string()))
+            .into_iter()
+            .collect();
+        let http = self.client.http();
+        let request = http.request_segments(Method::GET, &["v1", "tools", name, "usage"], &query);
+        http.read(request, RetryPolicy::Brief).await
     }
 
     /// All problems that the gateway finds in definitions.

@@ -3,9 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolgate_client::{BoxError, Client, Definition, Hooks, Plugin, Tool, ToolCall, ToolError, async_trait};
+use toolgate_client::{
+    BoxError, ChatRequest, Client, Definition, Hooks, Plugin, RunRequest, Tool, ToolCall, ToolError,
+    async_trait,
+};
 
-use crate::{client, words};
+use crate::{client, tool, words};
 
 type Heard = Arc<Mutex<Vec<String>>>;
 
@@ -79,4 +82,28 @@ async fn a_tool_without_an_executor_is_left_to_its_plugins_hook() {
     );
     let words = words(client.try_tool("unknown", json!({})).await);
     assert!(words.contains("has no executor on this client"), "{words}");
+}
+
+/// Refuses every request, and remembers the tools that it would have been sent with.
+struct Offered(Heard);
+
+#[async_trait]
+impl Hooks for Offered {
+    async fn before_request(&self, request: RunRequest) -> Result<RunRequest, BoxError> {
+        let names = request.client_tools.iter().map(|tool| tool.name.clone());
+        self.0.lock().unwrap().extend(names);
+        Err("that is all".into())
+    }
+}
+
+#[tokio::test]
+async fn a_chat_offers_only_the_tools_that_it_is_limited_to() {
+    let (client, heard) = (client(), Heard::default());
+    let plugin = Plugin::new("three", "1.0.0")
+        .tools([tool("red"), tool("green"), tool("blue")])
+        .hooks(Offered(heard.clone()));
+    client.use_plugin(plugin).await.unwrap();
+    let chat = client.chat(ChatRequest::new("hi").only(["green"])).await;
+    assert_eq!(chat.unwrap_err().code(), "PLUGIN_HOOK_FAILED");
+    assert_eq!(*heard.lock().unwrap(), ["green"]);
 }

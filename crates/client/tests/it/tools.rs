@@ -196,11 +196,35 @@ async fn a_tool_that_takes_too_long_is_given_up() {
     let slow = Tool::new(Definition::new("slow", "Never ends."), |_| std::future::pending())
         .timeout(Duration::from_secs(5));
     assert_eq!(
-        slow.definition().timeout.as_deref(),
-        Some("605000ms"),
+        slow.definition().timeout,
+        Some(Duration::from_secs(605)),
         "the gateway waits longer"
     );
     client.register_tool(slow).await.unwrap();
     let words = words(client.try_tool("slow", json!({})).await);
     assert_eq!(words, "slow gave no result within 5s");
+}
+
+#[test]
+fn a_definition_is_written_and_read_as_the_gateway_has_it() {
+    let mut definition = Definition::new("lamp", "Turns the lamp on.")
+        .version("2.1.0")
+        .deprecated("Use light.");
+    definition.timeout = Some(Duration::from_millis(1_500));
+    let written = serde_json::to_value(&definition).unwrap();
+    assert_eq!(written["timeout"], "1500ms");
+    assert_eq!(written["version"], "2.1.0");
+    assert_eq!(written["deprecated"], "Use light.");
+    assert_eq!(serde_json::from_value::<Definition>(written).unwrap(), definition);
+    for (timeout, read) in [(json!("2m"), 120), (json!(90), 90)] {
+        let written = json!({"name": "a", "description": "A.", "parameters": {}, "timeout": timeout, "deprecated": true});
+        let definition: Definition = serde_json::from_value(written).unwrap();
+        assert_eq!(definition.timeout, Some(Duration::from_secs(read)));
+        assert_eq!(definition.deprecated, Some(true.into()));
+    }
+    let wrong = json!({"name": "a", "description": "A.", "parameters": {}, "timeout": "soon"});
+    let words = serde_json::from_value::<Definition>(wrong)
+        .unwrap_err()
+        .to_string();
+    assert!(words.contains("got \"soon\""), "{words}");
 }

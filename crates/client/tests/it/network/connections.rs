@@ -1,7 +1,7 @@
 //! Connections that are kept for the next request, answers that break off, streams that nobody reads.
 
 use futures_util::StreamExt as _;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use toolgate_client::events::Seq;
@@ -127,4 +127,96 @@ async fn a_stream_that_is_dropped_closes_its_connection() {
     drop(events);
     let end = timeout(SOON, stream.read_u8()).await.expect("it is closed");
     assert!(end.is_err(), "{end:?}");
+}
+
+#[tokio::test]
+async fn the_figures_of_a_tool_are_read() {
+    const FIGURES: &str = r#"{"name":"lamp","since":"2026-11-01T00:00:00.000Z","calls":3,"failed":1,
+        "failures":{"TIMED_OUT":1},"latencyMs":{"p50":10,"p90":20,"p99":30}}"#;
+    let server = Server::start(|_| Answer::Keep(answer("200 OK", FIGURES))).await;
+    let usage = client(&server)
+        .tools()
+        .usage("lamp", Some(Time(0)))
+        .await
+        .unwrap();
+    assert_eq!((usage.calls, usage.failures["TIMED_OUT"]), (3, 1));
+    assert_eq!(usage.latency_ms.map(|latency| latency.p90), Some(20));
+    assert_eq!(
+        server.asked()[0].line(),
+        "get /base/v1/tools/lamp/usage?since=1970-01-01t00%3a00%3a00.000z http/1.1"
+    );
+}
+
+fn at(address: &str) -> Client {
+    let url = format!("http://{address}");
+    Client::builder(url).key("sk_none").build().expect("a client")
+}
+
+/// The address of a server that is gone.
+async fn gone() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_not_there_is_named_once_without_words_of_the_http_client() {
+    let address = gone().await;
+    let client = at(&address);
+    let error = client
+        .tools()
+        .progress("call_01m7gt19xqea6ttx35a6gd182x_0".parse().unwrap(), 1)
+        .await
+        .unwrap_err();
+    let cause = std::error::Error::source(&error).expect("a cause").to_string();
+    let words = format!("{error}: {cause}");
+    assert_eq!(error.code(), "UNREACHABLE");
+    assert_eq!(words.matches(&address).count(), 1, "{words}");
+    assert!(words.contains("refused"), "{words}");
+    for layer in ["client error", "tcp connect", "Connect)"] {
+        assert!(!words.contains(layer), "{words}");
+    }
+}
+
+#[test]
+#[ignore = "a program of its own, started by the test below"]
+fn worker() {
+    let address = std::env::var("GATEWAY").expect("the test sets it");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let client = at(&address);
+        let space = "space_01m7gt19xqea6ttx35a6gd182x".parse().unwrap();
+        let _server = client.serve(space).start();
+        std::future::pending::<()>().await;
+    });
+}
+
+#[tokio::test]
+async fn a_worker_that_waits_says_so_on_the_terminal() {
+    let address = gone().await;
+    let mut worker = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "network::connections::worker",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
+        .env("GATEWAY", &address)
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(worker.stderr.take().unwrap()).lines();
+    let line = timeout(SOON, lines.next_line())
+        .await
+        .expect("a line")
+        .unwrap()
+        .unwrap();
+    assert!(
+        line.starts_with("toolgate: the worker waits: ") && line.contains(&address),
+        "{line}"
+    );
 }
