@@ -21,6 +21,8 @@ const page = await createServer({
   plugins: [backend(gateway)],
   server: {
     port: Number(process.env.PORT ?? 5173),
+    // A build of the packages beside it does not reload the page.
+    watch: { ignored: ['**/packages/*/dist/**'] },
     proxy: {
       '/api/chat': {
         target: gateway.url,

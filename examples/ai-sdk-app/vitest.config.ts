@@ -6,5 +6,7 @@ export default defineConfig({
     include: ['tests/**/*.test.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // A busy machine takes its time to draw a page.
+    expect: { poll: { timeout: 15_000 } },
   },
 });
