@@ -24,6 +24,7 @@ mod damage;
 mod deadline;
 mod deletion;
 mod deploy;
+mod disk;
 mod documents;
 mod drain;
 mod every_tool;

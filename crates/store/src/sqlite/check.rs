@@ -1,4 +1,4 @@
-//! Whether a database is whole: its pages and indexes, and that every stored event can be read.
+//! Whether a database is whole: its pages and indexes, that every stored event can be read, and what must hold between rows.
 
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 use toolgate_engine::store::StoreError;
-use toolgate_kernel::id::SpaceId;
+use toolgate_kernel::event::Seq;
+use toolgate_kernel::id::{RunId, SpaceId};
 
 use super::fault::Fault;
 use super::readers;
@@ -28,24 +29,54 @@ pub struct CheckReport {
 ///
 /// Damage is in the report; an error means that the file could not be opened at all.
 pub fn check(path: &Path) -> Result<CheckReport, StoreError> {
+    run(
+        path,
+        &[check_tables, check_pages, check_events, check_runs, check_places],
+    )
+}
+
+/// The same without what must hold between rows: whether a file holds what was written to it.
+pub(crate) fn check_file(path: &Path) -> Result<CheckReport, StoreError> {
+    run(path, &[check_pages, check_events])
+}
+
+/// Looks for damage of one kind.
+type Check = fn(&Connection, &mut CheckReport) -> Result<(), Fault>;
+
+fn run(path: &Path, checks: &[Check]) -> Result<CheckReport, StoreError> {
     if !path.is_file() {
         let why = format!("{} is not there, or is not a file", path.display());
         return Err(StoreError::Unavailable(why));
     }
     let connection = readers::open(path).map_err(Fault::into_store_error)?;
     let mut report = CheckReport::default();
-    let checks = [check_pages, check_events];
     for check in checks {
         // Damage of the file also ends the statement that looks for it.
         if let Err(fault) = check(&connection, &mut report) {
             match fault.into_store_error() {
-                StoreError::Corrupt(why) => report.damage.push(why),
+                StoreError::Corrupt(why) => {
+                    report.damage.push(why);
+                    break;
+                }
                 other => return Err(other),
             }
         }
     }
     report.damage.truncate(DAMAGE_LINES_MAX);
     Ok(report)
+}
+
+/// A database without tables has lost everything; what else is looked for would not be found.
+fn check_tables(connection: &Connection, _: &mut CheckReport) -> Result<(), Fault> {
+    let count = connection.query_row(
+        "SELECT count(*) FROM sqlite_schema WHERE name = 'log'",
+        [],
+        |row| row.get::<_, i64>(0),
+    )?;
+    match count {
+        0 => Err(StoreError::Corrupt("it has no log, as if it had never been used".into()).into()),
+        _ => Ok(()),
+    }
 }
 
 fn check_pages(connection: &Connection, report: &mut CheckReport) -> Result<(), Fault> {
@@ -68,6 +99,45 @@ fn check_events(connection: &Connection, report: &mut CheckReport) -> Result<(),
                 break;
             }
         }
+    }
+    Ok(())
+}
+
+const RUNS: &str = "
+    SELECT id, version, coalesce(found.last, 0) FROM runs
+    LEFT JOIN (SELECT run, max(last) AS last FROM log WHERE run IS NOT NULL GROUP BY run) AS found ON found.run = runs.id
+    WHERE open = 1 AND version <> coalesce(found.last, 0) LIMIT ?1";
+
+/// The row of an open run and its log are one write.
+fn check_runs(connection: &Connection, report: &mut CheckReport) -> Result<(), Fault> {
+    let mut statement = connection.prepare(RUNS)?;
+    let mut rows = statement.query([DAMAGE_LINES_MAX as i64])?;
+    while let Some(row) = rows.next()? {
+        let run = RunId::from_bytes(row.get(0)?);
+        let (version, last): (i64, i64) = (row.get(1)?, row.get(2)?);
+        report
+            .damage
+            .push(format!("{run}: its version is {version}, its log ends at {last}"));
+    }
+    Ok(())
+}
+
+const PLACES: &str = "
+    SELECT space, first, before FROM (
+        SELECT space, first, lag(last, 1, 0) OVER (PARTITION BY space ORDER BY first) AS before FROM log
+    ) LEFT JOIN log_floors USING (space)
+    WHERE first < before + ?1 OR (first > before + ?1 AND first - ?1 > coalesce(floor, 0)) LIMIT ?2";
+
+/// The log of a space has no gap but where entries were deleted, which is up to its floor.
+fn check_places(connection: &Connection, report: &mut CheckReport) -> Result<(), Fault> {
+    let mut statement = connection.prepare(PLACES)?;
+    let mut rows = statement.query([Seq::STRIDE as i64, DAMAGE_LINES_MAX as i64])?;
+    while let Some(row) = rows.next()? {
+        let space = SpaceId::from_bytes(row.get(0)?);
+        let (first, before): (i64, i64) = (row.get(1)?, row.get(2)?);
+        report
+            .damage
+            .push(format!("{space}, seq {first}: the entry before ends at {before}"));
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ mod entities;
 pub(crate) mod fault;
 mod holdings;
 mod idempotency;
+mod leftover;
 pub(crate) mod lock;
 mod log;
 mod migrate;
@@ -186,6 +187,7 @@ fn open_session(path: &Path, check: Option<Duration>) -> Result<Session, Fault> 
         );
         return Err(StoreError::Unavailable(why).into());
     }
+    leftover::write_again(&connection, path)?;
     if let Some(limit) = check {
         check::quick(&connection, limit)?;
     }

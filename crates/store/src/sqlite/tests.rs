@@ -343,6 +343,38 @@ async fn the_probe_reads_what_runs_need() {
 }
 
 #[tokio::test]
+async fn a_log_with_a_gap_and_a_run_ahead_of_its_log_are_damage() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = closed_database(&directory).await;
+    let store = open(&directory);
+    store
+        .append(create(run_record(run(1), space(2))))
+        .await
+        .expect("stored");
+    store.close().await;
+    let database = Connection::open(&path).expect("it opens");
+    let spoil = "DELETE FROM log WHERE events LIKE '%mark-3%'; UPDATE runs SET version = version + 1000000";
+    database.execute_batch(spoil).expect("written");
+    drop(database);
+    let [ahead, gap] = check::check(&path)
+        .expect("it opens")
+        .damage
+        .try_into()
+        .expect("two lines");
+    assert!(ahead.contains(&run(1).to_string()), "{ahead}");
+    assert!(
+        gap.contains(&space(1).to_string()) && gap.contains("5000000"),
+        "{gap}"
+    );
+    // Entries that were deleted leave a floor.
+    let database = Connection::open(&path).expect("it opens");
+    let floor = "INSERT INTO log_floors SELECT space, 4000000 FROM log WHERE first = 5000000";
+    database.execute_batch(floor).expect("written");
+    drop(database);
+    assert_eq!(check::check(&path).expect("it opens").damage, [ahead]);
+}
+
+#[tokio::test]
 async fn a_stored_event_that_cannot_be_read_is_damage() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = closed_database(&directory).await;

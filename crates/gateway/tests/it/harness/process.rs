@@ -80,6 +80,15 @@ impl Gateway {
         gateway
     }
 
+    /// The same, or what it said before it ended by itself.
+    pub async fn try_start_in(directory: TempDir, settings: &[(&str, &str)]) -> Result<Self, String> {
+        let mut gateway = Self::launch(directory, Version::Present, settings);
+        match gateway.ready_or_ended().await {
+            None => Ok(gateway),
+            Some(_) => Err(gateway.log()),
+        }
+    }
+
     /// Starts one, without waiting until it is ready.
     fn launch(directory: TempDir, version: Version, settings: &[(&str, &str)]) -> Self {
         let settings: Vec<(String, String)> = settings
@@ -154,16 +163,22 @@ impl Gateway {
 
     /// Waits until it takes requests.
     pub async fn ready(&mut self) {
+        let ended = self.ready_or_ended().await;
+        assert!(ended.is_none(), "the gateway ended by itself: {ended:?}");
+    }
+
+    async fn ready_or_ended(&mut self) -> Option<ExitStatus> {
         let api = self.api();
         let began = Instant::now();
         loop {
             if let Ok(answer) = api.try_get("/readyz").await
                 && answer.status == 200
             {
-                return;
+                return None;
             }
-            let exited = self.child.try_wait().expect("it can be asked");
-            assert!(exited.is_none(), "the gateway ended by itself: {exited:?}");
+            if let Some(status) = self.child.try_wait().expect("it can be asked") {
+                return Some(status);
+            }
             assert!(began.elapsed() < SOON, "the gateway is not ready after {SOON:?}");
             tokio::time::sleep(LOOK).await;
         }
