@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::json::{Invalid, Members, Object, Violations, parse};
+use crate::json::{Invalid, Members, Object, Violations, kind, parse};
 use crate::message::{Message, expect_kind, read_parts};
 use crate::part::Part;
 use crate::{Dialect, Metadata};
@@ -85,7 +85,11 @@ impl TaskState {
         let state = value.as_str().and_then(|name| Self::named(name, dialect));
         state.unwrap_or_else(|| {
             let names = TASK_STATES.map(|state| state.name(dialect)).join(", ");
-            bad.add(at, format!("must be one of {names}"));
+            let seen = match &value {
+                Value::String(name) => format!("{:?}", name.chars().take(64).collect::<String>()),
+                other => kind(other).to_owned(),
+            };
+            bad.add(at, format!("must be one of {names}, got {seen}"));
             Self::Unspecified
         })
     }

@@ -89,10 +89,6 @@ fn short_hash(texts: &[&str]) -> [u8; 16] {
 
 /// The dialect that the query names; v6 unless it says otherwise.
 pub(crate) fn dialect_of(query: &Query) -> Result<Dialect, Refusal> {
-    match query.text("dialect") {
-        None | Some("v6") => Ok(Dialect::V6),
-        Some("v5") => Ok(Dialect::V5),
-        Some("v7") => Ok(Dialect::V7),
-        Some(_) => Err(Refusal::malformed("query dialect: must be one of v5 v6 v7")),
-    }
+    let known = [("v5", Dialect::V5), ("v6", Dialect::V6), ("v7", Dialect::V7)];
+    Ok(query.word("dialect", &known)?.unwrap_or(Dialect::V6))
 }

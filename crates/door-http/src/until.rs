@@ -20,12 +20,8 @@ pub(crate) enum Streams {
 
 impl Streams {
     fn of(parts: &Parts, default: Self) -> Result<Self, Refusal> {
-        let until = match Query::of(&parts.uri)?.text("until") {
-            None => default,
-            Some("end") => Self::UntilEnd,
-            Some("pause") => Self::UntilPause,
-            Some(_) => return Err(Refusal::malformed("query until: must be one of end pause")),
-        };
+        let known = [("end", Self::UntilEnd), ("pause", Self::UntilPause)];
+        let until = Query::of(&parts.uri)?.word("until", &known)?.unwrap_or(default);
         Ok(if accepts_events(&parts.headers) {
             until
         } else {

@@ -13,6 +13,7 @@ use jiff::tz::TimeZone;
 use toolgate_kernel::call::{CallState, ErrorCode, Outcome};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::id::ProjectId;
+use toolgate_kernel::problem::preview;
 use toolgate_kernel::run::Run;
 use toolgate_kernel::time::Time;
 
@@ -75,13 +76,23 @@ impl fmt::Display for Day {
 
 /// A date such as `2026-11-18`, or the UTC day of a time such as `2026-11-18T09:00:00Z`.
 impl FromStr for Day {
-    type Err = jiff::Error;
-    fn from_str(text: &str) -> Result<Self, jiff::Error> {
+    type Err = BadDay;
+    fn from_str(text: &str) -> Result<Self, BadDay> {
         match text.parse::<Time>() {
             Ok(time) => Ok(Self::of(time)),
-            Err(_) => text.parse::<Date>().map(Self::from),
+            Err(_) => text
+                .parse::<Date>()
+                .map(Self::from)
+                .map_err(|_| BadDay { seen: preview(text) }),
         }
     }
+}
+
+/// A text that is no day.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{seen} is not a day, expected one like \"2026-11-16\"")]
+pub struct BadDay {
+    seen: String,
 }
 
 /// A finished call of a tool.

@@ -13,6 +13,8 @@ mod project;
 mod store;
 mod tool_check;
 
+pub(crate) use agent_check::warnings_of_folder;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -164,8 +166,7 @@ struct Serve {
 pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
     match typed.command {
         Command::Serve(flags) => {
-            settings::check_names(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
-            let mut settings = Settings::load(flags.config.as_deref(), |name| std::env::var(name).ok())?;
+            let mut settings = Settings::of_process(flags.config.as_deref())?;
             let readable =
                 |(name, text): (OsString, OsString)| name.into_string().ok().zip(text.into_string().ok());
             settings.add_secrets(std::env::vars_os().filter_map(readable));

@@ -32,7 +32,7 @@ pub async fn ensure(
     engine: &Engine,
     directory: &dyn Directory,
     settings: &Settings,
-    show: impl FnOnce(&Fresh),
+    show: impl FnOnce(&Fresh) -> std::io::Result<()>,
 ) -> anyhow::Result<ProjectId> {
     let mut fresh = Fresh::default();
     let (project, changed) = project(engine, directory, settings, &mut fresh).await?;
@@ -44,7 +44,7 @@ pub async fn ensure(
         wanted.extend(key(engine, &project, kind, given.as_ref(), &mut fresh).await?);
     }
     if !fresh.is_empty() {
-        show(&fresh);
+        show(&fresh)?;
     }
     if changed {
         directory.put_project(project.clone()).await?;

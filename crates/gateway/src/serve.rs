@@ -15,6 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use toolgate_a2a_push::{PushParts, Pusher};
 use toolgate_access::file_links::FileLinks;
 use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, Maker, keys};
+use toolgate_console::HAS_CONSOLE;
 use toolgate_door_a2a::{A2aParts, conformance};
 use toolgate_door_http::Resources;
 use toolgate_door_mcp::through::{Limits, Through};
@@ -54,6 +55,7 @@ use toolgate_worker::Workers;
 
 use crate::agents::Folder;
 use crate::bus::{NodeBus, share_rates};
+use crate::commands::warnings_of_folder;
 use crate::data::DataDir;
 use crate::exposed::ExposedServers;
 use crate::listen::Ends;
@@ -61,8 +63,8 @@ use crate::projects::ProjectResolver;
 use crate::settings::{self, Settings};
 use crate::storage;
 use crate::telemetry::Telemetry;
-use crate::welcome::{ConsoleLink, Welcome};
-use crate::{doors, listen, project};
+use crate::welcome::{ConsoleLink, NO_CONSOLE, Welcome};
+use crate::{doors, listen, output, project};
 
 /// How much longer than the engine everything together may take to drain.
 const DRAIN_SLACK: Duration = Duration::from_secs(2);
@@ -118,6 +120,8 @@ async fn serve(
     let model = settings.model.address()?;
     if let Some(folder) = &settings.agents {
         Folder::check(folder)?;
+        // Before the keys, which are shown once: who sees that a file is wrong may start again.
+        output::print(&warnings_of_folder(folder, settings).await?)?;
     }
     let data = DataDir::open(&settings.data)?;
     data.check_writable()?;
@@ -225,7 +229,11 @@ async fn serve(
     let access = access(store.clone(), store.clone(), &engine, auth, egress, settings)?;
     if settings.console.enabled {
         let url = public_url.unwrap_or_else(|| url(address));
-        print!("{}", console_link(&access, entry, project, &url).await?);
+        let words = match HAS_CONSOLE {
+            true => console_link(&access, entry, project, &url).await?.to_string(),
+            false => NO_CONSOLE.to_owned(),
+        };
+        output::print(&words)?;
     }
     let leaving = CancellationToken::new();
     let ends = Ends {
@@ -308,26 +316,20 @@ async fn serve(
         tracing::info!(addresses = ?rtc.candidates(), "data channels are answered");
         parts.spawn(rtc.run(shared, stop.clone()).map(Ok));
     }
-    let stopped = stop.clone();
-    parts.spawn(async move {
-        deletions.work(stopped).await;
-        Ok(())
+    until_stopped(
+        &mut parts,
+        &stop,
+        |stop| async move { deletions.work(stop).await },
+    );
+    until_stopped(
+        &mut parts,
+        &stop,
+        |stop| async move { retention.work(stop).await },
+    );
+    until_stopped(&mut parts, &stop, |stop| async move {
+        knowledge.upkeep(&SystemClock, stop).await;
     });
-    let stopped = stop.clone();
-    parts.spawn(async move {
-        retention.work(stopped).await;
-        Ok(())
-    });
-    let stopped = stop.clone();
-    parts.spawn(async move {
-        knowledge.upkeep(&SystemClock, stopped).await;
-        Ok(())
-    });
-    let stopped = stop.clone();
-    parts.spawn(async move {
-        mcp.run(stopped).await;
-        Ok(())
-    });
+    until_stopped(&mut parts, &stop, |stop| async move { mcp.run(stop).await });
     if let Some(agents) = agents {
         parts.spawn(agents.watch(stop.clone()).map(Ok));
     }
@@ -356,13 +358,14 @@ async fn greet(
     place: &str,
 ) -> anyhow::Result<ProjectId> {
     let url = url(address);
-    println!(
-        "Toolgate {} listens on {url}, data in {place}",
-        env!("CARGO_PKG_VERSION")
-    );
-    println!("Model: {}", settings.model.sentence());
+    // Nobody reads on behind a pipe that was closed, as by `head`: the gateway serves all the same.
+    output::print(&format!(
+        "Toolgate {} listens on {url}, data in {place}\nModel: {}\n",
+        env!("CARGO_PKG_VERSION"),
+        settings.model.sentence()
+    ))?;
     project::ensure(engine, directory, settings, |fresh| {
-        print!("{}", Welcome { fresh, url: &url })
+        output::print(&Welcome { fresh, url: &url }.to_string()).map(drop)
     })
     .await
 }
@@ -389,17 +392,22 @@ type Parts = JoinSet<anyhow::Result<()>>;
 /// Starts what runs until `stop` fires.
 fn parts(engine: Engine, deliveries: Arc<Deliveries>, stop: &CancellationToken) -> Parts {
     let mut parts = JoinSet::new();
-    let stopped = stop.clone();
-    parts.spawn(async move {
-        engine.drive(stopped).await;
-        Ok(())
-    });
-    let stopped = stop.clone();
-    parts.spawn(async move {
-        deliveries.work(stopped).await;
-        Ok(())
-    });
+    until_stopped(&mut parts, stop, |stop| async move { engine.drive(stop).await });
+    until_stopped(
+        &mut parts,
+        stop,
+        |stop| async move { deliveries.work(stop).await },
+    );
     parts
+}
+
+/// Starts a part that cannot fail.
+fn until_stopped<W: Future<Output = ()> + Send + 'static>(
+    parts: &mut Parts,
+    stop: &CancellationToken,
+    work: impl FnOnce(CancellationToken) -> W,
+) {
+    parts.spawn(work(stop.clone()).map(Ok));
 }
 
 /// Tells balancers that the gateway goes.

@@ -27,6 +27,7 @@ mod sessions;
 mod text;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -43,7 +44,6 @@ pub use connections::Connections;
 pub use console::Console;
 pub use content::{Content, Quotas};
 pub use embeddings::Embeddings;
-pub use environment::check_names;
 pub use files::Files;
 pub use mcp::Mcp;
 pub use model::{Model, doubt};
@@ -209,6 +209,17 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// What the file, when there is one, and the environment of this process say. Fails on a variable that begins like ours
+    /// and is none.
+    pub fn of_process(file: Option<&Path>) -> anyhow::Result<Self> {
+        // What is not UTF-8 is no name of ours; a value that is not is read where it is wanted.
+        let readable = |(name, text): (OsString, OsString)| {
+            Some((name.into_string().ok()?, text.to_string_lossy().into_owned()))
+        };
+        environment::check_names(std::env::vars_os().filter_map(readable))?;
+        Self::load(file, |name| std::env::var(name).ok())
+    }
+
     /// The defaults, overlaid by `file` when there is one, overlaid by the environment.
     pub fn load(file: Option<&Path>, env: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
         let text = match file {

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use toolgate_console::HAS_CONSOLE;
 use toolgate_kernel::agent::Secret;
 
 /// Keys that were generated at this start; they can be shown only now, because only hashes are stored.
@@ -60,6 +59,10 @@ impl fmt::Display for Welcome<'_> {
     }
 }
 
+/// What is printed in place of a link where there is no page that it could lead to.
+pub const NO_CONSOLE: &str =
+    "\nThis binary was built without the console, `make console` before the build adds it.\n\n";
+
 /// Where the console is.
 pub struct ConsoleLink {
     /// URL that people reach the gateway at.
@@ -71,12 +74,6 @@ pub struct ConsoleLink {
 impl fmt::Display for ConsoleLink {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = &self.url;
-        if !HAS_CONSOLE {
-            writeln!(
-                out,
-                "\nThis binary was built without the console: the page below says how to build it."
-            )?;
-        }
         match &self.code {
             // Behind `#`, which no browser sends: the code reaches no log and no proxy.
             Some(code) => writeln!(

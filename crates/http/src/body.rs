@@ -370,8 +370,14 @@ mod tests {
     fn every_problem_of_a_body_is_told_at_once_with_its_place() {
         assert_eq!(
             refused(r#"{"clientTool": 1, "clientTools": "yes"}"#),
-            "422 /name is required; /clientTools must be true or false, got a string; \
-             /clientTool is not known here; did you mean \"clientTools\"?"
+            "422 /clientTool is not known here; did you mean \"clientTools\"?; /name is required; \
+             /clientTools must be true or false, got a string"
+        );
+        assert_eq!(
+            refused(r#"{"nmae": "a", "color": "red"}"#),
+            "422 /nmae is not known here; did you mean \"name\"?; \
+             /color is not known here; known here: name, clientTools",
+            "one slip is told once"
         );
         assert_eq!(
             refused(r#"{"name": "", "name": "a"}"#),

@@ -8,7 +8,7 @@ use utoipa::openapi::{OpenApi, Ref, RefOr};
 use utoipa::{IntoResponses, ToSchema};
 
 use crate::problem::{ExceededBudget, FaultBody, ProblemBody};
-use crate::schema::Any;
+use crate::schema::{Any, Time};
 
 /// What one door says of itself.
 pub struct Api {
@@ -56,8 +56,9 @@ pub fn document(doors: impl IntoIterator<Item = Api>) -> String {
         schemas.insert("Problem".into(), schema_of::<ProblemBody>());
         schemas.insert("Fault".into(), schema_of::<FaultBody>());
         schemas.insert("ExceededBudget".into(), schema_of::<ExceededBudget>());
-        // Named by `Problem`, whether or not a door names it too.
+        // Named by `Problem` and `ExceededBudget`, whether or not a door names them too.
         schemas.insert("Any".into(), schema_of::<Any>());
+        schemas.insert("Time".into(), schema_of::<Time>());
     }
     // What axum reads to the end of an address is a parameter like any other to everybody else.
     if let Value::Object(paths) = document["paths"].take() {

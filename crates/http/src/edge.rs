@@ -3,17 +3,19 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
+use axum::Extension;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderName,
-    HeaderValue, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW,
+    CONTENT_LENGTH, HOST, HeaderName, HeaderValue, ORIGIN, VARY,
 };
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use metrics::SharedString;
+use toolgate_kernel::problem::choice;
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -175,8 +177,30 @@ pub(crate) async fn no_route(uri: Uri) -> Refusal {
     Refusal::missing(format!("there is nothing at {path}"))
 }
 
-pub(crate) async fn no_method(method: Method) -> Refusal {
+/// The method of a request whose route has no such method.
+#[derive(Clone)]
+struct Unanswered(Method);
+
+/// What [`name_methods`] makes an answer of: a fallback is not told which methods its route has.
+pub(crate) async fn no_method(method: Method) -> Response {
+    (StatusCode::METHOD_NOT_ALLOWED, Extension(Unanswered(method))).into_response()
+}
+
+/// Says which methods a route has when it was asked for another. They stand in the header `allow` by then.
+pub(crate) async fn name_methods(response: Response) -> Response {
+    let Some(Unanswered(method)) = response.extensions().get() else {
+        return response;
+    };
+    let allow = response.headers().get(ALLOW);
+    let allow = allow.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let there: Vec<&str> = allow.split(',').map(str::trim).collect();
     let method: String = method.as_str().chars().take(32).collect();
-    let detail = format!("{method} is not possible here; see the header allow");
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail)
+    let detail = format!("{method} is not possible here, expected {}", choice(&there));
+    let answer = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail).into_response();
+    let (mut head, body) = answer.into_parts();
+    // The request's id, what a browser is told of origins, and `allow`.
+    let mut kept = response.headers().clone();
+    kept.remove(CONTENT_LENGTH);
+    head.headers.extend(kept);
+    Response::from_parts(head, body)
 }

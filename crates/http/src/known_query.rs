@@ -9,7 +9,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use http::Method;
-use toolgate_kernel::guess::guess;
+use toolgate_kernel::guess::hint;
 use toolgate_kernel::problem::preview;
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::{OpenApi, RefOr};
@@ -62,13 +62,12 @@ impl KnownQuery {
         let name = query
             .names()
             .find(|name| !known.contains(name) && !CREDENTIALS.contains(name))?;
-        let hint = match (guess(name, &known), known.is_empty()) {
-            (Some(meant), _) => format!("did you mean {meant:?}?"),
-            (None, true) => "this route has no query parameters".to_owned(),
-            (None, false) => format!("known here: {}", known.join(", ")),
+        let hint = match known.is_empty() {
+            true => "this route has no query parameters".to_owned(),
+            false => hint(name, &known),
         };
         Some(Refusal::malformed(format!(
-            "query {}: is not known here, {hint}",
+            "query {}: is not known here; {hint}",
             preview(name)
         )))
     }

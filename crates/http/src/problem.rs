@@ -158,10 +158,14 @@ impl Refusal {
     /// 422: it can be read, but these things are wrong with it.
     pub fn invalid(mut errors: Vec<Problem>) -> Self {
         errors.truncate(ERRORS_MAX);
+        let told = |fault: &Problem| match fault.pointer.as_str() {
+            "" => fault.message.clone(),
+            pointer => format!("{pointer} {}", fault.message),
+        };
         let detail = match errors.as_slice() {
-            [one] if one.pointer.is_empty() => one.message.clone(),
-            [one] => format!("{} {}", one.pointer, one.message),
-            many => format!("{} things are wrong; see errors", many.len()),
+            [] => "the body is not valid".to_owned(),
+            [one] => told(one),
+            [first, others @ ..] => format!("{} (and {} more in errors)", told(first), others.len()),
         };
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_FAILED", detail).errors(errors)
     }
@@ -242,7 +246,14 @@ impl From<PostError> for Refusal {
         let words = error.to_string();
         match error {
             PostError::NoSpace => Self::missing(words),
-            PostError::NoAgent(_) => Self::missing(words.clone()).errors(vec![Problem::new("/agent", words)]),
+            PostError::NoAgent(name) => {
+                // The same for an agent that the caller may not start: who may not start it must not learn of it.
+                let words = format!(
+                    "there is no agent named {name} that this caller may start; a secret key lists the agents with \
+                     GET /v1/agents"
+                );
+                Self::missing(words.clone()).errors(vec![Problem::new("/agent", words)])
+            }
             PostError::NoTool(_) => Self::missing(words),
             PostError::Arguments(Misfit::Invalid(problems)) => {
                 let at = |problem: Problem| {

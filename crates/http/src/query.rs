@@ -1,5 +1,6 @@
 //! Parts of the address: ids in the path, settings in the query.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -9,7 +10,12 @@ use axum::extract::{FromRequestParts, Path};
 use http::Uri;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
+use toolgate_engine::usage::Day;
 use toolgate_kernel::event::Seq;
+use toolgate_kernel::id::{EntityId, RunId, SpaceId};
+use toolgate_kernel::name::{AgentName, ToolName};
+use toolgate_kernel::problem::{cut, one_of, preview};
+use toolgate_kernel::time::Time;
 
 use crate::problem::Refusal;
 
@@ -37,22 +43,44 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
     }
 }
 
+/// What a setting of the query may be read as: a type whose parse error says what was seen and what would be right.
+pub trait Parameter: FromStr<Err: Display> {}
+
+impl Parameter for AgentName {}
+impl Parameter for ToolName {}
+impl Parameter for EntityId {}
+impl Parameter for RunId {}
+impl Parameter for SpaceId {}
+impl Parameter for Time {}
+impl Parameter for Day {}
+
 /// The query of an address.
 #[derive(Debug, Default)]
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// The query of `uri`.
+    /// The query of `uri`. A parameter that is given twice is refused: one of the two would be ignored without a word.
     pub fn of(uri: &Uri) -> Result<Self, Refusal> {
-        axum::extract::Query::try_from_uri(uri)
-            .map(|query| Self(query.0))
-            .map_err(|_| Refusal::malformed("the query cannot be read"))
+        let read = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
+        let Ok(axum::extract::Query(pairs)) = read else {
+            return Err(Refusal::malformed(
+                "the query cannot be read, expected one like ?limit=5&agent=support",
+            ));
+        };
+        let mut seen = HashSet::new();
+        match pairs.iter().find(|(name, _)| !seen.insert(name)) {
+            None => Ok(Self(pairs)),
+            Some((name, _)) => Err(Refusal::malformed(format!(
+                "query {}: is given twice, expected once",
+                cut(name)
+            ))),
+        }
     }
     /// The names of all settings, in their order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
-    /// A setting as it stands; the first when it stands twice.
+    /// A setting as it stands.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -60,23 +88,56 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
     /// A setting that is read as `T`.
-    pub fn read<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Refusal> {
+    pub fn read<T: Parameter>(&self, name: &str) -> Result<Option<T>, Refusal> {
         let parse = |text: &str| {
             text.parse()
                 .map_err(|error| Refusal::malformed(format!("query {name}: {error}")))
         };
         self.text(name).map(parse).transpose()
     }
+    /// A setting that is one of these words; gives what stands beside the word.
+    pub fn word<T: Copy>(&self, name: &str, known: &[(&str, T)]) -> Result<Option<T>, Refusal> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        match known.iter().find(|(word, _)| *word == text) {
+            Some((_, value)) => Ok(Some(*value)),
+            None => {
+                let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+                Err(Refusal::malformed(format!(
+                    "query {name}: {}",
+                    one_of(text, &words)
+                )))
+            }
+        }
+    }
+    /// A setting that is `true` or `false`; `false` when it is left out.
+    pub fn flag(&self, name: &str) -> Result<bool, Refusal> {
+        let flag = self.word(name, &[("true", true), ("false", false)])?;
+        Ok(flag.unwrap_or_default())
+    }
+    /// A setting that is a whole number of this range.
+    pub fn whole(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Refusal> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.map(Some).ok_or_else(|| {
+            let (min, max) = range.into_inner();
+            Refusal::malformed(format!(
+                "query {name}: must be a whole number from {min} to {max}, got {}",
+                preview(text)
+            ))
+        })
+    }
     /// How many items a page may have.
     pub fn limit(&self) -> Result<usize, Refusal> {
-        const LIMIT: RangeInclusive<usize> = 1..=PAGE_MAX;
-        match self.read("limit")? {
-            None => Ok(PAGE_DEFAULT),
-            Some(limit) if LIMIT.contains(&limit) => Ok(limit),
-            Some(limit) => Err(Refusal::malformed(format!(
-                "query limit: {limit} is not from 1 to {PAGE_MAX}"
-            ))),
-        }
+        self.limit_of(PAGE_DEFAULT, PAGE_MAX)
+    }
+    /// The same with other bounds.
+    pub fn limit_of(&self, default: usize, max: usize) -> Result<usize, Refusal> {
+        let limit = self.whole("limit", 1..=max as u64)?;
+        Ok(limit.map_or(default, |limit| limit as usize))
     }
     /// A place in a stream.
     pub fn seq(&self, name: &str) -> Result<Option<Seq>, Refusal> {

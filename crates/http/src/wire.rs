@@ -16,6 +16,9 @@ use utoipa::openapi::schema::{
 pub use crate::{wire, words};
 pub use object::{Members, component, expected_one};
 
+/// What is wrong with a member that was left out and may not be.
+const REQUIRED: &str = "is required";
+
 /// A part of a request body.
 pub trait Wire: Sized {
     /// `null` is a value of its own rather than absence.
@@ -27,7 +30,7 @@ pub trait Wire: Sized {
     fn read(value: &RawValue, at: &At<'_>, problems: &mut Vec<Problem>) -> Option<Self>;
     /// What a missing member means: a problem, unless it may be left out.
     fn absent(at: &At<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
-        problems.push(at.problem("is required"));
+        problems.push(at.problem(REQUIRED));
         None
     }
     /// Its description, or a reference to the component that holds it.
@@ -189,7 +192,7 @@ impl<T: Wire, const MIN: usize, const MAX: usize> Wire for List<T, MIN, MAX> {
     }
 }
 
-/// Either plain words or something that says more.
+/// Either plain words or an object that says more.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TextOr<T> {
     /// Plain words.
@@ -203,7 +206,11 @@ impl<T: Wire> Wire for TextOr<T> {
         if value.get().starts_with('"') {
             return Words::read(value, at, problems).map(|words| Self::Text(words.0));
         }
-        T::read(value, at, problems).map(Self::More)
+        if value.get().starts_with('{') {
+            return T::read(value, at, problems).map(Self::More);
+        }
+        problems.push(wrong_kind(at, "a string or an object", value));
+        None
     }
     fn schema() -> RefOr<Schema> {
         OneOfBuilder::new().item(Words::schema()).item(T::schema()).into()

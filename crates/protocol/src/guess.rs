@@ -5,6 +5,9 @@ const GUESS_CHARS_MAX: usize = 64;
 /// Most letters that may be wrong in a name.
 const SLIPS_MAX: usize = 2;
 
+/// Most known names that a message lists.
+const KNOWN_SHOWN_MAX: usize = 40;
+
 /// The known name that `name` is most likely a typo of. Case and `_` do not count: authors mix `camelCase` and `snake_case`.
 pub fn guess<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     if name.chars().count() > GUESS_CHARS_MAX {
@@ -14,6 +17,19 @@ pub fn guess<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let near = known.iter().map(|known| (slips(&name, &plain(known)), *known));
     let (slips, nearest) = near.min_by_key(|(slips, _)| *slips)?;
     (slips <= SLIPS_MAX && slips * 2 < nearest.chars().count()).then_some(nearest)
+}
+
+/// What to tell the author of a name that is not `known`: the name that was probably meant, or those there are, at most
+/// [`KNOWN_SHOWN_MAX`] of them.
+pub fn hint(name: &str, known: &[&str]) -> String {
+    if let Some(meant) = guess(name, known) {
+        return format!("did you mean {meant:?}?");
+    }
+    let shown = known[..known.len().min(KNOWN_SHOWN_MAX)].join(", ");
+    match known.len().saturating_sub(KNOWN_SHOWN_MAX) {
+        0 => format!("known here: {shown}"),
+        more => format!("known here: {shown} and {more} more"),
+    }
 }
 
 fn plain(name: &str) -> String {

@@ -141,6 +141,20 @@ pub fn preview(text: &str) -> String {
     format!("{:?}", cut(text))
 }
 
+/// "must be v5, v6 or v7, got "v8"": `seen` is none of the `known` words.
+pub fn one_of(seen: &str, known: &[&str]) -> String {
+    format!("must be {}, got {}", choice(known), preview(seen))
+}
+
+/// "v5, v6 or v7".
+pub fn choice(known: &[&str]) -> String {
+    match known.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
 /// The JSON type of a value, with its article.
 pub fn kind(value: &Value) -> &'static str {
     match value {

@@ -176,11 +176,9 @@ pub(crate) async fn revisions(
     At(name): At<AgentName>,
     query: Query,
 ) -> Result<Answer<AgentRevisionList>, Refusal> {
-    let (limit, before) = (query.limit()?, query.read("before")?);
-    if before.is_some_and(|before| before > REVISION_MAX) {
-        let words = format!("query before: expected a revision of at most {REVISION_MAX}");
-        return Err(Refusal::malformed(words));
-    }
+    let limit = query.limit()?;
+    let before = query.whole("before", 0..=REVISION_MAX.into())?;
+    let before = before.map(|before| before as u32);
     let found = door.engine.agent_revisions(project, &name, before, limit).await?;
     if found.is_empty() && before.is_none() {
         return Err(Refusal::not_found("agent"));
@@ -238,7 +236,7 @@ pub(crate) async fn remove(
     query: Query,
 ) -> Result<Response, Refusal> {
     let missing = || Refusal::not_found("agent");
-    if query.read("purge")?.unwrap_or(false) {
+    if query.flag("purge")? {
         let purged = door.engine.purge_agent(project, &name).await?;
         let deleted = DeletedRecords::of(&purged.ok_or_else(missing)?);
         return Ok(ok(PurgedBody { name, deleted }).into_response());

@@ -12,6 +12,7 @@ use toolgate_http::query::Query;
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
+use toolgate_kernel::problem::one_of;
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::Decider;
 use utoipa::ToSchema;
@@ -83,10 +84,11 @@ pub(crate) async fn page<B>(
     query: &Query,
     told: impl Fn(Asking<'_>) -> Vec<B>,
 ) -> Result<(Vec<B>, Option<RunId>), Refusal> {
-    if query.text("status").is_some_and(|status| status != "open") {
-        return Err(Refusal::malformed(
-            "query status: must be open, what was answered stands in the events of its run",
-        ));
+    if let Some(status) = query.text("status").filter(|status| *status != "open") {
+        return Err(Refusal::malformed(format!(
+            "query status: {}; what was answered stands in the events of its run",
+            one_of(status, &["open"])
+        )));
     }
     let space = query.read::<SpaceId>("space")?;
     if let Some(space) = space {

@@ -109,12 +109,10 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Answer<DeliveryList>, Refusal> {
     let limit = query.limit()?;
-    let state = match query.text("state") {
-        None => None,
-        Some("pending") => Some(Standing::Pending),
-        Some("dead") => Some(Standing::Dead),
-        Some(_) => return Err(Refusal::malformed("query state: must be one of pending dead")),
-    };
+    let state = query.word(
+        "state",
+        &[("pending", Standing::Pending), ("dead", Standing::Dead)],
+    )?;
     let after = query.text("after").map(str::to_owned);
     let found = resources.outbox.list(project, state, after, limit).await?;
     let next_cursor = found.last().filter(|_| found.len() == limit);

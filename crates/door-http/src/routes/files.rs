@@ -21,7 +21,7 @@ use toolgate_http::body::collect;
 use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BadFile, BadQuery, Changed, Contended, Missing, Refused};
 use toolgate_http::problem::Refusal;
-use toolgate_http::query::{At, Query};
+use toolgate_http::query::{At, Query, SEQ_MAX};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::time::Time;
@@ -166,7 +166,7 @@ pub(crate) async fn read(
     asked: HeaderMap,
 ) -> Result<Response, Refusal> {
     door.access.reach_space(&who, space).await?;
-    let version = query.read("version")?;
+    let version = query.whole("version", 1..=SEQ_MAX)?;
     let workspace = &resources.workspace;
     let file = workspace
         .read(place(&who, space), &name(&who, &path)?, version)

@@ -98,12 +98,7 @@ pub(crate) async fn search(
         let words = format!("query query: a question of 1 to {QUERY_CHARS_MAX} characters is required");
         return Err(Refusal::malformed(words));
     }
-    let limit = query.read("limit")?.unwrap_or(FOUND_DEFAULT);
-    if !(1..=FOUND_MAX).contains(&limit) {
-        return Err(Refusal::malformed(format!(
-            "query limit: {limit} is not from 1 to {FOUND_MAX}"
-        )));
-    }
+    let limit = query.limit_of(FOUND_DEFAULT, FOUND_MAX)?;
     let of = collection(project, &query)?;
     let found = resources.knowledge.search(&of, question, limit).await?;
     Ok(ok(KnowledgeResults {

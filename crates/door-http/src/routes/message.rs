@@ -70,28 +70,34 @@ impl Wire for ImageUrl {
     }
 }
 
+words! {
+    /// What a piece of a message is.
+    PartKind {
+        /// Plain text.
+        Text = "text",
+        /// An image.
+        Image = "image",
+    }
+}
+
 /// One piece of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PartBody(Part);
 
 impl Wire for PartBody {
     fn read(value: &RawValue, at: &At<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
-        let kind = Members::read(value, at, problems)?.get("type").map(RawValue::get);
-        match kind {
-            Some("\"image\"") => {
+        let kind: Option<PartKind> = Members::read(value, at, problems)?.take("type", at, problems);
+        match kind? {
+            PartKind::Image => {
                 let image = ImagePart::read(value, at, problems)?;
                 Some(Self(Part::Image {
                     url: image.url.0,
                     media_type: image.media_type.map(|media| media.0),
                 }))
             }
-            Some("\"text\"") => Some(Self(Part::Text {
+            PartKind::Text => Some(Self(Part::Text {
                 text: TextPart::read(value, at, problems)?.text.0,
             })),
-            _ => {
-                problems.push(At::Member(at, "type").problem("must be one of text image"));
-                None
-            }
         }
     }
     fn schema() -> RefOr<Schema> {

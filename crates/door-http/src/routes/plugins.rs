@@ -108,7 +108,7 @@ pub(crate) async fn install(
     query: Query,
     body: Body<AnyObject>,
 ) -> Result<Answer<ReviewBody>, Refusal> {
-    let flag = |name| query.read::<bool>(name).map(Option::unwrap_or_default);
+    let flag = |name| query.flag(name);
     let (dry_run, replace_curator) = (flag("dryRun")?, flag("replaceCurator")?);
     let form: Form = body
         .value
@@ -194,7 +194,7 @@ pub(crate) async fn remove(
     At(plugin): At<String>,
     query: Query,
 ) -> Result<StatusCode, Refusal> {
-    let purge = query.read::<bool>("purge")?.unwrap_or_default();
+    let purge = query.flag("purge")?;
     let removed = match plugin.parse::<PackageHash>() {
         Ok(_) => resources.plugins.purge(project, &plugin).await,
         Err(_) => resources.plugins.remove(project, &plugin, purge).await,

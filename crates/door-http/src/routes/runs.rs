@@ -120,7 +120,7 @@ async fn narrow(
     filter: &mut RunFilter,
 ) -> Result<(), Refusal> {
     filter.root = query.read("root")?;
-    filter.top = query.read("top")?.unwrap_or(false);
+    filter.top = query.flag("top")?;
     filter.agent = query.read("agent")?;
     filter.tool = query.read("tool")?;
     filter.since = query.read("since")?;
@@ -210,10 +210,7 @@ async fn page(
     filter: RunFilter,
     query: &Query,
 ) -> Result<Answer<RunList>, Refusal> {
-    let status = match query.text("status") {
-        None => None,
-        Some(word) => Some(Status::parse(word).ok_or_else(|| bad_status(word))?),
-    };
+    let status = query.word("status", &Status::ALL.map(|status| (status.as_str(), status)))?;
     let limit = query.limit()?;
     let filter = RunFilter {
         status,
@@ -228,11 +225,6 @@ async fn page(
         .map(|run| RunSummary::of(run, who.is_backend()))
         .collect();
     Ok(ok(RunList { runs, next_cursor }))
-}
-
-fn bad_status(word: &str) -> Refusal {
-    let known = Status::ALL.map(Status::as_str).join(", ");
-    Refusal::malformed(format!("query status: {word:?} is none, known here: {known}"))
 }
 
 /// A run as it stands.
@@ -291,10 +283,8 @@ pub(super) async fn seen_by(
     record: &RunRecord,
     query: &Query,
 ) -> Result<Option<Decider>, Refusal> {
-    match query.text("view") {
-        None => return Ok(None),
-        Some("public") => {}
-        Some(_) => return Err(Refusal::malformed("query view: expected public")),
+    if query.word("view", &[("public", ())])?.is_none() {
+        return Ok(None);
     }
     if !who.is_backend() {
         return Err(Refusal::forbidden(

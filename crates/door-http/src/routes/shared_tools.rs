@@ -19,7 +19,7 @@ use toolgate_http::{Shared, schema};
 use toolgate_kernel::agent::redact;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::name::ToolName;
-use toolgate_kernel::problem::Problem;
+use toolgate_kernel::problem::{Problem, one_of};
 use toolgate_kernel::time::Time;
 use toolgate_kernel::tool::{self, Tool};
 use utoipa::ToSchema;
@@ -127,8 +127,11 @@ pub(crate) async fn clear(
     query: Query,
 ) -> Result<Answer<ClearedTools>, Refusal> {
     if query.text("confirm") != Some("all") {
-        let words = "query confirm: must be all, since this removes every shared tool of the project";
-        return Err(Refusal::malformed(words));
+        let seen = query.text("confirm").unwrap_or_default();
+        return Err(Refusal::malformed(format!(
+            "query confirm: {}; this removes every shared tool of the project",
+            one_of(seen, &["all"])
+        )));
     }
     let removed = door.engine.clear_shared_tools(project).await?;
     Ok(ok(ClearedTools { removed }))

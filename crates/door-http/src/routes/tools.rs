@@ -266,18 +266,11 @@ pub(super) fn wanted(query: &Query) -> tool::Query {
 }
 
 fn format(query: &Query) -> Result<Option<Provider>, Refusal> {
-    let Some(name) = query.text("format") else {
-        return Ok(None);
-    };
     // The demo has no form of its own.
     let formats = Provider::ALL
         .iter()
         .filter(|(_, vendor)| *vendor != Provider::Demo);
-    let found = formats.clone().find(|(known, _)| *known == name);
-    found.map(|(_, vendor)| Some(*vendor)).ok_or_else(|| {
-        let known: Vec<_> = formats.map(|(name, _)| *name).collect();
-        Refusal::malformed(format!("query format: must be one of {}", known.join(" ")))
-    })
+    query.word("format", &formats.copied().collect::<Vec<_>>())
 }
 
 async fn agents(

@@ -208,15 +208,13 @@ fn days_of(query: &Query, now: Time) -> Result<Days, Refusal> {
 }
 
 fn by_of(query: &Query) -> Result<ConsumptionBy, Refusal> {
-    match query.text("by") {
-        None | Some("day") => Ok(ConsumptionBy::Day),
-        Some("agent") => Ok(ConsumptionBy::Agent),
-        Some("user") => Ok(ConsumptionBy::User),
-        Some("model") => Ok(ConsumptionBy::Model),
-        Some(_) => Err(Refusal::malformed(
-            "query by: must be one of day agent user model",
-        )),
-    }
+    let known = [
+        ("day", ConsumptionBy::Day),
+        ("agent", ConsumptionBy::Agent),
+        ("user", ConsumptionBy::User),
+        ("model", ConsumptionBy::Model),
+    ];
+    Ok(query.word("by", &known)?.unwrap_or(ConsumptionBy::Day))
 }
 
 /// How far budgets are used up.

@@ -19,6 +19,7 @@ mod messages;
 mod plans;
 mod queries;
 mod questions;
+mod refusals;
 mod results;
 mod run_lists;
 mod sessions;

@@ -53,6 +53,14 @@ struct Kept {
 impl Folder {
     /// Fails if the folder cannot be read. Changes nothing.
     pub fn check(path: &Path) -> anyhow::Result<()> {
+        if path.is_file() {
+            let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            bail!(
+                "--agents wants a folder and {} is a file, give the folder that it is in, --agents {}",
+                path.display(),
+                folder.unwrap_or(Path::new(".")).display()
+            );
+        }
         if !path.is_dir() {
             bail!(
                 "the agents folder {} does not exist, create it or choose another with --agents",

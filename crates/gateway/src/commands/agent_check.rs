@@ -32,7 +32,7 @@ pub struct Check {
 impl Check {
     /// Prints the report; the exit code is 0 if every file is valid.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
+        let settings = Settings::of_process(self.config.as_deref())?;
         let offered = Offered::of(&settings)?;
         let defaults = offered.defaults(&settings);
         let names = OfflineNames::of(&settings);
@@ -65,6 +65,32 @@ impl Check {
             false => Ok(ExitCode::FAILURE),
         }
     }
+}
+
+/// What a person who starts the gateway with a folder of agents has to know before anything else: which files are wrong, or
+/// that there are none. Empty if all is well.
+pub async fn warnings_of_folder(folder: &Path, settings: &Settings) -> anyhow::Result<String> {
+    let files = agent_files(folder)?;
+    if files.is_empty() {
+        return Ok(format!(
+            "The agents folder {} has no agent yet: no file that ends with .md or .json.\n",
+            folder.display()
+        ));
+    }
+    let offered = Offered::list(settings).await?;
+    let defaults = offered.defaults(settings);
+    let names = OfflineNames::of(settings);
+    let checked = files.iter().map(|file| check(file, &defaults, &offered, &names));
+    let mut reports: Vec<Report> = checked.map(|one| one.report).collect();
+    find_repeated_names(&mut reports);
+    let wrong: Vec<Report> = reports.into_iter().filter(|report| !report.valid).collect();
+    if wrong.is_empty() {
+        return Ok(String::new());
+    }
+    let told: String = wrong.iter().map(Report::to_string).collect();
+    Ok(format!(
+        "{told}Agents of files with errors are not served until they are mended, the others are.\n"
+    ))
 }
 
 /// A name that an earlier file has is an error, as it is in a folder that the gateway reads.

@@ -70,7 +70,7 @@ enum Database {
 
 impl Place {
     fn database(self) -> anyhow::Result<Database> {
-        let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
+        let settings = Settings::of_process(self.config.as_deref())?;
         match &settings.store {
             Some(url) => Ok(Database::Postgres(Box::new(storage::address(url)?))),
             None => Ok(Database::Sqlite(

@@ -61,7 +61,7 @@ enum Profile {
 impl Check {
     /// Prints the report; the exit code is 0 if everything is valid.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let settings = Settings::load(self.config.as_deref(), |name| std::env::var(name).ok())?;
+        let settings = Settings::of_process(self.config.as_deref())?;
         let limits = settings.client_tools.limits()?;
         let offered = Offered::of(&settings)?;
         let defaults = offered.defaults(&settings);
@@ -116,6 +116,12 @@ pub(super) struct Offered {
 
 impl Offered {
     pub fn of(settings: &Settings) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        runtime.block_on(Self::list(settings))
+    }
+
+    /// The same, for a caller that has a runtime.
+    pub async fn list(settings: &Settings) -> anyhow::Result<Self> {
         let store = Arc::new(MemoryStore::new());
         let reader = Arc::new(Reader::here());
         let egress = Egress::new();
@@ -140,13 +146,10 @@ impl Offered {
             .with(Arc::new(OfflineSource::Mcp));
         // Of no project: what only some projects have is not known here.
         let nobody = ProjectId::from_bytes([0; 16]);
-        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        Ok(runtime.block_on(async {
-            Self {
-                catalog: sources.catalog(nobody).await,
-                built_in: sources.list(BUILT_IN, nobody).await,
-            }
-        }))
+        Ok(Self {
+            catalog: sources.catalog(nobody).await,
+            built_in: sources.list(BUILT_IN, nobody).await,
+        })
     }
 
     pub fn defaults(&self, settings: &Settings) -> Defaults<'_> {

@@ -34,20 +34,25 @@ const OPEN_PREFIXES: [&str; 4] = [
     "TOOLGATE_SERVICE_",
     "TOOLGATE_PORT_",
 ];
+/// Kubernetes sets it to an address such as `tcp://10.0.0.1:8787`. A person who sets it to a number means the port to listen on.
 const KUBERNETES_PORT: &str = "TOOLGATE_PORT";
 
 /// Refuses variables that begin like ours and are none: one that is misspelt would be left out without a word.
-pub fn check_names(names: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
+pub fn check_names(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
     let settings: Vec<String> = paths().iter().flat_map(|path| names_of(path)).collect();
     let known: Vec<&str> = settings.iter().map(String::as_str).chain(OTHER_NAMES).collect();
-    let is_known = |name: &str| {
+    let is_known = |name: &str, text: &str| {
         known.contains(&name)
-            || name == KUBERNETES_PORT
+            || name == KUBERNETES_PORT && text.starts_with("tcp://")
             || OPEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };
-    for name in names {
-        if name.starts_with("TOOLGATE_") && !is_known(&name) {
-            let hint = guess(&name, &known).map(|meant| format!("did you mean {meant}?"));
+    for (name, text) in variables {
+        if name.starts_with("TOOLGATE_") && !is_known(&name, &text) {
+            let meant = match name.as_str() {
+                KUBERNETES_PORT => Some("TOOLGATE_LISTEN"),
+                name => guess(name, &known),
+            };
+            let hint = meant.map(|meant| format!("did you mean {meant}?"));
             let hint = hint.unwrap_or_else(|| "`toolgate settings` prints every setting".into());
             bail!("the environment has {name}, which is no setting, {hint}");
         }

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 
+use super::environment::check_names;
 use super::*;
 
 fn load(file: &str, env: &[(&str, &str)]) -> anyhow::Result<Settings> {
@@ -222,8 +223,12 @@ fn what_tools_reach_outside_is_checked_at_the_start() {
 
 #[test]
 fn variables_that_look_like_ours_and_are_not_are_refused_with_the_right_name() {
-    let check = |name: &str| check_names([name.to_owned()]).map_err(|error| error.to_string());
+    let set_to = |name: &str, text: &str| {
+        check_names([(name.to_owned(), text.to_owned())]).map_err(|error| error.to_string())
+    };
+    let check = |name: &str| set_to(name, "1");
     for (name, words) in [
+        ("TOOLGATE_PORT", "did you mean TOOLGATE_LISTEN?"),
         ("TOOLGATE_MODEL_BASEURL", "did you mean TOOLGATE_MODEL_BASE_URL?"),
         ("TOOLGATE_HTP_ORIGINS", "did you mean TOOLGATE_HTTP_ORIGINS?"),
         ("TOOLGATE_NOAUTH", "did you mean TOOLGATE_NO_AUTH?"),
@@ -239,10 +244,10 @@ fn variables_that_look_like_ours_and_are_not_are_refused_with_the_right_name() {
         "OPENAI_API_KEY",
         "SOMETHING_ELSE",
         // What Kubernetes sets beside a service that is called `toolgate`.
-        "TOOLGATE_PORT",
         "TOOLGATE_PORT_8787_TCP_ADDR",
         "TOOLGATE_SERVICE_HOST",
     ] {
         check(name).expect(name);
     }
+    set_to("TOOLGATE_PORT", "tcp://10.96.0.12:8787").expect("what Kubernetes sets");
 }

@@ -92,6 +92,23 @@ fn a_start_that_cannot_be_says_what_to_do() {
         "{told}"
     );
 
+    let told = refused(
+        &["--listen", "127.0.0.1:0", "--data", data],
+        &[("TOOLGATE_PORT", "9000")],
+    );
+    assert!(told.contains("did you mean TOOLGATE_LISTEN?"), "{told}");
+    let page = directory.path().join("a.md");
+    std::fs::write(&page, "Help.").unwrap();
+    let page = page.to_str().unwrap();
+    let told = refused(
+        &["--listen", "127.0.0.1:0", "--data", data, "--agents", page],
+        &[],
+    );
+    assert!(
+        told.contains("a.md is a file") && told.contains(directory.path().to_str().unwrap()),
+        "{told}"
+    );
+
     let file = directory.path().join("toolgate.toml");
     std::fs::write(&file, "listen = \"127.0.0.1:0\"\nlissten = 1\n").unwrap();
     let told = refused(&["--config", file.to_str().unwrap()], &[]);
@@ -103,6 +120,76 @@ fn a_start_that_cannot_be_says_what_to_do() {
     let told = refused(&["--config", "/no/such/file.toml"], &[]);
     assert!(told.contains("/no/such/file.toml"), "{told}");
     assert!(!Path::new(data).exists(), "a refused start leaves nothing behind");
+}
+
+#[test]
+fn every_command_that_reads_settings_refuses_variables_that_are_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("a.md");
+    std::fs::write(&page, "Help.").unwrap();
+    let page = page.to_str().unwrap();
+    for arguments in [
+        &["agent", "check", page][..],
+        &["tool", "check", page],
+        &["store", "check", "--data", directory.path().to_str().unwrap()],
+    ] {
+        let output = run(arguments, &[("TOOLGATE_MODEL_NAM", "small")]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{output:?}");
+        assert!(
+            told.contains("did you mean TOOLGATE_MODEL_NAME?"),
+            "{arguments:?}: {told}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_with_errors_are_told_before_the_keys_and_the_others_are_served() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, out) = (directory.path().join("data"), directory.path().join("out"));
+    let agents = directory.path().join("agents");
+    std::fs::create_dir(&agents).unwrap();
+    let start = async || {
+        let mut gateway = Newcomer::start(&data, &out, &["--agents", agents.to_str().unwrap()]);
+        gateway.ready().await;
+        std::fs::read_to_string(&out).unwrap()
+    };
+    let printed = start().await;
+    assert!(printed.starts_with("The agents folder "), "{printed}");
+    assert!(printed.contains("has no agent yet"), "{printed}");
+
+    std::fs::write(agents.join("good.md"), "Help.").unwrap();
+    std::fs::write(agents.join("broken.md"), "---\ntools: [\n---\nHelp.").unwrap();
+    std::fs::write(agents.join("wrong.json"), "{\n  \"instrutions\": \"Help.\"\n}").unwrap();
+    std::fs::remove_dir_all(&data).unwrap();
+    let printed = start().await;
+    let (before, after) = printed.split_once("Toolgate ").expect("a greeting");
+    assert!(after.contains("secret key"), "{printed}");
+    for words in [
+        "broken.md:",
+        "wrong.json:2: error",
+        "are not served until they are mended",
+    ] {
+        assert!(before.contains(words), "no {words:?} in {printed}");
+    }
+    assert!(!before.contains("good.md"), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_whose_output_nobody_reads_any_more_serves() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let mut child = binary()
+        .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
+        .arg(directory.path().join("data"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    // As `head` does, before anything is printed.
+    drop(child.stdout.take());
+    let mut gateway = Newcomer { child, port };
+    gateway.ready().await;
 }
 
 #[test]

@@ -6,14 +6,14 @@ use std::fmt;
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
-use toolgate_kernel::guess::guess;
+use toolgate_kernel::guess::{guess, hint};
 use toolgate_kernel::problem::Problem;
 use utoipa::openapi::schema::{
     AllOfBuilder, AnyOfBuilder, ArrayBuilder, Object, ObjectBuilder, OneOfBuilder, Schema, Type,
 };
 use utoipa::openapi::{Ref, RefOr};
 
-use super::{At, Wire, wrong_kind};
+use super::{At, REQUIRED, Wire, wrong_kind};
 
 /// Most members of an object that the door looks into.
 const MEMBERS_MAX: usize = 64;
@@ -73,16 +73,31 @@ impl<'a> Members<'a> {
             None => T::absent(&at, problems),
         }
     }
-    /// Reports every member that is not in `known`.
-    pub fn refuse_others(&self, known: &[&str], at: &At<'_>, problems: &mut Vec<Problem>) {
+    /// Reports every member that is not in `known`. Gives the known ones that were probably meant by them.
+    pub fn refuse_others<'k>(
+        &self,
+        known: &[&'k str],
+        at: &At<'_>,
+        problems: &mut Vec<Problem>,
+    ) -> Vec<&'k str> {
+        let mut meant = Vec::new();
         for (name, _) in &self.0 {
             if !known.contains(&name.as_ref()) {
                 let shown: String = name.chars().take(64).collect();
-                let hint = guess(name, known).map(|near| format!("; did you mean {near:?}?"));
-                let message = format!("is not known here{}", hint.unwrap_or_default());
+                let message = format!("is not known here; {}", hint(name, known));
                 problems.push(At::Member(at, &shown).problem(message));
+                meant.extend(guess(name, known));
             }
         }
+        meant
+    }
+}
+
+/// Takes back that these members are missing: nobody is told twice of one slip.
+pub fn excuse(meant: &[&str], at: &At<'_>, problems: &mut Vec<Problem>) {
+    for name in meant {
+        let missing = At::Member(at, name).problem(REQUIRED);
+        problems.retain(|problem| *problem != missing);
     }
 }
 
@@ -184,14 +199,18 @@ macro_rules! wire {
             ) -> Option<Self> {
                 let before = problems.len();
                 let members = $crate::wire::Members::read(value, at, problems)?;
+                // First: a name that is misspelt explains what is missing.
+                let meant = match $crate::ignores!($($others)?) {
+                    true => Vec::new(),
+                    false => members.refuse_others(&[$($wire),*], at, problems),
+                };
                 $( let $field = members.take::<$ty>($wire, at, problems); )*
-                if !$crate::ignores!($($others)?) {
-                    members.refuse_others(&[$($wire),*], at, problems);
-                }
+                $crate::wire::object::excuse(&meant, at, problems);
                 $(
                     // A member that could not be read was given, and its problem is told already.
                     let given = [$( !matches!($one, Some(None)) ),*].iter().filter(|given| **given).count();
-                    if given != 1 {
+                    let is_misspelt = given == 0 && [$($one_wire),*].iter().any(|name| meant.contains(name));
+                    if given != 1 && !is_misspelt {
                         problems.push(at.problem($crate::wire::expected_one("exactly one of", &[$($one_wire),*], given)));
                     }
                 )*
@@ -259,8 +278,9 @@ macro_rules! words {
             ) -> Option<Self> {
                 match $crate::wire::string(value, at, problems)?.as_str() {
                     $( $word => Some(Self::$variant), )*
-                    _ => {
-                        problems.push(at.problem(concat!("must be one of", $(" ", $word),*)));
+                    other => {
+                        let words = toolgate_kernel::problem::one_of(other, &[$($word),*]);
+                        problems.push(at.problem(words));
                         None
                     }
                 }
