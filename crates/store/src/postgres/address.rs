@@ -61,6 +61,13 @@ impl FromStr for PostgresAddress {
                 "it begins with neither postgres:// nor postgresql://".into(),
             ));
         }
+        // The driver would take what is behind the first for the host: look it up, and print it.
+        let before_parameters = text.split('?').next().unwrap_or_default();
+        if before_parameters.matches('@').count() > 1 {
+            return Err(BadAddress(
+                "it has more than one @, write those in the user and the password as %40".into(),
+            ));
+        }
         let (text, asked) = take_parameters(text)?;
         let parse = |text: &str| text.parse().map_err(|error| BadAddress(reason(&error)));
         let whole: Config = parse(&text)?;
@@ -266,6 +273,8 @@ mod tests {
             "mysql://anna:geheim@db",
             "postgres://anna:geheim@db/x?geheim=1",
             "postgres:///geheim",
+            "postgres://anna:ge@heim@db/x",
+            "postgres://anna:ge@geheim/x@db/y",
         ] {
             let words = read(text).expect_err(text).to_string();
             assert!(
@@ -273,6 +282,14 @@ mod tests {
                 "{words}"
             );
         }
+    }
+
+    #[test]
+    fn an_at_sign_in_a_password_is_written_as_its_code() {
+        let address = read("postgres://anna:ge%40heim@db/x?application_name=a@b").unwrap();
+        assert_eq!(address.hosts.each[0].get_password(), Some("ge@heim".as_bytes()));
+        let words = read("postgres://anna:ge@heim@db/x").unwrap_err().to_string();
+        assert!(words.contains("%40"), "{words}");
     }
 
     #[test]

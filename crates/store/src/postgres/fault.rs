@@ -55,8 +55,9 @@ impl From<Error> for Fault {
         let Some(code) = error.code() else {
             return match is_lost(&error) {
                 true => Self::Again(message(&error)),
-                // A column that does not hold what it should.
-                false => Self::Refused(StoreError::Corrupt(message(&error))),
+                false if is_of_column(&error) => Self::Refused(StoreError::Corrupt(message(&error))),
+                // TLS that was refused, a password that is missing.
+                false => Self::Failed(message(&error)),
             };
         };
         match *code {
@@ -92,6 +93,12 @@ pub(crate) fn is_lost(error: &Error) -> bool {
         }
         None => error.is_closed() || is_of_network(error),
     }
+}
+
+/// Whether a column is missing or does not hold what it should. The driver tells its kinds of errors apart by words only.
+fn is_of_column(error: &Error) -> bool {
+    let text = error.to_string();
+    text.starts_with("error deserializing column") || text.starts_with("invalid column")
 }
 
 fn is_of_network(error: &Error) -> bool {
