@@ -157,7 +157,7 @@ struct Serve {
     /// Disable authentication: every request has all rights, for trying out; on loopback only
     #[arg(long, env = "TOOLGATE_NO_AUTH", value_parser = BoolishValueParser::new())]
     no_auth: bool,
-    /// Start although the database is damaged, or missing from a data directory that had one
+    /// Start although the database is damaged or half imported, or missing from a data directory that had one
     #[arg(long)]
     force: bool,
 }

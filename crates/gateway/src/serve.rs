@@ -80,7 +80,7 @@ pub enum Entry {
     Open,
 }
 
-/// What becomes of a start on a database that is damaged or gone.
+/// What becomes of a start on a database that is damaged, half imported or gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
     /// It is refused.

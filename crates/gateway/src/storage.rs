@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolgate_engine::clock::{Clock as _, SystemClock};
@@ -29,19 +29,55 @@ pub async fn open(settings: &Settings, data: &DataDir, damage: Damage) -> anyhow
             let address = address(url)?;
             let opened = PostgresStore::open(&address, settings.postgres.options()).await;
             let store = opened.map_err(|error| anyhow!(error).context(format!("cannot open {address}")))?;
-            let starting = store.lock_start().await?;
+            // Looked at twice: an import that is under way holds the lock, and one may have begun meanwhile.
+            if damage == Damage::Refused && store.has_unfinished_import().await? {
+                return Err(half_imported(&address));
+            }
+            let starting = store.lock_start().await.with_context(|| {
+                format!("{address} is locked by another node that starts, or by `toolgate store import`")
+            })?;
+            if store.has_unfinished_import().await? {
+                if damage == Damage::Refused {
+                    return Err(half_imported(&address));
+                }
+                give_up(&address);
+                store.give_up_imports().await?;
+            }
             Ok(Opened {
                 store: Arc::new(store),
                 place: address.to_string(),
                 starting: Some(starting),
             })
         }
-        None => Ok(Opened {
-            store: Arc::new(open_sqlite(data, damage)?),
-            place: settings.data.display().to_string(),
-            starting: None,
-        }),
+        None => {
+            let store = open_sqlite(data, damage)?;
+            if store.has_unfinished_import().await? {
+                let database = data.database();
+                if damage == Damage::Refused {
+                    return Err(half_imported(&database.display()));
+                }
+                give_up(&database.display());
+                store.give_up_imports().await?;
+            }
+            Ok(Opened {
+                store: Arc::new(store),
+                place: settings.data.display().to_string(),
+                starting: None,
+            })
+        }
     }
+}
+
+/// A gateway on it would add what contradicts the rows that are still to come.
+fn half_imported(database: &dyn std::fmt::Display) -> anyhow::Error {
+    anyhow!(
+        "{database} is being imported, or an import was interrupted; run `toolgate store import` with the same file again, \
+         or start with --force to go on with what is there"
+    )
+}
+
+fn give_up(database: &dyn std::fmt::Display) {
+    tracing::warn!(%database, "starts with a part of an import, as --force says; the import cannot go on any more");
 }
 
 /// A store that was opened.

@@ -18,7 +18,7 @@ pub use postgres::{
     check as check_postgres,
 };
 pub use sqlite::{
-    CheckReport, DAMAGE_LINES_MAX, SqliteOptions, SqliteStore, backup, check as check_database,
+    CheckReport, DAMAGE_LINES_MAX, Restored, SqliteOptions, SqliteStore, backup, check as check_database,
     migrate as migrate_sqlite, restore, vacuum as vacuum_database,
 };
 

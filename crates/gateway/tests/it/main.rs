@@ -32,6 +32,7 @@ mod examples;
 mod families;
 mod faults;
 mod formats;
+mod half_import;
 mod handover;
 mod harness;
 mod hostile;

@@ -10,21 +10,26 @@ use uuid::Uuid;
 use super::column::{Id, get, rows, small, string};
 use super::fault::Fault;
 use super::session::Db;
-use super::{PostgresAddress, PostgresOptions, connect_alone};
+use super::{PostgresAddress, PostgresOptions, connect_to_read};
 use crate::sqlite::{CheckReport, DAMAGE_LINES_MAX};
 use crate::text;
 
 /// Each finds rows that contradict others, and names them in one text. `{stride}` stands for the distance of two places.
 const CONTRADICTIONS: &[&str] = &[
-    // A log whose entries were all removed leaves its head, so that no place is given twice.
+    // Entries are deleted up to the floor: a log may end there, and have gaps before it.
     "SELECT 'space ' || heads.space || ': its last place is ' || heads.last || ', its log ends at ' || found.last
-     FROM heads JOIN (SELECT space, max(last) AS last FROM log GROUP BY space) AS found USING (space)
+     FROM heads JOIN (
+        SELECT space, max(last) AS last FROM (
+            SELECT space, last FROM log UNION ALL SELECT space, floor FROM log_floors) AS places (space, last)
+        GROUP BY space) AS found USING (space)
      WHERE heads.last <> found.last",
     "SELECT 'space ' || space || ': its log has no head' FROM log
      WHERE NOT EXISTS (SELECT 1 FROM heads WHERE heads.space = log.space) GROUP BY space",
     "SELECT 'space ' || space || ', seq ' || first || ': the entry before ends at ' || before
      FROM (SELECT space, first, lag(last) OVER (PARTITION BY space ORDER BY first) AS before FROM log) AS entries
-     WHERE before IS NOT NULL AND first <> before + {stride}",
+     LEFT JOIN log_floors USING (space)
+     WHERE before IS NOT NULL AND first <> before + {stride}
+       AND NOT (first > before AND first - {stride} <= coalesce(floor, 0))",
     "SELECT 'run ' || id || ': its version is ' || version || ', its log ends at ' || coalesce(found.last, 0)
      FROM runs LEFT JOIN LATERAL (SELECT max(last) AS last FROM log WHERE log.run = runs.id) AS found ON true
      WHERE open AND version <> coalesce(found.last, 0)",
@@ -58,7 +63,7 @@ pub async fn check(address: &PostgresAddress) -> Result<CheckReport, StoreError>
         ..PostgresOptions::default()
     };
     let checked = async {
-        let lease = connect_alone(address, options).await?;
+        let lease = connect_to_read(address, options).await?;
         let db = lease.db();
         db.control("SET idle_in_transaction_session_timeout = 0")
             .await??;

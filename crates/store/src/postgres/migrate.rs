@@ -89,6 +89,25 @@ pub(crate) async fn check(db: &Db<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// An error that names the remedy, unless the database has every migration that this program knows.
+pub(crate) async fn require_current(session: &Session) -> Result<(), Fault> {
+    let applied = applied(session).await?;
+    if applied.is_empty() {
+        let why = "it has no tables of Toolgate, see that its address is right; `toolgate store migrate` makes them";
+        return Err(StoreError::Unavailable(why.into()).into());
+    }
+    match missing(&applied)?.first() {
+        None => Ok(()),
+        Some(step) => {
+            let version = step.version;
+            let why = format!(
+                "it was made by an earlier version and has no migration {version}, run `toolgate store migrate` first"
+            );
+            Err(StoreError::Unavailable(why).into())
+        }
+    }
+}
+
 async fn apply(session: &mut Session, step: &Step) -> Result<(), Fault> {
     let transaction = session.client.transaction().await?;
     transaction.batch_execute(TABLE).await?;

@@ -37,6 +37,7 @@ pub(crate) mod session;
 mod spaces;
 mod start_lock;
 mod tls;
+pub(crate) mod unfinished_import;
 mod usage;
 mod writer;
 
@@ -50,6 +51,7 @@ pub use address::{BadAddress, PostgresAddress};
 pub use check::check;
 pub use listening::ServerMessages;
 pub use start_lock::StartLock;
+pub(crate) use start_lock::hold as hold_start;
 
 use crate::listeners::Listeners;
 use attempts::{read, write};
@@ -168,16 +170,31 @@ impl PostgresStore {
     }
 }
 
-/// A connection for something else than a gateway, to a database that is migrated.
-pub(crate) async fn connect_alone(
+/// A connection for something else than a gateway, to a database that is migrated to this version.
+pub(crate) async fn connect_and_migrate(
     address: &PostgresAddress,
     options: PostgresOptions,
 ) -> Result<Lease, Fault> {
-    let tls = tls::connector(&address.protection)
-        .map_err(|why| Fault::Failed(format!("TLS to {address}: {why}")))?;
-    let pool = Pool::new(address.clone(), tls, options, 1);
+    let pool = pool_of_one(address, options)?;
     prepare(&pool).await?;
     pool.get().await
+}
+
+/// A connection for something that only reads. Changes nothing: a database without tables, or of an earlier version, is
+/// `Unavailable`.
+pub(crate) async fn connect_to_read(
+    address: &PostgresAddress,
+    options: PostgresOptions,
+) -> Result<Lease, Fault> {
+    let lease = pool_of_one(address, options)?.get().await?;
+    migrate::require_current(&lease).await?;
+    Ok(lease)
+}
+
+fn pool_of_one(address: &PostgresAddress, options: PostgresOptions) -> Result<Arc<Pool>, Fault> {
+    let tls = tls::connector(&address.protection)
+        .map_err(|why| Fault::Failed(format!("TLS to {address}: {why}")))?;
+    Ok(Pool::new(address.clone(), tls, options, 1))
 }
 
 /// Migrates the database, warns of what makes its commits less than they should be, and deletes old idempotency records.

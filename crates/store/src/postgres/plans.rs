@@ -81,7 +81,7 @@ async fn no_statement_of_a_run_reads_a_whole_table() {
         statement_timeout: Duration::from_secs(300),
         ..PostgresOptions::default()
     };
-    let lease = connect_alone(&address, options).await.unwrap();
+    let lease = connect_and_migrate(&address, options).await.unwrap();
     lease.client.batch_execute(FILL).await.unwrap();
     lease
         .client

@@ -1,4 +1,5 @@
-//! What only one node may do at a time when it starts: make the first project and its keys.
+//! What only one node may do at a time when it starts: make the first project and its keys. An import holds the lock too, so
+//! that no gateway starts meanwhile.
 
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use toolgate_engine::store::StoreError;
 use super::PostgresStore;
 use super::fault::Fault;
 use super::pool::Lease;
+use super::session::Session;
 
 /// A lock that this process has, until it is dropped or the process ends.
 pub struct StartLock {
@@ -20,8 +22,17 @@ const LOCK: i64 = 0x7374_6172_7469_6e67;
 /// How long to wait for other nodes that start.
 const WAIT: Duration = Duration::from_secs(60);
 
+/// Takes the lock for as long as the connection lasts; false if a gateway starts, or another import has it.
+pub(crate) async fn hold(session: &Session) -> Result<bool, Fault> {
+    let row = session
+        .client
+        .query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK])
+        .await?;
+    Ok(row.try_get(0)?)
+}
+
 impl PostgresStore {
-    /// Waits until no other node starts; `Unavailable` if that takes longer than a minute.
+    /// Waits until no other node starts and no import is under way; `Unavailable` if that takes longer than a minute.
     pub async fn lock_start(&self) -> Result<StartLock, StoreError> {
         let locked = async {
             let lease = self.pool.get_extra().await?;
@@ -30,7 +41,11 @@ impl PostgresStore {
             lease.client.batch_execute(patient).await?;
             let locking = lease.client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]);
             let locked = tokio::time::timeout(WAIT, locking).await;
-            locked.map_err(|_| Fault::Failed(format!("other nodes start for more than {WAIT:?}")))??;
+            locked.map_err(|_| {
+                Fault::Failed(format!(
+                    "other nodes start, or an import is under way, for more than {WAIT:?}"
+                ))
+            })??;
             Ok::<_, Fault>(StartLock { lease: Some(lease) })
         };
         locked.await.map_err(Fault::into_store_error)

@@ -31,10 +31,19 @@ pub fn backup(from: &Path, to: &Path) -> Result<CheckReport, StoreError> {
     Ok(report)
 }
 
+/// What a restore did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// What a check of the copy found.
+    pub report: CheckReport,
+    /// Where the database is that was there before.
+    pub before: Option<PathBuf>,
+}
+
 /// Puts the copy `from` in the place of the database at `to`. It is checked first. `Exists` if there is a database with
-/// anything in it, unless `replace`: then that is kept beside it, with `.before-restore` behind its name. `Unavailable` if a
-/// gateway uses it.
-pub fn restore(from: &Path, to: &Path, replace: bool) -> Result<CheckReport, StoreError> {
+/// anything in it, unless `replace`: then that is kept beside it, under a name with `.before-restore` that nothing has yet.
+/// `Unavailable` if a gateway uses it.
+pub fn restore(from: &Path, to: &Path, replace: bool) -> Result<Restored, StoreError> {
     let report = checked(from)?;
     if let Some(directory) = to.parent() {
         std::fs::create_dir_all(directory).map_err(|error| failed(to, error))?;
@@ -46,23 +55,35 @@ pub fn restore(from: &Path, to: &Path, replace: bool) -> Result<CheckReport, Sto
     }
     let draft = beside(to, "part");
     copy(from, &draft)?;
-    if in_use {
-        set_aside(to)?;
-    }
+    let before = if in_use { Some(set_aside(to)?) } else { None };
     put(&draft, to)?;
-    Ok(report)
+    Ok(Restored { report, before })
 }
 
-/// Moves a database away, with the write-ahead log that belongs to it.
-fn set_aside(database: &Path) -> Result<(), StoreError> {
-    for end in ["", "-wal", "-shm"] {
+/// What belongs to a database: the file, its write-ahead log, and the index of that.
+const ENDS: [&str; 3] = ["", "-wal", "-shm"];
+
+/// Moves a database away, with the write-ahead log that belongs to it. Gives where it is now.
+fn set_aside(database: &Path) -> Result<PathBuf, StoreError> {
+    let aside = free_name(database);
+    for end in ENDS {
         let file = with_end(database, end);
         if file.exists() {
-            let aside = with_end(&with_end(database, ".before-restore"), end);
-            std::fs::rename(&file, aside).map_err(|error| failed(&file, error))?;
+            std::fs::rename(&file, with_end(&aside, end)).map_err(|error| failed(&file, error))?;
         }
     }
-    Ok(())
+    Ok(aside)
+}
+
+/// The first of `.before-restore`, `.before-restore-2` and so on that no earlier restore has used: what it has kept may be the
+/// only copy.
+fn free_name(database: &Path) -> PathBuf {
+    let numbers = (2..).map(|n| format!(".before-restore-{n}"));
+    let mut names = std::iter::once(".before-restore".to_owned())
+        .chain(numbers)
+        .map(|end| with_end(database, &end));
+    let is_free = |name: &PathBuf| ENDS.iter().all(|end| !with_end(name, end).exists());
+    names.find(is_free).expect("numbers do not end")
 }
 
 /// Copies all pages in one step: between two steps a writer could begin it anew, again and again.

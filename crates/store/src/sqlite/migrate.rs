@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use sha2::{Digest, Sha256};
 use toolgate_engine::store::StoreError;
 
-use super::column::rows;
+use super::column::{first, rows};
 use super::fault::Fault;
 
 /// Version and SQL of each migration.
@@ -37,6 +37,7 @@ const STEPS: &[(u32, &str)] = &[
 
 const TABLE: &str = "
     CREATE TABLE IF NOT EXISTS migrations (version INTEGER NOT NULL PRIMARY KEY, checksum BLOB NOT NULL) STRICT";
+const HAS_TABLE: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'";
 const APPLIED: &str = "SELECT version, checksum FROM migrations ORDER BY version";
 const APPLY: &str = "INSERT INTO migrations (version, checksum) VALUES (?1, ?2)";
 
@@ -62,16 +63,39 @@ pub(crate) fn applied(connection: &Connection) -> Result<Vec<u32>, Fault> {
     rows(connection, APPLIED, [], |row| Ok(row.get(0)?))
 }
 
+/// An error that names the remedy, unless the database has every migration that this program knows.
+pub(crate) fn require_current(connection: &Connection) -> Result<(), Fault> {
+    let unavailable = |why: String| Fault::Refused(StoreError::Unavailable(why));
+    if first(connection, HAS_TABLE, [], |_| Ok(()))?.is_none() {
+        let why = "it has no tables of Toolgate, see that --data names the right directory";
+        return Err(unavailable(why.into()));
+    }
+    let applied = applied(connection)?;
+    let newest = STEPS.len() as u32;
+    match applied.last() {
+        Some(last) if *last > newest => Err(too_new(*last).into()),
+        Some(last) if *last == newest => Ok(()),
+        last => Err(unavailable(format!(
+            "it was made by an earlier version and has migration {} of {newest}, run `toolgate store migrate` first",
+            last.copied().unwrap_or_default()
+        ))),
+    }
+}
+
+fn too_new(version: u32) -> StoreError {
+    StoreError::Corrupt(format!(
+        "the database has version {version}, made by a newer toolgate; this one knows up to {}",
+        STEPS.len()
+    ))
+}
+
 fn verify(version: u32, checksum: &[u8; 32]) -> Result<(), StoreError> {
     match STEPS.iter().find(|(step, _)| *step == version) {
         Some((_, sql)) if checksum_of(sql) == *checksum => Ok(()),
         Some(_) => Err(StoreError::Corrupt(format!(
             "migration {version} of the database is not the one this toolgate was built with"
         ))),
-        None => Err(StoreError::Corrupt(format!(
-            "the database has version {version}, made by a newer toolgate; this one knows up to {}",
-            STEPS.len()
-        ))),
+        None => Err(too_new(version)),
     }
 }
 

@@ -15,7 +15,7 @@ mod idempotency;
 mod leftover;
 pub(crate) mod lock;
 mod log;
-mod migrate;
+pub(crate) mod migrate;
 mod probe;
 mod projects;
 pub(crate) mod readers;
@@ -28,6 +28,7 @@ mod session;
 mod spaces;
 #[cfg(test)]
 mod tests;
+pub(crate) mod unfinished_import;
 mod usage;
 mod vacuum;
 mod work;
@@ -43,7 +44,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use toolgate_engine::store::{Store, StoreError};
 
-pub use backup::{backup, restore};
+pub use backup::{Restored, backup, restore};
 pub use check::{CheckReport, DAMAGE_LINES_MAX, check};
 pub use vacuum::vacuum;
 

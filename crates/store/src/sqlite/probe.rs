@@ -13,7 +13,7 @@ const WRITE: &str = "UPDATE probe SET written = ?1, filling = ?2 WHERE id = 1";
 
 pub(crate) fn write(connection: &Connection) -> Result<(), Fault> {
     let written = first(connection, COUNT, [], |row| Ok(row.get::<_, i64>(0)?))?.unwrap_or_default() + 1;
-    // Random, because SQLite does not write pages whose content stays the same.
+    // Other bytes each time, because SQLite does not write pages whose content stays the same.
     let filling = vec![written as u8; PROBE_BYTES];
     change(connection, WRITE, params![written, filling])?;
     Ok(())

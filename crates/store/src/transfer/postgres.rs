@@ -11,10 +11,11 @@ use uuid::Uuid;
 use super::Database;
 use super::row::{Row, Value};
 use super::tables::{Column, Kind, Of, Table};
-use crate::postgres::column::{Param, get, text, unescape};
+use crate::postgres::column::{Param, first, get, text, unescape};
 use crate::postgres::fault::Fault;
 use crate::postgres::pool::Lease;
-use crate::postgres::{PostgresAddress, PostgresOptions};
+use crate::postgres::unfinished_import;
+use crate::postgres::{self, PostgresAddress, PostgresOptions};
 
 /// A PostgreSQL database, on one connection of its own.
 pub struct PostgresDatabase {
@@ -24,22 +25,40 @@ pub struct PostgresDatabase {
 /// Longest time for a statement that reads or writes many rows.
 const STATEMENT: Duration = Duration::from_secs(3600);
 
+fn options() -> PostgresOptions {
+    PostgresOptions {
+        statement_timeout: STATEMENT,
+        ..PostgresOptions::default()
+    }
+}
+
 impl PostgresDatabase {
-    /// Connects to a database and migrates it to this version.
+    /// Connects to a database to read it, and changes nothing; `Unavailable` if it is not of this version.
     pub async fn open(address: &PostgresAddress) -> Result<Self, StoreError> {
-        let options = PostgresOptions {
-            statement_timeout: STATEMENT,
-            ..PostgresOptions::default()
-        };
+        let opened = async { Self::of(postgres::connect_to_read(address, options()).await?).await };
+        opened.await.map_err(Fault::into_store_error)
+    }
+
+    /// Connects to a database to write it, migrated to this version. No gateway starts on it until this is dropped;
+    /// `Unavailable` if one is starting, or if another import is under way.
+    pub async fn create(address: &PostgresAddress) -> Result<Self, StoreError> {
         let opened = async {
-            let lease = crate::postgres::connect_alone(address, options).await?;
-            lease
-                .client
-                .batch_execute("SET idle_in_transaction_session_timeout = 0")
-                .await?;
-            Ok(Self { lease })
+            let lease = postgres::connect_and_migrate(address, options()).await?;
+            if !postgres::hold_start(&lease).await? {
+                let why = "a gateway is starting on the database, or another import is under way";
+                return Err(StoreError::Unavailable(why.into()).into());
+            }
+            Self::of(lease).await
         };
         opened.await.map_err(Fault::into_store_error)
+    }
+
+    async fn of(lease: Lease) -> Result<Self, Fault> {
+        lease
+            .client
+            .batch_execute("SET idle_in_transaction_session_timeout = 0")
+            .await?;
+        Ok(Self { lease })
     }
 
     async fn control(&self, sql: &str) -> Result<(), StoreError> {
@@ -95,6 +114,8 @@ impl PostgresDatabase {
     ) -> Result<(), Fault> {
         let db = self.lease.db();
         db.control("BEGIN").await??;
+        // With the first rows: an import that stores nothing leaves nothing behind.
+        db.control(unfinished_import::TABLE).await??;
         let arrays: Vec<Box<dyn ToSql + Sync + Send>> = table
             .columns
             .iter()
@@ -115,13 +136,15 @@ impl PostgresDatabase {
     }
 }
 
-const PROGRESS_TABLE: &str = "
-    CREATE TABLE IF NOT EXISTS imports (id text NOT NULL PRIMARY KEY, lines bigint NOT NULL)";
 const PROGRESS: &str = "SELECT lines FROM imports WHERE id = $1";
 const ADVANCE: &str = "
     INSERT INTO imports (id, lines) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET lines = excluded.lines";
+const ENDED: &str = "DELETE FROM imports WHERE id = $1";
 const HEADS: &str = "
-    INSERT INTO heads (space, last) SELECT space, max(last) FROM log GROUP BY space
+    INSERT INTO heads (space, last)
+    SELECT space, max(last) FROM (
+        SELECT space, last FROM log UNION ALL SELECT space, floor FROM log_floors) AS places (space, last)
+    GROUP BY space
     ON CONFLICT (space) DO UPDATE SET last = greatest(heads.last, excluded.last)";
 
 #[async_trait]
@@ -143,11 +166,15 @@ impl Database for PostgresDatabase {
     }
 
     async fn progress(&mut self, import: &str) -> Result<Option<u64>, StoreError> {
-        self.control(PROGRESS_TABLE).await?;
-        let found = self.lease.db().query(PROGRESS, &[&import]).await;
-        let found = found.map_err(Fault::into_store_error)?;
-        let lines = found.first().map(|row| get::<i64>(row, 0)).transpose();
-        Ok(lines.map_err(Fault::into_store_error)?.map(|lines| lines as u64))
+        let lines = async {
+            let db = self.lease.db();
+            if !unfinished_import::table_exists(&db).await? {
+                return Ok(None);
+            }
+            first(&db, PROGRESS, &[&import], |row| get::<i64>(row, 0)).await
+        };
+        let lines = lines.await.map_err(Fault::into_store_error)?;
+        Ok(lines.map(|lines| lines as u64))
     }
 
     async fn store(
@@ -161,9 +188,17 @@ impl Database for PostgresDatabase {
         written.map_err(Fault::into_store_error)
     }
 
-    async fn finish(&mut self, _import: &str) -> Result<(), StoreError> {
-        self.control(&format!("{HEADS}; DROP TABLE imports; ANALYZE"))
-            .await
+    async fn finish(&mut self, import: &str) -> Result<(), StoreError> {
+        self.control(HEADS).await?;
+        let forgotten = async {
+            let db = self.lease.db();
+            match unfinished_import::table_exists(&db).await? {
+                true => db.execute(ENDED, &[&import]).await.map(drop),
+                false => Ok(()),
+            }
+        };
+        forgotten.await.map_err(Fault::into_store_error)?;
+        self.control("ANALYZE").await
     }
 }
 

@@ -14,6 +14,7 @@ use super::tables::{Kind, Of, Table};
 use crate::sqlite;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::lock::DataLock;
+use crate::sqlite::unfinished_import::{self, table_exists};
 
 /// A SQLite file, for reading while a gateway uses it, or for writing while none does.
 pub struct SqliteDatabase {
@@ -22,13 +23,14 @@ pub struct SqliteDatabase {
 }
 
 impl SqliteDatabase {
-    /// Opens the file at `path` to be read; `Unavailable` if it is not there.
+    /// Opens the file at `path` to be read; `Unavailable` if it is not there, or not of this version.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if !path.is_file() {
             let why = format!("{} is not there, or is not a file", path.display());
             return Err(StoreError::Unavailable(why));
         }
         let connection = sqlite::readers::open(path).map_err(Fault::into_store_error)?;
+        sqlite::migrate::require_current(&connection).map_err(Fault::into_store_error)?;
         Ok(Self {
             connection,
             _lock: None,
@@ -45,11 +47,10 @@ impl SqliteDatabase {
     }
 }
 
-const PROGRESS_TABLE: &str =
-    "CREATE TABLE IF NOT EXISTS imports (id TEXT NOT NULL PRIMARY KEY, lines INTEGER NOT NULL) STRICT";
 const PROGRESS: &str = "SELECT lines FROM imports WHERE id = ?1";
 const ADVANCE: &str = "
     INSERT INTO imports (id, lines) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET lines = excluded.lines";
+const ENDED: &str = "DELETE FROM imports WHERE id = ?1";
 
 #[async_trait]
 impl Database for SqliteDatabase {
@@ -101,7 +102,9 @@ impl Database for SqliteDatabase {
     }
 
     async fn progress(&mut self, import: &str) -> Result<Option<u64>, StoreError> {
-        self.connection.execute_batch(PROGRESS_TABLE).map_err(failed)?;
+        if !table_exists(&self.connection).map_err(Fault::into_store_error)? {
+            return Ok(None);
+        }
         let lines = self
             .connection
             .query_row(PROGRESS, [import], |row| row.get::<_, i64>(0));
@@ -116,6 +119,10 @@ impl Database for SqliteDatabase {
         rows: &[Row],
     ) -> Result<(), StoreError> {
         let transaction = self.connection.transaction().map_err(failed)?;
+        // With the first rows: an import that stores nothing leaves nothing behind.
+        transaction
+            .execute_batch(unfinished_import::TABLE)
+            .map_err(failed)?;
         {
             let columns = match table.name {
                 "records" => &table.columns[..table.columns.len() - 1],
@@ -150,10 +157,11 @@ impl Database for SqliteDatabase {
         transaction.commit().map_err(failed)
     }
 
-    async fn finish(&mut self, _import: &str) -> Result<(), StoreError> {
-        self.connection
-            .execute_batch("DROP TABLE imports")
-            .map_err(failed)
+    async fn finish(&mut self, import: &str) -> Result<(), StoreError> {
+        if table_exists(&self.connection).map_err(Fault::into_store_error)? {
+            self.connection.execute(ENDED, [import]).map_err(failed)?;
+        }
+        Ok(())
     }
 }
 

@@ -8,12 +8,12 @@ use toolgate_engine::store::{
 };
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::time::Time;
-use toolgate_store::{SqliteStore, vacuum_database};
+use toolgate_store::{Storage, check_database, check_postgres, vacuum_database};
 use toolgate_testkit::store_conformance::samples::{
     create, extend, project, run, run_record, say, space, space_record, text,
 };
 
-use crate::scratch::Scratch;
+use crate::scratch::{Database, Scratch};
 
 fn pages(scratch: &Scratch) -> (i64, i64) {
     let database = Connection::open(scratch.path()).expect("the database");
@@ -25,7 +25,7 @@ fn pages(scratch: &Scratch) -> (i64, i64) {
 }
 
 /// Runs that end with a large text.
-async fn fill(store: &SqliteStore, first: u64, runs: u64) -> Result<(), StoreError> {
+async fn fill(store: &dyn Storage, first: u64, runs: u64) -> Result<(), StoreError> {
     let words = "much was said ".repeat(1_000);
     for n in first..first + runs {
         let record = run_record(run(n), space(1));
@@ -41,7 +41,7 @@ async fn fill(store: &SqliteStore, first: u64, runs: u64) -> Result<(), StoreErr
     Ok(())
 }
 
-async fn delete(store: &SqliteStore, first: u64, runs: u64) -> Result<(), StoreError> {
+async fn delete(store: &dyn Storage, first: u64, runs: u64) -> Result<(), StoreError> {
     for n in first..first + runs {
         store.remove_runs(project(1), vec![run(n)], Time(9)).await?;
         while store
@@ -77,6 +77,94 @@ async fn the_file_shrinks_with_what_is_deleted_and_does_not_grow_with_what_comes
     }
     let (later, _) = pages(&scratch);
     assert!(later < small * 2, "{small} pages, {later} after five rounds");
+}
+
+#[tokio::test]
+async fn a_database_is_whole_after_every_kind_of_deletion() {
+    let (scratch, database) = (Scratch::new(), Database::new());
+    let sqlite = scratch.open();
+    let postgres = database.open().await;
+    for store in [&sqlite as &dyn Storage, &postgres] {
+        for n in 1..=3 {
+            store.create_space(space_record(space(n))).await.expect("a space");
+        }
+        fill(store, 1, 3).await.expect("stored");
+    }
+    let check = async |after: &str| {
+        let report = check_database(&scratch.path()).expect("checked");
+        assert_eq!(report.damage, [""; 0], "SQLite, {after}");
+        let report = check_postgres(&database.address()).await.expect("checked");
+        assert_eq!(report.damage, [""; 0], "PostgreSQL, {after}");
+    };
+    check("before").await;
+    for (what, n) in [("the middle one", 2), ("the last one", 3), ("the only one", 1)] {
+        for store in [&sqlite as &dyn Storage, &postgres] {
+            delete(store, n, 1).await.expect("deleted");
+        }
+        check(what).await;
+    }
+    for store in [&sqlite as &dyn Storage, &postgres] {
+        let next = store.append(say(space(1), "next")).await.expect("stored");
+        assert_eq!(next.first, Seq::durable(7), "no place is given twice");
+        for n in 2..=3 {
+            store.append(say(space(n), "one")).await.expect("stored");
+            store.append(say(space(n), "two")).await.expect("stored");
+        }
+        let (all, half) = (
+            TrimLimit::default(),
+            TrimLimit {
+                entries: 1,
+                ..TrimLimit::default()
+            },
+        );
+        store
+            .trim_log(Trim::Loose(space(2), Time(i64::MAX)), half)
+            .await
+            .expect("deleted");
+        store
+            .remove_space(project(1), space(3), Time(9))
+            .await
+            .expect("deleted");
+        store
+            .trim_log(Trim::Space(space(3)), half)
+            .await
+            .expect("deleted");
+        store.trim_log(Trim::Space(space(3)), all).await.expect("deleted");
+    }
+    check("messages and a space").await;
+}
+
+#[tokio::test]
+async fn a_check_still_finds_what_no_deletion_explains() {
+    let database = Database::new();
+    let store = database.open().await;
+    store.create_space(space_record(space(1))).await.expect("a space");
+    fill(&store, 1, 4).await.expect("stored");
+    delete(&store, 1, 1).await.expect("deleted");
+    let (client, messages) = database.address().connect_to_listen().await.expect("connected");
+    let polling = tokio::spawn(futures_util::StreamExt::for_each(messages, |_| async {}));
+    let damage = async |sql: &str| {
+        client
+            .batch_execute(&format!("BEGIN; {sql}; COMMIT"))
+            .await
+            .expect("changed");
+        check_postgres(&database.address()).await.expect("checked").damage
+    };
+    let found = damage("DELETE FROM log WHERE first = 5000000").await;
+    assert!(
+        found
+            .iter()
+            .any(|line| line.contains("seq 6000000: the entry before")),
+        "{found:?}"
+    );
+    let found = damage("UPDATE heads SET last = 1000000").await;
+    assert!(
+        found
+            .iter()
+            .any(|line| line.contains("its last place is 1000000")),
+        "{found:?}"
+    );
+    polling.abort();
 }
 
 #[tokio::test]

@@ -1,16 +1,18 @@
 //! What is exported from one database and imported into another is the same.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 use toolgate_engine::consumption::{Consumed, Consumption, ConsumptionBy, ConsumptionFilter, Days};
 use toolgate_engine::records::{Change, NewRecord, Owner, RecordSet, SearchText};
-use toolgate_engine::store::{Directory, Log, Store, StoreError};
+use toolgate_engine::store::{Deleted, Directory, Log, RunRecord, Store, StoreError, Trim, TrimLimit};
 use toolgate_engine::usage::Day;
-use toolgate_kernel::event::Seq;
+use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::time::Time;
 use toolgate_store::transfer::{
     Database as Rows, Manifest, PostgresDatabase, SqliteDatabase, export, import,
 };
-use toolgate_store::{Storage, check_postgres};
+use toolgate_store::{SqliteOptions, SqliteStore, Storage, check_postgres};
 use toolgate_testkit::store_conformance::samples::{
     EVERYTHING, answer, create, entity, entity_record, key, key_record, project, project_record, run,
     run_record, say, space, space_record, text,
@@ -27,7 +29,7 @@ fn notes() -> RecordSet {
 }
 
 /// Something in every table.
-async fn fill(store: &dyn Storage) {
+pub async fn fill(store: &dyn Storage) {
     for n in [1, 2] {
         let record = project_record(project(n), &format!("p{n}"));
         store.put_project(record).await.unwrap();
@@ -77,7 +79,7 @@ async fn fill(store: &dyn Storage) {
         .unwrap();
 }
 
-async fn exported(from: &mut dyn Rows) -> (Vec<u8>, Manifest) {
+pub async fn exported(from: &mut dyn Rows) -> (Vec<u8>, Manifest) {
     let mut file = Vec::new();
     let manifest = export(from, None, &mut file, |_| {}).await.unwrap();
     (file, manifest)
@@ -118,7 +120,7 @@ async fn sqlite_goes_to_postgres_and_back_unchanged() {
     assert_eq!(manifest.tables["log"].rows, 451);
     store.close().await;
 
-    let mut target = PostgresDatabase::open(&database.address()).await.unwrap();
+    let mut target = PostgresDatabase::create(&database.address()).await.unwrap();
     let imported = import(&mut target, &file[..], false, |_| {}).await.unwrap();
     assert_eq!((imported.manifest, imported.resumed_after), (manifest.clone(), 0));
     let refused = import(&mut target, &file[..], false, |_| {}).await;
@@ -150,8 +152,86 @@ async fn sqlite_goes_to_postgres_and_back_unchanged() {
     assert_eq!(again.split_once(' ').unwrap().1, seen.split_once(' ').unwrap().1);
 }
 
+/// What somebody sees who was here before the deletions of [`deletions`].
+async fn look_after_deletions(store: &dyn Storage) -> (Seq, Seq, [bool; 3]) {
+    let gone = [
+        Deleted::Run(run(7)),
+        Deleted::Space(space(8)),
+        Deleted::Run(run(1)),
+    ];
+    let mut told = Vec::new();
+    for deleted in gone {
+        told.push(store.was_deleted(project(1), deleted).await.unwrap());
+    }
+    (
+        store.log_floor(space(7)).await.unwrap(),
+        store.space_tail(space(7)).await.unwrap(),
+        told.try_into().unwrap(),
+    )
+}
+
+/// Deletes the only run of a space, and another space.
+async fn deletions(store: &dyn Storage) {
+    for n in [7, 8] {
+        store.create_space(space_record(space(n))).await.unwrap();
+    }
+    let begin = RunRecord {
+        status: Status::Completed,
+        ..run_record(run(7), space(7))
+    };
+    store.append(create(begin)).await.unwrap();
+    store
+        .remove_runs(project(1), vec![run(7)], Time(9))
+        .await
+        .unwrap();
+    store
+        .trim_log(Trim::Run(run(7)), TrimLimit::default())
+        .await
+        .unwrap();
+    store.remove_space(project(1), space(8), Time(9)).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_deleted_stays_deleted_and_no_place_is_given_twice() {
+    let (scratch, database, back) = (Scratch::new(), Database::new(), Scratch::new());
+    let store = scratch.open();
+    fill(&store).await;
+    deletions(&store).await;
+    let seen = look_after_deletions(&store).await;
+    assert_eq!(seen, (Seq::durable(1), Seq::durable(1), [true, true, false]));
+    store.close().await;
+    let (file, manifest) = exported(&mut SqliteDatabase::open(&scratch.path()).unwrap()).await;
+    assert_eq!(
+        (
+            manifest.tables["log_floors"].rows,
+            manifest.tables["deleted"].rows
+        ),
+        (1, 2)
+    );
+
+    let mut target = PostgresDatabase::create(&database.address()).await.unwrap();
+    import(&mut target, &file[..], false, |_| {}).await.unwrap();
+    drop(target);
+    assert_eq!(check_postgres(&database.address()).await.unwrap().damage, [""; 0]);
+    let store = database.open().await;
+    assert_eq!(look_after_deletions(&store).await, seen);
+    let next = store.append(say(space(7), "next")).await.unwrap();
+    assert_eq!(next.first, Seq::durable(2));
+    store.close().await;
+
+    let (file, _) = exported(&mut PostgresDatabase::open(&database.address()).await.unwrap()).await;
+    let mut target = SqliteDatabase::create(&back.path()).unwrap();
+    import(&mut target, &file[..], false, |_| {}).await.unwrap();
+    drop(target);
+    let store = back.open();
+    let (floor, tail, told) = look_after_deletions(&store).await;
+    assert_eq!((floor, tail, told), (Seq::durable(1), Seq::durable(2), seen.2));
+    let next = store.append(say(space(7), "next")).await.unwrap();
+    assert_eq!(next.first, Seq::durable(3));
+}
+
 /// A database that fails after so many batches.
-struct Interrupted<'a>(&'a mut dyn Rows, usize);
+pub struct Interrupted<'a>(pub &'a mut dyn Rows, pub usize);
 
 #[async_trait::async_trait]
 impl Rows for Interrupted<'_> {
@@ -191,7 +271,7 @@ async fn an_import_that_was_interrupted_goes_on() {
     fill(&store).await;
     store.close().await;
     let (file, manifest) = exported(&mut SqliteDatabase::open(&scratch.path()).unwrap()).await;
-    let mut target = PostgresDatabase::open(&database.address()).await.unwrap();
+    let mut target = PostgresDatabase::create(&database.address()).await.unwrap();
     let mut rounds = 0;
     let imported = loop {
         rounds += 1;
@@ -281,10 +361,30 @@ async fn a_live_backup_is_whole_and_is_put_back_only_where_nothing_is() {
     for place in [&scratch, &other] {
         assert_eq!(look(&place.open()).await, seen);
     }
-    assert!(
-        scratch
-            .path()
-            .with_file_name("toolgate.db.before-restore")
-            .exists()
-    );
+    assert!(beside(&scratch, "toolgate.db.before-restore").exists());
+}
+
+fn beside(scratch: &Scratch, name: &str) -> PathBuf {
+    scratch.path().with_file_name(name)
+}
+
+#[tokio::test]
+async fn what_a_restore_replaces_is_kept_also_by_the_next_ones() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let copy = beside(&scratch, "copy.db");
+    toolgate_store::backup(&scratch.path(), &copy).unwrap();
+    store
+        .put_project(project_record(project(1), "original"))
+        .await
+        .unwrap();
+    store.close().await;
+    drop(store);
+    let names = ["", "-2", "-3"].map(|end| beside(&scratch, &format!("toolgate.db.before-restore{end}")));
+    for name in &names {
+        let restored = toolgate_store::restore(&copy, &scratch.path(), true).unwrap();
+        assert_eq!(restored.before.as_ref(), Some(name));
+    }
+    let original = SqliteStore::open(&names[0], SqliteOptions::default()).unwrap();
+    assert!(original.project_named("original").await.unwrap().is_some());
 }

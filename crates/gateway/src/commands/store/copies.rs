@@ -40,7 +40,7 @@ pub struct Restore {
     from: PathBuf,
     #[command(flatten)]
     place: Place,
-    /// Replace a database that has anything in it; it is kept with `.before-restore` behind its name
+    /// Replace a database that has anything in it; it is kept beside it, with `.before-restore` behind its name
     #[arg(long)]
     force: bool,
 }
@@ -50,15 +50,19 @@ impl Restore {
     pub fn run(self) -> anyhow::Result<()> {
         let database = sqlite(self.place, "restore", "pg_restore")?;
         let (from, to) = (self.from.display(), database.display());
-        let report = match toolgate_store::restore(&self.from, &database, self.force) {
+        let restored = match toolgate_store::restore(&self.from, &database, self.force) {
             Err(StoreError::Exists) => {
                 bail!("{to} has data; --force replaces it and keeps it beside the new one")
             }
             other => other.with_context(|| format!("cannot put {from} in the place of {to}"))?,
         };
-        let entries = report.entries;
+        let entries = restored.report.entries;
+        let kept = match &restored.before {
+            Some(before) => format!("; what was there is {} now", before.display()),
+            None => String::new(),
+        };
         output::print(&format!(
-            "{to} is {from} now, with {entries} entries of the log\n"
+            "{to} is {from} now, with {entries} entries of the log{kept}\n"
         ))?;
         Ok(())
     }

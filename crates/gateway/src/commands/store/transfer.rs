@@ -77,7 +77,7 @@ impl Import {
         let work = async {
             let mut rows: Box<dyn Rows> = match &database {
                 Database::Sqlite(path) => Box::new(SqliteDatabase::create(path)?),
-                Database::Postgres(address) => Box::new(PostgresDatabase::open(address).await?),
+                Database::Postgres(address) => Box::new(PostgresDatabase::create(address).await?),
             };
             import(&mut *rows, BufReader::new(file), self.force, progress("imported")).await
         };

@@ -1,0 +1,92 @@
+//! An import that was interrupted is noticed, so that no gateway starts on a part of the data.
+
+use toolgate_engine::store::{Directory, Store, StoreError};
+use toolgate_store::transfer::{PostgresDatabase, SqliteDatabase, export, import};
+use toolgate_testkit::store_conformance::samples::{project, project_record};
+
+use crate::readers::ask;
+use crate::scratch::{Database, Scratch};
+use crate::transfer::{Interrupted, exported, fill};
+
+async fn a_file() -> Vec<u8> {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    fill(&store).await;
+    store.close().await;
+    exported(&mut SqliteDatabase::open(&scratch.path()).unwrap())
+        .await
+        .0
+}
+
+#[tokio::test]
+async fn sqlite_knows_of_an_interrupted_import_until_it_has_ended() {
+    let (file, scratch) = (a_file().await, Scratch::new());
+    let open = async || scratch.open().has_unfinished_import().await.unwrap();
+    assert!(!open().await);
+    let mut target = SqliteDatabase::create(&scratch.path()).unwrap();
+    let broken = import(&mut Interrupted(&mut target, 3), &file[..], false, |_| {}).await;
+    assert!(matches!(broken, Err(StoreError::Timeout)), "{broken:?}");
+    drop(target);
+    assert!(open().await);
+    let mut target = SqliteDatabase::create(&scratch.path()).unwrap();
+    import(&mut target, &file[..], false, |_| {}).await.unwrap();
+    // One that is refused leaves nothing behind.
+    let refused = import(&mut target, &file[..], false, |_| {}).await;
+    assert!(matches!(refused, Err(StoreError::Exists)), "{refused:?}");
+    drop(target);
+    assert!(!open().await);
+}
+
+#[tokio::test]
+async fn postgres_knows_of_an_interrupted_import_until_it_has_ended() {
+    let (file, database) = (a_file().await, Database::new());
+    let open = async || database.open().await.has_unfinished_import().await.unwrap();
+    assert!(!open().await);
+    let mut target = PostgresDatabase::create(&database.address()).await.unwrap();
+    let broken = import(&mut Interrupted(&mut target, 3), &file[..], false, |_| {}).await;
+    assert!(matches!(broken, Err(StoreError::Timeout)), "{broken:?}");
+    assert!(open().await);
+    import(&mut target, &file[..], false, |_| {}).await.unwrap();
+    let refused = import(&mut target, &file[..], false, |_| {}).await;
+    assert!(matches!(refused, Err(StoreError::Exists)), "{refused:?}");
+    assert!(!open().await);
+}
+
+#[tokio::test]
+async fn an_import_that_ends_does_not_hide_another_that_was_interrupted() {
+    let (file, scratch, other) = (a_file().await, Scratch::new(), Scratch::new());
+    let store = other.open();
+    store.put_project(project_record(project(9), "p9")).await.unwrap();
+    store.close().await;
+    let mut second = Vec::new();
+    let mut from = SqliteDatabase::open(&other.path()).unwrap();
+    export(&mut from, Some(project(9)), &mut second, |_| {})
+        .await
+        .unwrap();
+
+    let mut target = SqliteDatabase::create(&scratch.path()).unwrap();
+    let broken = import(&mut Interrupted(&mut target, 3), &file[..], false, |_| {}).await;
+    assert!(broken.is_err());
+    import(&mut target, &second[..], false, |_| {}).await.unwrap();
+    drop(target);
+    let store = scratch.open();
+    assert!(store.has_unfinished_import().await.unwrap());
+    store.give_up_imports().await.unwrap();
+    assert!(!store.has_unfinished_import().await.unwrap());
+}
+
+#[tokio::test]
+async fn no_gateway_starts_while_an_import_is_under_way() {
+    let database = Database::new();
+    let target = PostgresDatabase::create(&database.address()).await.unwrap();
+    let second = PostgresDatabase::create(&database.address()).await;
+    assert!(matches!(second, Err(StoreError::Unavailable(_))));
+    let store = database.open().await;
+    let starting = tokio::spawn(async move { store.lock_start().await.map(drop) });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    while ask(&database.address(), "", waiting).await == 0 {}
+    assert!(!starting.is_finished());
+    drop(target);
+    starting.await.unwrap().unwrap();
+}
