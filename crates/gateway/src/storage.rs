@@ -13,7 +13,9 @@ use toolgate_engine::store::StoreError;
 use toolgate_kernel::agent::Secret;
 use toolgate_kernel::id::{NodeId, ProjectId};
 use toolgate_sources::oauth::EncryptionKey;
-use toolgate_store::{PostgresAddress, PostgresStore, SqliteOptions, SqliteStore, StartLock, Storage};
+use toolgate_store::{
+    PostgresAddress, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, StartLock, Storage,
+};
 
 use crate::data::DataDir;
 use crate::serve::Damage;
@@ -27,7 +29,11 @@ pub async fn open(settings: &Settings, data: &DataDir, damage: Damage) -> anyhow
     match &settings.store {
         Some(url) => {
             let address = address(url)?;
-            let opened = PostgresStore::open(&address, settings.postgres.options()).await;
+            let options = PostgresOptions {
+                lease: Some(settings.engine.node_lease),
+                ..settings.postgres.options()
+            };
+            let opened = PostgresStore::open(&address, options).await;
             let store = opened.map_err(|error| anyhow!(error).context(format!("cannot open {address}")))?;
             // Looked at twice: an import that is under way holds the lock, and one may have begun meanwhile.
             if damage == Damage::Refused && store.has_unfinished_import().await? {

@@ -48,7 +48,8 @@ pub trait Runs: Send + Sync {
     /// has moved on. Taking wake-ups off counts up the epoch: of two nodes that have read the same ones, only one
     /// takes them off.
     async fn release(&self, run: RunId, epoch: u64, wakes: i32) -> Result<(), StoreError>;
-    /// The node lives until `until`.
+    /// The node lives until `until`; it has ended when that is zero. A store that nodes with different clocks share may go by its
+    /// own clock instead, here and where it compares the end of a heartbeat with `now`.
     async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError>;
     /// The earliest `wake_at` of all runs that are not final.
     async fn next_wake(&self) -> Result<Option<Time>, StoreError>;

@@ -79,6 +79,9 @@ pub struct PostgresOptions {
     pub pending_max: usize,
     /// Most appends in one commit.
     pub batch_max: usize,
+    /// How long a heartbeat lasts by the clock of the database server, which then also decides which leases have ended: the clocks of
+    /// the nodes may differ. None goes by the times that callers give, as a test with a clock of its own needs it.
+    pub lease: Option<Duration>,
 }
 
 impl Default for PostgresOptions {
@@ -92,6 +95,7 @@ impl Default for PostgresOptions {
             lock_timeout: Duration::from_secs(5),
             pending_max: 4096,
             batch_max: 256,
+            lease: None,
         }
     }
 }
@@ -104,6 +108,7 @@ pub struct PostgresStore {
     writer: Writer,
     listeners: Listeners,
     log_sizes: LogSizes,
+    lease: Option<Duration>,
 }
 
 /// What opening a database did.
@@ -144,6 +149,7 @@ impl PostgresStore {
             appends,
             listeners,
             log_sizes: LogSizes::default(),
+            lease: options.lease,
         };
         Ok((store, Migrated { versions }))
     }

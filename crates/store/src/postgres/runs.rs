@@ -1,5 +1,7 @@
 //! The rows of runs: status, lease and wake-up time of each.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use toolgate_engine::activity::Activity;
@@ -48,10 +50,10 @@ impl Runs for PostgresStore {
         read!(self, db => run_tree(db, root))
     }
     async fn claimable(&self, now: Time, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        read!(self, db => claimable(db, now, limit))
+        read!(self, db => claimable(db, self.lease, now, limit))
     }
     async fn claim(&self, run: RunId, node: NodeId, now: Time) -> Result<Option<RunRecord>, StoreError> {
-        read!(self, db => claim(db, run, node, now))
+        read!(self, db => claim(db, self.lease, run, node, now))
     }
     async fn release(&self, run: RunId, epoch: u64, wakes: i32) -> Result<(), StoreError> {
         read!(self, db => release(db, run, epoch, wakes))
@@ -59,7 +61,7 @@ impl Runs for PostgresStore {
     async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError> {
         // It comes by every few seconds, and a node that must not use the database any more has to seem dead to others.
         self.check_version().await?;
-        read!(self, db => heartbeat(db, node, until))
+        read!(self, db => heartbeat(db, self.lease, node, until))
     }
     async fn next_wake(&self) -> Result<Option<Time>, StoreError> {
         read!(self, db => next_wake(db))
@@ -192,10 +194,29 @@ async fn run_tree(db: &Db<'_>, root: RunId) -> Result<RunTree, Fault> {
     Ok(tree?.unwrap_or_default())
 }
 
+/// The time of the server, unless the parameter in front of it is a time. That of the statement's begin: one that has waited
+/// for a lock judges a lease as it was before, and takes none that was prolonged meanwhile.
+macro_rules! or_server_time {
+    ($parameter:literal) => {
+        concat!(
+            "coalesce(",
+            $parameter,
+            "::bigint, (extract(epoch FROM statement_timestamp()) * 1000)::bigint)"
+        )
+    };
+}
+
+/// The caller's time if leases go by that, and none if they go by the server's.
+fn lease_time(lease: Option<Duration>, now: Time) -> Option<i64> {
+    lease.is_none().then_some(now.0)
+}
+
 // In the order of urgency: were more queued than are asked for, nobody would see a deadline behind them.
-pub(super) const CLAIMABLE: &str = "
-    (SELECT runs.id, 1 AS urgency FROM nodes JOIN runs ON runs.node = nodes.id AND runs.open
-     WHERE nodes.until < $1 LIMIT $2)
+pub(super) const CLAIMABLE: &str = concat!(
+    "(SELECT runs.id, 1 AS urgency FROM nodes JOIN runs ON runs.node = nodes.id AND runs.open
+     WHERE nodes.until < ",
+    or_server_time!("$3"),
+    " LIMIT $2)
     UNION ALL
     (SELECT id, 2 FROM runs WHERE open AND wakes > 0 AND node IS NULL AND NOT queued LIMIT $2)
     UNION ALL
@@ -203,10 +224,17 @@ pub(super) const CLAIMABLE: &str = "
         AND NOT queued ORDER BY wake_at LIMIT $2)
     UNION ALL
     (SELECT id, 4 FROM runs WHERE queued AND node IS NULL LIMIT $2)
-    ORDER BY urgency LIMIT $2";
+    ORDER BY urgency LIMIT $2"
+);
 
-async fn claimable(db: &Db<'_>, now: Time, limit: usize) -> Result<Vec<RunId>, Fault> {
-    rows(db, CLAIMABLE, &[&now.0, &bounded(limit)], |row| id(row, 0)).await
+async fn claimable(
+    db: &Db<'_>,
+    lease: Option<Duration>,
+    now: Time,
+    limit: usize,
+) -> Result<Vec<RunId>, Fault> {
+    let values: [super::column::Param<'_>; 3] = [&now.0, &bounded(limit), &lease_time(lease, now)];
+    rows(db, CLAIMABLE, &values, |row| id(row, 0)).await
 }
 
 pub(super) const NEXT_WAKE: &str = "
@@ -218,19 +246,28 @@ async fn next_wake(db: &Db<'_>) -> Result<Option<Time>, Fault> {
 
 // Waits for a write to the run that is under way, and then looks again: a run that is merely being written to has no holder
 // because of that. `nodes` gets its row in the same statement, so that whoever holds a lease has one.
-pub(super) const CLAIM: &str = "
-    WITH claimed AS (
+pub(super) const CLAIM: &str = concat!(
+    "WITH claimed AS (
         UPDATE runs SET node = $2, epoch = epoch + 1 WHERE id = $1 AND open
           AND (node IS NULL OR node = $2
-               OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = runs.node AND nodes.until >= $3))
+               OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = runs.node AND nodes.until >= ",
+    or_server_time!("$3"),
+    "))
         RETURNING *),
     introduced AS (INSERT INTO nodes (id, until) SELECT $2, 0 FROM claimed ON CONFLICT DO NOTHING)
     SELECT id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-           updated, version, wake_at, node, epoch, lane, wakes, tool, \"user\", title, tokens FROM claimed";
+           updated, version, wake_at, node, epoch, lane, wakes, tool, \"user\", title, tokens FROM claimed"
+);
 
-async fn claim(db: &Db<'_>, run: RunId, node: NodeId, now: Time) -> Result<Option<RunRecord>, Fault> {
+async fn claim(
+    db: &Db<'_>,
+    lease: Option<Duration>,
+    run: RunId,
+    node: NodeId,
+    now: Time,
+) -> Result<Option<RunRecord>, Fault> {
     let claimed = db
-        .query_alone(CLAIM, &[&run.uuid(), &node.uuid(), &now.0])
+        .query_alone(CLAIM, &[&run.uuid(), &node.uuid(), &lease_time(lease, now)])
         .await?;
     claimed.first().map(record).transpose()
 }
@@ -244,11 +281,19 @@ async fn release(db: &Db<'_>, run: RunId, epoch: u64, wakes: i32) -> Result<(), 
     db.execute_alone(RELEASE, &values).await.map(drop)
 }
 
-const HEARTBEAT: &str = "
-    INSERT INTO nodes (id, until) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET until = excluded.until";
+const HEARTBEAT: &str = concat!(
+    "INSERT INTO nodes (id, until) VALUES ($1, ",
+    or_server_time!("$2"),
+    " + $3) ON CONFLICT (id) DO UPDATE SET until = excluded.until"
+);
 
-async fn heartbeat(db: &Db<'_>, node: NodeId, until: Time) -> Result<(), Fault> {
-    db.execute_alone(HEARTBEAT, &[&node.uuid(), &until.0])
+async fn heartbeat(db: &Db<'_>, lease: Option<Duration>, node: NodeId, until: Time) -> Result<(), Fault> {
+    // A heartbeat that ends at zero is the last one, by every clock.
+    let (until, lasts) = match lease.filter(|_| until.0 > 0) {
+        Some(lease) => (None, lease.as_millis() as i64),
+        None => (Some(until.0), 0),
+    };
+    db.execute_alone(HEARTBEAT, &[&node.uuid(), &until, &lasts])
         .await
         .map(drop)
 }

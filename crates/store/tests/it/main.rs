@@ -1,5 +1,6 @@
 //! Tests of the stores through their public API.
 
+mod clocks;
 mod conformance;
 mod durability;
 mod faulty;
