@@ -39,6 +39,11 @@ const STEPS: &[Step] = &[
         oldest: 1,
         sql: include_str!("../../migrations/postgres/0003_retention.sql"),
     },
+    Step {
+        version: 4,
+        oldest: 1,
+        sql: include_str!("../../migrations/postgres/0004_list_indexes.sql"),
+    },
 ];
 
 /// The advisory lock that whoever migrates holds: `toolgate` in ASCII.

@@ -1,12 +1,14 @@
 //! The plans of the statements that every run needs, on a database with a few hundred thousand entries: none may read a whole
 //! table, so that they stay as fast when it has grown a hundred times.
 
-use toolgate_engine::store::RunFilter;
+use toolgate_engine::store::{RecentFilter, RunFilter};
 use toolgate_kernel::event::Status;
 use toolgate_kernel::id::{EntityId, RunId, SpaceId};
+use toolgate_kernel::name::AgentName;
+use toolgate_kernel::time::Time;
 use toolgate_testkit::postgres_server::PostgresServer;
 
-use super::run_lists::list_sql;
+use super::run_lists::{list_sql, recent_sql};
 use super::session::Session;
 use super::*;
 use super::{activity, agents, batch, holdings, idempotency, log, records, run_lists, runs, search, spaces};
@@ -22,9 +24,10 @@ const FILL: &str = "
     INSERT INTO heads (space, last) SELECT pid(n), 50000000 FROM generate_series(1, 6000) n;
     INSERT INTO runs (id, project, space, agent, revision, parent_run, root, status, created, updated, version, wake_at,
                       node, epoch, tokens, lane, wakes, open, queued, asks, \"user\", title)
-        SELECT pid(n), pid((n % 6000 + 1) % 3), pid(n % 6000 + 1), 'agent', 1,
+        SELECT pid(n), pid((n % 6000 + 1) % 3), pid(n % 6000 + 1),
+               CASE WHEN n % 15000 = 1 THEN 'rare' ELSE 'agent' END, 1,
                CASE WHEN n % 10 = 0 THEN pid(n - 1) END, pid(CASE WHEN n % 10 = 0 THEN n - 1 ELSE n END),
-               CASE WHEN n % 200 = 0 THEN 'waiting_tool' ELSE 'completed' END, n, n, 5000000,
+               CASE WHEN n % 200 = 0 THEN 'waiting_tool' WHEN n % 9000 = 7 THEN 'failed' ELSE 'completed' END, n, n, 5000000,
                CASE WHEN n % 400 = 0 THEN n END, CASE WHEN n % 600 = 0 THEN pid(n % 7) END, 1, 10, 0,
                CASE WHEN n % 1000 = 0 THEN 1 ELSE 0 END, n % 200 = 0, false, n % 800 = 0, pid(n % 900), 'title ' || n
         FROM generate_series(1, 60000) n;
@@ -74,8 +77,8 @@ fn lists() -> Vec<String> {
     filters.iter().map(list_sql).collect()
 }
 
-#[tokio::test]
-async fn no_statement_of_a_run_reads_a_whole_table() {
+/// A connection to a database with the sample.
+async fn filled() -> Lease {
     let address: PostgresAddress = PostgresServer::shared().database().parse().unwrap();
     let options = PostgresOptions {
         statement_timeout: Duration::from_secs(300),
@@ -83,6 +86,12 @@ async fn no_statement_of_a_run_reads_a_whole_table() {
     };
     let lease = connect_and_migrate(&address, options).await.unwrap();
     lease.client.batch_execute(FILL).await.unwrap();
+    lease
+}
+
+#[tokio::test]
+async fn no_statement_of_a_run_reads_a_whole_table() {
+    let lease = filled().await;
     lease
         .client
         .batch_execute("SET plan_cache_mode = force_generic_plan")
@@ -155,6 +164,101 @@ async fn no_statement_of_a_run_reads_a_whole_table() {
         .unwrap();
     let lines: Vec<String> = explained.iter().map(|row| row.get(0)).collect();
     assert!(lines.join("\n").contains("runs_of_project"), "{lines:?}");
+}
+
+/// Most pages that a list may read: a walk over the runs of a project reads 20,000.
+const PAGES_MAX: u64 = 500;
+
+/// A list with its values in the statement, because it is planned for them.
+fn with_values(sql: &str, values: &[&str]) -> String {
+    let numbered = values.iter().enumerate().rev();
+    numbered.fold(sql.to_owned(), |sql, (n, value)| {
+        sql.replace(&format!("${}", n + 1), value)
+    })
+}
+
+/// Lists that find few among many: those of an agent that is hardly used, of failed runs, of the last minutes, and what A2A
+/// clients list, which is in the order of changes.
+fn few_of_many() -> Vec<String> {
+    let list = |filter: RunFilter, value: &str| with_values(&list_sql(&filter), &["pid(2)", value, "20"]);
+    let rare: Option<AgentName> = Some("rare".parse().unwrap());
+    let mut lists = vec![
+        list(
+            RunFilter {
+                agent: rare.clone(),
+                ..RunFilter::default()
+            },
+            "'rare'",
+        ),
+        list(
+            RunFilter {
+                status: Some(Status::Failed),
+                ..RunFilter::default()
+            },
+            "'failed'",
+        ),
+        list(
+            RunFilter {
+                status: Some(Status::WaitingApproval),
+                ..RunFilter::default()
+            },
+            "'waiting_approval'",
+        ),
+        list(
+            RunFilter {
+                since: Some(Time(59_990)),
+                ..RunFilter::default()
+            },
+            "59990",
+        ),
+    ];
+    let none = "NULL";
+    let failed = RecentFilter {
+        statuses: vec![Status::Failed],
+        ..RecentFilter::default()
+    };
+    for (filter, agent, statuses, since, cursor) in [
+        (RecentFilter::default(), none, none, none, none),
+        (RecentFilter::default(), "'agent'", none, none, "30000"),
+        (RecentFilter::default(), "'rare'", none, none, none),
+        (RecentFilter::default(), none, none, "59990", none),
+        (failed, none, "ARRAY['failed']", none, none),
+    ] {
+        let id = if cursor == none { none } else { "pid(30000)" };
+        let [page, count] = recent_sql(&filter);
+        let common = ["pid(2)", agent, none, none, statuses, since];
+        lists.push(with_values(&page, &[&common[..], &[cursor, id, "20"]].concat()));
+        lists.push(with_values(&count, &[&common[..], &["100"]].concat()));
+    }
+    lists
+}
+
+#[tokio::test]
+async fn a_list_that_finds_few_runs_reads_few() {
+    let lease = filled().await;
+    let mut bad = Vec::new();
+    for sql in few_of_many() {
+        let explained = lease
+            .client
+            .query(&format!("EXPLAIN (ANALYZE, BUFFERS) {sql}"), &[])
+            .await
+            .expect(&sql);
+        let lines: Vec<String> = explained.iter().map(|row| row.get(0)).collect();
+        // The first line of buffers is that of the whole.
+        let buffers = lines
+            .iter()
+            .find(|line| line.contains("Buffers: "))
+            .expect("buffers");
+        let numbers = buffers.split(' ').filter_map(|word| {
+            let number = word.strip_prefix("hit=").or_else(|| word.strip_prefix("read="))?;
+            number.parse::<u64>().ok()
+        });
+        let pages: u64 = numbers.sum();
+        if pages > PAGES_MAX {
+            bad.push(format!("{pages} pages: {sql}\n{}", lines.join("\n")));
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n\n"));
 }
 
 async fn plan(session: &Session, sql: &str) -> String {

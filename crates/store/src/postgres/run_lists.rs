@@ -1,10 +1,11 @@
 //! Lists of runs.
 
 use toolgate_engine::store::{AskingFilter, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord};
+use toolgate_kernel::event::Status;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::name::{AgentName, ToolName};
 
-use super::column::{Id, Param, bounded, first, number, rows, rows_planned, text};
+use super::column::{Id, Param, bounded, number, rows, rows_planned, text};
 use super::fault::Fault;
 use super::runs::{record, select};
 use super::session::Db;
@@ -52,18 +53,25 @@ pub(super) async fn list(
 
 /// One statement per combination of conditions, so that each uses its index.
 pub(super) fn list_sql(filter: &RunFilter) -> String {
-    // `+ 0`: in the order of ids a page is full before long, while the index of times would have everything sorted.
+    // `+ 0`: in the order of ids a page is full before long, while the index of times would have everything sorted. Not so for
+    // `since`: the planner knows its value, and what it leaves comes first in either order.
+    // What is open and what did not complete are few, and have indexes.
+    let status = match filter.status {
+        Some(Status::Failed | Status::Cancelled) => " AND failure = $",
+        Some(status) if !status.is_final() => " AND open AND status = $",
+        _ => " AND status = $",
+    };
     let conditions = [
         (filter.space.is_some(), " AND space = $"),
         (filter.parent.is_some(), " AND parent_run = $"),
         (filter.root.is_some(), " AND parent_run IS NOT NULL AND root = $"),
         (filter.before.is_some(), " AND id < $"),
-        (filter.status.is_some(), " AND status = $"),
+        (filter.status.is_some(), status),
         (filter.agent.is_some(), " AND agent = $"),
         (filter.user.is_some(), " AND \"user\" = $"),
         (filter.tool.is_some(), " AND tool = $"),
         (filter.text.is_some(), " AND lower(title) LIKE $"),
-        (filter.since.is_some(), " AND created + 0 >= $"),
+        (filter.since.is_some(), " AND created >= $"),
         (filter.until.is_some(), " AND created + 0 < $"),
     ];
     let mut sql = String::from(select!("WHERE project = $1"));
@@ -125,7 +133,8 @@ pub(super) async fn asking(
     rows(db, ASKING, &values, record).await
 }
 
-// A user's runs are found by its spaces. The order has no index: every append would have to write it.
+// A user's runs are found by its spaces. The order has no index for open runs, because every append would have to write it: they
+// are few, and looked at apart from those that ended.
 macro_rules! recent_where {
     () => {
         "WHERE project = $1 AND parent_run IS NULL AND tool IS NULL AND ($2::text IS NULL OR agent = $2)
@@ -134,15 +143,30 @@ macro_rules! recent_where {
            AND ($5::text[] IS NULL OR status = ANY ($5)) AND ($6::bigint IS NULL OR updated >= $6)"
     };
 }
-const RECENT: &str = select!(
-    recent_where!(),
-    " AND ($7::bigint IS NULL OR (updated, id) < ($7, $8::uuid)) ORDER BY updated DESC, id DESC LIMIT $9"
-);
-const RECENT_COUNT: &str = concat!(
-    "SELECT count(*) FROM (SELECT 1 FROM runs ",
-    recent_where!(),
-    " LIMIT $7) AS counted"
-);
+const RECENT: &str = select!(recent_where!());
+const RECENT_ONE: &str = concat!("SELECT 1 FROM runs ", recent_where!());
+const AFTER_CURSOR: &str = "($7::bigint IS NULL OR (updated, id) < ($7, $8::uuid))";
+const IN_ORDER: &str = "ORDER BY updated DESC, id DESC";
+
+/// The statement of a page, with nine parameters, and that of the count, with seven.
+pub(super) fn recent_sql(filter: &RecentFilter) -> [String; 2] {
+    let is_failure = |status: &Status| matches!(status, Status::Failed | Status::Cancelled);
+    let failures = !filter.statuses.is_empty() && filter.statuses.iter().all(is_failure);
+    let few = if failures { " AND failure IS NOT NULL" } else { "" };
+    let page = ["open", "NOT open"]
+        .map(|which| format!("({RECENT}{few} AND {which} AND {AFTER_CURSOR} {IN_ORDER} LIMIT $9)"));
+    let counted = ["open", "NOT open"].map(|which| format!("{RECENT_ONE}{few} AND {which}"));
+    [
+        format!(
+            "SELECT * FROM ({}) AS found {IN_ORDER} LIMIT $9",
+            page.join(" UNION ALL ")
+        ),
+        format!(
+            "SELECT count(*) FROM ({} LIMIT $7) AS counted",
+            counted.join(" UNION ALL ")
+        ),
+    ]
+}
 
 pub(super) async fn recent(
     db: &Db<'_>,
@@ -161,8 +185,9 @@ pub(super) async fn recent(
     let (limit, count_max) = (bounded(filter.limit), RECENT_COUNT_MAX as i64);
     let common: [Param<'_>; 6] = [&project, &agent, &space, &member, &statuses, &since];
     let page = [&common[..], &[&time, &id, &limit]].concat();
-    let page = rows_planned(db, RECENT, &page, record).await?;
+    let [page_sql, count_sql] = recent_sql(filter);
+    let page = rows_planned(db, &page_sql, &page, record).await?;
     let counted = [&common[..], &[&count_max]].concat();
-    let total = first(db, RECENT_COUNT, &counted, |row| number(row, 0)).await?;
-    Ok((page, total.unwrap_or_default()))
+    let total = rows_planned(db, &count_sql, &counted, |row| number(row, 0)).await?;
+    Ok((page, total.first().copied().unwrap_or_default()))
 }

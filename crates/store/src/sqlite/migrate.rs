@@ -33,6 +33,7 @@ const STEPS: &[(u32, &str)] = &[
     (15, include_str!("../../migrations/sqlite/0015_run_lists.sql")),
     (16, include_str!("../../migrations/sqlite/0016_consumption.sql")),
     (17, include_str!("../../migrations/sqlite/0017_retention.sql")),
+    (18, include_str!("../../migrations/sqlite/0018_list_indexes.sql")),
 ];
 
 const TABLE: &str = "

@@ -491,14 +491,26 @@ fn recent(
 
 /// One statement per combination of conditions, so that each uses its index.
 pub(crate) fn list_sql(filter: &RunFilter) -> String {
-    // `+`: in the order of ids a page is full before long, while the index of times would have everything sorted.
+    // `+`: in the order of ids a page is full before long, while the index of times would have everything sorted. And a space, a
+    // parent or a user has fewer runs than an agent.
+    let fewer = filter.space.is_some() || filter.parent.is_some() || filter.user.is_some();
+    let agent = if fewer {
+        " AND +agent = ?"
+    } else {
+        " AND agent = ?"
+    };
     let conditions = [
         (filter.space.is_some(), " AND space = ?"),
         (filter.parent.is_some(), " AND parent_run = ?"),
         (filter.root.is_some(), " AND root = ? AND parent_run IS NOT NULL"),
         (filter.before.is_some(), " AND id < ?"),
         (filter.status.is_some(), " AND status = ?"),
-        (filter.agent.is_some(), " AND agent = ?"),
+        // Said in these words, the few that did not complete are found by their index.
+        (
+            matches!(filter.status, Some(Status::Failed | Status::Cancelled)) && !fewer,
+            " AND (status = 'failed' OR status = 'cancelled')",
+        ),
+        (filter.agent.is_some(), agent),
         (filter.user.is_some(), " AND user = ?"),
         (filter.tool.is_some(), " AND tool = ?"),
         (filter.text.is_some(), " AND title LIKE ? ESCAPE '\\'"),

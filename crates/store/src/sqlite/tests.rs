@@ -221,11 +221,12 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
     ]
     .map(str::to_owned)
     .into();
-    for conditions in 0..2_u32.pow(10) {
+    for conditions in 0..2_u32.pow(11) {
         let set = |bit: u32| conditions & (1 << bit) != 0;
+        let status = if set(10) { Status::Failed } else { Status::Running };
         statements.push(runs::list_sql(&RunFilter {
             space: set(0).then(|| space(1)),
-            status: set(1).then_some(Status::Running),
+            status: set(1).then_some(status),
             parent: set(2).then(|| run(1)),
             before: set(3).then(|| run(1)),
             agent: set(4).then(|| "a".parse().expect("a name")),
@@ -250,6 +251,35 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
             .any(|step| step.starts_with("SCAN") && !step.contains("USING"));
         let sorts = plan.iter().any(|step| step.contains("TEMP B-TREE"));
         assert!(!scans && !sorts, "{sql}\n{plan:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_finds_few_runs_has_an_index() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = open(&directory);
+    let rare = RunFilter {
+        agent: Some("rare".parse().expect("a name")),
+        ..RunFilter::default()
+    };
+    let failed = RunFilter {
+        status: Some(Status::Failed),
+        ..RunFilter::default()
+    };
+    let in_space = RunFilter {
+        space: Some(space(1)),
+        status: Some(Status::Cancelled),
+        ..rare.clone()
+    };
+    for (filter, index) in [
+        (rare, "runs_of_agent"),
+        (failed, "runs_failed"),
+        (in_space, "runs_of_space"),
+    ] {
+        let explained = format!("EXPLAIN QUERY PLAN {}", runs::list_sql(&filter));
+        let plan = store.writer.write(move |db| Ok(plan_of(db, &explained)));
+        let plan = plan.await.expect("a plan");
+        assert!(plan.iter().all(|step| step.contains(index)), "{index}: {plan:?}");
     }
 }
 

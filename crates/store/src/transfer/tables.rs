@@ -195,6 +195,7 @@ const LEFT_BEHIND: &[(&str, &str)] = &[
     ("record_terms", "follows from searchable"),
     ("runs.node", "leases concern the nodes of one database"),
     ("runs.queued", "follows from status"),
+    ("runs.failure", "follows from status"),
     ("nodes", "heartbeats concern the nodes of one database"),
     ("tool_usage.shard", "sums are carried over"),
     ("consumption.shard", "sums are carried over"),
