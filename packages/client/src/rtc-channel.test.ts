@@ -1,8 +1,12 @@
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { Connection } from './connection.js';
 import { RtcChannel } from './rtc-channel.js';
 
 const gateway = new Connection({ url: 'http://127.0.0.1:1' }, () => {});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
 
 test('where there is no WebRTC the channel fails at once, with words', async () => {
   const errors: unknown[] = [];
@@ -19,4 +23,67 @@ test('a channel whose signal has fired is closed, and what is sent is refused', 
   await expect(channel.reject('appr_1')).rejects.toMatchObject({ code: 'ABORTED' });
   const message = { type: 'TOOL_COMPLETED' as const, toolId: 'demo', timestamp: 1 };
   await expect(channel.accept(message)).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+});
+
+/** Replaces WebRTC and the gateway by ones whose channels open at once and do `onSend` with each message. */
+function openAtOnce(onSend: (channel: FakeChannel, text: string) => void) {
+  const opened: number[] = [];
+  class FakePeer extends EventTarget {
+    readonly localDescription = { sdp: 'offer' };
+    readonly connectionState = 'connected';
+    readonly #channel = new FakeChannel(onSend);
+    createDataChannel = (): FakeChannel => this.#channel;
+    close = (): void => {};
+    async setLocalDescription(): Promise<void> {}
+    async setRemoteDescription(): Promise<void> {
+      opened.push(Date.now());
+      this.#channel.say({ type: 'CHANNEL_READY', timestamp: 1 });
+    }
+  }
+  vi.stubGlobal('RTCPeerConnection', FakePeer);
+  const fetch = async (): Promise<Response> =>
+    Response.json({ type: 'answer', sdp: 'answer', messageBytesMax: 65_536 });
+  return { opened, gateway: new Connection({ url: 'http://127.0.0.1:1', fetch }, () => {}) };
+}
+
+class FakeChannel extends EventTarget {
+  readonly #onSend: (channel: FakeChannel, text: string) => void;
+  constructor(onSend: (channel: FakeChannel, text: string) => void) {
+    super();
+    this.#onSend = onSend;
+  }
+  send = (text: string): void => this.#onSend(this, text);
+  say = (notice: unknown): boolean =>
+    this.dispatchEvent(new MessageEvent('message', { data: JSON.stringify(notice) }));
+  cut = (): boolean => this.dispatchEvent(new Event('close'));
+}
+
+/** When channels were opened, in a minute that begins with a message. */
+async function opensOfAMinute(onSend: (channel: FakeChannel, text: string) => void): Promise<number[]> {
+  vi.useFakeTimers();
+  const { opened, gateway: fake } = openAtOnce(onSend);
+  const channel = new RtcChannel(fake, 'space_1', { onMessage: () => {} });
+  channel.accept('appr_1').catch(() => {});
+  await vi.advanceTimersByTimeAsync(60_000);
+  channel.close();
+  return opened;
+}
+
+test('a message that cuts each connection does not open one after another', async () => {
+  const opens = await opensOfAMinute((channel) => void channel.cut());
+  expect(opens.length).toBeLessThan(16);
+});
+
+test('after an answered message the back-off begins anew', async () => {
+  let sends = 0;
+  const opens = await opensOfAMinute((channel, text) => {
+    sends += 1;
+    // Cut six times, which is a back-off of eight seconds, then answered and cut once more.
+    if (sends > 6) channel.say({ type: 'CHANNEL_RECEIPT', id: JSON.parse(text).id, timestamp: 1 });
+    channel.cut();
+  });
+  expect([sends, opens.length]).toEqual([7, 8]);
+  const waits = opens.map((at, index) => at - (opens[index - 1] ?? at));
+  expect(waits.at(-2)).toBeGreaterThanOrEqual(4000);
+  expect(waits.at(-1)).toBeLessThanOrEqual(250);
 });

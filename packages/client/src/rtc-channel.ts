@@ -1,26 +1,16 @@
 import { pause, retryDelay } from './back-off.js';
 import type { Connection } from './connection.js';
-import {
-  AbortedError,
-  CODES,
-  errorOfProblem,
-  ToolgateError,
-  UnavailableError,
-  ValidationError,
-} from './error.js';
+import { AbortedError, CODES, ToolgateError, UnavailableError, ValidationError } from './error.js';
 import { RtcConnection } from './rtc-connection.js';
-import {
-  type ChannelNotice,
-  createToolMessage,
-  serializeMessage,
-  type ToolDataChannelMessage,
-  ToolEventType,
-} from './tool-message.js';
+import { RtcOutbox } from './rtc-outbox.js';
+import { type ChannelNotice, type ToolDataChannelMessage, ToolEventType } from './tool-message.js';
 import type { ToolOutcome } from './tools.js';
-import type { Claimed, Decided, Problem, Receipt } from './wire.js';
+import type { Claimed, Decided, Receipt } from './wire.js';
 
 /** Messages that wait for a slow reader. Beyond it the connection is closed until the reader has caught up. */
 const WAITING_MAX = 1024;
+/** A connection that lasted this long has not failed: the back-off begins anew. */
+const STEADY_MS = 30_000;
 
 /** Options of `spaces.connectRtc`. */
 export interface RtcOptions {
@@ -49,12 +39,6 @@ export interface SendOptions {
 /** A proposal or a call: its message, or its id. */
 export type Reference = ToolDataChannelMessage | string;
 
-interface Waiting {
-  text: string;
-  resolve: (payload: unknown) => void;
-  reject: (error: unknown) => void;
-}
-
 /**
  * The tool events of a space over a WebRTC data channel, and decisions and results the other way. Reconnects from the
  * cursor after any cut, with exponential back-off: nothing is lost and nothing is repeated. A message that was not answered
@@ -65,14 +49,15 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
   readonly #space: string;
   readonly #options: RtcOptions;
   readonly #stop: AbortController = new AbortController();
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #outbox: RtcOutbox;
   readonly #queue: ToolDataChannelMessage[] = [];
   #wakeReader: (() => void) | undefined;
   #drained: (() => void) | undefined;
   #connection: RtcConnection | undefined;
   #cursor: number | undefined;
-  #number = 0;
   #failure: unknown;
+  /** Cuts and failed attempts since the gateway last answered a message. */
+  #failures = 0;
   /** Something was left out behind a slow reader: nothing more is taken from this connection. */
   #overflowed = false;
 
@@ -80,6 +65,7 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
     this.#gateway = gateway;
     this.#space = space;
     this.#options = options;
+    this.#outbox = new RtcOutbox(gateway, space);
     this.#cursor = options.after;
     if (options.signal?.aborted) this.close();
     else
@@ -155,11 +141,7 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
     if (this.closed) return;
     this.#stop.abort();
     this.#connection?.close();
-    const words = 'the channel was closed';
-    for (const { reject } of this.#waiting.values()) {
-      reject(this.#failure ?? new AbortedError(CODES.aborted, words));
-    }
-    this.#waiting.clear();
+    this.#outbox.fail(this.#failure ?? new AbortedError(CODES.aborted, 'the channel was closed'));
     this.#wakeReader?.();
     this.#drained?.();
   }
@@ -182,7 +164,8 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
   }
 
   async #run(): Promise<void> {
-    for (let failures = 0; !this.closed; ) {
+    while (!this.closed) {
+      let openedAt = Number.POSITIVE_INFINITY;
       try {
         await this.#caughtUp();
         this.#overflowed = false;
@@ -194,11 +177,11 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
           onMessage: (message) => this.#take(message),
           onNotice: (notice) => this.#note(notice),
         });
-        failures = 0;
+        openedAt = Date.now();
         this.#connection = connection;
         if (this.closed || this.#overflowed) connection.close();
         else callHandler(this.#options.onOpen);
-        for (const { text } of this.#waiting.values()) connection.send(text);
+        this.#outbox.connect(connection);
         await connection.cut;
         connection.close();
       } catch (error) {
@@ -208,10 +191,13 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
         if (!passes) return this.#fail(error);
       }
       this.#connection = undefined;
+      this.#outbox.connect(undefined);
       if (this.closed) return;
-      failures += 1;
+      // An open channel proves little: what is sent over it may be what cuts it, each time.
+      if (this.#overflowed || Date.now() - openedAt >= STEADY_MS) this.#failures = 0;
+      this.#failures += 1;
       callHandler(this.#options.onCut);
-      await pause(retryDelay(failures), this.#stop.signal);
+      await pause(retryDelay(this.#failures), this.#stop.signal);
     }
   }
 
@@ -245,13 +231,7 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
   #note(notice: ChannelNotice): void {
     if (notice.type === 'CHANNEL_CURSOR' && notice.seq !== undefined && !this.#overflowed)
       this.#cursor = notice.seq;
-    const waiting = notice.id === undefined ? undefined : this.#waiting.get(notice.id);
-    if (waiting === undefined || notice.id === undefined) return;
-    if (notice.type === 'CHANNEL_RECEIPT') waiting.resolve(notice.payload);
-    else if (notice.type === 'CHANNEL_PROBLEM')
-      waiting.reject(errorOfProblem(notice.payload as unknown as Problem));
-    else return;
-    this.#waiting.delete(notice.id);
+    if (this.#outbox.answer(notice)) this.#failures = 0;
   }
 
   /** Waits until a reader that was too slow has read everything that waits. */
@@ -271,32 +251,7 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
     if (this.closed) {
       return Promise.reject(this.#failure ?? new AbortedError(CODES.aborted, 'the channel is closed'));
     }
-    this.#number += 1;
-    const id = `m-${this.#number}`;
-    const text = serializeMessage({ ...createToolMessage(type, toolOf(about), payload), id });
-    const max = this.#connection?.bytesMax;
-    if (max !== undefined && new TextEncoder().encode(text).length > max)
-      return this.#askOverHttp(type, payload, max);
-    const { signal } = options;
-    return new Promise<T>((resolve, reject) => {
-      const abort = (): void => {
-        this.#waiting.delete(id);
-        reject(new AbortedError(CODES.aborted, 'the caller aborted the message', { cause: signal?.reason }));
-      };
-      if (signal?.aborted) return abort();
-      signal?.addEventListener('abort', abort, { once: true });
-      this.#waiting.set(id, { text, resolve: resolve as (payload: unknown) => void, reject });
-      this.#connection?.send(text);
-    });
-  }
-
-  #askOverHttp<T>(type: ToolEventType, payload: Record<string, unknown>, max: number): Promise<T> {
-    if (type !== ToolEventType.TOOL_COMPLETED && type !== ToolEventType.TOOL_ERROR) {
-      const words = `the message has more than the ${max} bytes that the gateway reads`;
-      return Promise.reject(new ValidationError('MESSAGE_TOO_LARGE', words));
-    }
-    const path = `/v1/spaces/${encodeURIComponent(this.#space)}/tool-results`;
-    return this.#gateway.json(path, { method: 'POST', body: payload, safe: true });
+    return this.#outbox.ask({ type, toolId: toolOf(about), payload, signal: options.signal });
   }
 }
 

@@ -30,13 +30,12 @@ export class RtcConnection {
   /** Resolves when the channel is cut, by whichever side. */
   readonly cut: Promise<void>;
   readonly #end: () => void;
-  /** Bytes of one message. */
-  readonly bytesMax: number;
+  readonly #bytesMax: number;
 
   private constructor(peer: RTCPeerConnection, channel: RTCDataChannel, bytesMax: number) {
     this.#peer = peer;
     this.#channel = channel;
-    this.bytesMax = bytesMax;
+    this.#bytesMax = bytesMax;
     let end = (): void => {};
     this.cut = new Promise((resolve) => {
       end = resolve;
@@ -75,6 +74,11 @@ export class RtcConnection {
       peer.close();
       throw error;
     }
+  }
+
+  /** Bytes of one message: what the gateway reads, and what this browser sends at most. */
+  get bytesMax(): number {
+    return Math.min(this.#bytesMax, this.#peer.sctp?.maxMessageSize ?? Number.POSITIVE_INFINITY);
   }
 
   send(text: string): void {

@@ -64,7 +64,7 @@ describe('the data channel in a browser', { timeout: 120_000 }, () => {
 
   beforeAll(async () => {
     model = await startModel(callsWhatIsNamed);
-    gateway = await startGateway({ model });
+    gateway = await startGateway({ model, config: '[client_tools]\nresult_bytes_max = 1000000\n' });
     client = new ToolgateClient({ url: gateway.url, key: gateway.secretKey });
     const { model: named } = (await client.agents.get('default')).config as { model?: unknown };
     await client.agents.put('tutor', { ...AGENT, ...(named ? { model: named } : {}) });
@@ -235,6 +235,35 @@ describe('the data channel in a browser', { timeout: 120_000 }, () => {
     );
     const completed = await lastOf(page, 'TOOL_COMPLETED');
     expect(completed.payload?.omitted).toEqual(['output']);
+    await page.close();
+  });
+
+  test('large results that were made while the channel was cut go over HTTP, each once', async () => {
+    const space = await newSpace();
+    const page = await visit(space);
+    // 300 kB is more than Chromium sends in one message, 100 kB more than the gateway reads.
+    for (const [index, size] of [100_000, 300_000].entries()) {
+      await client.spaces.post(space, 'Please draw.');
+      const offer = await lastOf(page, 'TOOL_PROPOSED', index + 1);
+      let offers = 0;
+      let refuses = true;
+      await page.route('**/rtc', (route) => {
+        offers += 1;
+        const problem = { status: 503, code: 'UNAVAILABLE', title: 'Unavailable', detail: 'not now' };
+        return refuses ? route.fulfill({ status: 503, json: problem }) : route.continue();
+      });
+      await page.evaluate(() => window.page.cut());
+      await expect.poll(() => offers, WAIT).toBeGreaterThan(0);
+      const stored = page.evaluate(
+        ([message, large]) => window.page.channel.submitResult(message, { result: { large } }),
+        [offer, 'x'.repeat(size)] as const,
+      );
+      refuses = false;
+      expect(await stored).toMatchObject({ toolCallId: offer.payload?.toolCallId });
+      await opened(page, index + 2);
+      expect((await lastOf(page, 'TOOL_COMPLETED', index + 1)).payload?.omitted).toEqual(['output']);
+      await page.unroute('**/rtc');
+    }
     await page.close();
   });
 
