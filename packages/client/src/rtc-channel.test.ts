@@ -87,3 +87,22 @@ test('after an answered message the back-off begins anew', async () => {
   expect(waits.at(-2)).toBeGreaterThanOrEqual(4000);
   expect(waits.at(-1)).toBeLessThanOrEqual(250);
 });
+
+test('a decision says what it was made with, and nothing that was not given', async () => {
+  const payloads: unknown[] = [];
+  const { gateway: fake } = openAtOnce((channel, text) => {
+    const { id, payload } = JSON.parse(text);
+    payloads.push(payload);
+    channel.say({ type: 'CHANNEL_RECEIPT', id, timestamp: 1 });
+  });
+  const channel = new RtcChannel(fake, 'space_1', { onMessage: () => {} });
+  await channel.accept('appr_1');
+  await channel.accept('appr_2', { input: { topic: 'Luce' }, remember: false });
+  await channel.reject('appr_3', { reason: 'basta' });
+  channel.close();
+  expect(payloads).toEqual([
+    { approvalId: 'appr_1' },
+    { approvalId: 'appr_2', input: { topic: 'Luce' }, remember: false },
+    { approvalId: 'appr_3', reason: 'basta' },
+  ]);
+});

@@ -86,10 +86,20 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
     return this.#stop.signal.aborted;
   }
 
-  /** Accepts a proposal, with another input when given. The same decision again gets the same receipt. */
-  async accept(proposal: Reference, options: SendOptions & { input?: unknown } = {}): Promise<Decided> {
-    const { input } = options;
-    const payload = { approvalId: idOf(proposal, 'approvalId'), ...(input === undefined ? {} : { input }) };
+  /**
+   * Accepts a proposal, with another input when given. `remember: false` makes a yes that would stand for later calls too one
+   * for this call alone. The same decision again gets the same receipt.
+   */
+  async accept(
+    proposal: Reference,
+    options: SendOptions & { input?: unknown; remember?: boolean } = {},
+  ): Promise<Decided> {
+    const { input, remember } = options;
+    const payload = {
+      approvalId: idOf(proposal, 'approvalId'),
+      ...(input === undefined ? {} : { input }),
+      ...(remember === undefined ? {} : { remember }),
+    };
     return this.#ask(ToolEventType.TOOL_ACCEPTED, proposal, payload, options);
   }
 
