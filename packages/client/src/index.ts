@@ -6,6 +6,7 @@ export type { ConnectionOptions } from './connection.js';
 export type { Consents } from './consents.js';
 export type { Content } from './content.js';
 export type { Curators } from './curators.js';
+export { DECISION_WORDS, type DecisionOptions, type DecisionWords, readDecision } from './decision-words.js';
 export { safeValidateToolDefinitions, type Validation, validateToolDefinitions } from './definition-rules.js';
 export type { Entities } from './entities.js';
 export {
