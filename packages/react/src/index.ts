@@ -38,5 +38,6 @@ export {
   type ToolVoice,
   type ToolVoiceOptions,
   useToolVoice,
+  type VoiceAnswer,
 } from './use-tool-voice.js';
 export { type ToolgateChatView, useToolgateChat } from './use-toolgate-chat.js';

@@ -1,10 +1,18 @@
 import { expect, test } from 'vitest';
 import { type Conversation, EMPTY_CONVERSATION } from './conversation.js';
 import type { ToolCall } from './message.js';
-import { SpokenTexts } from './spoken-texts.js';
+import { askedProposal, SpokenTexts } from './spoken-texts.js';
 
-function conversation(call: Partial<ToolCall>): Conversation {
-  const whole: ToolCall = {
+function conversation(...calls: Array<Partial<ToolCall>>): Conversation {
+  const parts = calls.map(
+    (call, index) => ({ type: 'tool-call', id: `1.${index}`, call: toolCall(call) }) as const,
+  );
+  const message = { id: 'm', role: 'assistant', state: 'done', time: '', parts } as const;
+  return { ...EMPTY_CONVERSATION, messages: [message] };
+}
+
+function toolCall(call: Partial<ToolCall>): ToolCall {
+  return {
     id: 'call_1',
     runId: 'run_1',
     spaceId: 'space_1',
@@ -14,9 +22,6 @@ function conversation(call: Partial<ToolCall>): Conversation {
     inputText: '',
     ...call,
   };
-  const part = { type: 'tool-call', id: '1.0', call: whole } as const;
-  const message = { id: 'm', role: 'assistant', state: 'done', time: '', parts: [part] } as const;
-  return { ...EMPTY_CONVERSATION, messages: [message] };
 }
 
 const approval = {
@@ -49,4 +54,19 @@ test('what ended before the page was opened is not said', () => {
     approval: { ...approval, state: 'rejected' },
   });
   expect(spoken.next(decided)).toEqual([]);
+});
+
+test('of several proposals one is asked at a time, and none that has no words', () => {
+  const spoken = new SpokenTexts();
+  const call = (number: number, state: 'requested' | 'approved', voice?: string): Partial<ToolCall> => {
+    const { voice: _, ...silent } = approval;
+    const own = { ...silent, id: `appr_${number}`, state, ...(voice === undefined ? {} : { voice }) };
+    return { id: `call_${number}`, state: 'approval-requested', approval: own };
+  };
+  const all = conversation(call(0, 'requested'), call(1, 'requested', 'Uno?'), call(2, 'requested', 'Due?'));
+  expect(askedProposal(all)?.id).toBe('appr_1');
+  expect(spoken.next(all)).toEqual(['Uno?']);
+  const first = conversation(call(0, 'requested'), call(1, 'approved', 'Uno?'), call(2, 'requested', 'Due?'));
+  expect(spoken.next(first)).toEqual(['Due?']);
+  expect(askedProposal(conversation(call(0, 'requested')))).toBeUndefined();
 });

@@ -1,8 +1,9 @@
-import type { wire } from '@toolgate/client';
+import { type DecisionWords, readDecision, type wire } from '@toolgate/client';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { useToolgateContext } from './context.js';
+import type { Approval } from './message.js';
 import { browserSpeech, type SpeechPorts } from './speech.js';
-import { SpokenTexts } from './spoken-texts.js';
+import { askedProposal, SpokenTexts } from './spoken-texts.js';
 import { useSpace } from './use-space.js';
 
 export type { SpeechPorts } from './speech.js';
@@ -17,15 +18,27 @@ export interface ToolVoiceOptions {
   readonly context?: Record<string, unknown>;
   /** Whether proposals and completions of the space are said aloud; true by default. */
   readonly speak?: boolean;
+  /**
+   * What a yes or a no does: sends the decision over HTTP by default. Give a function to send it another way, such as
+   * `channel.accept`, or false to decide nothing.
+   */
+  readonly decide?: false | ((approvalId: string, approved: boolean) => Promise<unknown>);
+  /** Words for yes and no, by language; `DECISION_WORDS` by default. */
+  readonly decisionWords?: Readonly<Record<string, DecisionWords>>;
   /** Replaces the browser's speech. */
   readonly speech?: SpeechPorts;
 }
 
-/** Speaks what tools have said, and finds the tool that is meant by what a person says or types. */
+/** What became of an utterance: a decision on the proposal, or the tools that it may mean. */
+export type VoiceAnswer =
+  | { readonly type: 'decision'; readonly approvalId: string; readonly approved: boolean }
+  | { readonly type: 'matches'; readonly matches: readonly wire.ToolMatch[] };
+
+/** Speaks what tools have said, and turns what a person says or types into a decision or the tool that is meant. */
 export interface ToolVoice {
   /** Whether texts can be said aloud here. */
   readonly canSpeak: boolean;
-  /** Whether this browser hears; without a microphone, `find` takes typed words. */
+  /** Whether this browser hears; without a microphone, `answer` and `find` take typed words. */
   readonly canListen: boolean;
   readonly isListening: boolean;
   /** The last words that were heard or typed. */
@@ -33,12 +46,18 @@ export interface ToolVoice {
   /** The tools that these words may mean, best first. */
   readonly matches: readonly wire.ToolMatch[];
   readonly error: Error | undefined;
-  /** Listens for one utterance, then finds its tools. */
+  /** The proposal that was asked aloud and waits for a yes or a no. Others wait until it is decided. */
+  readonly proposal: Approval | undefined;
+  /** The last decision by voice. */
+  readonly decision: { readonly approvalId: string; readonly approved: boolean } | undefined;
+  /** Listens for one utterance, then answers with it. */
   readonly listen: () => void;
   /** Stops listening and speaking. */
   readonly stop: () => void;
   /** Says a text aloud. */
   readonly say: (text: string) => void;
+  /** Decides on the proposal if the words are a yes or a no; finds the tools that they may mean otherwise. */
+  readonly answer: (text: string) => Promise<VoiceAnswer>;
   /** Finds the tools that words may mean. */
   readonly find: (text: string) => Promise<readonly wire.ToolMatch[]>;
 }
@@ -46,13 +65,14 @@ export interface ToolVoice {
 /** Voice of the tools of a space. No audio leaves the page: the gateway makes and matches texts. */
 export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOptions = {}): ToolVoice {
   const { client } = useToolgateContext('useToolVoice');
-  const { language, agent, context, speak = true } = options;
+  const { language, agent, context, speak = true, decide, decisionWords } = options;
   const speech = useMemo(() => options.speech ?? browserSpeech(), [options.speech]);
   const space = useSpace(spaceId);
+  const proposal = useMemo(() => askedProposal(space), [space]);
   const [found, setFound] = useState<Found>(NOTHING);
   const [isListening, setListening] = useState(false);
   const stopListening = useRef<(() => void) | undefined>(undefined);
-  const asked = useRef(0);
+  const utterances = useRef(0);
 
   // One memory per space: another one begins in silence.
   const spoken = useMemo(() => ({ spaceId, texts: new SpokenTexts() }), [spaceId]);
@@ -60,14 +80,18 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
     for (const text of spoken.texts.next(space)) if (speak) speech.speak?.(text, language);
   }, [spoken, space, speak, speech, language]);
 
+  // What was said before must not overwrite what was said last.
+  const begin = useCallback(() => {
+    utterances.current += 1;
+    const turn = utterances.current;
+    return (next: Found): void => {
+      if (turn === utterances.current) setFound(next);
+    };
+  }, []);
+
   const find = useCallback(
     async (text: string): Promise<readonly wire.ToolMatch[]> => {
-      asked.current += 1;
-      const turn = asked.current;
-      // What was asked before must not overwrite what was asked last.
-      const keep = (next: Found): void => {
-        if (turn === asked.current) setFound(next);
-      };
+      const keep = begin();
       try {
         const matches = await client.tools.match(text, {
           ...(language && { language }),
@@ -75,15 +99,35 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
           ...(context && { context }),
           ...(spaceId && { spaceId }),
         });
-        keep({ text, matches, error: undefined });
+        keep({ ...NOTHING, text, matches });
         return matches;
       } catch (error) {
-        keep({ text, matches: [], error: error as Error });
+        keep({ ...NOTHING, text, error: error as Error });
         throw error;
       }
     },
-    [client, language, agent, context, spaceId],
+    [begin, client, language, agent, context, spaceId],
   );
+
+  const answerTo = useCallback(
+    async (asked: Approval | undefined, text: string): Promise<VoiceAnswer> => {
+      const read = { ...(language && { language }), ...(decisionWords && { words: decisionWords }) };
+      const approved = asked && decide !== false ? readDecision(text, read) : undefined;
+      if (!asked || approved === undefined) return { type: 'matches', matches: await find(text) };
+      const decision = { approvalId: asked.id, approved };
+      const keep = begin();
+      try {
+        await (decide ? decide(asked.id, approved) : client.approvals.decide(asked.id, { approved }));
+        keep({ ...NOTHING, text, decision });
+        return { type: 'decision', ...decision };
+      } catch (error) {
+        keep({ ...NOTHING, text, error: error as Error });
+        throw error;
+      }
+    },
+    [begin, find, client, decide, decisionWords, language],
+  );
+  const answer = useCallback((text: string) => answerTo(proposal, text), [answerTo, proposal]);
 
   const listen = useCallback(() => {
     if (!speech.listen || stopListening.current) return;
@@ -92,8 +136,9 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
     setListening(true);
     stopListening.current = speech.listen(
       {
-        // The error is in the hook's state.
-        onText: (text) => void find(text).catch(() => {}),
+        // About what was asked when the listening began: a yes must not reach a proposal that came in the meantime. The error
+        // is in the hook's state.
+        onText: (text) => void answerTo(proposal, text).catch(() => {}),
         onEnd: (error) => {
           stopListening.current = undefined;
           setListening(false);
@@ -102,7 +147,7 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
       },
       language,
     );
-  }, [speech, find, language]);
+  }, [speech, answerTo, proposal, language]);
 
   const stop = useCallback(() => {
     stopListening.current?.();
@@ -116,13 +161,15 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
       canSpeak: speech.speak !== undefined,
       canListen: speech.listen !== undefined,
       isListening,
+      proposal,
       ...found,
       listen,
       stop,
       say,
+      answer,
       find,
     }),
-    [speech, isListening, found, listen, stop, say, find],
+    [speech, isListening, proposal, found, listen, stop, say, answer, find],
   );
 }
 
@@ -130,6 +177,7 @@ interface Found {
   readonly text: string | undefined;
   readonly matches: readonly wire.ToolMatch[];
   readonly error: Error | undefined;
+  readonly decision: ToolVoice['decision'];
 }
 
-const NOTHING: Found = { text: undefined, matches: [], error: undefined };
+const NOTHING: Found = { text: undefined, matches: [], error: undefined, decision: undefined };

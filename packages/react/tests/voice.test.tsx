@@ -44,7 +44,10 @@ function Desk({ spaceId, options }: { spaceId: string; options: ToolVoiceOptions
       <p>
         {voice.isListening ? 'listening' : 'silent'} {voice.text}{' '}
         {voice.matches.map(({ name, trigger }) => `${name} by ${trigger}`).join()} {voice.error?.message}
+        {voice.decision && (voice.decision.approved ? ' said yes' : ' said no')}
       </p>
+      {voice.proposal && <p>asked: {voice.proposal.voice}</p>}
+      <input aria-label="Words" onChange={({ target }) => void voice.answer(target.value).catch(() => {})} />
       <button type="button" disabled={!voice.canListen} onClick={voice.listen}>
         Listen
       </button>
@@ -58,6 +61,33 @@ function Desk({ spaceId, options }: { spaceId: string; options: ToolVoiceOptions
       ))}
     </>
   );
+}
+
+/** A microphone that hears what the test says. */
+function microphone() {
+  let listener: Parameters<NonNullable<SpeechPorts['listen']>>[0] | undefined;
+  return {
+    hear: (text: string) => {
+      listener?.onText(text);
+      listener?.onEnd();
+    },
+    listen: (given: NonNullable<typeof listener>) => {
+      listener = given;
+      return () => given.onEnd();
+    },
+  };
+}
+
+/** The decisions on a space's calls, once there are so many. */
+async function decisionsOf(spaceId: string, count: number): Promise<boolean[]> {
+  const decisions: boolean[] = [];
+  const stream = world.client.spaces.subscribe(spaceId);
+  for await (const event of stream) {
+    if (event.type === 'tool-approval-response') decisions.push(event.approved);
+    if (decisions.length === count) break;
+  }
+  stream.close();
+  return decisions;
 }
 
 function show(spaceId: string, options: ToolVoiceOptions) {
@@ -113,4 +143,63 @@ test('what is heard finds the tool, and what goes wrong is told', async () => {
   fireEvent.click(screen.getByRole('button', { name: 'Listen' }));
   listener?.onEnd(new Error('not-allowed'));
   await screen.findByText(/not-allowed/);
+});
+
+test('a spoken yes runs what was proposed aloud, and its feedback is said', async () => {
+  const { id } = await world.client.spaces.create({ agent: 'tutor' });
+  const said: string[] = [];
+  const { hear, listen } = microphone();
+  show(id, { speech: { speak: (text) => said.push(text), listen }, language: 'it-IT' });
+  await world.client.spaces.post(id, 'my_tool');
+  await screen.findByText('asked: Creare 5 fogli?');
+  fireEvent.click(screen.getByRole('button', { name: 'Listen' }));
+  hear('Sì, grazie!');
+  await screen.findByText(/silent Sì, grazie! said yes/);
+  await waitFor(() => expect(said).toEqual(['Creare 5 fogli?', '5 fogli creati']));
+  expect(await decisionsOf(id, 1)).toEqual([true]);
+});
+
+test('a typed no rejects, words that are neither find tools, and decide: false decides nothing', async () => {
+  const { id } = await world.client.spaces.create({ agent: 'tutor' });
+  const shown = show(id, { speech: {}, decide: false, language: 'it' });
+  await world.client.spaces.post(id, 'my_tool');
+  await screen.findByText('asked: Creare 5 fogli?');
+  fireEvent.change(screen.getByLabelText('Words'), { target: { value: 'no' } });
+  await screen.findByText(/^silent no/);
+  await screen.findByText('asked: Creare 5 fogli?');
+  shown.unmount();
+  show(id, { speech: {}, language: 'it' });
+  await screen.findByText('asked: Creare 5 fogli?');
+  fireEvent.change(screen.getByLabelText('Words'), { target: { value: 'crea' } });
+  await screen.findByText(/silent crea my_tool by crea/);
+  fireEvent.change(screen.getByLabelText('Words'), { target: { value: 'no grazie' } });
+  await screen.findByText(/silent no grazie said no/);
+  await waitFor(() => expect(screen.queryByText(/^asked/)).toBeNull());
+  expect(await decisionsOf(id, 1)).toEqual([false]);
+});
+
+test('a yes is about what was asked when the listening began, and goes where the page sends it', async () => {
+  const { id } = await world.client.spaces.create({ agent: 'tutor' });
+  const { hear, listen } = microphone();
+  const decided: Array<[string, boolean]> = [];
+  const decide = async (approvalId: string, approved: boolean) => void decided.push([approvalId, approved]);
+  show(id, {
+    speech: { listen },
+    decide,
+    language: 'it',
+    decisionWords: { it: { yes: ['aggiudicato'], no: [] } },
+  });
+  fireEvent.click(screen.getByRole('button', { name: 'Listen' }));
+  await screen.findByText(/^listening/);
+  await world.client.spaces.post(id, 'my_tool');
+  await screen.findByText('asked: Creare 5 fogli?');
+  // The proposal came while somebody was speaking already.
+  hear('aggiudicato');
+  await screen.findByText(/^silent aggiudicato/);
+  expect(decided).toEqual([]);
+  fireEvent.click(screen.getByRole('button', { name: 'Listen' }));
+  hear('Aggiudicato!');
+  await screen.findByText(/said yes/);
+  const [approval] = (await world.client.approvals.list({ space: id })).approvals;
+  expect(decided).toEqual([[approval?.approvalId, true]]);
 });
