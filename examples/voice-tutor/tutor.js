@@ -1,5 +1,5 @@
 // A tutor proposes a tool aloud, the pupil says yes or no, the tool runs. The console stands in for the loudspeaker.
-import { ToolgateClient } from '@toolgate/client';
+import { readDecision, ToolgateClient } from '@toolgate/client';
 import { myPlugin } from './my-plugin.js';
 
 const client = new ToolgateClient({
@@ -37,7 +37,9 @@ async function teach(tool) {
       case 'tool-approval-request':
         speak(event.voice?.text ?? `${event.toolName}?`);
         console.log(`🎤 ${answer}`);
-        await client.approvals.decide(event.approvalId, { approved: /^s[iì]/i.test(answer) });
+        await client.approvals.decide(event.approvalId, {
+          approved: readDecision(answer, { language: 'it' }) === true,
+        });
         break;
       case 'tool-output-available':
         if (event.voice) speak(event.voice.text);
