@@ -12,6 +12,7 @@ import {
   ToolgateError,
 } from './error.js';
 import type { ToolCall, ToolContext } from './tool.js';
+import { returnedError } from './tool-result.js';
 import type { ToolOutcome, Tools } from './tools.js';
 
 /** Lease of a claimed call in seconds, unless a job sets another; renewed three times as often. */
@@ -154,8 +155,9 @@ export class CallRunner {
     try {
       job.onStart?.(call);
       const result = sendable(await unlessAborted(async () => job.execute(call, context), signal));
-      end({ result });
-      return { result };
+      const failed = returnedError(result);
+      end(failed === undefined ? { result } : { result, error: failed.message });
+      return failed === undefined ? { result } : { error: failed };
     } catch (error) {
       if (error instanceof LostLease) return 'lost';
       if (error instanceof AbortedError) throw error;
