@@ -134,7 +134,7 @@ export class ToolgateClient {
     this.plans = new Records(connection, 'plans');
     this.gateway = new GatewayInfo(connection);
     this.usage = new ProjectUsage(connection);
-    this.registry = new ToolRegistry(connection);
+    this.registry = new ToolRegistry(connection, this);
     this.tools = new Tools(connection, this.clientId, (spaceId, serving) => {
       const server = new ToolServer(
         { ...this.#host(), runs: this.runs, spaces: this.spaces, clientId: this.clientId },

@@ -35,6 +35,7 @@ export {
 } from './event-stream.js';
 export type { DeleteOptions, FileContent, Files, LinkOptions, Only, WriteOptions } from './files.js';
 export type { GatewayInfo } from './gateway-info.js';
+export { initializeToolRegistry } from './initialize-tool-registry.js';
 export type { InstalledPlugins, PluginPackageSource } from './installed-plugins.js';
 export type * from './json-schema.js';
 export type { Keys } from './keys.js';
@@ -73,9 +74,17 @@ export {
   serializeMessage,
   type ToolDataChannelMessage,
   ToolEventType,
+  toolMessageOf,
 } from './tool-message.js';
-export { type ExecutionContext, type ToolMetadata, ToolOrchestrator } from './tool-orchestrator.js';
+export {
+  type ExecutionContext,
+  type ToolBroadcaster,
+  type ToolMetadata,
+  ToolOrchestrator,
+} from './tool-orchestrator.js';
+export { type ToolPluginCheck, ToolPluginSchema } from './tool-plugin-schema.js';
 export { type RegisteredTool, ToolRegistry, type VoicePrompt } from './tool-registry.js';
+export { createErrorResult, type ErrorResult, ToolErrorCode } from './tool-result.js';
 export { type ServeConnection, type ServeOptions, ToolServer } from './tool-server.js';
 export { Permission, ToolCategory } from './tool-vocabulary.js';
 export type {

@@ -1,4 +1,5 @@
 import { pause, retryDelay } from './back-off.js';
+import { callHandler } from './call-handler.js';
 import type { Connection } from './connection.js';
 import { AbortedError, CODES, ToolgateError, UnavailableError, ValidationError } from './error.js';
 import { RtcConnection } from './rtc-connection.js';
@@ -262,17 +263,6 @@ export class RtcChannel implements AsyncIterable<ToolDataChannelMessage> {
       return Promise.reject(this.#failure ?? new AbortedError(CODES.aborted, 'the channel is closed'));
     }
     return this.#outbox.ask({ type, toolId: toolOf(about), payload, signal: options.signal });
-  }
-}
-
-/** Calls a handler of the caller's. Its errors are reported as those of any event handler, and do not cut the channel. */
-function callHandler(handler: (() => void) | undefined): void {
-  try {
-    handler?.();
-  } catch (error) {
-    queueMicrotask(() => {
-      throw error;
-    });
   }
 }
 

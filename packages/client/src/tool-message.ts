@@ -1,4 +1,5 @@
 import { CODES, ProtocolError } from './error.js';
+import type { Event } from './wire.js';
 
 /** The types of a tool message. */
 export const ToolEventType = {
@@ -62,6 +63,37 @@ export function createToolMessage(
   payload?: Record<string, unknown>,
 ): ToolDataChannelMessage {
   return { type, toolId, ...(payload === undefined ? {} : { payload }), timestamp: Date.now() };
+}
+
+/** The message that tells of an event, as the data channel has it; `undefined` for an event that is about no step of a tool. */
+export function toolMessageOf(event: Event): ToolDataChannelMessage | undefined {
+  const type = typeOf(event);
+  if (type === undefined) return undefined;
+  const { type: name, toolName, seq, time, ...members } = event as Event & { toolName?: string };
+  const payload = { event: name, ...members };
+  return { type, toolId: toolName ?? 'unknown', payload, timestamp: Date.parse(time), seq };
+}
+
+function typeOf(event: Event): ToolEventType | undefined {
+  switch (event.type) {
+    case 'tool-approval-request':
+    case 'tool-released':
+      return ToolEventType.TOOL_PROPOSED;
+    case 'tool-input-available':
+      // A call with a deadline is an offer to clients; one without waits for its approval first.
+      return event.placement === 'client' && event.deadline ? ToolEventType.TOOL_PROPOSED : undefined;
+    case 'tool-approval-response':
+      return event.approved ? ToolEventType.TOOL_ACCEPTED : ToolEventType.TOOL_REJECTED;
+    case 'tool-executing':
+    case 'tool-progress':
+      return ToolEventType.TOOL_EXECUTING;
+    case 'tool-output-available':
+      return ToolEventType.TOOL_COMPLETED;
+    case 'tool-output-error':
+      return ToolEventType.TOOL_ERROR;
+    default:
+      return undefined;
+  }
 }
 
 /** The message as JSON text. */

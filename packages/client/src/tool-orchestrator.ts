@@ -1,5 +1,9 @@
+import { callHandler } from './call-handler.js';
 import type { ToolgateClient } from './client.js';
+import { freshKey } from './fresh-key.js';
 import type { CallOptions } from './resources.js';
+import { type ToolDataChannelMessage, toolMessageOf } from './tool-message.js';
+import { type RegisteredTool, ToolRegistry } from './tool-registry.js';
 import type { SharedTool, ToolCall } from './wire.js';
 
 /** Where a tool is executed, and for whom: the gateway knows the rest of the context itself. */
@@ -8,9 +12,21 @@ export interface ExecutionContext extends CallOptions {
   sessionId?: string;
   /** The agent whose tools and grants count. */
   maestroId?: string;
+  /** Tools that have given an output, for `validatePrerequisites`. */
+  activeTools?: readonly string[];
+  /** Taken for programs that have it, and not sent: the credentials say who calls, and the gateway knows the rest. */
+  userId?: unknown;
+  conversationHistory?: unknown;
+  userProfile?: unknown;
+  grantedPermissions?: unknown;
   /** How long to wait for the outcome, in seconds; 10 by default. */
   waitSeconds?: number;
 }
+
+/** Is told of every step of a call, with the messages of the data channel: a function, or an object with `broadcast`. */
+export type ToolBroadcaster =
+  | ((message: ToolDataChannelMessage) => void)
+  | { broadcast(message: ToolDataChannelMessage): void };
 
 /** What people who choose a tool want to know of it. */
 export interface ToolMetadata {
@@ -29,19 +45,67 @@ export interface ToolMetadata {
  */
 export class ToolOrchestrator {
   readonly #client: ToolgateClient;
-  constructor(client: ToolgateClient) {
-    this.#client = client;
+  #broadcaster: ToolBroadcaster | undefined;
+  constructor(gateway: ToolgateClient | ToolRegistry) {
+    this.#client = gateway instanceof ToolRegistry ? gateway.client : gateway;
+  }
+
+  /**
+   * Tells somebody of every step of the calls that are executed from now on, also of those that follow a later yes. Members of
+   * the space hear of them by themselves, over `spaces.connectRtc`.
+   */
+  setBroadcaster(broadcaster: ToolBroadcaster | undefined): void {
+    this.#broadcaster = broadcaster;
   }
 
   /** Calls a tool. A call that waits for somebody, such as an approval, is returned as it stands. */
-  execute(id: string, args: Record<string, unknown>, context: ExecutionContext = {}): Promise<ToolCall> {
-    const { sessionId, maestroId, ...options } = context;
+  async execute(
+    id: string,
+    args: Record<string, unknown>,
+    context: ExecutionContext = {},
+  ): Promise<ToolCall> {
+    const { sessionId, maestroId, waitSeconds, signal } = context;
+    const options = signal === undefined ? {} : { signal };
     const call = {
       arguments: args,
       ...(sessionId === undefined ? {} : { spaceId: sessionId }),
       ...(maestroId === undefined ? {} : { agent: maestroId }),
     };
-    return this.#client.tools.call(id, call, options);
+    const wait = waitSeconds === undefined ? {} : { waitSeconds };
+    const broadcaster = this.#broadcaster;
+    if (broadcaster === undefined) return this.#client.tools.call(id, call, { ...options, ...wait });
+    // Its run is needed before the outcome, so that each step is told when it happens.
+    const idempotencyKey = freshKey();
+    const begun = await this.#client.tools.call(id, call, { ...options, idempotencyKey, waitSeconds: 0 });
+    void this.#broadcastRun(begun.runId, broadcaster, signal);
+    return this.#client.tools.call(id, call, { ...options, ...wait, idempotencyKey });
+  }
+
+  /**
+   * Whether every prerequisite of a tool is among `activeTools`, the tools that have given an output. The gateway checks what it
+   * has stored itself when a tool is executed.
+   */
+  validatePrerequisites(
+    { prerequisites = [] }: Pick<RegisteredTool, 'prerequisites'>,
+    { activeTools = [] }: Pick<ExecutionContext, 'activeTools'> = {},
+  ): boolean {
+    return prerequisites.every((prerequisite) => {
+      const { tool } =
+        typeof prerequisite === 'string' ? { tool: prerequisite } : (prerequisite as { tool?: unknown });
+      return typeof tool === 'string' && activeTools.includes(tool);
+    });
+  }
+
+  async #broadcastRun(runId: string, broadcaster: ToolBroadcaster, signal?: AbortSignal): Promise<void> {
+    const tell = typeof broadcaster === 'function' ? broadcaster : broadcaster.broadcast.bind(broadcaster);
+    try {
+      for await (const event of this.#client.runs.subscribe(runId, signal ? { signal } : {})) {
+        const message = toolMessageOf(event);
+        if (message) callHandler(() => tell(message));
+      }
+    } catch {
+      // The stream cannot be read on. What becomes of the call does not depend on who is told.
+    }
   }
 
   /** What is known of a tool; `undefined` if there is none. */
@@ -59,7 +123,8 @@ export class ToolOrchestrator {
 function metadata({ name, definition }: SharedTool): ToolMetadata {
   const written = definition as Record<string, unknown>;
   const words = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : []);
-  const { title, category, description, triggers, permissions, voiceEnabled } = written;
+  const { title, category, description, triggers, permissions, voiceEnabled, voice } = written;
+  const { enabled } = (typeof voice === 'object' && voice !== null ? voice : {}) as { enabled?: unknown };
   return {
     id: name,
     name: typeof title === 'string' ? title : name,
@@ -67,6 +132,6 @@ function metadata({ name, definition }: SharedTool): ToolMetadata {
     ...(typeof category === 'string' ? { category } : {}),
     triggers: words(triggers),
     permissions: words(permissions),
-    voiceEnabled: voiceEnabled !== false,
+    voiceEnabled: voiceEnabled !== false && enabled !== false,
   };
 }

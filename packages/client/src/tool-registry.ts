@@ -1,3 +1,4 @@
+import type { ToolgateClient } from './client.js';
 import type { Connection } from './connection.js';
 import { CODES, NotFoundError, ValidationError } from './error.js';
 import type { JsonSchema } from './json-schema.js';
@@ -48,9 +49,12 @@ export interface RegisteredTool {
 
 /** Tools that the agents of a project share, kept by the gateway; needs a secret key. */
 export class ToolRegistry {
+  /** The client that the registry belongs to. */
+  readonly client: ToolgateClient;
   readonly #connection: Connection;
-  constructor(connection: Connection) {
+  constructor(connection: Connection, client: ToolgateClient) {
     this.#connection = connection;
+    this.client = client;
   }
 
   /** Stores a new tool. A `ValidationError` lists what is wrong with it; an id that is taken is a `ConflictError`. */

@@ -156,18 +156,23 @@ export class Tools {
 
   /**
    * Calls a tool, without a model. Waits up to `waitSeconds` for the outcome (10 by default); a call that takes
-   * longer, or waits for somebody, is returned as it stands.
+   * longer, or waits for somebody, is returned as it stands. With the `idempotencyKey` of an earlier call that call is found
+   * again, and waited for.
    */
   call(
     name: string,
     call: CallTool = {},
-    { waitSeconds = 10, ...options }: CallOptions & { waitSeconds?: number } = {},
+    {
+      waitSeconds = 10,
+      idempotencyKey = freshKey(),
+      ...options
+    }: CallOptions & { waitSeconds?: number; idempotencyKey?: string } = {},
   ): Promise<WireToolCall> {
     return this.#connection.json(`/v1/tools/${encodeURIComponent(name)}/call`, {
       ...options,
       method: 'POST',
       body: call,
-      headers: { prefer: `wait=${waitSeconds}`, 'idempotency-key': freshKey() },
+      headers: { prefer: `wait=${waitSeconds}`, 'idempotency-key': idempotencyKey },
       safe: true,
     });
   }

@@ -1,12 +1,13 @@
 import type { ToolgateClient } from './client.js';
 import type { CallOptions } from './resources.js';
+import { ToolRegistry } from './tool-registry.js';
 import type { ToolMatch } from './wire.js';
 
 /** The texts that tools have said aloud; a thin surface over `client.tools`. */
 export class VoiceFeedbackInjector {
   readonly #client: ToolgateClient;
-  constructor(client: ToolgateClient) {
-    this.#client = client;
+  constructor(gateway: ToolgateClient | ToolRegistry) {
+    this.#client = gateway instanceof ToolRegistry ? gateway.client : gateway;
   }
 
   /** What proposes a tool, with the context's values; `undefined` if nothing is said. */
@@ -43,7 +44,7 @@ export class VoiceFeedbackInjector {
 /** Longest utterance that the gateway takes. */
 const TEXT_CHARS_MAX = 1000;
 
-/** The texts that the tools of this client's gateway have said aloud. */
-export function createVoiceFeedbackInjector(client: ToolgateClient): VoiceFeedbackInjector {
-  return new VoiceFeedbackInjector(client);
+/** The texts that the tools of a gateway have said aloud. */
+export function createVoiceFeedbackInjector(gateway: ToolgateClient | ToolRegistry): VoiceFeedbackInjector {
+  return new VoiceFeedbackInjector(gateway);
 }
