@@ -62,7 +62,7 @@ export interface ToolVoice {
   readonly find: (text: string) => Promise<readonly wire.ToolMatch[]>;
 }
 
-/** Voice of the tools of a space. No audio leaves the page: the gateway makes and matches texts. */
+/** Voice of the tools of a space. The gateway makes and matches texts and gets no audio; the browser's own speech may send it. */
 export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOptions = {}): ToolVoice {
   const { client } = useToolgateContext('useToolVoice');
   const { language, agent, context, speak = true, decide, decisionWords } = options;

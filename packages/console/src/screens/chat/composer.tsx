@@ -4,6 +4,7 @@ import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import { PAGE_TOOLS } from '../../conversation/page-tools.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import styles from './chat.module.css';
+import { VoiceControls } from './voice-controls.tsx';
 
 export interface ComposerProps {
   readonly pageTools: boolean;
@@ -65,6 +66,11 @@ export function Composer({ pageTools, onPageTools }: ComposerProps) {
         >
           Page tools {pageTools ? 'on' : 'off'}
         </Button>
+        <VoiceControls
+          onWords={(words) =>
+            setText((written) => (written.trim() ? `${written.trimEnd()} ${words}` : words))
+          }
+        />
         <span className={styles.composerHint}>{isBusy ? 'Esc stops the run' : 'Enter sends'}</span>
         {isBusy && <IconButton label="Stop" variant="default" icon={<Square />} onClick={halt} />}
         <IconButton type="submit" label="Send" variant="primary" icon={<ArrowUp />} disabled={isEmpty} />
