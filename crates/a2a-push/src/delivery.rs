@@ -211,6 +211,7 @@ impl Delivery {
         Ok(member.map(|member| Decider::Member {
             entity,
             roles: member.role.into_iter().collect(),
+            token_roles: Arc::default(),
             groups: Arc::default(),
         }))
     }

@@ -143,11 +143,10 @@ impl Access {
             return Ok(Decider::Backend);
         };
         let member = self.directory.member(space, user.entity).await?;
-        let mut roles = user.roles.to_vec();
-        roles.extend(member.and_then(|member| member.role));
         Ok(Decider::Member {
             entity: user.entity,
-            roles,
+            roles: member.and_then(|member| member.role).into_iter().collect(),
+            token_roles: user.roles.clone(),
             groups: user.groups.clone(),
         })
     }
@@ -159,6 +158,7 @@ impl Access {
         Ok(Decider::Member {
             entity,
             roles: member.and_then(|member| member.role).into_iter().collect(),
+            token_roles: Default::default(),
             groups: Default::default(),
         })
     }

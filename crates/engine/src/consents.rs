@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use toolgate_kernel::id::{ApprovalId, EntityId, ProjectId, SpaceId};
+use toolgate_kernel::id::{ApprovalId, BadId, EntityId, ProjectId, SpaceId};
 use toolgate_kernel::name::{AgentName, ToolName};
 use toolgate_kernel::run::Run;
 use toolgate_kernel::time::Time;
@@ -20,10 +20,11 @@ use crate::record_updater::RecordUpdater;
 use crate::records::{Amendment, Change, Expected, Listing, Owner, Record, RecordSet, Records};
 use crate::store::StoreError;
 
-/// Most consents of one space, revoked ones included. One more makes room: revoked ones go first, then the oldest, and
-/// their tools ask again.
+/// Most consents of one space, revoked ones included. One more takes the place of the oldest that counts, whose tool asks
+/// again. Revoked ones stay, since without its mark an older decision would count again: where there are no others, a new
+/// yes is for its call alone.
 pub const CONSENTS_MAX: usize = 1_000;
-const KIND: &str = "consent";
+pub(crate) const KIND: &str = "consent";
 /// Hex digits of each half of an id.
 const ID_DIGITS: usize = 20;
 
@@ -40,9 +41,9 @@ pub struct ConsentRecord {
     pub tool: ToolName,
     /// SHA-256 of the tool's definition, in hex: it is for no other.
     pub hash: String,
-    /// Who gave it; none for a secret key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<EntityId>,
+    /// Who gave it.
+    #[serde(default)]
+    pub by: Giver,
     /// Person whom the run worked for when it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_for: Option<EntityId>,
@@ -54,6 +55,58 @@ pub struct ConsentRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Time>,
 }
+
+/// Who gave a yes. Stored as a word or an id; what is not said is nobody, never a secret key, which may do more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Giver {
+    /// Nobody who is known: the yes does not count.
+    #[default]
+    Nobody,
+    /// A secret key.
+    Backend,
+    /// A member of the space.
+    Member(EntityId),
+}
+
+impl Giver {
+    /// The person; none for a secret key.
+    pub fn entity(self) -> Option<EntityId> {
+        match self {
+            Self::Nobody | Self::Backend => None,
+            Self::Member(entity) => Some(entity),
+        }
+    }
+
+    /// Whoever made a decision that is in the log: it names everybody but secret keys.
+    fn of(decided_by: Option<EntityId>) -> Self {
+        decided_by.map_or(Self::Backend, Self::Member)
+    }
+}
+
+impl From<Giver> for String {
+    fn from(giver: Giver) -> Self {
+        match giver {
+            Giver::Nobody => NOBODY.to_owned(),
+            Giver::Backend => BACKEND.to_owned(),
+            Giver::Member(entity) => entity.to_string(),
+        }
+    }
+}
+
+impl TryFrom<String> for Giver {
+    type Error = BadId;
+    fn try_from(word: String) -> Result<Self, BadId> {
+        match word.as_str() {
+            NOBODY => Ok(Self::Nobody),
+            BACKEND => Ok(Self::Backend),
+            id => id.parse().map(Self::Member),
+        }
+    }
+}
+
+const NOBODY: &str = "nobody";
+const BACKEND: &str = "backend";
 
 impl ConsentRecord {
     /// None for one that cannot be read: it counts as never given, and its tool asks again.
@@ -119,19 +172,29 @@ impl Consents {
     pub async fn remember(&self, set: RecordSet, consent: ConsentRecord) -> Result<(), StoreError> {
         let read = || async {
             let known = self.records().record(set, &consent.id).await?;
-            let crowded = match known.is_none() && self.is_full(set).await? {
-                true => Some(self.oldest(set).await?),
-                false => None,
+            let room = match known.is_none() && self.is_full(set).await? {
+                true => self.oldest(set).await?.map_or(Room::Lacks, Room::InPlaceOf),
+                false => Room::Is,
             };
-            Ok((known, crowded.flatten()))
+            Ok((known, room))
         };
-        let decide = |(known, crowded): (Option<Record>, Option<String>)| {
+        let decide = |(known, room): (Option<Record>, Room)| {
             let version = known.as_ref().map(|record| record.version);
             let stands = known.and_then(ConsentRecord::read);
             if stands.is_some_and(|stands| stands.outlasts(&consent)) {
                 return Ok((Amendment::default(), ()));
             }
-            let mut changes: Vec<Change> = crowded.into_iter().map(Change::Remove).collect();
+            let mut changes = match room {
+                Room::Lacks => {
+                    tracing::warn!(
+                        ?set,
+                        "a yes is not remembered: the space has too many revoked ones"
+                    );
+                    return Ok((Amendment::default(), ()));
+                }
+                Room::InPlaceOf(oldest) => vec![Change::Remove(oldest)],
+                Room::Is => Vec::new(),
+            };
             changes.push(consent.change());
             let expected = vec![Expected {
                 id: consent.id.clone(),
@@ -154,19 +217,22 @@ impl Consents {
         Ok(count >= CONSENTS_MAX as u64)
     }
 
-    /// The consent that goes first when there is no room.
+    /// The consent that goes when there is no room: one that cannot be read, or the oldest that counts.
     async fn oldest(&self, set: RecordSet) -> Result<Option<String>, StoreError> {
         let listing = Listing {
             limit: CONSENTS_MAX,
             ..Listing::default()
         };
         let records = self.records().list_records(set, listing).await?;
-        let age = |record: &Record| match ConsentRecord::read(record.clone()) {
-            Some(consent) => (consent.revoked_at.is_none(), consent.given_at),
-            None => (false, record.updated),
-        };
-        let oldest = records.iter().min_by_key(|record| age(record));
-        Ok(oldest.map(|record| record.id.clone()))
+        let ages = records.into_iter().filter_map(|record| {
+            let (id, updated) = (record.id.clone(), record.updated);
+            match ConsentRecord::read(record) {
+                Some(consent) if consent.revoked_at.is_some() => None,
+                Some(consent) => Some(((true, consent.given_at), id)),
+                None => Some(((false, updated), id)),
+            }
+        });
+        Ok(ages.min().map(|(_, id)| id))
     }
 
     /// Revokes a consent that `may` allows; false when there is none.
@@ -206,6 +272,16 @@ impl Consents {
     }
 }
 
+/// Whether one more consent fits into a space.
+enum Room {
+    /// It does.
+    Is,
+    /// If this one goes.
+    InPlaceOf(String),
+    /// All of them are marks of revoked ones.
+    Lacks,
+}
+
 /// The remembered decisions of a run, as the consents that they are.
 pub(crate) fn remembered(run: &Run) -> Vec<ConsentRecord> {
     let own = run.state().decisions().filter(|record| record.remembered);
@@ -213,7 +289,7 @@ pub(crate) fn remembered(run: &Run) -> Vec<ConsentRecord> {
         // Of a run below there is a copy of its calls here, and no definition: it has its own driver.
         let call = run.call(record.approval.call())?;
         let tool = call.definition.as_ref()?;
-        let (agent, by) = (&run.agent().name, record.by);
+        let (agent, by) = (&run.agent().name, Giver::of(record.by));
         let given_for = record.speaker;
         Some(ConsentRecord {
             id: id(agent, &tool.name, by, given_for),
@@ -239,9 +315,9 @@ pub(crate) fn set(project: ProjectId, space: SpaceId) -> RecordSet {
     }
 }
 
-fn id(agent: &AgentName, tool: &ToolName, by: Option<EntityId>, given_for: Option<EntityId>) -> String {
-    let person = |person: Option<EntityId>| person.map_or_else(String::new, |person| person.to_string());
-    let people = digest(&[&person(by), &person(given_for)]);
+fn id(agent: &AgentName, tool: &ToolName, by: Giver, given_for: Option<EntityId>) -> String {
+    let given_for = given_for.map_or_else(String::new, |person| person.to_string());
+    let people = digest(&[&String::from(by), &given_for]);
     format!("{}{people}", prefix(agent, tool))
 }
 
@@ -291,7 +367,8 @@ impl Engine {
         let Some(record) = self.inner.store.space(space).await? else {
             return Ok(());
         };
-        let is_of = |consent: &ConsentRecord| [consent.by, consent.given_for].contains(&Some(person));
+        let is_of =
+            |consent: &ConsentRecord| [consent.by.entity(), consent.given_for].contains(&Some(person));
         for consent in self.consents(record.project, space).await? {
             if is_of(&consent) {
                 self.revoke_consent(record.project, space, &consent.id, is_of)

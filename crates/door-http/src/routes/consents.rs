@@ -54,7 +54,7 @@ impl From<ConsentRecord> for ConsentBody {
             agent: consent.agent,
             tool_name: consent.tool.to_string(),
             tool_hash: consent.hash,
-            by: consent.by,
+            by: consent.by.entity(),
             given_for: consent.given_for,
             approval_id: consent.approval,
             given_at: consent.given_at,
@@ -119,5 +119,5 @@ pub(crate) async fn revoke(
 
 fn may_revoke(who: &Principal, consent: &ConsentRecord) -> bool {
     let person = who.entity();
-    person.is_none() || consent.by == person || consent.given_for == person
+    person.is_none() || consent.by.entity() == person || consent.given_for == person
 }

@@ -165,3 +165,55 @@ async fn a_removed_member_consents_to_nothing() {
     assert_eq!(listed(&backend, &space).await, [] as [Value; 0]);
     assert!(asked(&call(&ada, &space).await).is_some());
 }
+
+/// Has a run read from its log again, by a decision that was made before.
+async fn read_again(who: &Client<'_>, approval: &str) {
+    who.post(&format!("/v1/approvals/{approval}"), json!({ "approved": true }))
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn the_yes_of_a_deleted_person_is_nobodys_and_never_counts_again() {
+    let world = World::new().await;
+    set_approval(&world, json!("first-in-space")).await;
+    let (ada, bob, backend) = (world.user("ada"), world.user("bob"), world.backend());
+    let space = space_of(&world, json!(["ada", "bob"])).await;
+    let approval = asked(&call(&ada, &space).await).unwrap();
+    read_again(&bob, &approval).await;
+    assert_eq!(asked(&call(&ada, &space).await), None, "it runs by Bob's yes");
+    let by = listed(&backend, &space).await[0]["by"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    backend.delete("/v1/entities/bob").await.expect(200);
+
+    read_again(&ada, &approval).await;
+    assert_eq!(listed(&backend, &space).await, [] as [Value; 0]);
+    assert!(asked(&call(&ada, &space).await).is_some(), "nobody has said yes");
+    let events = backend
+        .get(&format!("/v1/spaces/{space}/events?limit=500"))
+        .await
+        .expect(200);
+    assert!(!events.to_string().contains(&by), "{events}");
+}
+
+#[tokio::test]
+async fn a_yes_for_a_deleted_person_is_for_nobody_else() {
+    let world = World::new().await;
+    set_approval(&world, json!("until-revoked")).await;
+    let (ada, backend) = (world.user("ada"), world.backend());
+    let space = space_of(&world, json!(["ada", "bob"])).await;
+    let approval = asked(&call(&ada, &space).await).unwrap();
+    read_again(&backend, &approval).await;
+    assert_eq!(asked(&call(&ada, &space).await), None);
+    assert_eq!(listed(&backend, &space).await.len(), 1);
+    backend.delete("/v1/entities/ada").await.expect(200);
+
+    read_again(&backend, &approval).await;
+    assert_eq!(listed(&backend, &space).await, [] as [Value; 0]);
+    assert!(
+        asked(&call(&backend, &space).await).is_some(),
+        "a backend that names nobody has not been asked"
+    );
+}

@@ -4,10 +4,10 @@ use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::{EntityId, SpaceId};
 
 use super::{DeletionError, Deletions, Held, PORTION, What};
-use crate::push_configs;
 use crate::records::{Change, Listing, Owner};
 use crate::revocation::Revoked;
 use crate::store::{LogPlace, RunFilter, StoreError};
+use crate::{consents, push_configs};
 
 /// Entries that are looked through at once.
 pub(super) const LOOKED_AT_ONCE: usize = 2_000;
@@ -37,6 +37,8 @@ impl Deletions {
             self.remove_naming(held, kind, entity).await?;
         }
         self.remove_words(held, entity, looked).await?;
+        // After the words: a run that is read from its log stores the consents that its decisions are.
+        self.remove_naming(held, consents::KIND, entity).await?;
         loop {
             let store = &inner.store;
             let unlinked = store.unlink_runs(held.project, entity, PORTION).await?;

@@ -1,29 +1,44 @@
 //! Consents of the run in memory: those that its decisions are, and those that its calls run by.
 
 use toolgate_kernel::event::Event;
+use toolgate_kernel::id::ApprovalId;
 use toolgate_kernel::run::{Consent, ReplyPart};
 use toolgate_kernel::tool::{Decider, Tool};
 
 use super::effects::Person;
 use super::{Driver, patient};
 use crate::Inner;
-use crate::consents::{ConsentRecord, remembered, set};
+use crate::consents::{ConsentRecord, Giver, remembered, set};
 use crate::store::StoreError;
 
 impl Driver {
     /// Stores the consents that the run's decisions are, where these events hold one.
     pub(super) async fn remember_consents(&mut self, events: &[Event]) -> Result<(), StoreError> {
-        let is_one = |event: &Event| matches!(event, Event::ToolApprovalResponse(e) if e.remembered);
-        match events.iter().any(is_one) {
-            true => self.restore_consents().await,
-            false => Ok(()),
+        let decided: Vec<ApprovalId> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::ToolApprovalResponse(e) if e.remembered => Some(e.approval_id),
+                _ => None,
+            })
+            .collect();
+        // No others: who gave them may have been deleted since the run was read.
+        match decided.is_empty() {
+            true => Ok(()),
+            false => {
+                self.store_consents(|consent| decided.contains(&consent.approval))
+                    .await
+            }
         }
     }
 
     /// Stores every consent of the run that is missing, as after a crash between its decision and its record.
     pub(super) async fn restore_consents(&mut self) -> Result<(), StoreError> {
+        self.store_consents(|_| true).await
+    }
+
+    async fn store_consents(&mut self, which: impl Fn(&ConsentRecord) -> bool) -> Result<(), StoreError> {
         let set = set(self.project, self.home);
-        for consent in remembered(&self.run) {
+        for consent in remembered(&self.run).into_iter().filter(which) {
             patient(|| self.inner.consents.remember(set, consent.clone())).await?;
         }
         Ok(())
@@ -64,14 +79,16 @@ impl Person {
 
     async fn consent(&self, inner: &Inner, record: ConsentRecord) -> Result<Option<Consent>, StoreError> {
         let by = match record.by {
-            None => Decider::Backend,
-            Some(entity) => {
+            Giver::Nobody => return Ok(None),
+            Giver::Backend => Decider::Backend,
+            Giver::Member(entity) => {
                 let Some(member) = patient(|| inner.store.member(self.space, entity)).await? else {
                     return Ok(None);
                 };
                 Decider::Member {
                     entity,
                     roles: member.role.into_iter().collect(),
+                    token_roles: Default::default(),
                     // What a token said when the consent was given may no longer be so.
                     groups: Default::default(),
                 }

@@ -36,6 +36,7 @@ fn member() -> Decider {
     Decider::Member {
         entity: EntityId::from_bytes([9; 16]),
         roles: Vec::new(),
+        token_roles: Arc::default(),
         groups: Arc::new([]),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolgate_bus::InProcessBus;
-use toolgate_engine::consents::{CONSENTS_MAX, ConsentRecord};
+use toolgate_engine::consents::{CONSENTS_MAX, ConsentRecord, Giver};
 use toolgate_engine::intake::{Decision, Posted, Submission};
 use toolgate_engine::record_index::put;
 use toolgate_engine::records::{Amendment, Change, Owner, RecordSet, Records};
@@ -30,6 +30,7 @@ fn member(number: u128) -> Decider {
     Decider::Member {
         entity: person(number),
         roles: Vec::new(),
+        token_roles: Arc::default(),
         groups: Arc::default(),
     }
 }
@@ -139,7 +140,7 @@ async fn the_first_call_in_a_space_asks_and_later_ones_run_until_the_yes_is_revo
         assert_eq!(known.len(), 1);
         assert_eq!(
             (known[0].by, known[0].given_for),
-            (Some(person(BOB)), Some(person(ADA)))
+            (Giver::Member(person(BOB)), Some(person(ADA)))
         );
         assert_eq!((known[0].tool.as_str(), known[0].approval), ("sheet", approval));
         let revoke = |may: bool| {
@@ -247,11 +248,35 @@ async fn a_yes_counts_while_its_giver_has_the_role() {
     let chief = Decider::Member {
         entity: person(BOB),
         roles: vec!["chief".into()],
+        token_roles: Arc::default(),
         groups: Arc::default(),
     };
     approve(&world, approval, chief).await;
     assert_eq!(asks(&world, space, Some(ADA)).await, None);
     put(role("guest")).await.unwrap();
+    assert!(asks(&world, space, Some(ADA)).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_by_a_role_of_the_token_alone_is_for_one_call() {
+    let approval = json!({"approvers": {"roles": ["chief"]}, "remember": "first-in-space"});
+    let world = World::with(setup(approval)).await;
+    let space = space(&world).await;
+    let chief = || Decider::Member {
+        entity: person(BOB),
+        roles: Vec::new(),
+        token_roles: ["chief".to_owned()].into(),
+        groups: Arc::default(),
+    };
+    let decide = async |approval, wish| {
+        let yes = Decision::Approve(None);
+        world.engine.decide_with(approval, yes, wish, chief()).await
+    };
+    let asked = asks(&world, space, Some(ADA)).await.unwrap();
+    assert!(decide(asked, Some(true)).await.is_err(), "it would not count");
+    assert!(!decide(asked, None).await.unwrap().remembered);
+    world.finish(asked.run).await;
+    assert_eq!(consents(&world, space).await, []);
     assert!(asks(&world, space, Some(ADA)).await.is_some());
 }
 
@@ -416,4 +441,89 @@ async fn a_space_keeps_so_many_consents_and_one_that_cannot_be_read_holds_nothin
     assert_eq!(asks(&world, space, Some(ADA)).await, None);
     assert_eq!(consents(&world, space).await.len(), 1);
     assert_eq!(records.records_size(set).await.unwrap().0, CONSENTS_MAX as u64);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_space_forgets_the_oldest_yes_and_never_that_one_was_revoked() {
+    let records = Arc::new(MemoryStore::new());
+    let world = World::with(Setup {
+        records: records.clone(),
+        ..setup(json!("first-in-space"))
+    })
+    .await;
+    let space = space(&world).await;
+    let set = RecordSet {
+        project: project(),
+        owner: Owner::Space(space),
+        kind: "consent",
+    };
+    let revoked = asks(&world, space, Some(ADA)).await.unwrap();
+    approve(&world, revoked, member(ADA)).await;
+    let sample = consents(&world, space).await.remove(0);
+    let fill = async |count: usize, revoked: bool| {
+        let filler = |number: usize| {
+            let consent = ConsentRecord {
+                tool: format!("other_{number}").parse().unwrap(),
+                revoked_at: revoked.then_some(Time(1)),
+                ..sample.clone()
+            };
+            let body = serde_json::to_value(&consent).unwrap().into();
+            put(format!("consent_{number:05}"), body)
+        };
+        let amendment = Amendment {
+            changes: (0..count).map(filler).collect(),
+            ..Amendment::default()
+        };
+        records.amend_records(set, amendment, Time(0)).await.unwrap();
+    };
+    world.clock.jump(1_000);
+    assert!(
+        world
+            .engine
+            .revoke_consent(project(), space, &sample.id, |_| true)
+            .await
+            .unwrap()
+    );
+    world.rest().await;
+    fill(CONSENTS_MAX - 1, false).await;
+    let again = asks(&world, space, Some(ADA)).await.unwrap();
+    approve(&world, again, member(BOB)).await;
+    let size = async || records.records_size(set).await.unwrap().0;
+    assert_eq!(size().await, CONSENTS_MAX as u64);
+    let mark = records.record(set, &sample.id).await.unwrap();
+    assert!(
+        mark.is_some(),
+        "a decision of before must find that it was revoked"
+    );
+    assert_eq!(asks(&world, space, Some(ADA)).await, None, "the new yes counts");
+    // Nothing but marks: a yes is for its call alone then.
+    let clear = Amendment {
+        changes: vec![Change::Clear],
+        ..Amendment::default()
+    };
+    records.amend_records(set, clear, Time(0)).await.unwrap();
+    fill(CONSENTS_MAX, true).await;
+    let once = asks(&world, space, Some(ADA)).await.unwrap();
+    approve(&world, once, member(BOB)).await;
+    assert_eq!(size().await, CONSENTS_MAX as u64);
+    assert!(asks(&world, space, Some(ADA)).await.is_some());
+}
+
+#[test]
+fn a_stored_consent_that_names_nobody_is_not_of_a_secret_key() {
+    let stored = json!({"agent": "a", "tool": "t", "hash": "h", "givenAt": Time(0),
+        "approval": "appr_00000000000000000000000001_0"});
+    for (by, expected) in [
+        (None, Some(Giver::Nobody)),
+        (Some("backend".to_owned()), Some(Giver::Backend)),
+        (Some(person(ADA).to_string()), Some(Giver::Member(person(ADA)))),
+        (Some("secret".to_owned()), None),
+    ] {
+        let mut stored = stored.clone();
+        if let Some(by) = &by {
+            stored["by"] = by.as_str().into();
+        }
+        let read = serde_json::from_value::<ConsentRecord>(stored).ok();
+        assert_eq!(read.map(|read| read.by), expected, "{by:?}");
+    }
 }

@@ -68,6 +68,7 @@ async fn a_run_beyond_this_version_is_read_and_passed_on_but_not_driven() {
     let member = Decider::Member {
         entity: EntityId::new(Uuid::nil()),
         roles: Vec::new(),
+        token_roles: Arc::default(),
         groups: Arc::default(),
     };
     assert_eq!(view(&forked, &member), None);

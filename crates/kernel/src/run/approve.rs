@@ -19,6 +19,8 @@ const NOT_REMEMBERED: &str =
     "this tool asks for every call; leave out \"remember\", or let its author set it in its \"approval\"";
 /// What is wrong with a wish to remember a yes to a changed input.
 const EDITED: &str = "a yes to a changed input is for this call alone; leave out \"remember\" or \"input\"";
+/// What is wrong with a wish to remember the yes of somebody who may decide by a token alone.
+const KNOWN_BY_TOKEN: &str = "your role is known from your token alone, so a remembered yes would outlive it; leave out \"remember\", or be given the role in the space";
 /// What the model reads when nobody answered.
 const EXPIRED: &str = "nobody answered the request for approval in time";
 
@@ -54,7 +56,7 @@ impl Run {
                         .map_err(|e| Rejected::Invalid(vec![Problem::new("", e.to_string())]))?;
                     definition.input.verify(&value).map_err(Rejected::from)?;
                 }
-                let remembered = is_remembered(&terms, edited.as_ref(), remember)?;
+                let remembered = is_remembered(&terms, edited.as_ref(), remember, by)?;
                 // What runs is what was asked about, or what the person made of it: the log proves which.
                 let runs = edited.clone().unwrap_or_else(|| call.input());
                 let input_hash = Some(definition::hash(&runs.to_value()));
@@ -110,13 +112,21 @@ impl Run {
     }
 }
 
-/// Whether a yes stands for later calls too.
-fn is_remembered(terms: &ApprovalTerms, edited: Option<&Json>, wish: Option<bool>) -> Result<bool, Rejected> {
+/// Whether a yes stands for later calls too. One of a role that only a token names does not: later nobody could say whether
+/// its giver still has the role.
+fn is_remembered(
+    terms: &ApprovalTerms,
+    edited: Option<&Json>,
+    wish: Option<bool>,
+    by: &Decider,
+) -> Result<bool, Rejected> {
     let wrong = |words: &str| Err(Rejected::Invalid(vec![Problem::new("/remember", words)]));
+    let lasts = terms.admit(&by.without_token());
     match (terms.remember, edited, wish) {
         (None, _, Some(true)) => wrong(NOT_REMEMBERED),
         (Some(_), Some(_), Some(true)) => wrong(EDITED),
-        (Some(_), None, None | Some(true)) => Ok(true),
+        (Some(_), None, Some(true)) if !lasts => wrong(KNOWN_BY_TOKEN),
+        (Some(_), None, None | Some(true)) => Ok(lasts),
         (None, _, None | Some(false)) | (Some(_), _, Some(false)) | (Some(_), Some(_), None) => Ok(false),
     }
 }

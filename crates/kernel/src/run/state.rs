@@ -45,8 +45,10 @@ pub struct RunState {
     pub(super) speaker: Option<EntityId>,
     /// The person for whom that message was: its sender, or who asked for the plan that posted it.
     pub(super) works_for: Option<EntityId>,
-    /// Both of the newest message, which the next step answers.
-    heard: (Option<EntityId>, Option<EntityId>),
+    /// Whether the sender of that message was deleted since.
+    speaker_was_deleted: bool,
+    /// All three of the newest message, which the next step answers.
+    heard: (Option<EntityId>, Option<EntityId>, bool),
     /// Time zone of whoever wrote last and has one.
     time_zone: Option<String>,
     /// Everybody who wrote to the run, or for whom the gateway did.
@@ -148,7 +150,8 @@ impl Default for RunState {
             messages: Vec::new(),
             speaker: None,
             works_for: None,
-            heard: (None, None),
+            speaker_was_deleted: false,
+            heard: (None, None, false),
             speakers: Vec::new(),
             unknown_speaker: false,
             transcript: Transcript::default(),
@@ -305,7 +308,7 @@ impl RunState {
                 self.step = e.step;
                 self.step_began = time;
                 // A message that comes while the model writes is not what its calls were made for.
-                (self.speaker, self.works_for) = self.heard;
+                (self.speaker, self.works_for, self.speaker_was_deleted) = self.heard;
                 self.steps_since_message += 1;
                 if self.status == Status::Queued {
                     self.status = Status::Running;
@@ -443,10 +446,10 @@ impl RunState {
         }
         let people = || e.message.from.iter().chain(&e.message.on_behalf_of).copied();
         // Also nobody: a plan or a backend that joins the run must not have the grants of whoever spoke before.
-        self.heard = (e.message.from, people().next());
+        self.heard = (e.message.from, people().next(), e.message.is_removed());
         self.unknown_speaker |= self.heard.1.is_none();
         if self.step == 0 {
-            (self.speaker, self.works_for) = self.heard;
+            (self.speaker, self.works_for, self.speaker_was_deleted) = self.heard;
         }
         for person in people() {
             if !self.speakers.contains(&person) {
@@ -459,8 +462,8 @@ impl RunState {
     /// Whoever asks for a call is whom the run works for, as the writer of a message is.
     fn hear_request(&mut self, e: &CallRequest) {
         self.time_zone = e.sender.as_ref().and_then(|sender| sender.time_zone.clone());
-        self.heard = (e.from, e.from);
-        (self.speaker, self.works_for) = self.heard;
+        self.heard = (e.from, e.from, false);
+        (self.speaker, self.works_for, self.speaker_was_deleted) = self.heard;
         self.speakers.extend(e.from);
         self.unknown_speaker |= e.from.is_none();
     }
@@ -500,7 +503,8 @@ impl RunState {
             answered: !e.expired,
             by: e.by,
             input_hash: e.input_hash.clone(),
-            remembered: e.remembered,
+            // One that was given for a person who was deleted would be for nobody known, which is anybody.
+            remembered: e.remembered && !self.speaker_was_deleted,
             speaker: self.speaker,
         });
         // A no is followed by the event that settles the call.

@@ -43,6 +43,7 @@ fn member(number: u128, roles: &[&str]) -> Decider {
     Decider::Member {
         entity: person(number),
         roles: roles.iter().map(|&role| role.to_owned()).collect(),
+        token_roles: Arc::default(),
         groups: Arc::default(),
     }
 }

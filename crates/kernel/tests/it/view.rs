@@ -88,6 +88,7 @@ pub fn member() -> Decider {
     Decider::Member {
         entity: EntityId::new(Uuid::nil()),
         roles: Vec::new(),
+        token_roles: Arc::default(),
         groups: Arc::default(),
     }
 }

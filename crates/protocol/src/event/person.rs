@@ -38,6 +38,9 @@ impl Event {
             Self::ToolInputAvailable(e) => {
                 hide(&mut e.offered_to, person);
                 release(&mut e.reserved, person);
+                if let Some(consent) = &mut e.consent {
+                    hide(&mut consent.by, person);
+                }
             }
             Self::ToolApprovalRequest(e) => {
                 hide(&mut e.offered_to, person);
@@ -50,7 +53,8 @@ impl Event {
                 hide(&mut e.offered_to, person);
                 release(&mut e.reserved, person);
                 if e.by == Some(person) {
-                    (e.by, e.reason) = (None, None);
+                    // None would be a secret key, and a yes of nobody stands for no later call.
+                    (e.by, e.reason, e.remembered) = (Some(nobody()), None, false);
                 }
             }
             Self::ToolQuestion(e) => hide(&mut e.offered_to, person),
@@ -89,6 +93,14 @@ impl Event {
             | Self::Notification(_)
             | Self::Opaque(_) => {}
         }
+    }
+}
+
+impl Message {
+    /// Whether its sender was deleted: nothing is left of what they wrote, nor who they were.
+    pub fn is_removed(&self) -> bool {
+        let is_blank = matches!(self.parts.as_slice(), [Part::Text { text }] if text == REMOVED);
+        self.from.is_none() && self.sender.is_none() && self.origin.is_none() && is_blank
     }
 }
 
@@ -177,8 +189,25 @@ mod tests {
         let after = said(person).without_person(person).unwrap();
         let text = serde_json::to_string(&after).unwrap();
         assert!(text.contains(REMOVED) && !text.contains("my address"), "{text}");
+        let removed = |event: &Event| matches!(event, Event::Said(e) if e.message.is_removed());
+        assert!(removed(&after) && !removed(&said(person)));
         let other = EntityId::from_bytes([8; 16]);
         assert_eq!(said(other).without_person(person), None);
+    }
+
+    #[test]
+    fn the_yes_of_a_deleted_person_is_nobodys_and_remembered_no_longer() {
+        let marked = every_marked().into_iter().find_map(|event| match event {
+            Event::ToolApprovalResponse(e) => Some(e),
+            _ => None,
+        });
+        let decided = marked.expect("it is an event");
+        assert!(decided.remembered);
+        let after = Event::from(decided.clone()).without_person(decided.by.unwrap());
+        let Some(Event::ToolApprovalResponse(after)) = after else {
+            panic!("a decision stays one");
+        };
+        assert_eq!((after.by, after.remembered), (Some(nobody()), false));
     }
 
     #[test]

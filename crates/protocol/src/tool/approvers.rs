@@ -92,8 +92,10 @@ pub enum Decider {
     Member {
         /// The person.
         entity: EntityId,
-        /// Its role in the space, and the roles that its token names.
+        /// Its role in the space.
         roles: Vec<String>,
+        /// The roles that its token names.
+        token_roles: Arc<[String]>,
         /// The groups that its token names.
         groups: Arc<[String]>,
     },
@@ -107,6 +109,19 @@ impl Decider {
             Self::Member { entity, .. } => Some(*entity),
         }
     }
+
+    /// The same without what its token says: what is still known of it when the token is not there.
+    pub fn without_token(&self) -> Self {
+        match self {
+            Self::Backend => Self::Backend,
+            Self::Member { entity, roles, .. } => Self::Member {
+                entity: *entity,
+                roles: roles.clone(),
+                token_roles: Arc::default(),
+                groups: Arc::default(),
+            },
+        }
+    }
 }
 
 impl ApprovalTerms {
@@ -115,6 +130,7 @@ impl ApprovalTerms {
         let Decider::Member {
             entity,
             roles,
+            token_roles,
             groups,
         } = who
         else {
@@ -123,7 +139,10 @@ impl ApprovalTerms {
         let named = match &self.approvers {
             Approvers::Members => true,
             Approvers::Backend => false,
-            Approvers::Roles(needed) => roles.iter().any(|role| needed.contains(role)),
+            Approvers::Roles(needed) => roles
+                .iter()
+                .chain(token_roles.iter())
+                .any(|role| needed.contains(role)),
             Approvers::Groups(needed) => groups.iter().any(|group| needed.contains(group)),
         };
         named && !(self.not_requester && self.may_have_asked(entity))
@@ -221,6 +240,7 @@ mod tests {
         Decider::Member {
             entity: EntityId::new(Uuid::from_u128(number)),
             roles: roles.iter().map(|&role| role.to_owned()).collect(),
+            token_roles: Arc::default(),
             groups: groups.iter().map(|&group| group.to_owned()).collect(),
         }
     }
@@ -248,6 +268,21 @@ mod tests {
             assert_eq!((decides(&ada), decides(&bob)), (by_ada, by_bob), "{terms}");
             assert!(decides(&Decider::Backend), "{terms}");
         }
+    }
+
+    #[test]
+    fn a_role_of_the_token_decides_and_is_not_known_without_the_token() {
+        let terms: ApprovalTerms =
+            serde_json::from_value(json!({"approvers": {"roles": ["chief"]}})).unwrap();
+        let chief = Decider::Member {
+            entity: EntityId::new(Uuid::from_u128(1)),
+            roles: Vec::new(),
+            token_roles: ["chief".to_owned()].into(),
+            groups: Arc::default(),
+        };
+        assert!(terms.admit(&chief) && !terms.admit(&chief.without_token()));
+        assert!(terms.admit(&member(1, &["chief"], &[]).without_token()));
+        assert!(terms.admit(&Decider::Backend.without_token()));
     }
 
     #[test]

@@ -101,6 +101,7 @@ fn member() -> Decider {
     Decider::Member {
         entity: EntityId::new(Uuid::nil()),
         roles: Vec::new(),
+        token_roles: Arc::default(),
         groups: Arc::default(),
     }
 }
@@ -229,6 +230,7 @@ fn whoever_answered_a_question_sees_what_it_answered() {
     let who = |entity: EntityId| Decider::Member {
         entity,
         roles: Vec::new(),
+        token_roles: Arc::default(),
         groups: Arc::default(),
     };
     let own = response.by.unwrap();
