@@ -4,6 +4,8 @@ mod client;
 mod clock;
 mod delegate;
 
+use serde_json::Value;
+
 use super::pipeline::{Admission, Fate, Judged};
 use super::replay::tool_ref;
 use super::{Arrival, Phase, Rejected, Reply, ReplyPart, Run};
@@ -494,11 +496,15 @@ pub(super) fn gone(settled: &Settled) -> Rejected {
     }
 }
 
-/// What is said aloud of a call that gave this output.
+/// What is said aloud of a call that gave this output. Of a tool that says itself that it failed, nothing is confirmed.
 fn completion(call: &Call, output: &Json) -> Option<Spoken> {
     let tool = call.definition.as_ref()?;
     let voice = tool.voice.as_ref().filter(|voice| voice.feedback.is_some())?;
-    voice.completion(tool.display_name(), &call.input().to_value(), &output.to_value())
+    let output = output.to_value();
+    if output.get("success") == Some(&Value::Bool(false)) {
+        return None;
+    }
+    voice.completion(tool.display_name(), &call.input().to_value(), &output)
 }
 
 /// What is wrong with an output that must fit a schema.

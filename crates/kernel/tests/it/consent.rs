@@ -353,6 +353,28 @@ fn a_completion_is_said_aloud_with_values_only_to_those_who_see_the_output() {
 }
 
 #[test]
+fn what_failed_by_its_own_word_is_not_confirmed_aloud() {
+    for (output, said) in [
+        (json!({"success": false, "error": "Error message"}), None),
+        (json!({"success": "false"}), Some("Foglio creato")),
+        (json!("no object"), Some("Foglio creato")),
+    ] {
+        let mut story = story(&agent(json!("never")), Some(1));
+        story.take(calls(&[])).unwrap();
+        let call = story.run.calls().last().unwrap().tool.call;
+        let arrival = Arrival::Output {
+            call,
+            leg: 0,
+            outcome: Outcome::Output(output.clone().into()),
+            log: None,
+        };
+        let events = story.take(arrival).unwrap();
+        let done = events.iter().find(|event| event.settles().is_some()).unwrap();
+        assert_eq!(heard(done, &Decider::Backend).as_deref(), said, "{output}");
+    }
+}
+
+#[test]
 fn the_seeds_members_are_read() {
     let agent = agent(json!("always"));
     let tool = &agent.tools["my_tool"];
