@@ -3,33 +3,47 @@
 /// Shortest word that may have one typo, and two.
 const ONE_TYPO_CHARS: usize = 5;
 const TWO_TYPOS_CHARS: usize = 8;
+/// Longest word that may have typos. Nobody says a longer one, and comparing long ones takes long.
+const TYPO_CHARS_MAX: usize = 40;
 
 /// How many letters of a word may be wrong: none of a short one, which would be another word.
 pub(crate) fn typos_max(word: &str) -> u32 {
-    match word.chars().count() {
+    match word.chars().take(TYPO_CHARS_MAX + 1).count() {
         0..ONE_TYPO_CHARS => 0,
         ONE_TYPO_CHARS..TWO_TYPOS_CHARS => 1,
-        _ => 2,
+        TWO_TYPOS_CHARS..=TYPO_CHARS_MAX => 2,
+        _ => 0,
     }
 }
 
-/// Letters that differ: added, left out, changed, or swapped with the next one; none if more than `max`.
+/// Letters that differ: added, left out, changed, or swapped with the next one; none if more than `max`, or if a word has
+/// more than 40. Takes no memory, and time in proportion to the shorter word and `max`: every trigger of a project is
+/// compared with every word that was said.
 pub(crate) fn distance(a: &str, b: &str, max: u32) -> Option<u32> {
-    if max == 0 {
+    if max == 0 || a.len().abs_diff(b.len()) > max as usize * char::MAX_LEN_UTF8 {
         return None;
     }
-    if a.len().abs_diff(b.len()) > max as usize * char::MAX_LEN_UTF8 {
+    let (a, b) = (Letters::of(a)?, Letters::of(b)?);
+    let (a, b) = (a.as_slice(), b.as_slice());
+    let band = max as usize;
+    if a.len().abs_diff(b.len()) > band {
         return None;
     }
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > max as usize {
-        return None;
+    // Three rows of the table of distances between beginnings, the last one on top. A cell further than `max` from the
+    // diagonal holds more than `max`, so nothing outside this band is looked at; what is not computed counts as too much.
+    let mut rows = [[max + 1; TYPO_CHARS_MAX + 1]; 3];
+    for (j, cell) in rows[0].iter_mut().enumerate().take(band.min(b.len()) + 1) {
+        *cell = j as u32;
     }
-    let mut before: Vec<u32> = vec![0; b.len() + 1];
-    let mut last: Vec<u32> = (0..=b.len() as u32).collect();
     for i in 1..=a.len() {
-        let mut row = vec![i as u32; b.len() + 1];
-        for j in 1..=b.len() {
+        rows.rotate_right(1);
+        let [row, last, before] = &mut rows;
+        let (first, end) = (i.saturating_sub(band), (i + band).min(b.len()));
+        row.fill(max + 1);
+        if first == 0 {
+            row[0] = i as u32;
+        }
+        for j in first.max(1)..=end {
             let change = u32::from(a[i - 1] != b[j - 1]);
             row[j] = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + change);
             let is_swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
@@ -38,13 +52,35 @@ pub(crate) fn distance(a: &str, b: &str, max: u32) -> Option<u32> {
             }
         }
         // It only grows from here on.
-        if row.iter().min().is_some_and(|least| *least > max) {
+        if row[first..=end].iter().all(|cell| *cell > max) {
             return None;
         }
-        before = std::mem::replace(&mut last, row);
     }
-    let distance = last[b.len()];
+    let distance = rows[0][b.len()];
     (distance <= max).then_some(distance)
+}
+
+/// The letters of a word.
+struct Letters {
+    letters: [char; TYPO_CHARS_MAX],
+    count: usize,
+}
+
+impl Letters {
+    /// None for a word that is too long.
+    fn of(word: &str) -> Option<Self> {
+        let mut letters = ['\0'; TYPO_CHARS_MAX];
+        let mut count = 0;
+        for letter in word.chars() {
+            *letters.get_mut(count)? = letter;
+            count += 1;
+        }
+        Some(Self { letters, count })
+    }
+
+    fn as_slice(&self) -> &[char] {
+        &self.letters[..self.count]
+    }
 }
 
 #[cfg(test)]
@@ -61,5 +97,63 @@ mod tests {
             assert_eq!(distance(a, b, 1), expected, "{a} {b}");
         }
         assert_eq!(distance("ab", "ba", 0), None);
+    }
+
+    /// The same by the whole table.
+    fn by_the_book(a: &[char], b: &[char]) -> u32 {
+        let mut table = vec![vec![0_u32; b.len() + 1]; a.len() + 1];
+        for i in 0..=a.len() {
+            for j in 0..=b.len() {
+                table[i][j] = match (i, j) {
+                    (0, n) | (n, 0) => n as u32,
+                    _ => {
+                        let change = u32::from(a[i - 1] != b[j - 1]);
+                        (table[i - 1][j] + 1)
+                            .min(table[i][j - 1] + 1)
+                            .min(table[i - 1][j - 1] + change)
+                    }
+                };
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    table[i][j] = table[i][j].min(table[i - 2][j - 2] + 1);
+                }
+            }
+        }
+        table[a.len()][b.len()]
+    }
+
+    #[test]
+    fn the_band_gives_what_the_whole_table_gives() {
+        // Every word of up to six letters of an alphabet of two: all ways to differ are there.
+        let mut words = vec![String::new()];
+        for length in 0..6 {
+            let longer: Vec<String> = words
+                .iter()
+                .filter(|word| word.len() == length)
+                .flat_map(|word| ["a", "b"].map(|letter| format!("{word}{letter}")))
+                .collect();
+            words.extend(longer);
+        }
+        for a in &words {
+            for b in &words {
+                let (left, right): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+                let whole = by_the_book(&left, &right);
+                for max in 1..=2 {
+                    let expected = (whole <= max).then_some(whole);
+                    assert_eq!(distance(a, b, max), expected, "{a:?} {b:?} {max}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_that_nobody_says_has_no_typos() {
+        let longest = "x".repeat(TYPO_CHARS_MAX);
+        let almost = format!("{}y", &longest[1..]);
+        assert_eq!(
+            (typos_max(&longest), distance(&longest, &almost, 2)),
+            (2, Some(1))
+        );
+        let longer = format!("{longest}x");
+        assert_eq!((typos_max(&longer), distance(&longer, &longest, 2)), (0, None));
     }
 }
