@@ -41,7 +41,7 @@ pub use resources::{
     Document, DocumentPage, EventPage, File, FileContent, FilePage, Files, Knowledge, LatencyMs, MatchedWord,
     NewDocument, NewSpace, Only, OpenCall, OpenQuestion, Pending, Posted, QuestionAnswer, QuestionPage,
     Questions, Receipt, Run, RunFilter, RunPage, RunRequest, RunSummary, Runs, Said, SharedTool, Space,
-    Spaces, ToolMatch, ToolRegistry, ToolUsage, Tools, Usage, Utterance, VoiceKind,
+    Spaces, ToolMatch, ToolOwner, ToolRegistry, ToolUsage, Tools, Usage, Utterance, VoiceKind,
 };
 pub use serve::{Serve, ToolServer};
 pub use stream::{Connection, EventStream};

@@ -27,4 +27,4 @@ pub use runs::{
 pub use spaces::{EventPage, NewSpace, Space, Spaces};
 pub use tools::{Claimed, LatencyMs, Receipt, ToolUsage, Tools};
 pub(crate) use tools::{claim_call, release_call};
-pub use voice::{MatchedWord, Said, ToolMatch, Utterance, VoiceKind};
+pub use voice::{MatchedWord, Said, ToolMatch, ToolOwner, Utterance, VoiceKind};

@@ -2,7 +2,8 @@
 
 use hyper::Method;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
+use toolgate_protocol::id::SpaceId;
 
 use super::Tools;
 use crate::error::Error;
@@ -23,6 +24,12 @@ pub struct Utterance {
     /// Tools of this agent only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Also, for a user, tools of the agent that a backend gave this space.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub space_id: Option<SpaceId>,
+    /// Most matches, up to 50; 10 when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
 }
 
 /// A tool that an utterance may mean, and why.
@@ -71,6 +78,18 @@ pub enum VoiceKind {
     Feedback,
 }
 
+/// Whose tool it is, where that is not clear from its name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolOwner {
+    /// The agent that has the tool: needed where several have different tools of the name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Also, for a user, tools of the agent that a backend gave this space.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub space_id: Option<SpaceId>,
+}
+
 /// What is said aloud.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Said {
@@ -98,8 +117,26 @@ impl Tools<'_> {
 
     /// The text that a tool has said aloud, with the values of its variables.
     pub async fn voice(&self, tool: &str, kind: VoiceKind, context: &Value) -> Result<Said, Error> {
+        self.voice_of(&ToolOwner::default(), tool, kind, context).await
+    }
+
+    /// The text that a tool of this agent, or in this space, has said aloud, with the values of its variables.
+    pub async fn voice_of(
+        &self,
+        owner: &ToolOwner,
+        tool: &str,
+        kind: VoiceKind,
+        context: &Value,
+    ) -> Result<Said, Error> {
+        #[derive(Serialize)]
+        struct Say<'a> {
+            kind: VoiceKind,
+            context: &'a Value,
+            #[serde(flatten)]
+            owner: &'a ToolOwner,
+        }
         let path = format!("v1/tools/{tool}/voice");
-        let body = json!({"kind": kind, "context": context});
+        let body = Say { kind, context, owner };
         let http = self.client.http();
         http.send(Method::POST, &path, &body, RetryPolicy::Brief).await
     }
