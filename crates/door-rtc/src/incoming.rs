@@ -35,6 +35,8 @@ pub(crate) enum Request {
     Decide {
         approval: ApprovalId,
         decision: Decision,
+        /// Whether a yes stands for later calls too; as the tool says when not given.
+        remember: Option<bool>,
     },
     /// To execute a call, or to go on doing so.
     Claim {
@@ -91,6 +93,8 @@ wire! {
         approval_id "approvalId": ApprovalId,
         /// The input to run with instead.
         input "input": Option<Json>,
+        /// Whether the yes stands for later calls too, where the tool remembers one; `false`: only this once.
+        remember "remember": Option<bool>,
         /// Its call; checked when given.
         tool_call_id "toolCallId": Option<CallId>,
         /// Its run; checked when given.
@@ -207,6 +211,7 @@ impl Payloads<'_, '_> {
                 Some(Request::Decide {
                     approval: payload.approval_id,
                     decision: Decision::Approve(payload.input),
+                    remember: payload.remember,
                 })
             }
             MessageType::Rejected => self.reject(),
@@ -259,6 +264,7 @@ impl Payloads<'_, '_> {
             return Some(Request::Decide {
                 approval,
                 decision: Decision::Deny(payload.reason.map(|reason| reason.0)),
+                remember: None,
             });
         }
         let Some(call) = payload.tool_call_id else {

@@ -1,14 +1,13 @@
 //! What a client wants, handed to the engine: the same calls, and the same checks before them, as over HTTP.
 
-use serde::Serialize;
 use toolgate_access::Principal;
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::tool::Decider;
-use toolgate_tool_channel::Payload;
 
 use crate::incoming::Request;
+use crate::members::Members;
 
 /// Somebody who may reach the space right now, and what it is to the space's questions.
 pub(crate) struct Sender<'a> {
@@ -22,21 +21,25 @@ pub(crate) async fn hand_in(
     door: &Shared,
     sender: &Sender<'_>,
     request: Request,
-) -> Result<Option<Payload>, Refusal> {
+) -> Result<Option<Members>, Refusal> {
     let by = sender.who.entity();
     match request {
-        Request::Decide { approval, decision } => {
+        Request::Decide {
+            approval,
+            decision,
+            remember,
+        } => {
             sender.reach(door, approval.run, "approval").await?;
             let decided = door
                 .engine
-                .decide(approval, decision, sender.reader.clone())
+                .decide_with(approval, decision, remember, sender.reader.clone())
                 .await?;
-            Ok(receipt(&decided))
+            Ok(Some(Members::of(&decided)))
         }
         Request::Claim { call, holder, lease } => {
             sender.reach(door, call.run, "call").await?;
             let claimed = door.engine.claim_call(call, holder, by, lease).await?;
-            Ok(receipt(&claimed))
+            Ok(Some(Members::of(&claimed)))
         }
         Request::Release { call, holder } => {
             sender.reach(door, call.run, "call").await?;
@@ -52,7 +55,7 @@ pub(crate) async fn hand_in(
         Request::Submit { call, submission } => {
             sender.reach(door, call.run, "call").await?;
             let stored = door.engine.submit(call, submission, by).await?;
-            Ok(receipt(&stored))
+            Ok(Some(Members::of(&stored)))
         }
     }
 }
@@ -66,8 +69,4 @@ impl Sender<'_> {
             false => Err(Refusal::not_found(what)),
         }
     }
-}
-
-fn receipt(stored: &impl Serialize) -> Option<Payload> {
-    Some(Payload::of(stored).expect("a receipt is an object"))
 }

@@ -9,6 +9,7 @@ mod demultiplex;
 mod incoming;
 mod intake;
 mod limits;
+mod members;
 mod offer;
 mod outgoing;
 mod outlet;

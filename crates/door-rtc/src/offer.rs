@@ -13,8 +13,16 @@ use toolgate_kernel::problem::Problem;
 
 use crate::RtcLimits;
 
+/// The line that says how many bytes of one message are read.
+const MESSAGE_BYTES: &str = "a=max-message-size:";
 /// What a peer that does not say reads of one message (RFC 8841).
 const REMOTE_MESSAGE_BYTES: usize = 64 * 1024;
+
+/// Least that a peer must read of one message: a problem, or an event without its large members.
+const REMOTE_MESSAGE_BYTES_MIN: usize = 1024;
+/// What the library says of an offer that it cannot use names places in memory, and is written for its authors.
+const UNREADABLE: &str = "it cannot be read as a session description (RFC 8866)";
+const UNUSABLE: &str = "it lacks what a data channel needs: ICE credentials, a DTLS fingerprint and a=setup";
 
 /// Makes connections: one certificate and one set of addresses for all of them.
 pub(crate) struct Answerer {
@@ -50,6 +58,12 @@ impl Answerer {
     /// Accepts an offer of one data channel and nothing else.
     pub fn accept(&self, offer: &str, limits: &RtcLimits, now: Instant) -> Result<Answered, Refusal> {
         let read = read(offer)?;
+        let remote_bytes_max = message_bytes_of(offer);
+        if remote_bytes_max < REMOTE_MESSAGE_BYTES_MIN {
+            return Err(wrong(&format!(
+                "a=max-message-size is {remote_bytes_max}; expected at least {REMOTE_MESSAGE_BYTES_MIN}, or 0 for any size"
+            )));
+        }
         let credentials = IceCreds::new();
         let fragment = credentials.ufrag.clone();
         let mut rtc = RtcConfig::new()
@@ -61,18 +75,15 @@ impl Answerer {
             .set_sctp_max_buffered_amount(limits.buffered_bytes_max.max(limits.message_bytes_max))
             .build(now);
         for address in &self.candidates {
-            let candidate = Candidate::host(*address, "udp").map_err(|error| wrong(error.to_string()))?;
+            let candidate = Candidate::host(*address, "udp").map_err(unusable)?;
             rtc.add_local_candidate(candidate);
         }
-        let answer = rtc
-            .sdp_api()
-            .accept_offer(read)
-            .map_err(|error| wrong(error.to_string()))?;
+        let answer = rtc.sdp_api().accept_offer(read).map_err(unusable)?;
         Ok(Answered {
             rtc,
             fragment,
-            sdp: answer.to_sdp_string(),
-            message_bytes_max: limits.message_bytes_max.min(message_bytes_of(offer)),
+            sdp: with_message_bytes(&answer.to_sdp_string(), limits.message_bytes_max),
+            message_bytes_max: limits.message_bytes_max.min(remote_bytes_max),
         })
     }
 }
@@ -84,18 +95,35 @@ fn read(offer: &str) -> Result<SdpOffer, Refusal> {
     match media.as_slice() {
         [one] if one.starts_with("m=application ") => {}
         [one] => {
-            return Err(wrong(format!("{one:?} is offered; expected one data channel")));
+            return Err(wrong(&format!("{one:?} is offered; expected one data channel")));
         }
         others => {
             let count = others.len();
-            return Err(wrong(format!(
+            return Err(wrong(&format!(
                 "{count} media sections are offered; expected one, a data channel"
             )));
         }
     }
+    // The library would say so in the log, as if something were wrong with the gateway.
+    if !lines(offer).any(|line| line.starts_with("a=mid:")) {
+        return Err(wrong("its media section has no a=mid"));
+    }
     let kept = lines(offer).filter(|line| !line.starts_with("a=candidate:"));
     let text: String = kept.flat_map(|line| [line, "\r\n"]).collect();
-    SdpOffer::from_sdp_string(&text).map_err(|error| wrong(error.to_string()))
+    SdpOffer::from_sdp_string(&text).map_err(|error| {
+        tracing::debug!(%error, "an offer of a data channel cannot be read");
+        wrong(UNREADABLE)
+    })
+}
+
+/// The answer with the size of message that this gateway reads, in place of what its library could: a browser refuses to
+/// send more (RFC 8841), and tells the page so.
+fn with_message_bytes(answer: &str, bytes_max: usize) -> String {
+    let told = |line: &str| match line.starts_with(MESSAGE_BYTES) {
+        true => format!("{MESSAGE_BYTES}{bytes_max}\r\n"),
+        false => format!("{line}\r\n"),
+    };
+    lines(answer).map(told).collect()
 }
 
 fn lines(sdp: &str) -> impl Iterator<Item = &str> {
@@ -104,7 +132,7 @@ fn lines(sdp: &str) -> impl Iterator<Item = &str> {
 
 /// Bytes of one message that the peer says it reads; 0 stands for any number (RFC 8841).
 fn message_bytes_of(offer: &str) -> usize {
-    let said = lines(offer).find_map(|line| line.strip_prefix("a=max-message-size:"));
+    let said = lines(offer).find_map(|line| line.strip_prefix(MESSAGE_BYTES));
     match said.map(|said| said.trim().parse()) {
         Some(Ok(0)) => usize::MAX,
         Some(Ok(bytes)) => bytes,
@@ -112,7 +140,12 @@ fn message_bytes_of(offer: &str) -> usize {
     }
 }
 
-fn wrong(words: String) -> Refusal {
+fn unusable(error: impl std::fmt::Display) -> Refusal {
+    tracing::debug!(%error, "an offer of a data channel cannot be answered");
+    wrong(UNUSABLE)
+}
+
+fn wrong(words: &str) -> Refusal {
     Refusal::invalid(vec![Problem::new(
         "/sdp",
         format!("is no offer that can be answered: {words}"),
@@ -141,6 +174,54 @@ mod tests {
                 .contains("2 media")
         );
         assert!(refused("m=application nonsense").starts_with("/sdp is no offer"));
+    }
+
+    /// What a browser offers, with one line in place of another.
+    fn offered(line: &str, instead: &str) -> String {
+        let offer = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\n\
+            m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\n\
+            a=ice-pwd:abcdefghijklmnopqrstuvwx\r\na=fingerprint:sha-256 00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:\
+            FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF\r\na=setup:actpass\r\na=mid:0\r\n\
+            a=sctp-port:5000\r\na=max-message-size:262144\r\n";
+        assert!(offer.contains(line));
+        offer.replacen(line, instead, 1)
+    }
+
+    #[test]
+    fn a_refusal_says_nothing_of_the_gateways_memory() {
+        for (line, instead) in [
+            ("s=-", "s=\0"),
+            ("a=mid:0\r\n", ""),
+            ("a=ice-ufrag:abcd\r\n", ""),
+            ("a=setup:actpass\r\n", "a=setup:\u{1}\r\n"),
+            ("v=0\r\n", "v=1\r\nx"),
+            ("262144", "1000"),
+        ] {
+            let offer = offered(line, instead);
+            println!("{offer:?}");
+            let told = refused(&offer);
+            assert!(
+                told.starts_with("/sdp is no offer that can be answered: "),
+                "{told}"
+            );
+            assert!(!told.contains("0x") && !told.contains('\n'), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_answer_says_how_much_the_gateway_reads() {
+        let answerer = Answerer::new(vec!["127.0.0.1:5000".parse().unwrap()]).unwrap();
+        let limits = RtcLimits {
+            message_bytes_max: 5_000,
+            ..RtcLimits::default()
+        };
+        let accept = |offer: &str| answerer.accept(offer, &limits, Instant::now()).ok().unwrap();
+        let answered = accept(&offered("262144", "2000"));
+        let said: Vec<&str> = lines(&answered.sdp)
+            .filter(|line| line.starts_with(MESSAGE_BYTES))
+            .collect();
+        assert_eq!(said, ["a=max-message-size:5000"]);
+        assert_eq!(answered.message_bytes_max, 2_000);
     }
 
     #[test]

@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 
 use str0m::channel::{ChannelData, ChannelId, Reliability};
 use str0m::{Event, IceConnectionState, Input, Output, Rtc};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
 use toolgate_tool_channel::CHANNEL_LABEL;
 
+use crate::incoming;
 use crate::peer_shares::PeerShare;
 
 /// Longest time in which what waits for a peer is sent before its connection ends.
@@ -35,7 +38,12 @@ pub(crate) enum Message {
     /// Bytes that are no text.
     NotText,
     /// More bytes than a message may have.
-    TooLarge(usize),
+    TooLarge {
+        /// How many.
+        bytes: usize,
+        /// The client's own name for it, as far as it can be read.
+        id: Option<String>,
+    },
 }
 
 /// The session's end of a connection.
@@ -45,6 +53,8 @@ pub(crate) struct Inbox {
     pub room: Arc<Semaphore>,
     /// Bytes of one message.
     pub message_bytes_max: usize,
+    /// Fires when there is no room for a message: the session says so and closes. What comes after that is dropped.
+    pub overflow: CancellationToken,
 }
 
 /// A datagram to send.
@@ -175,8 +185,8 @@ impl Peer {
 
     fn take(&mut self, now: Instant, event: Event) -> Result<(), Ended> {
         match event {
-            Event::ChannelOpen(id, label) => self.open(now, id, &label),
-            Event::ChannelData(data) if Some(data.id) == self.channel => self.hand_over(now, data),
+            Event::ChannelOpen(id, label) => self.open(id, &label),
+            Event::ChannelData(data) if Some(data.id) == self.channel => self.hand_over(data),
             Event::ChannelClose(id) if Some(id) == self.channel => {
                 self.channel = None;
                 self.waiting.clear();
@@ -193,14 +203,14 @@ impl Peer {
         }
     }
 
-    fn open(&mut self, now: Instant, id: ChannelId, label: &str) -> Result<(), Ended> {
+    fn open(&mut self, id: ChannelId, label: &str) -> Result<(), Ended> {
         let config = self.rtc.channel(id).and_then(|channel| channel.config().cloned());
         let fits = config
             .is_some_and(|config| config.ordered && matches!(config.reliability, Reliability::Reliable));
         if label == CHANNEL_LABEL && fits && self.channel.is_none() && self.closing.is_none() {
             self.channel = Some(id);
             self.deadline = None;
-            self.tell(now, Inbound::Opened);
+            self.tell(Inbound::Opened);
             return Ok(());
         }
         self.other_channels += 1;
@@ -211,10 +221,17 @@ impl Peer {
         Ok(())
     }
 
-    fn hand_over(&mut self, now: Instant, data: ChannelData) -> Result<(), Ended> {
+    fn hand_over(&mut self, data: ChannelData) -> Result<(), Ended> {
+        if self.inbox.overflow.is_cancelled() {
+            return Ok(());
+        }
         let bytes = data.data.len();
         let (message, kept) = match data {
-            _ if bytes > self.inbox.message_bytes_max => (Message::TooLarge(bytes), 1),
+            ChannelData { data, .. } if bytes > self.inbox.message_bytes_max => {
+                // Read here, since the text is not kept: whoever waits for an answer knows it by the name.
+                let id = std::str::from_utf8(&data).ok().and_then(incoming::id_of);
+                (Message::TooLarge { bytes, id }, 1)
+            }
             ChannelData { binary: true, .. } => (Message::NotText, 1),
             ChannelData { data, .. } => match String::from_utf8(data) {
                 Ok(text) => (Message::Text(text), bytes.max(1)),
@@ -223,16 +240,17 @@ impl Peer {
         };
         let kept = u32::try_from(kept).unwrap_or(u32::MAX);
         match self.inbox.room.clone().try_acquire_many_owned(kept) {
-            Ok(permit) => self.tell(now, Inbound::Message(message, permit)),
-            Err(_) => self.close(now, "too_fast"),
+            Ok(permit) => self.tell(Inbound::Message(message, permit)),
+            Err(_) => self.inbox.overflow.cancel(),
         }
         Ok(())
     }
 
-    /// Tells the session, which must not be waited for: others share this task.
-    fn tell(&mut self, now: Instant, inbound: Inbound) {
-        if self.inbox.sender.try_send(inbound).is_err() {
-            self.close(now, "too_fast");
+    /// Tells the session, which must not be waited for: others share this task. A session that has ended closes the
+    /// connection itself.
+    fn tell(&mut self, inbound: Inbound) {
+        if let Err(TrySendError::Full(_)) = self.inbox.sender.try_send(inbound) {
+            self.inbox.overflow.cancel();
         }
     }
 

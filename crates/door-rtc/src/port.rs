@@ -172,10 +172,12 @@ impl RtcPort {
         } = opening;
         let (now, id, limits) = (Instant::now(), peers.fresh_id(), self.door.limits);
         let (sender, inbox) = mpsc::channel(INBOX_MESSAGES_MAX);
+        let overflow = CancellationToken::new();
         let inbound = Inbox {
             sender,
             room: Arc::new(Semaphore::new(limits.inbox_bytes_max())),
             message_bytes_max: limits.message_bytes_max,
+            overflow: overflow.clone(),
         };
         let peer = Peer::new(answered.rtc, inbound, now + limits.handshake_timeout, share);
         peers.add(now, id, answered.fragment, peer);
@@ -184,6 +186,7 @@ impl RtcPort {
             shared.clone(),
             visitor,
             inbox,
+            overflow,
             outlet,
             limits,
             answered.message_bytes_max,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
 use toolgate_access::{ENDED, Pass, Principal, Standing};
 use toolgate_engine::clock::{Clock, SystemClock};
 use toolgate_engine::feed::{Batch, Scope, Subscription};
@@ -19,6 +20,7 @@ use toolgate_tool_channel::{Notice, NoticeType, Payload};
 use crate::RtcLimits;
 use crate::incoming;
 use crate::intake::{Sender, hand_in};
+use crate::members::{Members, fit};
 use crate::outgoing::{message, milliseconds};
 use crate::outlet::{Outlet, SendError};
 use crate::peer::{Inbound, Message};
@@ -39,6 +41,8 @@ pub(crate) struct Session {
     /// Place that the peer was told last.
     told: Seq,
     inbox: mpsc::Receiver<Inbound>,
+    /// Fires when the peer sends more than the inbox holds.
+    overflow: CancellationToken,
     outlet: Outlet,
     limits: RtcLimits,
     /// Bytes of one message to the peer.
@@ -81,6 +85,7 @@ impl Session {
         door: Shared,
         visitor: Visitor,
         inbox: mpsc::Receiver<Inbound>,
+        overflow: CancellationToken,
         outlet: Outlet,
         limits: RtcLimits,
         bytes_max: usize,
@@ -99,6 +104,7 @@ impl Session {
             cursor: after,
             told: after,
             inbox,
+            overflow,
             outlet,
             limits,
             bytes_max,
@@ -152,6 +158,7 @@ impl Session {
             tokio::select! {
                 biased;
                 () = self.door.settings.stop.cancelled() => return Err(End::Stopping),
+                () = self.overflow.cancelled() => return Err(End::TooFast),
                 () = self.pass.doubt() => {}
                 inbound = self.inbox.recv() => return inbound.ok_or(End::Gone),
                 _ = beat.tick() => {}
@@ -164,6 +171,7 @@ impl Session {
         tokio::select! {
             biased;
             () = self.door.settings.stop.cancelled() => Err(End::Stopping),
+            () = self.overflow.cancelled() => Err(End::TooFast),
             () = self.pass.doubt() => Ok(Step::Doubt),
             _ = beat.tick() => Ok(Step::Beat),
             inbound = self.inbox.recv() => inbound.map(Step::Inbound).ok_or(End::Gone),
@@ -226,7 +234,8 @@ impl Session {
         metrics::counter!("toolgate_rtc_messages_total", "direction" => "in").increment(1);
         let id = match &message {
             Message::Text(text) => incoming::id_of(text),
-            Message::NotText | Message::TooLarge(_) => None,
+            Message::TooLarge { id, .. } => id.clone(),
+            Message::NotText => None,
         };
         let answered = match self.rate.take() {
             Ok(()) => self.hand_in(message).await?,
@@ -234,7 +243,15 @@ impl Session {
             Err(wait) => Err(Unhandled::Message(self.rate_limited(wait))),
         };
         let answer = match answered {
-            Ok(payload) => self.notice(NoticeType::ChannelReceipt, id, payload, None),
+            Ok(None) => self.notice(NoticeType::ChannelReceipt, id, None, None),
+            // The receipt of a claim has the call's input, which may be larger than any message.
+            Ok(Some(receipt)) => {
+                let told = |receipt: &Members| {
+                    let payload = Payload::of(receipt).ok();
+                    self.notice(NoticeType::ChannelReceipt, id.clone(), payload, None)
+                };
+                fit(receipt, told, self.bytes_max)
+            }
             Err(unhandled) => {
                 let payload = unhandled.payload(self.bytes_max);
                 self.notice(NoticeType::ChannelProblem, id, payload, None)
@@ -243,13 +260,13 @@ impl Session {
         Ok(self.outlet.send(answer).await?)
     }
 
-    async fn hand_in(&mut self, message: Message) -> Result<Result<Option<Payload>, Unhandled>, End> {
+    async fn hand_in(&mut self, message: Message) -> Result<Result<Option<Members>, Unhandled>, End> {
         // Whoever sends something is checked as for each request over HTTP.
         self.check(Standing::Ended).await?;
         let text = match message {
             Message::Text(text) => Ok(text),
             Message::NotText => Err(Refusal::malformed("a message must be text, in UTF-8")),
-            Message::TooLarge(bytes) => Err(self.too_large(bytes)),
+            Message::TooLarge { bytes, .. } => Err(self.too_large(bytes)),
         };
         let request = match text.and_then(|text| incoming::read(&text)) {
             Ok(request) => request,

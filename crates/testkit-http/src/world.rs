@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, Rate, Rates, SessionLimits, keys};
+use toolgate_bus::InProcessBus;
 use toolgate_egress::Egress;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::BacklogLimits;
@@ -92,6 +93,8 @@ pub struct World {
     pub tools: Arc<FakeTools>,
     /// The clock.
     pub clock: Arc<HeldClock>,
+    /// What carries its events to nodes beside it.
+    pub bus: Arc<InProcessBus>,
     /// Stops it.
     pub stop: CancellationToken,
     contract: &'static Contract,
@@ -118,6 +121,22 @@ pub struct WorldSettings {
     pub in_flight_bytes_max: usize,
     /// How long sessions last, and how many there are.
     pub sessions: SessionLimits,
+    /// What it stores in.
+    pub store: Arc<MemoryStore>,
+    /// The clock.
+    pub clock: Arc<HeldClock>,
+    /// What carries its events to nodes beside it.
+    pub bus: Arc<InProcessBus>,
+}
+
+impl WorldSettings {
+    /// Makes it another node of the same gateway.
+    pub fn beside(&mut self, other: &World) {
+        self.store = other.store.clone();
+        self.clock = other.clock.clone();
+        self.bus = other.bus.clone();
+        self.engine.node = NodeId::new(Uuid::now_v7());
+    }
 }
 
 /// What doors are made of.
@@ -152,12 +171,14 @@ impl World {
             origins: vec!["https://app.example".into()],
             in_flight_bytes_max: IN_FLIGHT_BYTES_MAX,
             sessions: SessionLimits::default(),
+            store: Arc::default(),
+            clock: Arc::new(HeldClock::new()),
+            bus: Arc::default(),
         };
         change(&mut settings);
-        let store = Arc::new(MemoryStore::new());
+        let (store, clock, bus) = (settings.store, settings.clock, settings.bus);
         let faults = Arc::new(FaultyStore::new(store.clone(), 0, 0));
         let tools = Arc::new(FakeTools::default());
-        let clock = Arc::new(HeldClock::new());
         let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
         let parts = Parts {
             store: faults.clone(),
@@ -166,7 +187,7 @@ impl World {
                 .with(tools.clone())
                 .with(Arc::new(TaskSource::default())),
             clock: clock.clone(),
-            bus: Arc::new(toolgate_bus::InProcessBus::default()),
+            bus: bus.clone(),
         };
         let engine = Engine::new(parts, settings.engine);
         let access = AccessSettings {
@@ -225,6 +246,7 @@ impl World {
             faults,
             tools,
             clock,
+            bus,
             stop,
             contract,
             driving,
@@ -276,6 +298,10 @@ async fn furnish(store: &MemoryStore, engine: &Engine) {
         (2, "other", OTHER_SECRET, OTHER_PUBLIC),
     ] {
         let id = project(number);
+        // A node beside this one has furnished the store.
+        if store.project(id).await.unwrap().is_some() {
+            continue;
+        }
         let record = ProjectRecord {
             id,
             name: name.into(),

@@ -9,6 +9,7 @@ use str0m::channel::ChannelId;
 use str0m::net::{DatagramRecv, Protocol, Receive};
 use str0m::{Candidate, Event, Input, Output, Rtc};
 use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
 use toolgate_access::Principal;
 use toolgate_kernel::id::ProjectId;
 
@@ -33,6 +34,7 @@ struct Net {
     peers: Peers,
     id: PeerId,
     inbox: mpsc::Receiver<Inbound>,
+    overflow: CancellationToken,
     client: Rtc,
     channel: Option<ChannelId>,
     received: Vec<String>,
@@ -51,14 +53,20 @@ impl Net {
         let (offer, pending) = changes.apply().unwrap();
         let answerer = Answerer::new(vec![address(GATEWAY)]).unwrap();
         let answered = answerer.accept(&offer.to_sdp_string(), &limits, now).unwrap();
-        let answer = SdpAnswer::from_sdp_string(&answered.sdp).unwrap();
+        // A client that sends more than it may.
+        let sdp = answered
+            .sdp
+            .replace("a=max-message-size:65536", "a=max-message-size:262144");
+        let answer = SdpAnswer::from_sdp_string(&sdp).unwrap();
         client.sdp_api().accept_answer(pending, answer).unwrap();
         let (sender, inbox) = mpsc::channel(8);
         let inbound = Inbox {
             sender,
             room: Arc::new(Semaphore::new(limits.inbox_bytes_max())),
             message_bytes_max: limits.message_bytes_max,
+            overflow: CancellationToken::new(),
         };
+        let overflow = inbound.overflow.clone();
         let who = Principal::backend(ProjectId::from_bytes([1; 16]));
         let share = Arc::new(PeerShares::default()).take(&who, &limits).unwrap();
         let mut peers = Peers::new(vec![address(GATEWAY)]);
@@ -70,6 +78,7 @@ impl Net {
             peers,
             id,
             inbox,
+            overflow,
             client,
             channel: None,
             received: Vec::new(),
@@ -214,23 +223,38 @@ fn a_session_that_is_gone_closes_its_peer() {
 }
 
 #[test]
-fn a_peer_that_floods_its_session_is_closed() {
+fn a_peer_that_floods_its_session_is_told_so_before_it_is_closed() {
     let mut net = Net::opened();
     let large = "x".repeat(60_000);
-    for _ in 0..6 {
-        if net.peers.is_empty() || net.closed {
-            break;
-        }
+    for number in 1..=6 {
         let id = net.channel.unwrap();
-        if let Some(mut channel) = net.client.channel(id) {
-            let _ = channel.write(false, large.as_bytes()).unwrap();
-        }
+        let mut channel = net.client.channel(id).unwrap();
+        assert!(channel.write(false, large.as_bytes()).unwrap());
         net.talk(Duration::from_secs(1));
+        assert_eq!(
+            net.overflow.is_cancelled(),
+            number > 4,
+            "four messages of the largest size may wait, and no fifth"
+        );
     }
-    assert!(
-        net.peers.is_empty(),
-        "four messages of the largest size may wait, and no fifth"
+    // The session says why and closes.
+    net.write("too fast");
+    let peer = net.id;
+    net.peers.command(
+        net.now,
+        Command::Close {
+            peer,
+            why: "too_fast",
+        },
     );
+    net.talk(Duration::from_secs(2));
+    assert_eq!(net.received, ["too fast"]);
+    assert!(net.closed && net.peers.is_empty());
+    let mut handed = 0;
+    while net.inbox.try_recv().is_ok() {
+        handed += 1;
+    }
+    assert_eq!(handed, 4, "what came after is dropped");
 }
 
 #[test]

@@ -154,6 +154,57 @@ async fn a_client_tool_is_claimed_told_of_and_answered_on_the_channel() {
     gateway.stop().await;
 }
 
+#[tokio::test]
+async fn a_receipt_that_would_be_too_large_comes_without_the_input() {
+    let gateway = RtcWorld::new().await;
+    let ann = gateway.world.user("ann");
+    // More than one message, more than the connection has room for, and more than this peer reads.
+    for (bytes, reads) in [(100_000, 262_144), (200_000, 262_144), (5_000, 2_000)] {
+        let space = gateway.space(&["ann"]).await;
+        let mut peer = gateway.connect_reading(&ann, space, reads).await;
+        gateway
+            .say(space, &format!("call:ask={}", json!({"q": "x".repeat(bytes)})))
+            .await;
+        let offer = peer
+            .until(|message| {
+                message["type"] == "TOOL_PROPOSED" && message["payload"]["omitted"][0] == "input"
+            })
+            .await;
+        let call = payload(offer.last().unwrap(), "toolCallId").to_owned();
+        let claim = json!({"toolCallId": call, "holder": "ann's tab"});
+        peer.send(&sent("TOOL_EXECUTING", "c", claim)).await;
+        let claimed = peer.answer("c").await;
+        assert_eq!(claimed["type"], "CHANNEL_RECEIPT", "{claimed}");
+        assert_eq!(claimed["payload"]["omitted"], json!(["input"]), "{claimed}");
+        assert_eq!(payload(&claimed, "toolCallId"), call);
+        let result = json!({"toolCallId": call, "result": bytes});
+        peer.send(&sent("TOOL_COMPLETED", "r", result)).await;
+        assert_eq!(peer.answer("r").await["type"], "CHANNEL_RECEIPT");
+        peer.first("TOOL_COMPLETED").await;
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_yes_on_the_channel_may_be_for_one_call() {
+    let gateway = RtcWorld::new().await;
+    let space = gateway.space(&["ann"]).await;
+    let mut peer = gateway.connect(&gateway.world.user("ann"), space, 0).await;
+    gateway.say(space, "call:guarded").await;
+    let approval = payload(&peer.first("TOOL_PROPOSED").await, "approvalId").to_owned();
+    let yes = |remember: bool| json!({"approvalId": approval, "remember": remember});
+    peer.send(&sent("TOOL_ACCEPTED", "always", yes(true))).await;
+    let refused = peer.answer("always").await;
+    assert_eq!(
+        refused["payload"]["errors"][0]["pointer"], "/payload/remember",
+        "this tool asks for every call"
+    );
+    peer.send(&sent("TOOL_ACCEPTED", "once", yes(false))).await;
+    let decided = peer.answer("once").await;
+    assert_eq!(decided["payload"]["remembered"], false, "{decided}");
+    gateway.stop().await;
+}
+
 /// Runs with every kind of message: what a reader of the whole channel sees.
 async fn some_history(gateway: &RtcWorld, space: SpaceId) -> Vec<Value> {
     let mut peer = gateway.connect(&gateway.world.backend(), space, 0).await;
@@ -187,6 +238,59 @@ async fn a_peer_comes_back_from_every_place_without_gap_or_repeat() {
         }
     }
     gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_peer_goes_on_at_another_node_without_gap_or_repeat() {
+    let one = RtcWorld::new().await;
+    let other = one.another_node().await;
+    let space = one.space(&["ann"]).await;
+    let mut watching = one.connect(&one.world.backend(), space, 0).await;
+    let mut all = Vec::new();
+    let mut seen = Vec::new();
+    // Ann's channel is on the one node, then on the other, and so on; what happens there is told by either node.
+    for turn in 0..4 {
+        let (here, there) = if turn % 2 == 0 {
+            (&one, &other)
+        } else {
+            (&other, &one)
+        };
+        let after = all
+            .last()
+            .map_or(0, |message: &Value| message["seq"].as_u64().unwrap());
+        let mut ann = here.connect(&here.world.user("ann"), space, after).await;
+        there.say(space, "call:guarded").await;
+        let proposal = ann.first("TOOL_PROPOSED").await;
+        let yes = json!({"approvalId": payload(&proposal, "approvalId")});
+        all.push(proposal);
+        // She leaves in the middle, and decides at the other node.
+        ann.vanish();
+        let after = all.last().unwrap()["seq"].as_u64().unwrap();
+        let mut ann = there.connect(&there.world.user("ann"), space, after).await;
+        ann.send(&sent("TOOL_ACCEPTED", "a", yes)).await;
+        let told = ann.until(|message| message["type"] == "TOOL_COMPLETED").await;
+        let notices = |message: &Value| message["type"] != "CHANNEL_RECEIPT";
+        all.extend(told.into_iter().filter(notices));
+        ann.vanish();
+        seen.extend(
+            watching
+                .until(|message| message["type"] == "TOOL_COMPLETED")
+                .await,
+        );
+    }
+    let places = |messages: &[Value]| -> Vec<(u64, String)> {
+        let place = |message: &Value| {
+            (
+                message["seq"].as_u64().unwrap(),
+                brief(std::slice::from_ref(message)).remove(0),
+            )
+        };
+        messages.iter().map(place).collect()
+    };
+    assert_eq!(places(&all), places(&seen), "as one who was there all the time");
+    assert_eq!(all.len(), 12);
+    one.stop().await;
+    other.stop().await;
 }
 
 #[tokio::test]

@@ -86,7 +86,7 @@ async fn a_message_that_is_too_large_is_answered_and_changes_nothing() {
     peer.first("TOOL_PROPOSED").await;
     let large = json!({"approvalId": approval, "input": {"to": "x".repeat(70_000)}});
     peer.send(&sent("TOOL_ACCEPTED", "x", large)).await;
-    let problem = peer.next().await;
+    let problem = peer.answer("x").await;
     assert_eq!(problem["payload"]["code"], "MESSAGE_TOO_LARGE", "{problem}");
     assert!(is_untouched(&gateway, space, &approval).await);
     gateway.stop().await;
@@ -162,6 +162,21 @@ async fn a_flood_is_refused_and_then_closed() {
         }
     }
     assert_eq!(closed, Some(json!("TOO_FAST")));
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_flood_that_the_session_cannot_keep_up_with_is_closed_with_words() {
+    let limits = RtcLimits {
+        messages_per_second: 1_000_000,
+        messages_burst: 1_000_000,
+        ..RtcLimits::default()
+    };
+    let gateway = RtcWorld::with(limits).await;
+    let space = gateway.space(&["ann"]).await;
+    let mut peer = gateway.connect(&gateway.world.user("ann"), space, 0).await;
+    let closing = peer.flood("{}").await;
+    assert_eq!(closing["payload"]["code"], "TOO_FAST", "{closing}");
     gateway.stop().await;
 }
 

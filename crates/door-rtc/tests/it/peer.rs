@@ -14,6 +14,12 @@ use toolgate_tool_channel::{CHANNEL_LABEL, read_channel_message};
 
 use crate::world::WAIT_MAX;
 
+/// What the gateway says of the size of messages that it reads, by default.
+const READ_BYTES: &str = "a=max-message-size:65536";
+
+/// What a peer that floods has on its way.
+const FLOOD_BYTES: usize = 256 * 1024;
+
 pub struct Peer {
     rtc: Rtc,
     socket: UdpSocket,
@@ -57,8 +63,11 @@ impl Peer {
         offer.to_sdp_string()
     }
 
+    /// Also sends more than the gateway says it reads.
     pub fn accept(&mut self, answer: &str) {
-        let answer = SdpAnswer::from_sdp_string(answer).unwrap();
+        assert!(answer.contains(READ_BYTES), "{answer}");
+        let answer = answer.replace(READ_BYTES, "a=max-message-size:262144");
+        let answer = SdpAnswer::from_sdp_string(&answer).unwrap();
         let pending = self.pending.take().unwrap();
         self.rtc.sdp_api().accept_answer(pending, answer).unwrap();
     }
@@ -82,6 +91,21 @@ impl Peer {
             assert!(!self.ended, "the channel has ended");
             self.step().await;
         }
+    }
+
+    /// Sends a text as often as the channel takes it, until the gateway closes; gives its last words.
+    pub async fn flood(&mut self, text: &str) -> Value {
+        let id = self.channel.expect("the channel is open");
+        let began = Instant::now();
+        while !self.ended {
+            assert!(began.elapsed() < WAIT_MAX, "the gateway takes everything");
+            while self.rtc.channel(id).is_some_and(|mut channel| {
+                let has_room = channel.buffered_amount() < FLOOD_BYTES;
+                has_room && channel.write(false, text.as_bytes()).unwrap_or(false)
+            }) {}
+            self.step().await;
+        }
+        self.received.pop_back().expect("last words")
     }
 
     /// The next message.

@@ -15,7 +15,7 @@ use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::time::Time;
 use toolgate_testkit_http::client::Client;
 use toolgate_testkit_http::contract::Contract;
-use toolgate_testkit_http::world::{World, project};
+use toolgate_testkit_http::world::{World, WorldSettings, project};
 use uuid::Uuid;
 
 use crate::peer::Peer;
@@ -37,17 +37,24 @@ impl RtcWorld {
     }
 
     pub async fn with(limits: RtcLimits) -> Self {
+        Self::made(limits, |_| ()).await
+    }
+
+    /// Another node of this gateway, with a UDP port of its own.
+    pub async fn another_node(&self) -> Self {
+        Self::made(RtcLimits::default(), |settings| settings.beside(&self.world)).await
+    }
+
+    async fn made(limits: RtcLimits, change: impl FnOnce(&mut WorldSettings)) -> Self {
         let addresses = RtcAddresses {
             listen: "127.0.0.1:0".parse().unwrap(),
             public: Vec::new(),
         };
         let port = RtcPort::bind(addresses, limits).await.unwrap();
         let door = port.door();
-        let world = World::new(
-            &CONTRACT,
-            |_| (),
-            |ground| router(ground.shared.clone(), Some(door)),
-        )
+        let world = World::new(&CONTRACT, change, |ground| {
+            router(ground.shared.clone(), Some(door))
+        })
         .await;
         let serving = tokio::spawn(port.run(world.shared.clone(), world.stop.clone()));
         Self { world, serving }
@@ -109,6 +116,19 @@ impl RtcWorld {
             (&json!("CHANNEL_READY"), &json!(after)),
             "{ready}"
         );
+        peer
+    }
+
+    /// A peer with an open channel that reads messages of so many bytes, and everything from the beginning.
+    pub async fn connect_reading(&self, who: &Client<'_>, space: SpaceId, bytes_max: usize) -> Peer {
+        let mut peer = Peer::new().await;
+        let offer = peer.offer();
+        let said = "a=max-message-size:262144";
+        assert!(offer.contains(said), "{offer}");
+        let offer = offer.replace(said, &format!("a=max-message-size:{bytes_max}"));
+        let answer = who.post(&path(space), json!({ "sdp": offer })).await.expect(200);
+        peer.accept(answer["sdp"].as_str().unwrap());
+        peer.first("CHANNEL_READY").await;
         peer
     }
 
