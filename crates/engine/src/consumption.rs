@@ -215,12 +215,14 @@ impl Engine {
     }
 }
 
-/// What an append with these events of `run` adds. `user` is whom the run worked for before them.
+/// What an append with these events of `run` adds. `user` is whom the run worked for before them, `cut_off` what a request has
+/// used that they leave without a reply.
 pub(crate) fn of(
     run: &Run,
     project: ProjectId,
     user: Option<EntityId>,
     events: &[Event],
+    cut_off: Option<Usage>,
     prices: &Prices,
 ) -> Vec<Consumption> {
     // The only step of a requested call is written by the engine: no model was asked.
@@ -234,6 +236,7 @@ pub(crate) fn of(
             Event::ToolSampling(sampling) => Some(request(run, sampling.usage, prices)),
             _ => None,
         })
+        .chain(cut_off.map(|usage| request(run, usage, prices)))
         .sum();
     if consumed == Consumed::default() {
         return Vec::new();

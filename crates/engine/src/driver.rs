@@ -13,13 +13,13 @@ mod effects;
 mod guest;
 mod load;
 mod pasts;
+mod request;
 mod source_call;
 mod tasks;
 mod window;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{AbortHandle, BoxFuture, abortable};
@@ -35,6 +35,7 @@ use self::commit::respond_all;
 use self::delegated::{Above, Look, Watch};
 pub(crate) use self::load::patient;
 pub(crate) use self::pasts::Pasts;
+pub(crate) use self::request::RequestProgress;
 use self::source_call::Came;
 pub(crate) use self::window::Past;
 use crate::Inner;
@@ -120,8 +121,7 @@ impl Lease {
 struct Asking {
     step: u32,
     failures: u32,
-    /// Whether the model was asked; until then it waits for its time or its turn.
-    begun: Arc<AtomicBool>,
+    progress: Arc<RequestProgress>,
     handle: AbortHandle,
 }
 
@@ -454,15 +454,15 @@ impl Driver {
             }
         }
         if let Some((step, failures, not_before)) = ask {
-            let begun = Arc::new(AtomicBool::new(false));
+            let progress = Arc::new(RequestProgress::default());
             let asking = match (self.run.request().cloned(), self.exhausted().await?) {
                 (Some(request), _) => self.write_call(step, failures, not_before, &request),
                 (None, Some(words)) => std::future::ready(Done::Exhausted(words)).boxed(),
                 (None, None) => {
                     let past = self.past().await?;
                     match self.overflow(&past) {
-                        Some(cut) => self.cut(cut, &past, begun.clone()),
-                        None => self.ask(step, failures, not_before, &past, begun.clone()),
+                        Some(cut) => self.cut(cut, &past, progress.clone()),
+                        None => self.ask(step, failures, not_before, &past, progress.clone()),
                     }
                 }
             };
@@ -470,7 +470,7 @@ impl Driver {
             self.asking = Some(Asking {
                 step,
                 failures,
-                begun,
+                progress,
                 handle,
             });
         }
@@ -527,7 +527,7 @@ impl Driver {
     /// Gives up what only waits: for the time or the turn to ask the model, and for the end of a step that another node
     /// drives. The run goes on from its log.
     fn stop_waiting(&mut self) {
-        let waits = |asking: &mut Asking| !asking.begun.load(Ordering::Relaxed);
+        let waits = |asking: &mut Asking| !asking.progress.has_begun();
         if let Some(asking) = self.asking.take_if(waits) {
             asking.handle.abort();
         }

@@ -1,9 +1,11 @@
 //! Tokens of a step for which the vendor reports none, so that a token budget holds all the same.
 
+use std::sync::Arc;
+
 use toolgate_kernel::event::Usage;
 use toolgate_kernel::message::Part;
 use toolgate_kernel::prompt::{OfferedTool, Said, Turn};
-use toolgate_kernel::run::ReplyPart;
+use toolgate_kernel::run::{ReplyPart, Run};
 
 use crate::model::Ask;
 
@@ -19,15 +21,34 @@ pub(crate) fn usage(ask: &Ask, reply: &[ReplyPart]) -> Usage {
 
 /// What a request has used whose reply has so many bytes.
 pub(crate) fn usage_of(ask: &Ask, written: u64) -> Usage {
-    let turns = ask.turns.iter().map(|turn| turn_bytes(turn)).sum::<u64>();
     let tools = ask.tools.iter().map(tool_bytes).sum::<u64>();
-    let read = ask.instructions.len() as u64 + turns + tools;
+    let read = ask.instructions.len() as u64 + turns_bytes(&ask.turns) + tools;
     Usage {
         input_tokens: read.div_ceil(BYTES_PER_TOKEN),
-        output_tokens: written.div_ceil(BYTES_PER_TOKEN),
+        ..self::written(written)
+    }
+}
+
+/// What a request of this run has used at least, as a node sees it that does not drive the run.
+pub(crate) fn usage_elsewhere(run: &Run) -> Usage {
+    let read = run.agent().instructions.as_str().len() as u64 + turns_bytes(run.turns());
+    Usage {
+        input_tokens: read.div_ceil(BYTES_PER_TOKEN),
+        ..written(0)
+    }
+}
+
+/// What was used by writing so many bytes.
+pub(crate) fn written(bytes: u64) -> Usage {
+    Usage {
+        output_tokens: bytes.div_ceil(BYTES_PER_TOKEN),
         estimated: true,
         ..Usage::default()
     }
+}
+
+fn turns_bytes<'a>(turns: impl IntoIterator<Item = &'a Arc<Turn>>) -> u64 {
+    turns.into_iter().map(|turn| turn_bytes(turn)).sum()
 }
 
 fn turn_bytes(turn: &Turn) -> u64 {

@@ -73,6 +73,18 @@ pub enum Delta<'a> {
     },
 }
 
+impl Delta<'_> {
+    /// Bytes that the model wrote for it.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text(words) | Self::Reasoning(words) => words.len(),
+            Self::CallStart { name, .. } => name.len(),
+            Self::CallInput { text, .. } => text.len(),
+            Self::ReasoningSignature(_) | Self::CallSignature { .. } => 0,
+        }
+    }
+}
+
 /// Receiver of the pieces of a reply.
 pub trait ReplySink: Send {
     /// Receives the next piece.

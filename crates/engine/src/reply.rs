@@ -11,6 +11,7 @@ use toolgate_kernel::run::{ReplyPart, Run, tool_ref};
 use toolgate_kernel::tool::Toolbox;
 
 use crate::clock::Clock;
+use crate::driver::RequestProgress;
 use crate::feed::Driving;
 use crate::model::{Delta, ReplySink};
 
@@ -25,6 +26,7 @@ pub(crate) struct Gathering {
     offered_to: Option<EntityId>,
     driving: Arc<Driving>,
     clock: Arc<dyn Clock>,
+    progress: Arc<RequestProgress>,
     parts: Vec<ReplyPart>,
     /// The part of each call, by slot.
     calls: Vec<(usize, ToolRef)>,
@@ -36,7 +38,13 @@ pub(crate) struct Gathering {
 
 impl Gathering {
     /// The reply to a step of `asked`, as it comes.
-    pub fn new(asked: &Run, step: u32, driving: Arc<Driving>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        asked: &Run,
+        step: u32,
+        driving: Arc<Driving>,
+        clock: Arc<dyn Clock>,
+        progress: Arc<RequestProgress>,
+    ) -> Self {
         let CallId {
             run,
             number: first_call,
@@ -50,6 +58,7 @@ impl Gathering {
             offered_to: asked.offered_to(),
             driving,
             clock,
+            progress,
             parts,
             calls,
             fresh,
@@ -199,6 +208,7 @@ impl Gathering {
 impl ReplySink for Gathering {
     fn delta(&mut self, delta: Delta<'_>) {
         self.first.get_or_insert_with(Instant::now);
+        self.progress.wrote(delta.bytes());
         match delta {
             Delta::Text(words) => self.text(words),
             Delta::Reasoning(words) => self.reasoning(words),

@@ -208,7 +208,7 @@ impl Inner {
             descendants_max,
             definitions,
         };
-        let consumption = consumption::of(&run, project, run.works_for(), &events, &settings.prices);
+        let consumption = consumption::of(&run, project, run.works_for(), &events, None, &settings.prices);
         let append = Append {
             space,
             run: write,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolgate_kernel::call::{CallState, ErrorCode, Handle, Outcome};
-use toolgate_kernel::event::{Entry, Event};
+use toolgate_kernel::event::{Entry, Event, Status, Usage};
 use toolgate_kernel::id::{CallId, EntityId, RunId};
 use toolgate_kernel::run::{Arrival, Due, Rejected, Run};
 use toolgate_kernel::time::Time;
@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::{Adrift, Driver, Lease, Pending};
 use crate::consumption::{self, Consumption};
 use crate::deliver::Fate;
+use crate::estimate;
 use crate::shares::share_of;
 use crate::store::{Above, Append, LeaseWrite, RunWrite, StoreError, Wake};
 use crate::usage;
@@ -107,6 +108,7 @@ impl Driver {
         let asked = self.run.status().asks();
         // Whom a step worked for that ends here: what follows it may be for somebody else.
         let user = self.run.works_for();
+        let asks_elsewhere = self.asks_elsewhere(now);
         let mut events = Vec::new();
         let mut verdicts = Vec::with_capacity(pending.len());
         let mut idempotency = Vec::new();
@@ -140,7 +142,7 @@ impl Driver {
         // In the same write, so that a crash before they are cancelled leaves them to be looked at.
         let given_up = self.given_up(&children).map(|(_, child)| Wake::up(child));
         let wakes = given_up.chain(self.wakes_of(&events, asked)).collect();
-        let consumption = self.consumption(user, &events).await?;
+        let consumption = self.consumption(user, &events, asks_elsewhere).await?;
         let entry = self
             .append(events, consumption.clone(), wakes, now, idempotency)
             .await?;
@@ -231,8 +233,10 @@ impl Driver {
         &mut self,
         user: Option<EntityId>,
         events: &[Event],
+        asks_elsewhere: bool,
     ) -> Result<Vec<Consumption>, StoreError> {
-        if !consumption::has_any(events) {
+        let cut_off = self.cut_off(events, asks_elsewhere);
+        if !consumption::has_any(events) && cut_off.is_none() {
             return Ok(Vec::new());
         }
         let settings = self.inner.project_settings(self.project).await?;
@@ -241,8 +245,30 @@ impl Driver {
             self.project,
             user,
             events,
+            cut_off,
             &settings.prices,
         ))
+    }
+
+    /// What a request to the model has used that a cancel leaves without a reply. It counts, or whoever cancels every run a
+    /// moment before its end would have no budget. No vendor tells it, so it is estimated.
+    fn cut_off(&self, events: &[Event], asks_elsewhere: bool) -> Option<Usage> {
+        let cancels =
+            |event: &Event| matches!(event, Event::RunFinish(end) if end.status == Status::Cancelled);
+        let replied = |event: &Event| matches!(event, Event::StepFinish(_) | Event::ContextCut(_));
+        if !events.iter().any(cancels) || events.iter().any(replied) {
+            return None;
+        }
+        match &self.asking {
+            Some(asking) => asking.progress.usage(),
+            None => asks_elsewhere.then(|| estimate::usage_elsewhere(&self.run)),
+        }
+    }
+
+    /// Whether the node that drives the run has a request to the model under way, as far as the log tells.
+    fn asks_elsewhere(&self, now: Time) -> bool {
+        let is_asked = |due: &Due<'_>| matches!(due, Due::Ask { not_before, .. } if not_before.is_none_or(|moment| moment <= now));
+        self.is_guest() && self.run.request().is_none() && self.run.due().iter().any(is_asked)
     }
 
     /// Counts what was stored, for the budgets of this node and for the metrics.

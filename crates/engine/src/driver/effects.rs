@@ -2,7 +2,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use futures_util::FutureExt;
@@ -20,7 +19,7 @@ use toolgate_kernel::tool::{Execution, Tool, Toolbox};
 use tracing::Instrument;
 
 use super::load::patient;
-use super::{Adrift, Done, Driver, Past};
+use super::{Adrift, Done, Driver, Past, RequestProgress};
 use crate::Inner;
 use crate::budget::{Asked, BudgetError};
 use crate::call_log::CallLog;
@@ -35,14 +34,14 @@ use crate::tools::CallContext;
 use crate::user_tokens::NoToken;
 
 impl Driver {
-    /// Asks the model for a step; sets `begun` once its time and its turn have come.
+    /// Asks the model for a step; `progress` begins once its time and its turn have come.
     pub(crate) fn ask(
         &self,
         step: u32,
         failures: u32,
         not_before: Option<Time>,
         past: &Past,
-        begun: Arc<AtomicBool>,
+        progress: Arc<RequestProgress>,
     ) -> BoxFuture<'static, Done> {
         let inner = self.inner.clone();
         let agent = self.run.agent().clone();
@@ -56,7 +55,13 @@ impl Driver {
             tools: self.kit.offered.clone(),
             tool_choice: agent.tool_choice.clone(),
         };
-        let mut gathering = Gathering::new(&self.run, step, self.driving.clone(), inner.clock.clone());
+        let mut gathering = Gathering::new(
+            &self.run,
+            step,
+            self.driving.clone(),
+            inner.clock.clone(),
+            progress.clone(),
+        );
         let person = self.person();
         let span = tracing::info_span!(
             "chat",
@@ -77,7 +82,7 @@ impl Driver {
             }
             let turn = inner.model_calls.turn(share, 0).await;
             let _turn = turn.expect("as many may wait as there are runs in memory");
-            begun.store(true, Ordering::Relaxed);
+            progress.begin(&ask);
             let asked = Instant::now();
             let replying = AssertUnwindSafe(inner.model.reply(&ask, &mut gathering)).catch_unwind();
             let mut ending = replying.await.unwrap_or_else(|_| {

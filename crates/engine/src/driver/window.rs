@@ -9,7 +9,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -23,7 +22,7 @@ use toolgate_kernel::prompt::Turn;
 
 use super::load::{next, patient};
 use super::pasts::KnownPast;
-use super::{Adrift, Done, Driver};
+use super::{Adrift, Done, Driver, RequestProgress};
 use crate::Inner;
 use crate::store::{LogRange, Pages};
 use crate::summary;
@@ -331,7 +330,12 @@ impl Driver {
     }
 
     /// Makes the event of a cut; has the model sum up what is left out, if the agent wants that.
-    pub(super) fn cut(&self, cut: Cut, past: &Past, begun: Arc<AtomicBool>) -> BoxFuture<'static, Done> {
+    pub(super) fn cut(
+        &self,
+        cut: Cut,
+        past: &Past,
+        progress: Arc<RequestProgress>,
+    ) -> BoxFuture<'static, Done> {
         let agent = self.run.agent();
         let mut event = Box::new(ContextCut {
             agent: agent.name.clone(),
@@ -351,7 +355,7 @@ impl Driver {
         async move {
             let turn = inner.model_calls.turn(share, 0).await;
             let _turn = turn.expect("as many may wait as there are runs in memory");
-            begun.store(true, Ordering::Relaxed);
+            progress.begin(&ask);
             match summary::write(&*inner.model, &ask).await {
                 Ok((summary, usage)) => {
                     // A reply without words sums up nothing.

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use toolgate_bus::InProcessBus;
 use toolgate_engine::budget::{Amounts, BudgetExceeded, BudgetLimits, Periods, UnpricedRule};
+use toolgate_engine::consumption::Consumer;
 use toolgate_engine::intake::{Post, PostError, RequestedCall};
+use toolgate_engine::model::Ask;
 use toolgate_engine::project::Projects;
 use toolgate_engine::store::Store;
 use toolgate_kernel::agent::Starter;
@@ -13,9 +16,10 @@ use toolgate_kernel::event::{EndReason, Event, Status};
 use toolgate_kernel::id::{EntityId, NodeId};
 use toolgate_store::MemoryStore;
 use toolgate_testkit::project_settings::project_settings_with;
+use toolgate_testkit::scripted_model::{Say, ScriptedModel, text};
 use uuid::Uuid;
 
-use crate::consumption::{person, post_of, priced};
+use crate::consumption::{ALWAYS, person, post_of, priced};
 use crate::world::{Setup, World};
 
 const DAY_MILLIS: i64 = 24 * 3600 * 1000;
@@ -424,4 +428,58 @@ async fn a_store_that_does_not_say_what_was_consumed_starts_nothing() {
     faults.refuse(None);
     say(&world, None, "hello").await.unwrap();
     world.stop().await;
+}
+
+/// Tokens that are counted for a run whose model has written 400 letters of its reply when it is cancelled, on its own node or
+/// on another one.
+async fn cancelled_in_mid_reply(elsewhere: bool) -> u64 {
+    let gate = Arc::new(Semaphore::new(0));
+    let script = move |_: &Ask| vec![text("a".repeat(400)), Say::Gate(gate.clone()), text("never")];
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let bus = Arc::new(InProcessBus::default());
+    let setup = |node, model| Setup {
+        store: store.clone(),
+        bus: bus.clone(),
+        node: NodeId::new(Uuid::from_u128(node)),
+        model,
+        ..Setup::default()
+    };
+    let model = ScriptedModel::new(script);
+    let driver = World::with(setup(1, model.clone())).await;
+    let other = World::with(Setup {
+        clock: driver.clock.clone(),
+        ..setup(2, model)
+    })
+    .await;
+    let posted = driver
+        .engine
+        .post(post_of(&driver, Some(person(1)), "hello"))
+        .await;
+    let run = posted.expect("it is taken").run_id.expect("an agent answers");
+    driver
+        .until(run, |event| matches!(event, Event::TextDelta(_)))
+        .await;
+    let canceller = if elsewhere { &other } else { &driver };
+    assert_eq!(canceller.engine.cancel(run).await.unwrap(), Status::Cancelled);
+    let consumed = driver
+        .engine
+        .consumed(driver.project, Consumer::User(person(1)), ALWAYS)
+        .await
+        .expect("read");
+    assert_eq!((consumed.runs, consumed.requests), (1, 1), "{consumed:?}");
+    driver.stop().await;
+    other.stop().await;
+    consumed.tokens()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_is_cancelled_counts_by_what_came_of_it() {
+    let here = cancelled_in_mid_reply(false).await;
+    assert!(
+        here > 100,
+        "400 letters are 100 tokens, and the request some more: {here}"
+    );
+    // A node that does not drive the run knows what was asked, not what came.
+    let elsewhere = cancelled_in_mid_reply(true).await;
+    assert!((1..=here - 100).contains(&elsewhere), "{elsewhere} of {here}");
 }

@@ -21,7 +21,7 @@ use crate::sampling::sampling_agent;
 use crate::world::{Setup, World, project, retry};
 
 /// Days around those of any test.
-const ALWAYS: Days = Days {
+pub const ALWAYS: Days = Days {
     first: Day(0),
     last: Day(100_000),
 };
